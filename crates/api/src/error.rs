@@ -1,0 +1,219 @@
+//! The one shape of an error: `{"error":{"code","message","request_id","details":[{"field","message"}]}}`.
+//!
+//! A handler returns an [`ApiError`]; as a response it is a status with the error attached, and the frame around all
+//! handlers, which knows the request's id, writes the body. So no answer can leave without it. What the store or a
+//! panic said is logged, never shown: it may name files and hosts.
+
+use std::fmt;
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use postway_intake::Refusal;
+use postway_store::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Why a request was not done.
+#[derive(Clone, Debug)]
+pub struct ApiError(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    details: Vec<FieldError>,
+    /// For the log alone.
+    cause: Option<String>,
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// Which field, as a path: `to[0]`, `attachments[1].content`; empty for the whole.
+    pub field: String,
+    /// What is wrong with it, and what to do.
+    pub message: String,
+}
+
+impl FieldError {
+    pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => f.write_str(&self.message),
+            field => write!(f, "{field}: {}", self.message),
+        }
+    }
+}
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct ErrorAnswer {
+    error: ErrorBody,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// A stable word: `malformed_request`, `unauthorized`, `not_found`, `method_not_allowed`, `request_timeout`,
+    /// `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `unavailable`, `internal`.
+    #[schema(example = "validation_error")]
+    code: &'static str,
+    /// A sentence for people.
+    message: String,
+    /// The request, as in `X-Request-Id`; absent for one item of a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// The fields that failed their checks.
+    details: Vec<FieldError>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { status, code, message: message.into(), details: Vec::new(), cause: None }))
+    }
+
+    /// 400: the request cannot be read.
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed_request", message)
+    }
+
+    /// 401: no key, or one that opens nothing.
+    pub(crate) fn unauthorized() -> Self {
+        let message = "a valid key is needed: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// 404.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// 405.
+    pub(crate) fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+    }
+
+    /// 408: the body did not arrive in time.
+    pub(crate) fn timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+    }
+
+    /// 409.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    /// 413.
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+    }
+
+    /// 415.
+    pub(crate) fn media_type(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 422: understood, but some fields are wrong.
+    pub(crate) fn invalid(details: Vec<FieldError>) -> Self {
+        let message = match details.as_slice() {
+            [] => "the request failed its checks".to_owned(),
+            [one] => one.to_string(),
+            [first, rest @ ..] => format!("{first} (and {} more, see details)", rest.len()),
+        };
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "validation_error", message);
+        error.0.details = details;
+        error
+    }
+
+    /// 422 for one field.
+    pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid(vec![FieldError::new(field, message)])
+    }
+
+    /// 503: the same request may succeed later.
+    pub(crate) fn unavailable(message: impl Into<String>, cause: impl ToString) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
+        error.0.cause = Some(cause.to_string());
+        error
+    }
+
+    /// 500: our fault; the cause is for the log.
+    pub(crate) fn internal(cause: impl ToString) -> Self {
+        let message = "something went wrong on our side; the log has the particulars under the request id";
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);
+        error.0.cause = Some(cause.to_string());
+        error
+    }
+
+    /// What only the log may know.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// The body, for one item of a list or, with the request's id, for a whole answer.
+    pub(crate) fn into_body(self, request_id: Option<String>) -> ErrorBody {
+        let Inner { code, message, details, .. } = *self.0;
+        ErrorBody { code, message, request_id, details }
+    }
+
+    /// The JSON of the whole answer.
+    pub(crate) fn into_json(self, request_id: &str) -> Vec<u8> {
+        let answer = ErrorAnswer { error: self.into_body(Some(request_id.to_owned())) };
+        // Strings and lists of strings always serialize; the fallback keeps even that promise harmless.
+        serde_json::to_vec(&answer).unwrap_or_else(|_| br#"{"error":{"code":"internal"}}"#.to_vec())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.0.status.into_response();
+        let headers = response.headers_mut();
+        match self.0.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            // Part of the body may be unread, and the connection is of no use then.
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error.is_transient() {
+            true => Self::unavailable("the store does not answer now; nothing was done, try again", error),
+            false => Self::internal(error),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed { message } => Self::malformed(message),
+            Refusal::Invalid { details } => Self::invalid(
+                details.into_iter().map(|wrong| FieldError::new(wrong.field, wrong.message)).collect(),
+            ),
+            Refusal::Conflict { message } => Self::conflict(message),
+            Refusal::TooLarge { message } => Self::too_large(message),
+            Refusal::Unavailable(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `/health/live` and `/health/ready`: for whoever restarts or routes. No key needed, nothing told but the state.
+
+use std::time::Duration;
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{error::ApiError, state::Shared};
+
+/// How long the store may take to say that it is there.
+const PING_S_MAX: Duration = Duration::from_secs(2);
+
+/// How the server feels.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`.
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+/// Is the process alive?
+#[utoipa::path(
+    get,
+    path = "/health/live",
+    operation_id = "getLiveness",
+    tag = "operations",
+    security(()),
+    responses((status = 200, description = "It is", body = Health))
+)]
+pub(crate) async fn live() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Can it take mail?
+///
+/// 200 when the store answers and can write, 503 otherwise.
+#[utoipa::path(
+    get,
+    path = "/health/ready",
+    operation_id = "getReadiness",
+    tag = "operations",
+    security(()),
+    responses((status = 200, description = "It can", body = Health))
+)]
+pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, ApiError> {
+    match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
+        Ok(Ok(())) => Ok(Json(Health { status: "ok" })),
+        Ok(Err(error)) => Err(ApiError::unavailable("the store is not available", error)),
+        Err(_) => Err(ApiError::unavailable("the store does not answer", "ping ran into its deadline")),
+    }
+}

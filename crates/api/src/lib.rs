@@ -1,0 +1,51 @@
+//! The HTTP surface: what users script against, as `/v1/…`, and what operators watch.
+//!
+//! One file per endpoint or small group of them. Every request passes one frame (`frame.rs`) that gives it an id,
+//! counts it, catches its panics and writes its error body; handlers return [`ApiError`] and know nothing of that.
+//!
+//! Promises: every answer carries `X-Request-Id`; every error has the one JSON shape of `error.rs`; a body is read only
+//! up to its bound; no handler reads across the caller's tenant; a 202 is given only for what the door made durable.
+//!
+//! Not here: parsing and checking of messages (that is the door, [`postway_intake`]), sockets and TLS (the binary's).
+
+mod account;
+mod auth;
+mod body;
+mod dead_letter;
+mod docs;
+mod error;
+mod frame;
+mod health;
+mod message;
+mod metrics;
+mod openapi;
+mod operate;
+mod query;
+mod request_id;
+mod schema;
+mod state;
+mod stats;
+
+pub use auth::AdminKey;
+pub use error::{ApiError, FieldError};
+pub use openapi::document;
+pub use state::ApiState;
+
+use std::sync::Arc;
+
+use axum::{Router, middleware};
+
+use state::App;
+
+/// The whole surface, ready to be served. Its state is complete; nothing is spawned.
+pub fn router(state: ApiState) -> Router {
+    let app = Arc::new(App::new(state));
+    let clock = app.clock.clone();
+    let (router, _) = openapi::routes().split_for_parts();
+    router
+        .route("/", axum::routing::get(docs::home))
+        .fallback(frame::no_such_path)
+        .method_not_allowed_fallback(frame::no_such_method)
+        .layer(middleware::from_fn_with_state(clock, frame::frame))
+        .with_state(app)
+}

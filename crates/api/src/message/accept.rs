@@ -1,0 +1,105 @@
+//! `POST /v1/messages`: one mail through the door. The hot path: nothing here but what the door needs to know.
+
+use std::time::Instant;
+
+use axum::{
+    extract::{Request, State},
+    http::HeaderMap,
+    response::Response,
+};
+use postway_intake::RequestContext;
+
+use super::ReceiptView;
+use crate::{
+    auth::Caller,
+    body,
+    error::ApiError,
+    query::{Parameters, flag},
+    request_id::RequestId,
+    schema::MessageRequest,
+    state::Shared,
+};
+
+/// The longest idempotency key.
+const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
+
+/// Send a mail
+///
+/// The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer
+/// again and sends nothing twice; with another body it is 409.
+#[utoipa::path(
+    post,
+    path = "/v1/messages",
+    operation_id = "sendMessage",
+    tag = "messages",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
+        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
+    ),
+    request_body = MessageRequest,
+    responses(
+        (status = 202, description = "Durable", body = ReceiptView),
+        (status = 200, description = "A dry run passed; nothing is stored", body = ReceiptView),
+    )
+)]
+pub(crate) async fn accept(
+    State(app): State<Shared>,
+    caller: Caller,
+    id: RequestId,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let mut query = Parameters::of(&parts.uri)?;
+    let dry_run = query.parse("dry_run", flag).unwrap_or(false);
+    query.finish()?;
+    let context = context(caller, &id, &parts.headers, dry_run)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let timed = AcceptTimer::start();
+    let receipt = app.door.accept_json(&context, &bytes).await?;
+    timed.stop();
+    Ok(super::receipt(receipt, dry_run))
+}
+
+/// Who brings a message, as the door wants to know it.
+pub(super) fn context(
+    caller: Caller,
+    id: &RequestId,
+    headers: &HeaderMap,
+    dry_run: bool,
+) -> Result<RequestContext, ApiError> {
+    Ok(RequestContext {
+        tenant: caller.tenant,
+        request_id: id.as_str().to_owned(),
+        idempotency_key: idempotency_key(headers)?,
+        dry_run,
+    })
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(key) if (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) && !key.contains('\t') => {
+            Ok(Some(key.to_owned()))
+        }
+        _ => Err(ApiError::field(
+            "Idempotency-Key",
+            format!("must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} printable ASCII characters"),
+        )),
+    }
+}
+
+/// Measures how long the door takes: checking, composing and making durable, without the client's own pace.
+pub(super) struct AcceptTimer(Instant);
+
+impl AcceptTimer {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn stop(self) {
+        metrics::histogram!("postway_accept_seconds").record(self.0.elapsed().as_secs_f64());
+    }
+}

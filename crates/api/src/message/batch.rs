@@ -1,0 +1,101 @@
+//! `POST /v1/messages/batch`: many mails through the door, each with its own answer.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use postway_domain::MessageUid;
+use postway_intake::{BatchReceipt, Receipt, RejectedItem};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::accept::{AcceptTimer, context};
+use crate::{
+    auth::Caller,
+    body,
+    error::{ApiError, ErrorBody},
+    query::{Parameters, flag},
+    request_id::RequestId,
+    schema::BatchRequest,
+    state::Shared,
+};
+
+/// What became of a batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchResult)]
+pub(crate) struct BatchView {
+    /// How many are durable.
+    accepted: usize,
+    /// How many were refused.
+    rejected: usize,
+    /// One answer per message, in their order.
+    results: Vec<BatchItem>,
+}
+
+/// What became of one message of a batch: a `status`, or an `error`.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct BatchItem {
+    /// Your id of it, or its uid.
+    id: Option<String>,
+    /// Its own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    uid: Option<MessageUid>,
+    /// Where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody>,
+}
+
+/// Send many mails
+///
+/// At most 1,000. `defaults` fills what a message leaves out. A refused message does not stop the others.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/batch",
+    operation_id = "sendBatch",
+    tag = "messages",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Names this batch, for repeats"),
+        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
+    ),
+    request_body = BatchRequest,
+    responses(
+        (status = 202, description = "The accepted ones are durable", body = BatchView),
+        (status = 200, description = "A dry run; nothing is stored", body = BatchView),
+    )
+)]
+pub(crate) async fn accept(
+    State(app): State<Shared>,
+    caller: Caller,
+    id: RequestId,
+    request: Request,
+) -> Result<(StatusCode, Json<BatchView>), ApiError> {
+    let (parts, body) = request.into_parts();
+    let mut query = Parameters::of(&parts.uri)?;
+    let dry_run = query.parse("dry_run", flag).unwrap_or(false);
+    query.finish()?;
+    let context = context(caller, &id, &parts.headers, dry_run)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let timed = AcceptTimer::start();
+    let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, &bytes).await?;
+    timed.stop();
+    let results = results.into_iter().map(item).collect();
+    let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(BatchView { accepted, rejected, results })))
+}
+
+fn item(result: Result<Receipt, RejectedItem>) -> BatchItem {
+    match result {
+        Ok(Receipt { id, uid, status }) => {
+            BatchItem { id: Some(id), uid: Some(uid), status: Some(status), error: None }
+        }
+        Err(RejectedItem { id, refusal }) => {
+            BatchItem { id, error: Some(ApiError::from(refusal).into_body(None)), ..BatchItem::default() }
+        }
+    }
+}

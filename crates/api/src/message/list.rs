@@ -1,0 +1,127 @@
+//! `GET /v1/messages`: messages that match, newest first, page by page.
+
+use axum::{Json, extract::State, http::Uri};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::{AccountId, EmailAddress, MessageUid, Status, TenantId, Time, id::BatchCode};
+use postway_store::record::Filter;
+
+use super::view::{MessageList, Summary};
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    query::Parameters,
+    state::{App, Shared},
+};
+
+const LIMIT_DEFAULT: u32 = 50;
+const LIMIT_MAX: u32 = 500;
+/// The longest text a filter is compared with.
+const TEXT_BYTES_MAX: usize = 998;
+
+/// List messages
+///
+/// Newest first. Every filter given must hold. Unknown parameters are refused.
+#[utoipa::path(
+    get,
+    path = "/v1/messages",
+    operation_id = "listMessages",
+    tag = "messages",
+    params(
+        ("status" = Option<String>, Query, description = "Only those in this state"),
+        ("account" = Option<String>, Query, description = "Only those of this account"),
+        ("batch" = Option<String>, Query, description = "Only those of this batch"),
+        ("recipient" = Option<String>, Query, description = "Only those to this address"),
+        ("tag" = Option<String>, Query, description = "Only those with this label"),
+        ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
+        ("provider_message_id" = Option<String>, Query, description = "Only the one that the relay calls so"),
+        ("since" = Option<String>, Query, description = "Accepted at or after this time"),
+        ("until" = Option<String>, Query, description = "Accepted before this time"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "One page", body = MessageList))
+)]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<MessageList>, ApiError> {
+    let mut query = Parameters::of(&uri)?;
+    let status = query.parse("status", str::parse::<Status>);
+    let filter = Filter { status, ..filter(&mut query) };
+    page(&app, &caller.tenant, filter, query).await
+}
+
+/// The filters that all lists of messages have.
+pub(crate) fn filter(query: &mut Parameters) -> Filter {
+    Filter {
+        status: None,
+        account: query.parse("account", str::parse::<AccountId>),
+        batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
+        recipient: query.parse("recipient", str::parse::<EmailAddress>).map(|address| address.to_string()),
+        tag: query.parse("tag", bounded),
+        request_id: query.parse("request_id", bounded),
+        provider_message_id: query.parse("provider_message_id", bounded),
+        since: query.parse("since", str::parse::<Time>),
+        until: query.parse("until", str::parse::<Time>),
+        exhausted: false,
+    }
+}
+
+fn bounded(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=TEXT_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(format!("must have at most {TEXT_BYTES_MAX} bytes")),
+    }
+}
+
+/// The page that the rest of the query asks for.
+pub(crate) async fn page(
+    app: &App,
+    tenant: &TenantId,
+    filter: Filter,
+    mut query: Parameters,
+) -> Result<Json<MessageList>, ApiError> {
+    let limit = query.parse("limit", parse_limit).unwrap_or(LIMIT_DEFAULT);
+    let cursor = query.take("cursor");
+    query.finish()?;
+    let before = cursor.as_deref().map(read_cursor).transpose()?;
+    // One more than asked for tells whether there is a next page.
+    let mut found = app.store.messages(tenant, &filter, before, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next_cursor = found.last().filter(|_| more).map(|last| write_cursor(last.uid));
+    Ok(Json(MessageList { data: found.into_iter().map(Summary::from).collect(), next_cursor }))
+}
+
+fn parse_limit(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(limit @ 1..=LIMIT_MAX) => Ok(limit),
+        _ => Err(format!("must be a number from 1 to {LIMIT_MAX}")),
+    }
+}
+
+fn write_cursor(last: MessageUid) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(last.as_bytes())
+}
+
+fn read_cursor(text: &str) -> Result<MessageUid, ApiError> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+    bytes.map(MessageUid::from_bytes).ok_or_else(|| {
+        ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_nothing_else_does() {
+        let uid = MessageUid::from_bytes([7; 16]);
+        assert_eq!(read_cursor(&write_cursor(uid)).unwrap(), uid);
+        for bad in ["", "!!", "AAAA", "0190a000-0000-7000-8000-000000000000"] {
+            assert!(read_cursor(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Messages: taking them in, finding them, and an operator's word on them.
+
+pub(crate) mod accept;
+pub(crate) mod batch;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod list;
+pub(crate) mod raw;
+pub(crate) mod raw_in;
+pub(crate) mod settle;
+pub(crate) mod show;
+pub(crate) mod view;
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, Path},
+    http::{StatusCode, request::Parts},
+    response::{IntoResponse, Response},
+};
+use postway_domain::{ClientId, MessageUid, TenantId};
+use postway_intake::Receipt;
+use postway_store::record::{MessageKey, MessageRecord};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{error::ApiError, state::App};
+
+/// `{id}` in a path: a message's id or uid, as given.
+pub(crate) struct GivenId(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for GivenId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            Err(_) => {
+                Err(ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8"))
+            }
+        }
+    }
+}
+
+/// The message that `given` names: by uid if it is one, else by the client's id.
+pub(crate) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<MessageRecord, ApiError> {
+    if let Ok(uid) = given.parse::<MessageUid>()
+        && let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await?
+    {
+        return Ok(record);
+    }
+    if let Ok(id) = given.parse::<ClientId>()
+        && let Some(record) = app.store.message(tenant, &MessageKey::Client(id)).await?
+    {
+        return Ok(record);
+    }
+    Err(no_message(given))
+}
+
+fn no_message(given: &str) -> ApiError {
+    let shown: String = given.chars().take(ClientId::BYTES_MAX).collect();
+    ApiError::not_found(format!("there is no message `{shown}`"))
+}
+
+/// What a client gets for a message that is durable now.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Receipt)]
+pub(crate) struct ReceiptView {
+    /// Your id of it, or its uid.
+    #[schema(example = "order-1")]
+    id: String,
+    /// Its own id.
+    #[schema(value_type = String, format = "uuid")]
+    uid: MessageUid,
+    /// Where it stands.
+    #[schema(example = "ready")]
+    status: &'static str,
+}
+
+impl From<Receipt> for ReceiptView {
+    fn from(Receipt { id, uid, status }: Receipt) -> Self {
+        Self { id, uid, status }
+    }
+}
+
+/// The answer to an accepted message; a dry run stored nothing, so it is 200 and not 202.
+fn receipt(receipt: Receipt, dry_run: bool) -> Response {
+    let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
+    (status, Json(ReceiptView::from(receipt))).into_response()
+}

@@ -1,0 +1,33 @@
+//! `GET /v1/messages/{id}`: one message with its recipients, attempts and history.
+
+use axum::{Json, extract::State};
+
+use super::{GivenId, find, view::Message};
+use crate::{auth::Caller, error::ApiError, state::Shared};
+
+/// Show a message
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}",
+    operation_id = "getMessage",
+    tag = "messages",
+    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    responses((status = 200, description = "The message", body = Message))
+)]
+pub(crate) async fn show(
+    State(app): State<Shared>,
+    caller: Caller,
+    GivenId(id): GivenId,
+) -> Result<Json<Message>, ApiError> {
+    Ok(Json(find(&app, &caller.tenant, &id).await?.into()))
+}
+
+/// The message whose client called it `batch`: that path is a call of its own, but only for POST.
+pub(crate) async fn show_named_batch(app: State<Shared>, caller: Caller) -> Result<Json<Message>, ApiError> {
+    show(app, caller, GivenId("batch".to_owned())).await
+}
+
+/// The message whose client called it `raw`.
+pub(crate) async fn show_named_raw(app: State<Shared>, caller: Caller) -> Result<Json<Message>, ApiError> {
+    show(app, caller, GivenId("raw".to_owned())).await
+}

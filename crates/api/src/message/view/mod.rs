@@ -1,0 +1,189 @@
+//! What comes back: a message and its parts, as JSON.
+
+mod part;
+
+use postway_domain::{MessageUid, State, Status, Time, message::OnDoubt};
+use postway_store::record::{MessageRecord, MessageSummary};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+pub(crate) use part::{Attempt, EventView, FailureView, Recipient};
+
+/// A message, as in lists.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MessageSummary)]
+pub(crate) struct Summary {
+    /// Your id of it, or its uid.
+    #[schema(example = "order-1")]
+    id: String,
+    /// Its own id, a UUID v7.
+    #[schema(value_type = String, format = "uuid")]
+    uid: MessageUid,
+    /// Whose it is.
+    tenant: String,
+    /// The account that sends it.
+    account: String,
+    /// `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`,
+    /// `suppressed`, `cancelled` or `expired`.
+    #[schema(value_type = String, example = "sent")]
+    status: Status,
+    /// What holds it back, if anything.
+    held_by: Vec<String>,
+    /// 0 (immediate) to 3 (low).
+    priority: i64,
+    /// The batch it belongs to.
+    batch: Option<String>,
+    /// The subject.
+    subject: String,
+    /// When it was accepted.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// When it changed last.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+    /// When it is due.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    due_at: Option<Time>,
+    /// After which it is not sent.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Time>,
+    /// When the relay took it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    sent_at: Option<Time>,
+    /// When it failed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    failed_at: Option<Time>,
+    /// When all subscribers had been told.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    reported_at: Option<Time>,
+    /// The number of the latest attempt; 0 before the first.
+    attempt: i64,
+    /// Rises with each change.
+    version: i64,
+    /// Whether it failed because retries ran out.
+    exhausted: bool,
+    /// The request that brought it.
+    request_id: Option<String>,
+    /// Its Message-ID, without brackets.
+    message_id: String,
+    /// The relay's own id of it.
+    provider_message_id: Option<String>,
+    /// Why it is where it is, for people.
+    reason: Option<String>,
+    /// The latest failure.
+    error: Option<FailureView>,
+    /// What became of it after it was sent.
+    outcome: Option<String>,
+    /// The bounce that came back.
+    #[schema(value_type = Option<Object>)]
+    bounce: Option<()>,
+    /// What to do when the relay's last answer is lost: `resend` or `hold`.
+    #[schema(value_type = String, example = "resend")]
+    on_doubt: OnDoubt,
+    /// Your reference.
+    external_id: Option<String>,
+    /// Your labels.
+    tags: Vec<String>,
+    /// Your own JSON object.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Box<RawValue>>,
+}
+
+/// A message with its parts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Message {
+    #[serde(flatten)]
+    summary: Summary,
+    /// To whom.
+    recipients: Vec<Recipient>,
+    /// What was tried.
+    attempts: Vec<Attempt>,
+    /// What happened, in order.
+    events: Vec<EventView>,
+    /// Who was told.
+    #[schema(value_type = Vec<Object>)]
+    notifications: Vec<()>,
+}
+
+/// Some messages, and where to go on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageList {
+    /// Newest first.
+    pub(crate) data: Vec<Summary>,
+    /// Give this as `cursor` for the next; null at the end.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A message's history.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventList {
+    /// In order.
+    pub(crate) data: Vec<EventView>,
+    /// Always null: a history comes whole.
+    pub(crate) next_cursor: Option<String>,
+}
+
+impl From<MessageSummary> for Summary {
+    fn from(message: MessageSummary) -> Self {
+        let error = message.error.as_deref().map(FailureView::read);
+        let id = message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string);
+        Self {
+            id,
+            uid: message.uid,
+            tenant: message.lane.tenant.to_string(),
+            account: message.lane.account.to_string(),
+            status: message.state.status(),
+            held_by: Vec::new(),
+            priority: message.lane.priority.code(),
+            batch: message.lane.batch.as_ref().map(ToString::to_string),
+            subject: message.subject,
+            created_at: message.created_at,
+            updated_at: message.updated_at,
+            due_at: message.due_at,
+            expires_at: message.expires_at,
+            sent_at: message.sent_at,
+            failed_at: message.failed_at,
+            reported_at: None,
+            attempt: message.attempt,
+            version: message.version,
+            exhausted: message.exhausted,
+            request_id: message.request_id,
+            message_id: message.message_id,
+            provider_message_id: message.provider_message_id,
+            reason: reason(message.state, error.as_ref()),
+            error,
+            outcome: None,
+            bounce: None,
+            on_doubt: message.on_doubt,
+            external_id: message.external_id,
+            tags: message.tags,
+            metadata: message.metadata.and_then(|text| RawValue::from_string(text).ok()),
+        }
+    }
+}
+
+/// Why it is where it is: the failure's words, or what it waits for, or who ended it.
+fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
+    let said = error.and_then(|error| error.message.clone());
+    match state {
+        State::Scheduled(wait) => said.or_else(|| Some(wait.as_str().to_owned())),
+        State::Cancelled => Some("withdrawn before it was sent".to_owned()),
+        State::Expired => Some("its expires_at passed before it was sent".to_owned()),
+        State::Suppressed => said.or_else(|| Some("its recipients are on the suppression list".to_owned())),
+        State::Failed | State::Invalid | State::InDoubt => said,
+        State::Accepted | State::Validating | State::Ready | State::Sending { .. } | State::Sent => None,
+    }
+}
+
+impl From<MessageRecord> for Message {
+    fn from(record: MessageRecord) -> Self {
+        Self {
+            summary: record.summary.into(),
+            recipients: record.recipients.into_iter().map(Recipient::from).collect(),
+            attempts: record.attempts.into_iter().map(Attempt::from).collect(),
+            events: record.events.into_iter().map(EventView::from).collect(),
+            notifications: Vec::new(),
+        }
+    }
+}

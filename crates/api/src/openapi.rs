@@ -1,0 +1,115 @@
+//! Every route, and the OpenAPI document that is made of them. A route cannot be served without being documented.
+
+use std::sync::LazyLock;
+
+use axum::{
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use bytes::Bytes;
+use utoipa::{
+    OpenApi,
+    openapi::{
+        Components, ContentBuilder, OpenApi as Document, Ref, ResponseBuilder,
+        path::Operation,
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    },
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{account, dead_letter, docs, error::ErrorAnswer, health, message, metrics, state::Shared, stats};
+
+/// What the document says before its routes.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Postway",
+        description = "A durable email gateway. Hand over a mail, and know what became of it.\n\nSend your key \
+            as `Authorization: Bearer KEY` or `X-API-Key: KEY`. An admin key names the tenant with `X-Tenant` \
+            (`default` when absent). Every answer carries `X-Request-Id`, yours if you send one. Times are RFC 3339 \
+            in UTC; input also takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`."
+    ),
+    tags(
+        (name = "messages", description = "Handing mails over, and what became of them."),
+        (name = "dead letters", description = "Messages whose retries ran out."),
+        (name = "accounts", description = "The relays that mail goes out by."),
+        (name = "operations", description = "For whoever runs it."),
+    ),
+    components(schemas(ErrorAnswer))
+)]
+struct Preface;
+
+/// Every route of the surface with its documentation. Three have none: the style sheet, and the two paths that are
+/// calls for POST but may be somebody's message for GET.
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(Preface::openapi())
+        .routes(routes!(message::accept::accept, message::list::list))
+        .routes(routes!(message::batch::accept))
+        .routes(routes!(message::raw_in::accept))
+        .routes(routes!(message::show::show))
+        .routes(routes!(message::events::events))
+        .routes(routes!(message::raw::raw))
+        .routes(routes!(message::explain::explain))
+        .routes(routes!(message::settle::cancel))
+        .routes(routes!(message::settle::retry))
+        .routes(routes!(message::settle::resolve))
+        .routes(routes!(dead_letter::list))
+        .routes(routes!(dead_letter::replay))
+        .routes(routes!(account::create, account::list))
+        .routes(routes!(account::show, account::patch, account::put, account::delete))
+        .routes(routes!(stats::stats))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(openapi_json))
+        .routes(routes!(docs::docs))
+        .route("/docs/style.css", get(docs::style))
+        .route("/v1/messages/batch", get(message::show::show_named_batch))
+        .route("/v1/messages/raw", get(message::show::show_named_raw))
+}
+
+/// The OpenAPI document of this version.
+pub fn document() -> Document {
+    let mut document = routes().into_openapi();
+    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let components = document.components.get_or_insert_with(Components::new);
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    let header = ApiKey::Header(ApiKeyValue::new("X-API-Key"));
+    components.add_security_scheme("key", SecurityScheme::ApiKey(header));
+    let none: [&str; 0] = [];
+    document.security =
+        Some(vec![SecurityRequirement::new("bearer", none), SecurityRequirement::new("key", none)]);
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        operations.into_iter().flatten().for_each(promise_errors);
+    }
+    document
+}
+
+/// Errors have one shape, whatever the call and the status.
+fn promise_errors(operation: &mut Operation) {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Error"))).build();
+    let error = ResponseBuilder::new()
+        .description("An error: 4xx names what is wrong with the request, 5xx may be tried again")
+        .content("application/json", content)
+        .build();
+    operation.responses.responses.insert("default".to_owned(), error.into());
+}
+
+/// Get the OpenAPI document
+///
+/// Made from the code. No key is needed.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "getOpenApi",
+    tag = "operations",
+    security(()),
+    responses((status = 200, description = "This API as OpenAPI 3.1", body = Object))
+)]
+async fn openapi_json() -> Response {
+    static JSON: LazyLock<Bytes> = LazyLock::new(|| document().to_json().unwrap_or_default().into());
+    ([(header::CONTENT_TYPE, "application/json")], JSON.clone()).into_response()
+}

@@ -1,0 +1,148 @@
+//! An operator's word on a message: asks the state machine, and writes what it says under a fence.
+//!
+//! Somebody else may move the message between our reading and our writing; then the fence does not hold, nothing is
+//! written, and the whole is decided anew from what is there now. What the state machine does not allow is a 409 that
+//! names the state.
+
+use postway_domain::{
+    RecipientStatus, State, TenantId, Time,
+    message::{Effects, Input, InvalidTransition, Resolution, transition},
+};
+use postway_store::record::{Change, Fence, MessageRecord, NewEvent, RecipientChange};
+use serde_json::json;
+
+use crate::{
+    error::ApiError,
+    message::{find, view::Summary},
+    request_id::RequestId,
+    state::App,
+};
+
+/// How often a decision is made anew before we say that the message is busy.
+const TRIES_MAX: u32 = 5;
+
+/// Does `input` to the message that `id` names; what it is then.
+pub(crate) async fn operate(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    input: Input,
+    request_id: &RequestId,
+) -> Result<Summary, ApiError> {
+    for _ in 0..TRIES_MAX {
+        let record = find(app, tenant, id).await?;
+        let (to, effects) = transition(record.summary.state, input).map_err(refuse)?;
+        let change = change(&record, input, to, effects, app.clock.now(), request_id);
+        let uid = record.summary.uid;
+        if app.store.apply(vec![change]).await?.first() == Some(&true) {
+            count(to);
+            let state = to.status().as_str();
+            tracing::info!(message = %uid, %tenant, state, request_id = request_id.as_str(), "operator moved it");
+            return Ok(find(app, tenant, &uid.to_string()).await?.summary.into());
+        }
+    }
+    Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
+}
+
+fn change(
+    record: &MessageRecord,
+    input: Input,
+    to: State,
+    effects: Effects,
+    now: Time,
+    request_id: &RequestId,
+) -> Change {
+    let goes_again = matches!(input, Input::Replay | Input::Resolve(Resolution::Resend));
+    let data = match input {
+        Input::Resolve(resolution) => {
+            json!({"by": "operator", "request_id": request_id.as_str(), "outcome": word(resolution)})
+        }
+        _ => json!({"by": "operator", "request_id": request_id.as_str()}),
+    };
+    let event = effects.event.map(|kind| NewEvent { kind, data: Some(data.to_string()) });
+    Change {
+        uid: record.summary.uid,
+        fence: Fence {
+            status: record.summary.state.status(),
+            token: None,
+            version: Some(record.summary.version),
+        },
+        to,
+        at: now,
+        due_at: goes_again.then_some(now),
+        keep_token: false,
+        retries: goes_again.then_some(0),
+        doubts: None,
+        lost_leases: goes_again.then_some(0),
+        exhausted: false,
+        error: failure(record, input),
+        events: event.into_iter().collect(),
+        recipients: recipients(record, input),
+        ends_open_recipients: effects.ends_open_recipients,
+        attempt: None,
+    }
+}
+
+/// The recipients that the operator's word is about. Those that a relay took are never touched.
+fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
+    let (from, to) = match input {
+        Input::Replay if record.summary.state == State::Failed => {
+            (RecipientStatus::Failed, RecipientStatus::Pending)
+        }
+        Input::Resolve(Resolution::Sent) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
+        Input::Resolve(Resolution::Failed) => (RecipientStatus::InDoubt, RecipientStatus::Failed),
+        _ => return Vec::new(),
+    };
+    let moved = record.recipients.iter().zip(0..).filter(|(recipient, _)| recipient.status == from);
+    moved.map(|(_, position)| RecipientChange { position, status: to, reply: None }).collect()
+}
+
+/// The failure to show from now on: a withdrawn message keeps its last one, a settled or renewed one begins afresh.
+fn failure(record: &MessageRecord, input: Input) -> Option<String> {
+    match input {
+        Input::Cancel => record.summary.error.clone(),
+        Input::Resolve(Resolution::Failed) => Some(
+            json!({
+                "code": "resolved_failed",
+                "category": "unknown",
+                "phase": "dot",
+                "message": "an operator settled the doubt: it was not sent",
+            })
+            .to_string(),
+        ),
+        _ => None,
+    }
+}
+
+fn word(resolution: Resolution) -> &'static str {
+    match resolution {
+        Resolution::Sent => "sent",
+        Resolution::Failed => "failed",
+        Resolution::Resend => "resend",
+    }
+}
+
+fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
+    let status = state.status().as_str();
+    ApiError::conflict(match input {
+        Input::Cancel => format!("the message is {status}; only one that still waits can be cancelled"),
+        Input::Replay if state == State::InDoubt => {
+            format!("the message is {status}; settle it with POST /v1/messages/{{id}}/resolve")
+        }
+        Input::Replay => {
+            format!(
+                "the message is {status}; only one that failed or waits for its next attempt can be retried"
+            )
+        }
+        Input::Resolve(_) => format!("the message is {status}; only one in_doubt can be resolved"),
+        _ => format!("the message is {status}; this cannot be done to it"),
+    })
+}
+
+fn count(to: State) {
+    let status = to.status();
+    metrics::counter!("postway_state_transitions_total", "state" => status.as_str()).increment(1);
+    if status.is_final() {
+        metrics::counter!("postway_final_states_total", "state" => status.as_str()).increment(1);
+    }
+}

@@ -1,0 +1,82 @@
+//! What the handlers share.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use postway_domain::{Clock, TenantId, secret::SecretKey};
+use postway_intake::Door;
+use postway_store::{Store, StoreError};
+
+use crate::auth::AdminKey;
+
+/// All that the surface needs from the binary.
+#[derive(Clone)]
+pub struct ApiState {
+    /// Where everything is read, and where operators' words are written.
+    pub store: Arc<dyn Store>,
+    /// The one way in for messages.
+    pub door: Arc<Door>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Who may do everything.
+    pub admin_key: AdminKey,
+    /// Encrypts the credentials of accounts.
+    pub secret_key: Arc<SecretKey>,
+    /// What `/metrics` shows.
+    pub metrics: PrometheusHandle,
+}
+
+/// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
+pub(crate) struct App {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) admin_key: AdminKey,
+    pub(crate) secret_key: Arc<SecretKey>,
+    pub(crate) metrics: PrometheusHandle,
+    tenants: KnownTenants,
+}
+
+/// A handler's handle on the state.
+pub(crate) type Shared = Arc<App>;
+
+impl App {
+    pub(crate) fn new(state: ApiState) -> Self {
+        let ApiState { store, door, clock, admin_key, secret_key, metrics } = state;
+        Self { store, door, clock, admin_key, secret_key, metrics, tenants: KnownTenants::default() }
+    }
+
+    /// Whether there is such a tenant; asks the store at most every few seconds for those that exist.
+    pub(crate) async fn knows_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
+        if self.tenants.has(id) {
+            return Ok(true);
+        }
+        let exists = self.store.tenant(id).await?.is_some();
+        if exists {
+            self.tenants.remember(id.clone());
+        }
+        Ok(exists)
+    }
+}
+
+/// Tenants seen in the store a moment ago, so that not every request asks. Holds existing tenants only: its size is
+/// bounded by theirs, and a tenant made this second is found at once.
+#[derive(Default)]
+struct KnownTenants(RwLock<HashMap<TenantId, Instant>>);
+
+impl KnownTenants {
+    const FRESH_FOR: Duration = Duration::from_secs(5);
+
+    fn has(&self, id: &TenantId) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).is_some_and(|seen| seen.elapsed() < Self::FRESH_FOR)
+    }
+
+    fn remember(&self, id: TenantId) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(id, Instant::now());
+    }
+}

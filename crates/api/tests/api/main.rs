@@ -1,0 +1,13 @@
+//! The surface as its users see it: requests in, answers out, on the store in memory.
+
+// A test that cannot go on stops where it is.
+#![allow(clippy::unwrap_used)]
+
+mod accept;
+mod account;
+mod bounds;
+mod operate;
+mod operations;
+mod read;
+mod refuse;
+mod support;

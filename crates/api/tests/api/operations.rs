@@ -1,0 +1,128 @@
+//! For whoever runs it: health, metrics, stats, documents.
+
+use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus::*, State};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api};
+
+async fn open(api: &Api, path: &str) -> Answer {
+    api.ask(Request::get(path).body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn health_and_documents_need_no_key() {
+    let api = Api::start().await;
+    assert_eq!(open(&api, "/health/live").await.ok(200), json!({"status": "ok"}));
+    assert_eq!(open(&api, "/health/ready").await.ok(200), json!({"status": "ok"}));
+    let home = open(&api, "/").await;
+    assert_eq!((home.status.as_u16(), home.headers["location"].to_str().unwrap()), (307, "/docs"));
+}
+
+#[tokio::test]
+async fn stats_count_every_state_and_the_oldest_due() {
+    let api = Api::start().await;
+    api.stored("a", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("b", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.clock.forward_ms(7_500);
+    let stats = api.get("/v1/stats").await.ok(200);
+    assert_eq!((&stats["by_status"]["ready"], &stats["by_status"]["sent"]), (&json!(1), &json!(1)));
+    assert_eq!(stats["by_status"].as_object().unwrap().len(), 12);
+    assert_eq!((&stats["oldest_due_seconds"], &stats["held"]), (&json!(7), &json!(0)));
+    assert!(stats["rates"].is_object());
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route_and_never_by_path() {
+    let api = Api::start().await;
+    let _recording = metrics::set_default_local_recorder(&api.recorder);
+    api.get("/v1/messages/secret-order").await;
+    open(&api, "/v1/nowhere/ada@example.net").await;
+    let metrics = open(&api, "/metrics").await;
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(
+        text.contains(r#"postway_http_requests_total{route="/v1/messages/{id}",status="404"} 1"#),
+        "{text}"
+    );
+    assert!(text.contains(r#"route="unmatched""#), "{text}");
+    assert!(!text.contains("secret-order") && !text.contains("ada@"), "{text}");
+    assert!(metrics.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn the_openapi_document_lists_every_route() {
+    let api = Api::start().await;
+    let document = open(&api, "/openapi.json").await.ok(200);
+    let mut calls: Vec<String> = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods = item.as_object().unwrap().keys().filter(|key| key.chars().all(char::is_lowercase));
+        calls.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
+    }
+    calls.sort();
+    let expected = [
+        "DELETE /v1/accounts/{id}",
+        "GET /docs",
+        "GET /health/live",
+        "GET /health/ready",
+        "GET /metrics",
+        "GET /openapi.json",
+        "GET /v1/accounts",
+        "GET /v1/accounts/{id}",
+        "GET /v1/dead-letters",
+        "GET /v1/messages",
+        "GET /v1/messages/{id}",
+        "GET /v1/messages/{id}/events",
+        "GET /v1/messages/{id}/explain",
+        "GET /v1/messages/{id}/raw",
+        "GET /v1/stats",
+        "PATCH /v1/accounts/{id}",
+        "POST /v1/accounts",
+        "POST /v1/dead-letters/replay",
+        "POST /v1/messages",
+        "POST /v1/messages/batch",
+        "POST /v1/messages/raw",
+        "POST /v1/messages/{id}/cancel",
+        "POST /v1/messages/{id}/resolve",
+        "POST /v1/messages/{id}/retry",
+        "PUT /v1/accounts/{id}",
+    ];
+    assert_eq!(calls, expected);
+    let ids: Vec<&Value> = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|item| item.as_object().unwrap().values())
+        .filter_map(|operation| operation.get("operationId"))
+        .collect();
+    let distinct: std::collections::BTreeSet<String> = ids.iter().map(|id| id.to_string()).collect();
+    assert_eq!(distinct.len(), ids.len(), "operation ids are distinct");
+    assert_no_dangling_refs(&document, &document);
+}
+
+fn assert_no_dangling_refs(document: &Value, part: &Value) {
+    match part {
+        Value::Object(object) => {
+            if let Some(Value::String(target)) = object.get("$ref") {
+                assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target} leads nowhere");
+            }
+            object.values().for_each(|value| assert_no_dangling_refs(document, value));
+        }
+        Value::Array(items) => items.iter().for_each(|value| assert_no_dangling_refs(document, value)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_docs_are_a_page_that_needs_nothing_from_elsewhere() {
+    let api = Api::start().await;
+    let page = open(&api, "/docs").await;
+    assert!(page.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
+    let html = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(
+        html.contains("POST") && html.contains("/v1/messages/{id}/resolve") && html.contains("curl -X POST")
+    );
+    assert!(!html.contains("<script") && !html.contains("https://"));
+    let style = open(&api, "/docs/style.css").await;
+    assert_eq!(style.headers["content-type"], "text/css; charset=utf-8");
+    assert!(String::from_utf8_lossy(&style.body).contains("prefers-color-scheme: dark"));
+}

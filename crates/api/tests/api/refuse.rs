@@ -1,0 +1,62 @@
+//! Who is turned away, and how.
+
+use axum::{body::Body, http::Request};
+
+use crate::support::{Api, KEY};
+
+#[tokio::test]
+async fn without_a_valid_key_nothing_of_v1_opens() {
+    let api = Api::start().await;
+    for (name, value) in [
+        ("authorization", "Bearer wrong"),
+        ("authorization", "Basic abc"),
+        ("authorization", KEY),
+        ("x-api-key", ""),
+        ("x-nothing", "x"),
+    ] {
+        for (method, path) in [("GET", "/v1/messages"), ("POST", "/v1/messages"), ("GET", "/v1/accounts/x")] {
+            let request = Request::builder().method(method).uri(path).header(name, value);
+            let answer = api.ask(request.body(Body::empty()).unwrap()).await;
+            answer.refused(401, "unauthorized");
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tenant_is_not_found_by_name() {
+    let api = Api::start().await;
+    for tenant in ["nobody", "a b", ""] {
+        let request = Request::get("/v1/messages").header("x-api-key", KEY).header("x-tenant", tenant);
+        let error = api.ask(request.body(Body::empty()).unwrap()).await.refused(404, "not_found");
+        assert!(error["message"].as_str().unwrap().contains(&format!("`{tenant}`")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_have_the_same_shape() {
+    let api = Api::start().await;
+    api.get("/v2/messages").await.refused(404, "not_found");
+    api.get("/v1/messages/").await.refused(404, "not_found");
+    let answer = api.call("DELETE", "/v1/messages/order-1", "").await;
+    answer.refused(405, "method_not_allowed");
+    assert!(answer.headers["allow"].to_str().unwrap().contains("GET"));
+}
+
+#[tokio::test]
+async fn a_body_of_another_kind_is_refused_by_its_name() {
+    let api = Api::start().await;
+    for path in [
+        "/v1/messages",
+        "/v1/messages/batch",
+        "/v1/accounts",
+        "/v1/messages/m/resolve",
+        "/v1/dead-letters/replay",
+    ] {
+        let request =
+            Request::post(path).header("x-api-key", KEY).header("content-type", "text/xml; charset=utf-8");
+        let error =
+            api.ask(request.body(Body::from("<a/>")).unwrap()).await.refused(415, "unsupported_media_type");
+        assert!(error["message"].as_str().unwrap().contains("text/xml"), "{error}");
+    }
+}

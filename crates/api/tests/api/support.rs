@@ -1,0 +1,242 @@
+//! A whole surface in one process, and short words for asking it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes, to_bytes},
+    http::{HeaderMap, Request, StatusCode},
+};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use postway_api::{AdminKey, ApiState};
+use postway_domain::{
+    Account, AccountSettings, Clock, EventKind, Lane, MessageUid, Priority, RecipientKind, RecipientStatus,
+    State, Time, message::OnDoubt, secret::SecretKey,
+};
+use postway_intake::{Door, Limits};
+use postway_store::{
+    Accounts, Intake, Store, Work,
+    memory::MemoryStore,
+    record::{
+        Acceptance, Change, Content, Fence, NewEvent, NewMessage, NewRecipient, RecipientChange, Tenant,
+    },
+};
+use serde_json::Value;
+use tower::ServiceExt;
+
+pub const KEY: &str = "test-key-of-thirty-two-characters";
+pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// A clock that stands still until it is moved.
+pub struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub fn forward_ms(&self, by: i64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+pub struct Api {
+    pub router: Router,
+    pub store: Arc<MemoryStore>,
+    pub clock: Arc<TestClock>,
+    pub recorder: PrometheusRecorder,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {:?}", self.body))
+    }
+
+    /// The error's code, after checking that it has the one shape of all errors.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> Value {
+        let json = self.json();
+        assert_eq!((self.status.as_u16(), json["error"]["code"].as_str()), (status, Some(code)), "{json}");
+        assert_eq!(self.headers["content-type"], "application/json");
+        assert_eq!(json["error"]["request_id"], self.headers["x-request-id"].to_str().unwrap());
+        assert!(json["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+        assert!(json["error"]["details"].is_array());
+        json["error"].clone()
+    }
+
+    /// The fields that failed their checks.
+    #[track_caller]
+    pub fn wrong_fields(&self) -> Vec<String> {
+        let error = self.refused(422, "validation_error");
+        let details = error["details"].as_array().unwrap().iter();
+        details.map(|detail| detail["field"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[track_caller]
+    pub fn ok(&self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
+        self.json()
+    }
+}
+
+impl Api {
+    pub async fn start() -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
+        for tenant in ["default", "other"] {
+            let id = tenant.parse().unwrap();
+            let name = tenant.to_owned();
+            assert!(
+                store
+                    .create_tenant(Tenant { id, name, default_account: None, created_at: clock.now() })
+                    .await
+                    .unwrap()
+            );
+            assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
+            store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
+        }
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let limits = Limits { request_bytes_max: REQUEST_BYTES_MAX, ..Limits::default() };
+        let state = ApiState {
+            store: store.clone(),
+            door: Arc::new(Door::new(
+                store.clone() as Arc<dyn Store>,
+                clock.clone(),
+                limits,
+                "mail.example".to_owned(),
+            )),
+            clock: clock.clone(),
+            admin_key: AdminKey::new(KEY),
+            secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
+            metrics: recorder.handle(),
+        };
+        Self { router: postway_api::router(state), store, clock, recorder }
+    }
+
+    /// Asks as it is, without a key.
+    pub async fn ask(&self, request: Request<Body>) -> Answer {
+        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        assert!(parts.headers.contains_key("x-request-id"), "every answer names its request");
+        assert_eq!(parts.headers["x-content-type-options"], "nosniff");
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        let request =
+            Request::builder().method(method).uri(path).header("authorization", format!("Bearer {KEY}"));
+        self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path, body.to_string()).await
+    }
+
+    /// A message in the store, as intake would leave it, moved on to `state`.
+    pub async fn stored(&self, id: &str, state: State, recipients: &[(&str, RecipientStatus)]) -> MessageUid {
+        let uid = MessageUid::new(self.clock.now(), &mut rand::rng());
+        let recipient = |(address, _): &(&str, RecipientStatus)| NewRecipient {
+            address: address.parse().unwrap(),
+            kind: RecipientKind::To,
+        };
+        let message = NewMessage {
+            uid,
+            lane: Lane {
+                tenant: "default".parse().unwrap(),
+                account: "sandbox".parse().unwrap(),
+                priority: Priority::Normal,
+                batch: Some("b-1".parse().unwrap()),
+            },
+            client_id: Some(id.parse().unwrap()),
+            idempotency: None,
+            fingerprint: [0; 32],
+            state: State::Ready,
+            due_at: Some(self.clock.now()),
+            created_at: self.clock.now(),
+            expires_at: None,
+            on_doubt: OnDoubt::Hold,
+            recipients: recipients.iter().map(recipient).collect(),
+            content: content(uid),
+            events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
+        };
+        let accepted = self.store.accept(vec![message]).await.unwrap();
+        assert!(matches!(accepted[..], [Acceptance::Accepted { .. }]));
+        if state != State::Ready {
+            let recipients =
+                recipients.iter().zip(0..).filter(|((_, status), _)| *status != RecipientStatus::Pending);
+            self.moved(uid, state, recipients.map(|((_, status), position)| (position, *status)).collect())
+                .await;
+        }
+        uid
+    }
+
+    async fn moved(&self, uid: MessageUid, to: State, recipients: Vec<(u32, RecipientStatus)>) {
+        let waits = matches!(to, State::Scheduled(_))
+            .then(|| Time::from_millis(self.clock.now().as_millis() + 60_000));
+        let error = r#"{"code":"smtp_450","category":"greylisted","phase":"rcpt","smtp_code":450,"enhanced_code":"4.2.0","message":"come back"}"#;
+        let change = Change {
+            uid,
+            fence: Fence { status: State::Ready.status(), token: None, version: None },
+            to,
+            at: self.clock.now(),
+            due_at: waits,
+            keep_token: false,
+            retries: Some(3),
+            doubts: None,
+            lost_leases: Some(2),
+            exhausted: to == State::Failed,
+            error: Some(error.to_owned()),
+            events: Vec::new(),
+            recipients: recipients
+                .into_iter()
+                .map(|(position, status)| RecipientChange { position, status, reply: None })
+                .collect(),
+            ends_open_recipients: None,
+            attempt: None,
+        };
+        assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
+    }
+}
+
+fn sandbox(tenant: &str, now: Time) -> Account {
+    Account {
+        tenant: tenant.parse().unwrap(),
+        id: "sandbox".parse().unwrap(),
+        settings: AccountSettings::sandbox(),
+        secret: None,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn content(uid: MessageUid) -> Content {
+    Content {
+        sender: "shop@example.com".to_owned(),
+        message_id: format!("{uid}@example.com"),
+        subject: "Your order".to_owned(),
+        request_id: Some("req-7".to_owned()),
+        external_id: None,
+        tags: vec!["receipt".to_owned()],
+        metadata: Some(r#"{"order":17}"#.to_owned()),
+        eight_bit: false,
+        smtputf8: false,
+        raw: Bytes::from_static(b"Subject: Your order\r\n\r\nThank you.\r\n"),
+    }
+}

@@ -1,0 +1,84 @@
+//! The wire gate on the store: the permission for the final dot, made durable.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use postway_domain::RecipientStatus;
+use postway_store::{
+    Store,
+    record::{Claimed, RecipientChange, WireCommit},
+};
+use tokio::task::JoinHandle;
+
+use crate::{
+    outcome::reply_of,
+    transport::{GateRefused, RecipientReply, WireGate},
+};
+
+/// Asks the store once per attempt.
+pub(crate) struct StoreGate<'a> {
+    pub store: &'a Arc<dyn Store>,
+    pub clock: &'a Arc<dyn postway_domain::Clock>,
+    pub job: &'a Claimed,
+    /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
+    pub settling: &'a mut Option<JoinHandle<()>>,
+    /// Whether the permission is durable.
+    pub committed: bool,
+}
+
+impl StoreGate<'_> {
+    /// After a crash, only recipients that the relay accepted may be in doubt. Usually that is all of them, and
+    /// nothing need be written; otherwise each is marked.
+    fn recipients(&self, replies: &[RecipientReply]) -> Vec<RecipientChange> {
+        let all_accepted = replies.iter().all(RecipientReply::is_accepted);
+        if all_accepted && self.job.doubtful_before == 0 {
+            return Vec::new();
+        }
+        let of_attempt = self.job.recipients.iter().zip(replies);
+        of_attempt
+            .filter_map(|(recipient, reply)| {
+                let (status, reply) = match reply {
+                    RecipientReply::Accepted(_) => (RecipientStatus::InDoubt, None),
+                    RecipientReply::Refused(failure) if failure.is_permanent() => {
+                        (RecipientStatus::Failed, Some(reply_of(failure)))
+                    }
+                    RecipientReply::Refused(failure) | RecipientReply::Deferred(failure) => {
+                        (RecipientStatus::Pending, Some(reply_of(failure)))
+                    }
+                    RecipientReply::NotTried => return None,
+                };
+                Some(RecipientChange { position: recipient.position, status, reply })
+            })
+            .collect()
+    }
+}
+
+#[async_trait]
+impl WireGate for StoreGate<'_> {
+    async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
+        let commit = WireCommit {
+            uid: self.job.uid,
+            token: self.job.token,
+            version: self.job.version,
+            at: self.clock.now(),
+            recipients: self.recipients(replies),
+        };
+        let held = self.store.wire_commit(vec![commit]).await;
+        if let Some(settling) = self.settling.take()
+            && let Err(error) = settling.await
+        {
+            tracing::error!(%error, "settling a message ended badly");
+        }
+        match held {
+            Ok(held) if held == [true] => {
+                self.committed = true;
+                Ok(())
+            }
+            Ok(_) => Err(GateRefused),
+            Err(error) => {
+                tracing::warn!(uid = %self.job.uid, %error, "the permission to send could not be stored");
+                Err(GateRefused)
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Dispatch: claims due mail, sends it, writes back what became of it.
+//!
+//! One [`Dispatcher`] per process. Its runner keeps every account supplied with work from the store; each account has
+//! couriers, one per connection, that carry one message after the other. Dispatch meets the rest of the program in the
+//! store alone.
+//!
+//! Promises: a message's final dot is written only after the store has made that permission durable; the slot is held
+//! until the outcome is durable; a panic costs one message, not the process; a slow relay takes only its own slots.
+
+mod account;
+mod circuit;
+mod courier;
+mod gate;
+mod outcome;
+mod queue;
+mod runner;
+mod settle;
+pub mod transport;
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{Clock, Incarnation, secret::SecretKey};
+use postway_net::TlsClient;
+use postway_store::Store;
+use tokio::task::JoinHandle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::transport::Deadlines;
+
+/// What dispatch needs to know.
+#[derive(Clone)]
+pub struct DispatchConfig {
+    /// This life of this process.
+    pub incarnation: Incarnation,
+    /// How we name ourselves to relays.
+    pub ehlo_name: String,
+    /// Messages in hand at once, over all accounts.
+    pub in_flight_max: usize,
+    /// How long each phase of a conversation may take.
+    pub deadlines: Deadlines,
+    /// How long a shutdown waits for what is on the wire.
+    pub drain: Duration,
+}
+
+/// What every part of dispatch shares.
+struct Shared {
+    config: DispatchConfig,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    secret_key: Arc<SecretKey>,
+    tls: TlsClient,
+    /// Memory for bodies too large to come with their claim, in MiB.
+    large_bodies: tokio::sync::Semaphore,
+    tasks: TaskTracker,
+    /// Stop taking new work.
+    stop: CancellationToken,
+    /// Rung when a courier has finished a message.
+    freed: tokio::sync::Notify,
+}
+
+/// Memory for large bodies, in MiB.
+const LARGE_BODIES_MIB: usize = 64;
+
+/// A running dispatcher.
+pub struct Dispatcher {
+    shared: Arc<Shared>,
+    runner: JoinHandle<()>,
+}
+
+impl Dispatcher {
+    /// Starts dispatching.
+    pub fn start(
+        config: DispatchConfig,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        secret_key: Arc<SecretKey>,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            config,
+            store,
+            clock,
+            secret_key,
+            tls: TlsClient::new(),
+            large_bodies: tokio::sync::Semaphore::new(LARGE_BODIES_MIB),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            freed: tokio::sync::Notify::new(),
+        });
+        let runner = tokio::spawn(runner::run(shared.clone()));
+        Self { shared, runner }
+    }
+
+    /// Stops claiming, gives back what has not started, and waits for what is on the wire, within the bound. What is
+    /// not finished by then stays leased and comes back at the next start. Returns whether all was finished.
+    pub async fn drain(self) -> bool {
+        self.shared.stop.cancel();
+        self.shared.store.unpark();
+        let finished = tokio::time::timeout(self.shared.config.drain, async {
+            if let Err(error) = self.runner.await {
+                tracing::error!(%error, "the dispatcher ended badly");
+            }
+            self.shared.tasks.close();
+            self.shared.tasks.wait().await;
+        });
+        finished.await.is_ok()
+    }
+}

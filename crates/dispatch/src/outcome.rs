@@ -1,0 +1,340 @@
+//! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
+
+use postway_domain::{
+    EventKind, Failure, RecipientStatus, State, Time,
+    message::{Input, Outcome, transition},
+    retry::RetryPolicy,
+};
+use postway_store::record::{AttemptEnd, Change, Claimed, Fence, NewEvent, RecipientChange, SmtpReply};
+use rand::Rng;
+use serde_json::json;
+use std::time::Duration;
+
+use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
+
+/// How an attempt went, besides the delivery itself.
+pub(crate) struct Attempt<'a> {
+    pub job: &'a Claimed,
+    pub committed: bool,
+    pub ended_at: Time,
+    pub duration: Duration,
+    pub remote: Option<String>,
+    pub policy: &'a RetryPolicy,
+    /// How long mail of this account waits, when the account is at fault.
+    pub account_wait: Option<Duration>,
+}
+
+/// The decision: what to write, and what to tell metrics and log.
+pub(crate) struct Verdict {
+    pub change: Change,
+    pub outcome: Outcome,
+    pub failure: Option<Failure>,
+    pub provider_message_id: Option<String>,
+}
+
+/// A failure's reply, as kept with a recipient.
+pub(crate) fn reply_of(failure: &Failure) -> SmtpReply {
+    SmtpReply {
+        code: failure.smtp_code,
+        enhanced: failure.enhanced.map(|code| code.to_string()),
+        text: failure.message.clone(),
+    }
+}
+
+fn kept(reply: &Reply) -> SmtpReply {
+    const TEXT_CHARS_MAX: usize = 512;
+    SmtpReply {
+        code: Some(reply.code),
+        enhanced: reply.enhanced.map(|code| code.to_string()),
+        text: reply.text.chars().take(TEXT_CHARS_MAX).collect(),
+    }
+}
+
+/// What the attempt makes of each recipient, counted.
+#[derive(Default)]
+struct Tally {
+    changes: Vec<RecipientChange>,
+    refused: Vec<(u32, Failure)>,
+    open: usize,
+    split_off: usize,
+    sent: usize,
+    doubtful: usize,
+    /// The failure that speaks for the message: the end's, else the first recipient's.
+    failure: Option<Failure>,
+}
+
+fn tally(job: &Claimed, delivery: &Delivery) -> Tally {
+    let mut tally = Tally::default();
+    tally.failure = match &delivery.end {
+        DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
+        DeliveryEnd::Accepted { .. } | DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients => None,
+    };
+    for (recipient, reply) in job.recipients.iter().zip(&delivery.recipients) {
+        let (status, kept_reply) = match (reply, &delivery.end) {
+            (RecipientReply::Refused(failure), _) => {
+                tally.failure.get_or_insert_with(|| failure.clone());
+                if failure.is_permanent() {
+                    tally.refused.push((recipient.position, failure.clone()));
+                    (RecipientStatus::Failed, Some(reply_of(failure)))
+                } else {
+                    (RecipientStatus::Pending, Some(reply_of(failure)))
+                }
+            }
+            (RecipientReply::Deferred(failure), _) => {
+                tally.split_off += 1;
+                tally.failure.get_or_insert_with(|| failure.clone());
+                (RecipientStatus::Pending, Some(reply_of(failure)))
+            }
+            (RecipientReply::Accepted(_), DeliveryEnd::Accepted { reply, .. }) => {
+                (RecipientStatus::Sent, Some(kept(reply)))
+            }
+            (RecipientReply::Accepted(_), DeliveryEnd::InDoubt(_)) => (RecipientStatus::InDoubt, None),
+            (RecipientReply::Accepted(_) | RecipientReply::NotTried, DeliveryEnd::NotSent(failure)) => {
+                let status =
+                    if failure.is_permanent() { RecipientStatus::Failed } else { RecipientStatus::Pending };
+                (status, Some(reply_of(failure)))
+            }
+            (RecipientReply::Accepted(_), DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients)
+            | (
+                RecipientReply::NotTried,
+                DeliveryEnd::Accepted { .. }
+                | DeliveryEnd::InDoubt(_)
+                | DeliveryEnd::GateRefused
+                | DeliveryEnd::NoRecipients,
+            ) => (RecipientStatus::Pending, None),
+        };
+        match status {
+            RecipientStatus::Pending => tally.open += 1,
+            RecipientStatus::Sent => tally.sent += 1,
+            RecipientStatus::InDoubt => tally.doubtful += 1,
+            RecipientStatus::Failed
+            | RecipientStatus::Suppressed
+            | RecipientStatus::Cancelled
+            | RecipientStatus::Expired => {}
+        }
+        tally.changes.push(RecipientChange { position: recipient.position, status, reply: kept_reply });
+    }
+    tally
+}
+
+/// The outcome for the message as a whole, and when it is due again.
+fn decide(
+    attempt: &Attempt<'_>,
+    tally: &Tally,
+    end: &DeliveryEnd,
+    random: &mut impl Rng,
+) -> (Outcome, Option<Duration>) {
+    if matches!(end, DeliveryEnd::GateRefused) {
+        return (Outcome::Held, Some(Duration::ZERO));
+    }
+    if tally.open > 0 {
+        if let Some(wait) = attempt.account_wait {
+            return (Outcome::Held, Some(wait));
+        }
+        let progress = tally.sent + tally.doubtful > 0;
+        if progress && tally.open == tally.split_off {
+            return (Outcome::Held, Some(Duration::ZERO));
+        }
+        let retries_used = u32::try_from(attempt.job.retries).unwrap_or(u32::MAX);
+        if let Some(delay) = attempt.policy.delay(retries_used, random) {
+            return (Outcome::Retry, Some(delay));
+        }
+    }
+    let concluded = if tally.doubtful > 0 {
+        Outcome::Doubt
+    } else if attempt.job.doubtful_before > 0 {
+        Outcome::DoubtEarlier
+    } else if tally.sent > 0 {
+        Outcome::Sent
+    } else if attempt.job.sent_before > 0 {
+        Outcome::SentEarlier
+    } else if tally.open > 0 {
+        Outcome::Exhausted
+    } else {
+        Outcome::Failed
+    };
+    match concluded {
+        Outcome::Doubt | Outcome::DoubtEarlier => {
+            let doubts = attempt.job.doubts + 1;
+            let expired = attempt.job.expires_at.is_some_and(|at| at <= attempt.ended_at);
+            let resends = attempt.job.on_doubt.resends(doubts, expired);
+            (concluded, resends.then(|| resend_delay(attempt.policy, doubts, random)))
+        }
+        _ => (concluded, None),
+    }
+}
+
+/// How long a message in doubt waits before it is sent again: the retry delay of as many failures.
+pub(crate) fn resend_delay(policy: &RetryPolicy, doubts: i64, random: &mut impl Rng) -> Duration {
+    let nth = u32::try_from(doubts - 1).unwrap_or(0);
+    policy.delay(nth, random).unwrap_or(Duration::from_secs(60))
+}
+
+/// Turns an attempt into the change that records it.
+pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl Rng) -> Verdict {
+    let job = attempt.job;
+    let mut tally = tally(job, &delivery);
+    let (outcome, delay) = decide(attempt, &tally, &delivery.end, random);
+    let exhausted = matches!(outcome, Outcome::Exhausted)
+        || (tally.open > 0 && !matches!(outcome, Outcome::Retry | Outcome::Held));
+    if exhausted {
+        for change in &mut tally.changes {
+            if change.status == RecipientStatus::Pending {
+                change.status = RecipientStatus::Failed;
+            }
+        }
+    }
+    let (reply, provider_message_id) = match &delivery.end {
+        DeliveryEnd::Accepted { reply, provider_message_id } => {
+            (Some(kept(reply)), provider_message_id.clone())
+        }
+        DeliveryEnd::NotSent(_)
+        | DeliveryEnd::InDoubt(_)
+        | DeliveryEnd::GateRefused
+        | DeliveryEnd::NoRecipients => (tally.failure.as_ref().map(reply_of), None),
+    };
+    let failure = match outcome {
+        Outcome::Sent | Outcome::SentEarlier => None,
+        Outcome::Retry
+        | Outcome::Failed
+        | Outcome::Exhausted
+        | Outcome::Doubt
+        | Outcome::DoubtEarlier
+        | Outcome::Held
+        | Outcome::Quarantined => tally.failure.clone(),
+    };
+    let mut change = settled(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
+    change.exhausted = outcome == Outcome::Exhausted;
+    let recipient_events = tally.refused.iter().map(|(position, failure)| NewEvent {
+        kind: EventKind::RecipientFailed,
+        data: Some(
+            json!({"attempt": job.attempt, "recipient": position, "code": failure.code,
+                   "category": failure.category, "original_code": failure.original_code})
+            .to_string(),
+        ),
+    });
+    change.events.splice(0..0, recipient_events);
+    change.recipients = tally.changes;
+    change.attempt = Some(AttemptEnd {
+        number: job.attempt,
+        started_at: job.claimed_at,
+        duration_ms: i64::try_from(attempt.duration.as_millis()).unwrap_or(i64::MAX),
+        account: job.lane.account.clone(),
+        remote: attempt.remote.clone(),
+        outcome: word(outcome),
+        reply,
+        provider_message_id: provider_message_id.clone(),
+    });
+    Verdict { change, outcome, failure, provider_message_id }
+}
+
+/// A message that broke its worker.
+pub(crate) fn quarantine(attempt: &Attempt<'_>, failure: Failure) -> Verdict {
+    let change = settled(attempt, Outcome::Quarantined, None, Some(&failure), None);
+    Verdict { change, outcome: Outcome::Quarantined, failure: Some(failure), provider_message_id: None }
+}
+
+/// Gives a message back unsent, without using a retry.
+pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
+    let policy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
+    let attempt = Attempt {
+        job,
+        committed: false,
+        ended_at: now,
+        duration: Duration::ZERO,
+        remote: None,
+        policy: &policy,
+        account_wait: None,
+    };
+    settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None)
+}
+
+fn settled(
+    attempt: &Attempt<'_>,
+    outcome: Outcome,
+    delay: Option<Duration>,
+    failure: Option<&Failure>,
+    provider_message_id: Option<&str>,
+) -> Change {
+    let job = attempt.job;
+    let from = State::Sending { wire_committed: attempt.committed };
+    let (to, effects) = match transition(from, Input::Settle(outcome)) {
+        Ok(next) => next,
+        // The table refuses nothing that `decide` produces; if it ever did, doubt is the truth about the wire.
+        Err(error) => {
+            tracing::error!(uid = %job.uid, %error, "an outcome that the table does not know");
+            let fallback = if attempt.committed { Outcome::Doubt } else { Outcome::Held };
+            return settled(attempt, fallback, delay, failure, provider_message_id);
+        }
+    };
+    let due_at = delay.map(|delay| attempt.ended_at.plus(delay));
+    let retries = effects.uses_retry.then_some(job.retries + 1);
+    let doubts = matches!(outcome, Outcome::Doubt | Outcome::DoubtEarlier).then_some(job.doubts + 1);
+    let mut data = json!({
+        "attempt": job.attempt,
+        "duration_ms": i64::try_from(attempt.duration.as_millis()).unwrap_or(i64::MAX),
+    });
+    if let (Some(failure), Some(data)) = (failure, data.as_object_mut()) {
+        data.insert("code".into(), json!(failure.code));
+        data.insert("category".into(), json!(failure.category));
+        data.insert("phase".into(), json!(failure.phase));
+        data.insert("original_code".into(), json!(failure.original_code));
+        data.insert("message".into(), json!(failure.message));
+        data.insert("will_retry".into(), json!(due_at.is_some()));
+        if let Some(delay) = delay {
+            data.insert("next_attempt".into(), json!(job.attempt + 1));
+            data.insert("backoff_ms".into(), json!(delay.as_millis() as u64));
+            data.insert("due_at".into(), json!(due_at));
+        }
+    }
+    if let (Some(id), Some(data)) = (provider_message_id, data.as_object_mut()) {
+        data.insert("provider_message_id".into(), json!(id));
+    }
+    Change {
+        uid: job.uid,
+        fence: Fence {
+            status: postway_domain::Status::Sending,
+            token: Some(job.token),
+            version: Some(job.version + i64::from(attempt.committed)),
+        },
+        to,
+        at: attempt.ended_at,
+        due_at,
+        keep_token: effects.lease == postway_domain::message::LeaseEffect::Keep,
+        retries,
+        doubts,
+        lost_leases: Some(0),
+        exhausted: false,
+        error: failure.map(error_json),
+        events: effects
+            .event
+            .map(|kind| NewEvent { kind, data: Some(data.to_string()) })
+            .into_iter()
+            .collect(),
+        recipients: Vec::new(),
+        // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
+        ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
+        attempt: None,
+    }
+}
+
+fn error_json(failure: &Failure) -> String {
+    json!({
+        "code": failure.code, "category": failure.category, "phase": failure.phase,
+        "smtp_code": failure.smtp_code, "enhanced_code": failure.enhanced, "message": failure.message,
+    })
+    .to_string()
+}
+
+/// The outcome as attempts, metrics and log lines name it.
+pub(crate) fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Sent | Outcome::SentEarlier => "sent",
+        Outcome::Retry => "deferred",
+        Outcome::Failed => "failed",
+        Outcome::Exhausted => "exhausted",
+        Outcome::Doubt | Outcome::DoubtEarlier => "in_doubt",
+        Outcome::Held => "held",
+        Outcome::Quarantined => "quarantined",
+    }
+}

@@ -1,0 +1,65 @@
+//! Making an outcome durable, whatever it takes.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{
+    Status,
+    message::{Input, Outcome, transition},
+};
+use postway_store::record::{Change, Fence};
+
+use crate::{Shared, account::Post, outcome::Verdict};
+
+/// The first wait when the store does not answer; doubles up to the last.
+const WAIT_FIRST: Duration = Duration::from_millis(50);
+/// The longest wait between tries.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Writes a verdict, retrying while the store is away, then frees the slot. Ends only when the outcome is durable, when
+/// the fence says that the message is no longer ours, or with the process: then the lease and, after the dot, the doubt
+/// speak for it.
+pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, verdict: Verdict) {
+    let uid = verdict.change.uid;
+    if !write(&shared, verdict.change.clone()).await
+        && let Some(late) = late_change(&verdict)
+    {
+        // Somebody took the lease for lost and called it doubt; this attempt's answer still settles it.
+        if write(&shared, late).await {
+            tracing::info!(%uid, "a late answer settled a doubt");
+        } else {
+            tracing::warn!(%uid, "an outcome came too late and was refused");
+        }
+    }
+    post.queue.done();
+    shared.freed.notify_one();
+}
+
+/// Writes a change; false if the fence refused it.
+pub(crate) async fn write(shared: &Shared, change: Change) -> bool {
+    let mut wait = WAIT_FIRST;
+    loop {
+        match shared.store.apply(vec![change.clone()]).await {
+            Ok(held) => return held == [true],
+            Err(error) => {
+                tracing::warn!(uid = %change.uid, %error, "an outcome could not be stored yet");
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(WAIT_MAX);
+            }
+        }
+    }
+}
+
+/// The same verdict as the answer to a doubt, where the answer is definite.
+fn late_change(verdict: &Verdict) -> Option<Change> {
+    let (to, effects) = transition(postway_domain::State::InDoubt, Input::Settle(verdict.outcome)).ok()?;
+    if !matches!(verdict.outcome, Outcome::Sent | Outcome::Failed | Outcome::Retry | Outcome::Exhausted) {
+        return None;
+    }
+    let mut change = verdict.change.clone();
+    change.to = to;
+    change.fence = Fence { status: Status::InDoubt, version: None, ..change.fence };
+    if let (Some(kind), Some(last)) = (effects.event, change.events.last_mut()) {
+        last.kind = kind;
+    }
+    Some(change)
+}

@@ -1,0 +1,18 @@
+//! Ways out: how a composed mail leaves.
+//!
+//! A transport takes an envelope and a body and returns a [`Delivery`]: what became of each recipient, and
+//! how the transaction ended. It asks the [`WireGate`] once, after everything but the final word is with the
+//! peer; only when the gate has made that durable may the final word go out. So a crash can leave in doubt
+//! only what the gate recorded.
+//!
+//! Transports know nothing of queues, leases or retries.
+
+mod crash;
+mod delivery;
+pub mod sandbox;
+pub mod smtp;
+
+pub(crate) use crash::crash_point;
+pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
+pub use sandbox::Sandbox;
+pub use smtp::{Credentials, Deadlines, SmtpConnection, SmtpSettings};

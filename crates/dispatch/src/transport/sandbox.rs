@@ -1,0 +1,73 @@
+//! The sandbox: captures mail instead of sending it.
+//!
+//! Takes every recipient at once, asks the gate like any other transport, and answers 250. The mail itself
+//! stays where it already is, in the store.
+
+use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+
+/// The transport of sandbox accounts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sandbox;
+
+impl Sandbox {
+    /// Accepts the mail, if the gate agrees.
+    pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
+        let captured = || Reply { code: 250, enhanced: None, text: "captured".to_owned() };
+        let recipients: Vec<_> =
+            envelope.recipients.iter().map(|_| RecipientReply::Accepted(captured())).collect();
+        if recipients.is_empty() {
+            return Delivery { recipients, end: DeliveryEnd::NoRecipients };
+        }
+        let end = match gate.commit(&recipients).await {
+            Ok(()) => {
+                crash_point!("sandbox_after_gate");
+                DeliveryEnd::Accepted { reply: captured(), provider_message_id: None }
+            }
+            Err(_) => DeliveryEnd::GateRefused,
+        };
+        Delivery { recipients, end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::GateRefused;
+
+    struct Gate {
+        calls: usize,
+        answer: Result<(), GateRefused>,
+    }
+
+    #[async_trait::async_trait]
+    impl WireGate for Gate {
+        async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
+            assert!(recipients.iter().all(RecipientReply::is_accepted));
+            self.calls += 1;
+            self.answer
+        }
+    }
+
+    const TWO: Envelope<'_> = Envelope {
+        sender: "",
+        recipients: &["a@example.org", "b@example.org"],
+        size: 1,
+        eight_bit: false,
+        smtputf8: false,
+    };
+
+    #[tokio::test]
+    async fn every_recipient_is_captured_after_one_commit() {
+        let mut gate = Gate { calls: 0, answer: Ok(()) };
+        let delivery = Sandbox.deliver(&TWO, &mut gate).await;
+        assert!(matches!(delivery.end, DeliveryEnd::Accepted { .. }));
+        assert_eq!((delivery.recipients.len(), gate.calls), (2, 1));
+    }
+
+    #[tokio::test]
+    async fn a_refused_gate_captures_nothing() {
+        let mut gate = Gate { calls: 0, answer: Err(GateRefused) };
+        let delivery = Sandbox.deliver(&TWO, &mut gate).await;
+        assert!(matches!(delivery.end, DeliveryEnd::GateRefused));
+    }
+}

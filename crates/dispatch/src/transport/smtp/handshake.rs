@@ -1,0 +1,235 @@
+//! From a TCP connection to a session that can send: greeting, EHLO, STARTTLS, AUTH.
+//!
+//! Credentials go out only under TLS whose certificate verified, unless the settings allow otherwise.
+//! Opportunistic mode without credentials takes any certificate, and falls back to plain text when TLS fails
+//! (RFC 7435); with credentials it verifies, since whoever can fake a certificate could also have removed
+//! STARTTLS from the offer.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::{
+    TlsMode,
+    failure::{Category, Failure, Phase, Severity},
+};
+use postway_net::{NetError, Stream, TlsClient, Verify, connect};
+use secrecy::{ExposeSecret, zeroize::Zeroizing};
+use tokio::time::Instant;
+
+use super::{
+    capability::Capabilities,
+    settings::{Credentials, SmtpSettings},
+    wire::Wire,
+};
+
+/// Opens a session as the settings ask.
+pub(super) async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<(Wire, Capabilities), Failure> {
+    let name = &settings.ehlo_name;
+    if name.is_empty() || name.len() > 255 || !name.bytes().all(|b| b.is_ascii_graphic()) {
+        let message = format!("the EHLO name {name:?} is neither a domain name nor an address literal");
+        return Err(Failure::new(
+            "ehlo_name_invalid",
+            Category::Protocol,
+            Phase::Greeting,
+            Severity::Account,
+            message,
+        ));
+    }
+    let (mut wire, offered) = match secure(settings, tls, settings.tls).await {
+        Err(failure) if failure.phase == Phase::Tls && may_fall_back(settings) => {
+            secure(settings, tls, TlsMode::None).await?
+        }
+        other => other?,
+    };
+    if let Some(credentials) = &settings.credentials {
+        authenticate(&mut wire, &offered, settings, credentials).await?;
+    }
+    Ok((wire, offered))
+}
+
+fn must_protect_credentials(settings: &SmtpSettings) -> bool {
+    settings.credentials.is_some() && !settings.allow_plaintext_auth
+}
+
+fn may_fall_back(settings: &SmtpSettings) -> bool {
+    settings.tls == TlsMode::Opportunistic && !must_protect_credentials(settings)
+}
+
+/// Connects, greets and, as `mode` asks, turns to TLS.
+async fn secure(
+    settings: &SmtpSettings,
+    tls: &TlsClient,
+    mode: TlsMode,
+) -> Result<(Wire, Capabilities), Failure> {
+    let deadline = Instant::now() + settings.deadlines.connect;
+    let tcp = connect(&settings.host, settings.port, deadline)
+        .await
+        .map_err(|e| net_failure(Phase::Connect, &e))?;
+    let mut wire = match mode {
+        TlsMode::Implicit => start_tls(tcp, settings, tls).await?,
+        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => Wire::new(Stream::Plain(tcp)),
+    };
+    let greeting = wire.reply(Phase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
+    if greeting.code != 220 {
+        return Err(greeting.into_failure(Phase::Greeting));
+    }
+    let offered = hello(&mut wire, settings).await?;
+    match mode {
+        TlsMode::None | TlsMode::Implicit => return Ok((wire, offered)),
+        TlsMode::Opportunistic if !offered.starttls => return Ok((wire, offered)),
+        TlsMode::Starttls if !offered.starttls => {
+            return Err(Failure::new(
+                "starttls_not_offered",
+                Category::Tls,
+                Phase::Tls,
+                Severity::Account,
+                format!(
+                    "{} does not offer STARTTLS; change the account's TLS mode or its port",
+                    settings.host
+                ),
+            ));
+        }
+        TlsMode::Starttls | TlsMode::Opportunistic => {}
+    }
+    let reply = wire.command(Phase::Tls, "STARTTLS", settings.deadlines.command).await?;
+    if reply.code != 220 {
+        return Err(reply.into_failure(Phase::Tls));
+    }
+    // Words in plain text after the go-ahead would be read as if they had come under TLS: somebody put them
+    // there.
+    if wire.has_unread() {
+        return Err(Failure::new(
+            "starttls_injection",
+            Category::Tls,
+            Phase::Tls,
+            Severity::Transient,
+            "plain text followed the answer to STARTTLS; the connection was dropped",
+        ));
+    }
+    let tcp = wire
+        .into_plain()
+        .ok_or_else(|| Failure::protocol(Phase::Tls, "STARTTLS on an encrypted connection"))?;
+    let mut wire = start_tls(tcp, settings, tls).await?;
+    // What was offered in plain text is forgotten (RFC 3207 4.2).
+    let offered = hello(&mut wire, settings).await?;
+    Ok((wire, offered))
+}
+
+async fn start_tls(
+    tcp: tokio::net::TcpStream,
+    settings: &SmtpSettings,
+    tls: &TlsClient,
+) -> Result<Wire, Failure> {
+    let verify = match (&settings.tls, &settings.extra_roots_pem) {
+        (TlsMode::Opportunistic, _) if !must_protect_credentials(settings) => Verify::Unverified,
+        (_, Some(pem)) => Verify::WithRoots(pem.as_bytes()),
+        (_, None) => Verify::Platform,
+    };
+    let deadline = Instant::now() + settings.deadlines.tls;
+    let stream = tls
+        .handshake(tcp, &settings.host, verify, deadline)
+        .await
+        .map_err(|error| net_failure(Phase::Tls, &error))?;
+    Ok(Wire::new(stream))
+}
+
+/// EHLO, and HELO for those who do not know it.
+async fn hello(wire: &mut Wire, settings: &SmtpSettings) -> Result<Capabilities, Failure> {
+    let limit = settings.deadlines.command;
+    let reply = wire.command(Phase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
+    match reply.code {
+        250 => Ok(Capabilities::read(&reply)),
+        500..=599 => {
+            let reply = wire.command(Phase::Greeting, &format!("HELO {}", settings.ehlo_name), limit).await?;
+            if reply.code == 250 {
+                Ok(Capabilities::default())
+            } else {
+                Err(reply.into_failure(Phase::Greeting))
+            }
+        }
+        _ => Err(reply.into_failure(Phase::Greeting)),
+    }
+}
+
+async fn authenticate(
+    wire: &mut Wire,
+    offered: &Capabilities,
+    settings: &SmtpSettings,
+    credentials: &Credentials,
+) -> Result<(), Failure> {
+    let refused =
+        |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
+    let (username, password) = (credentials.username.as_str(), credentials.password.expose_secret());
+    if !wire.is_tls() && !settings.allow_plaintext_auth {
+        return Err(refused(
+            "plaintext_auth_refused",
+            "the connection is not encrypted; use TLS, or allow plain-text sign-in for this account",
+        ));
+    }
+    if username.contains('\0') || password.contains('\0') {
+        return Err(refused("credentials_invalid", "a user name or password cannot contain NUL"));
+    }
+    if !offered.auth {
+        return Err(refused(
+            "auth_not_offered",
+            "the relay offers no sign-in; remove the credentials or check the port",
+        ));
+    }
+    let limit = settings.deadlines.command;
+    let done = if offered.auth_plain {
+        let plain = Zeroizing::new(format!("\0{username}\0{password}"));
+        let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
+        let reply = say(wire, &["AUTH PLAIN ", &response], limit).await?;
+        // A 334 asks for the response once more: some servers overlook it on the command line.
+        if reply.code == 334 { say(wire, &[&response], limit).await? } else { reply }
+    } else if offered.auth_login {
+        let mut reply = say(wire, &["AUTH LOGIN"], limit).await?;
+        for secret in [username, password] {
+            if reply.code != 334 {
+                break;
+            }
+            let response = Zeroizing::new(BASE64_STANDARD.encode(secret));
+            reply = say(wire, &[&response], limit).await?;
+        }
+        reply
+    } else {
+        return Err(refused(
+            "auth_mechanism_unsupported",
+            "the relay offers neither AUTH PLAIN nor AUTH LOGIN",
+        ));
+    };
+    if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) }
+}
+
+/// One step of a sign-in, from a buffer that is wiped afterwards.
+async fn say(
+    wire: &mut Wire,
+    parts: &[&str],
+    limit: std::time::Duration,
+) -> Result<crate::transport::Reply, Failure> {
+    let deadline = Instant::now() + limit;
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut line = Zeroizing::new(Vec::with_capacity(length + 2));
+    for part in parts {
+        line.extend_from_slice(part.as_bytes());
+    }
+    line.extend_from_slice(b"\r\n");
+    wire.write(Phase::Auth, &line, deadline).await?;
+    wire.reply(Phase::Auth, deadline).await
+}
+
+fn net_failure(phase: Phase, error: &NetError) -> Failure {
+    let setup = |code| Failure::new(code, Category::Tls, Phase::Tls, Severity::Account, error.to_string());
+    match error {
+        NetError::Resolve { .. } => Failure::new(
+            "connect_dns",
+            Category::Network,
+            Phase::Connect,
+            Severity::Transient,
+            error.to_string(),
+        ),
+        NetError::Certificate { .. } => setup("tls_certificate"),
+        NetError::TlsSetup(_) => setup("tls_setup"),
+        NetError::Connect { .. } | NetError::Timeout { .. } | NetError::Handshake { .. } => {
+            Failure::io(phase, error.kind(), error.to_string())
+        }
+    }
+}

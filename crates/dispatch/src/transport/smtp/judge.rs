@@ -1,0 +1,119 @@
+//! Decisions of a transaction that need no connection: what may be offered, and what an answer means.
+
+use std::io;
+
+use postway_domain::failure::{
+    Category, Failure, MESSAGE_CHARS_MAX, Phase, Severity, is_too_many_recipients,
+};
+
+use super::body::{self, Scan};
+use crate::transport::{Envelope, RecipientReply, Reply};
+
+/// The longest path (RFC 5321 4.5.3.1.3), with room for internationalised ones.
+const PATH_BYTES_MAX: usize = 512;
+
+/// What a reply to RCPT means. A first recipient that is already one too many is refused: splitting could not
+/// help.
+pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Failure> {
+    if reply.is_positive() {
+        return Ok(RecipientReply::Accepted(bounded(reply)));
+    }
+    if reply.code < 400 {
+        return Err(reply.into_failure(Phase::Rcpt));
+    }
+    let too_many = is_too_many_recipients(reply.code, reply.enhanced, &reply.text);
+    let failure = reply.into_failure(Phase::Rcpt);
+    Ok(match too_many && accepted > 0 {
+        true => RecipientReply::Deferred(failure),
+        false => RecipientReply::Refused(failure),
+    })
+}
+
+/// A reply as it may be kept and stored: its text is bounded as that of failures is.
+pub(super) fn bounded(mut reply: Reply) -> Reply {
+    if let Some((end, _)) = reply.text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        reply.text.truncate(end);
+    }
+    reply
+}
+
+/// Checks that need no relay: paths that would break out of their command, and line ends that would smuggle.
+pub(super) fn check(
+    envelope: &Envelope<'_>,
+    body: &[u8],
+    recipients: &mut [RecipientReply],
+) -> Result<Scan, Failure> {
+    let refuse = |code: &'static str, category, phase, message: &str| {
+        Failure::new(code, category, phase, Severity::Permanent, message)
+    };
+    let invalid = "the address has a space, control character or angle bracket, or is too long";
+    if !is_path(envelope.sender) {
+        return Err(refuse("address_invalid", Category::SenderRejected, Phase::Mail, invalid));
+    }
+    for (address, reply) in envelope.recipients.iter().zip(recipients) {
+        if address.is_empty() || !is_path(address) {
+            let failure = refuse("address_invalid", Category::UnknownRecipient, Phase::Rcpt, invalid);
+            *reply = RecipientReply::Refused(failure);
+        }
+    }
+    body::scan(body)
+        .map_err(|bare| refuse("bare_line_end", Category::ContentRejected, Phase::Data, &bare.to_string()))
+}
+
+/// True when `path` cannot break out of the command it is written into: brackets and spaces only inside
+/// quotes.
+fn is_path(path: &str) -> bool {
+    let (mut quoted, mut escaped) = (false, false);
+    let contained = path.chars().all(|c| {
+        let literal = escaped;
+        escaped = quoted && !literal && c == '\\';
+        quoted ^= c == '"' && !literal;
+        !c.is_control() && (quoted || !matches!(c, ' ' | '<' | '>'))
+    });
+    contained && !quoted && path.len() <= PATH_BYTES_MAX
+}
+
+/// True when the mail can only go to a relay that offers SMTPUTF8.
+pub(super) fn needs_smtputf8(envelope: &Envelope<'_>) -> bool {
+    envelope.smtputf8
+        || !envelope.sender.is_ascii()
+        || envelope.recipients.iter().any(|path| !path.is_ascii())
+}
+
+/// True when the connection, and not the relay's judgement, is what failed.
+pub(super) fn is_dead(failure: &Failure) -> bool {
+    match failure.smtp_code {
+        Some(code) => code == 421,
+        None => failure.category == Category::Network,
+    }
+}
+
+/// The relay has gone.
+pub(super) fn gone(phase: Phase) -> Failure {
+    Failure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_cannot_break_out_of_its_command() {
+        let good =
+            ["a@b", "", "o'neil+x@example.org", "\"a b\"@example.org", "\"a\\\"> <\"@b", "ü@example.org"];
+        for path in good {
+            assert!(is_path(path), "{path}");
+        }
+        let long = "x".repeat(PATH_BYTES_MAX + 1);
+        let bad = ["a@b>\r\nDATA", "a@b\n", "a\0@b", "a@b> SIZE=1", "a b@c", "<a@b>", "a\u{85}@b", &long];
+        for path in bad.into_iter().chain(["\"a\"@b> SIZE=1", "\"a@b", "\"a\\\"@b"]) {
+            assert!(!is_path(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_long_reply_is_cut_at_a_character() {
+        let reply = Reply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
+        assert_eq!(bounded(reply).text.chars().count(), MESSAGE_CHARS_MAX);
+    }
+}

@@ -1,0 +1,136 @@
+//! Where to connect, how to sign in, how long to wait.
+
+use std::{fmt, time::Duration};
+
+pub use postway_domain::TlsMode;
+use secrecy::SecretString;
+
+/// Everything needed to open a connection to a relay.
+#[derive(Debug, Clone)]
+pub struct SmtpSettings {
+    /// Host name or address literal.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// How the connection is protected.
+    pub tls: TlsMode,
+    /// Who to sign in as; `None` does not sign in.
+    pub credentials: Option<Credentials>,
+    /// Send credentials even where TLS, or the check of the relay's certificate, is missing.
+    pub allow_plaintext_auth: bool,
+    /// How we name ourselves in EHLO: a domain name or an address literal.
+    pub ehlo_name: String,
+    /// How long each phase may take.
+    pub deadlines: Deadlines,
+    /// Certificates to trust besides the platform's, in PEM.
+    pub extra_roots_pem: Option<String>,
+}
+
+impl SmtpSettings {
+    /// Settings for a relay without sign-in, named `localhost` in EHLO, with the default deadlines.
+    pub fn new(host: impl Into<String>, port: u16, tls: TlsMode) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            tls,
+            credentials: None,
+            allow_plaintext_auth: false,
+            ehlo_name: "localhost".to_owned(),
+            deadlines: Deadlines::default(),
+            extra_roots_pem: None,
+        }
+    }
+}
+
+/// A user name and its password. Neither is ever printed.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The user name, as the relay wants it.
+    pub username: String,
+    /// The password.
+    pub password: SecretString,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(hidden)")
+    }
+}
+
+/// How long each phase may take, as a whole: a peer that sends a byte a second gains nothing by it. RFC 5321
+/// 4.5.3.2 asks for minutes; a relay that needs more than one for a greeting or a command is better left and
+/// tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Name lookup and TCP connection.
+    pub connect: Duration,
+    /// TLS handshake.
+    pub tls: Duration,
+    /// The greeting.
+    pub greeting: Duration,
+    /// One command's reply.
+    pub command: Duration,
+    /// All replies from MAIL to the last RCPT together.
+    pub envelope: Duration,
+    /// The reply to DATA.
+    pub data: Duration,
+    /// One block of the body.
+    pub body_block: Duration,
+    /// The whole body.
+    pub body: Duration,
+    /// The final dot and its reply. Long, because giving up here means doubt.
+    pub dot: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            tls: Duration::from_secs(30),
+            greeting: Duration::from_secs(60),
+            command: Duration::from_secs(60),
+            envelope: Duration::from_secs(5 * 60),
+            data: Duration::from_secs(2 * 60),
+            body_block: Duration::from_secs(3 * 60),
+            body: Duration::from_secs(10 * 60),
+            dot: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+impl Deadlines {
+    /// The same short limit for every phase; for tests and probes.
+    pub fn uniform(limit: Duration) -> Self {
+        Self {
+            connect: limit,
+            tls: limit,
+            greeting: limit,
+            command: limit,
+            envelope: limit,
+            data: limit,
+            body_block: limit,
+            body: limit,
+            dot: limit,
+        }
+    }
+
+    /// The longest one transaction can last on an open connection, the gate's own time aside. A lease must
+    /// outlive it.
+    pub fn transaction_max(&self) -> Duration {
+        self.envelope + self.data + self.body + self.dot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_not_printed() {
+        let mut settings = SmtpSettings::new("relay.example.org", 587, TlsMode::Starttls);
+        settings.credentials =
+            Some(Credentials { username: "bob@example.org".into(), password: "hunter2".into() });
+        let printed = format!("{settings:?}");
+        assert!(!printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Bytes to and from the relay: buffered reads, bounded replies, writes, each with a deadline for the whole
+//! of it.
+//!
+//! Every failure is given with the phase it happened in. After one the conversation is out of step; whoever
+//! holds the wire must not go on with it.
+
+use std::{io, time::Duration};
+
+use bytes::{BufMut, BytesMut};
+use futures::FutureExt;
+use postway_domain::failure::{Failure, Phase};
+use postway_net::Stream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+use super::{judge::gone, reply::ReplyParser};
+use crate::transport::Reply;
+
+/// How much is read at once. Replies are short; a peer that floods gains no buffer by it.
+const READ_BYTES: usize = 4 * 1024;
+/// Room that a buffer may keep between messages.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// The final word of a mail. The CR LF before it belongs to the body.
+const DOT: &[u8] = b".\r\n";
+
+/// A connection with its buffers.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: Option<Stream>,
+    input: BytesMut,
+    output: Vec<u8>,
+}
+
+/// What the peer did while it was our turn to speak.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing, as it should be.
+    Nothing,
+    /// It said something.
+    Words,
+    /// It closed or broke the connection.
+    Closed,
+}
+
+/// The final dot could not be written.
+#[derive(Debug)]
+pub(super) struct DotFailure {
+    pub(super) failure: Failure,
+    /// Some of it may have reached the peer.
+    pub(super) begun: bool,
+}
+
+impl Wire {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream: Some(stream), input: BytesMut::with_capacity(READ_BYTES), output: Vec::new() }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.stream.as_ref().is_some_and(Stream::is_tls)
+    }
+
+    /// True when the peer has said more than it was asked.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// Drops the connection at once, without a word.
+    pub(super) fn close(&mut self) {
+        self.stream = None;
+    }
+
+    /// Gives the TCP connection away for a TLS handshake. `None` when it is not a plain one.
+    pub(super) fn into_plain(self) -> Option<TcpStream> {
+        match self.stream {
+            Some(Stream::Plain(tcp)) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The buffer of commands that [`Wire::send`] writes.
+    pub(super) fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Writes the buffered commands in one go.
+    pub(super) async fn send(&mut self, phase: Phase, deadline: Instant) -> Result<(), Failure> {
+        let mut output = std::mem::take(&mut self.output);
+        let sent = self.write(phase, &output, deadline).await;
+        output.clear();
+        output.shrink_to(KEPT_BYTES_MAX);
+        self.output = output;
+        sent
+    }
+
+    /// Writes and flushes `bytes`.
+    pub(super) async fn write(
+        &mut self,
+        phase: Phase,
+        bytes: &[u8],
+        deadline: Instant,
+    ) -> Result<(), Failure> {
+        let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+        let write = async {
+            stream.write_all(bytes).await?;
+            stream.flush().await
+        };
+        match timeout_at(deadline, write).await {
+            Ok(written) => written.map_err(|error| broken(phase, &error)),
+            Err(_) => Err(Failure::timeout(phase)),
+        }
+    }
+
+    /// Sends one command and reads its reply.
+    pub(super) async fn command(
+        &mut self,
+        phase: Phase,
+        line: &str,
+        limit: Duration,
+    ) -> Result<Reply, Failure> {
+        let deadline = Instant::now() + limit;
+        self.output.extend_from_slice(line.as_bytes());
+        self.output.extend_from_slice(b"\r\n");
+        self.send(phase, deadline).await?;
+        self.reply(phase, deadline).await
+    }
+
+    /// Reads one whole reply before `deadline`.
+    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<Reply, Failure> {
+        let mut parser = ReplyParser::default();
+        loop {
+            match parser.advance(&mut self.input) {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => {}
+                Err(bad) => return Err(Failure::protocol(phase, bad.to_string())),
+            }
+            let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+            self.input.reserve(READ_BYTES);
+            match timeout_at(deadline, stream.read_buf(&mut (&mut self.input).limit(READ_BYTES))).await {
+                Ok(Ok(0)) => return Err(gone(phase)),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(broken(phase, &error)),
+                Err(_) => return Err(Failure::timeout(phase)),
+            }
+        }
+    }
+
+    /// Looks, without waiting, whether the peer has spoken or gone. Costs no system call when nothing has
+    /// happened.
+    pub(super) fn listen(&mut self) -> Heard {
+        if self.has_unread() {
+            return Heard::Words;
+        }
+        let Some(stream) = self.stream.as_mut() else {
+            return Heard::Closed;
+        };
+        self.input.reserve(READ_BYTES);
+        match stream.read_buf(&mut (&mut self.input).limit(READ_BYTES)).now_or_never() {
+            None => Heard::Nothing,
+            Some(Ok(0) | Err(_)) => Heard::Closed,
+            Some(Ok(_)) => Heard::Words,
+        }
+    }
+
+    /// Writes the final dot, and knows whether any part of it may have got through.
+    pub(super) async fn write_dot(&mut self, deadline: Instant) -> Result<(), DotFailure> {
+        let Some(stream) = self.stream.as_mut() else {
+            return Err(DotFailure { failure: gone(Phase::Dot), begun: false });
+        };
+        // Under TLS a failed write may still have put a record on the wire: there, trying is beginning.
+        let mut begun = stream.is_tls();
+        let mut rest = DOT;
+        let write = async {
+            while !rest.is_empty() {
+                let written = stream.write(rest).await?;
+                if written == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                begun = true;
+                rest = &rest[written..];
+            }
+            stream.flush().await
+        };
+        let result = match timeout_at(deadline, write).await {
+            Ok(written) => written.map_err(|error| broken(Phase::Dot, &error)),
+            Err(_) => Err(Failure::timeout(Phase::Dot)),
+        };
+        result.map_err(|failure| DotFailure { failure, begun })
+    }
+
+    /// Ends the TLS session and the connection in good order, before `deadline`.
+    pub(super) async fn shutdown(&mut self, deadline: Instant) {
+        if let Some(mut stream) = self.stream.take() {
+            // The relay has been told QUIT; whether it heard the end of the stream changes nothing.
+            timeout_at(deadline, stream.shutdown()).await.ok();
+        }
+    }
+}
+
+fn broken(phase: Phase, error: &io::Error) -> Failure {
+    Failure::io(phase, error.kind(), error.to_string())
+}

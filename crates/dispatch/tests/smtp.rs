@@ -1,0 +1,104 @@
+//! The SMTP client against a sink that misbehaves on demand.
+//!
+//! One binary, one file per theme; what they share is here.
+
+#[path = "smtp/doubt.rs"]
+mod doubt;
+#[path = "smtp/faults.rs"]
+mod faults;
+#[path = "smtp/happy.rs"]
+mod happy;
+#[path = "smtp/recipients.rs"]
+mod recipients;
+#[path = "smtp/security.rs"]
+mod security;
+
+use std::time::Duration;
+
+use postway_dispatch::transport::{
+    Credentials, Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection,
+    SmtpSettings, WireGate,
+};
+use postway_domain::{Failure, TlsMode};
+use postway_net::TlsClient;
+use postway_testkit::SmtpSink;
+
+/// Longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What a misbehaving peer is given where a test waits for the deadline to pass.
+const BRIEF: Duration = Duration::from_secs(1);
+/// Between two bytes of a reply that takes longer than [`BRIEF`] as a whole, though no single pause does.
+const DRIP: Duration = Duration::from_millis(150);
+const BODY: &[u8] = b"Message-ID: <1@example.org>\r\nX-Postway-ID: 7\r\nSubject: hi\r\n\r\nHello\r\n";
+const ONE: &[&str] = &["a@example.org"];
+
+/// A gate that counts, and refuses when told to.
+#[derive(Default)]
+struct Gate {
+    commits: usize,
+    accepted: usize,
+    refuse: bool,
+}
+
+#[async_trait::async_trait]
+impl WireGate for Gate {
+    async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
+        self.commits += 1;
+        self.accepted = recipients.iter().filter(|reply| reply.is_accepted()).count();
+        if self.refuse { Err(GateRefused) } else { Ok(()) }
+    }
+}
+
+fn settings(sink: &SmtpSink) -> SmtpSettings {
+    let mut settings = SmtpSettings::new("127.0.0.1", sink.port(), TlsMode::None);
+    settings.deadlines = Deadlines::uniform(PATIENCE);
+    settings.ehlo_name = "client.example".to_owned();
+    settings
+}
+
+/// Settings whose every deadline is brief, for peers that are waited out.
+fn hasty(sink: &SmtpSink) -> SmtpSettings {
+    SmtpSettings { deadlines: Deadlines::uniform(BRIEF), ..settings(sink) }
+}
+
+fn credentials(password: &str) -> Option<Credentials> {
+    Some(Credentials { username: "bob".to_owned(), password: password.into() })
+}
+
+async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {
+    SmtpConnection::open(settings, &TlsClient::new()).await
+}
+
+async fn connect(sink: &SmtpSink) -> SmtpConnection {
+    open(&settings(sink)).await.expect("the sink takes connections")
+}
+
+fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
+    Envelope { sender: "from@example.net", recipients, size: body.len(), eight_bit: false, smtputf8: false }
+}
+
+async fn send_to(connection: &mut SmtpConnection, recipients: &[&str], body: &[u8]) -> Delivery {
+    connection.deliver(&envelope(recipients, body), body, &mut Gate::default()).await
+}
+
+async fn send(connection: &mut SmtpConnection) -> DeliveryEnd {
+    send_to(connection, ONE, BODY).await.end
+}
+
+fn assert_accepted(end: &DeliveryEnd) {
+    assert!(matches!(end, DeliveryEnd::Accepted { .. }), "{end:?}");
+}
+
+fn not_sent(end: DeliveryEnd) -> Failure {
+    match end {
+        DeliveryEnd::NotSent(failure) => failure,
+        other => panic!("expected a mail that was not sent, got {other:?}"),
+    }
+}
+
+fn in_doubt(end: DeliveryEnd) -> Failure {
+    match end {
+        DeliveryEnd::InDoubt(failure) => failure,
+        other => panic!("expected a mail in doubt, got {other:?}"),
+    }
+}

@@ -1,0 +1,181 @@
+//! TLS with real certificates, and sign-in.
+
+use super::*;
+use postway_domain::failure::{Category, Phase};
+use postway_testkit::{Action, TestCa, TestCert, Verb};
+
+fn over_tls(sink: &SmtpSink, mode: TlsMode, cert: &TestCert) -> SmtpSettings {
+    SmtpSettings {
+        host: "localhost".to_owned(),
+        tls: mode,
+        extra_roots_pem: Some(cert.ca_pem.clone()),
+        ..settings(sink)
+    }
+}
+
+#[tokio::test]
+async fn starttls_and_implicit_tls_verify_and_send() {
+    let cert = TestCert::localhost();
+    let starttls = SmtpSink::builder().starttls(&cert).start().await;
+    let implicit = SmtpSink::builder().implicit_tls(&cert).start().await;
+    for (sink, mode) in [(&starttls, TlsMode::Starttls), (&implicit, TlsMode::Implicit)] {
+        let mut connection = open(&over_tls(sink, mode, &cert)).await.unwrap();
+        assert!(connection.is_tls());
+        for _ in 0..3 {
+            assert_accepted(&send(&mut connection).await);
+            assert!(connection.is_reusable());
+        }
+        connection.quit().await;
+        assert!(sink.mails().iter().all(|mail| mail.tls));
+    }
+    assert_eq!(starttls.ledger().commands_of("EHLO").len(), 2);
+}
+
+#[tokio::test]
+async fn roots_can_be_given_to_the_client_as_a_whole() {
+    let cert = TestCert::localhost();
+    let sink = SmtpSink::builder().implicit_tls(&cert).start().await;
+    let tls = TlsClient::with_extra_roots(cert.ca_pem.as_bytes()).unwrap();
+    let settings = SmtpSettings { extra_roots_pem: None, ..over_tls(&sink, TlsMode::Implicit, &cert) };
+    let mut connection = SmtpConnection::open(&settings, &tls).await.unwrap();
+    assert_accepted(&send(&mut connection).await);
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_verify_is_the_accounts_trouble() {
+    let ca = TestCa::new();
+    let other_name = ca.issue(&["mail.example.org"]);
+    let wrong_ca = TestCert { ca_pem: TestCa::new().pem(), ..ca.issue(&["localhost"]) };
+    for cert in [other_name, wrong_ca] {
+        let sink = SmtpSink::builder().starttls(&cert).start().await;
+        let failure = open(&over_tls(&sink, TlsMode::Starttls, &cert)).await.unwrap_err();
+        assert_eq!((failure.code.as_ref(), failure.phase), ("tls_certificate", Phase::Tls));
+        assert!(failure.is_account());
+        assert!(failure.message.contains("localhost"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn starttls_that_is_not_offered_is_not_done_without() {
+    let sink = SmtpSink::start().await;
+    let failure = open(&SmtpSettings { tls: TlsMode::Starttls, ..settings(&sink) }).await.unwrap_err();
+    assert_eq!(failure.code, "starttls_not_offered");
+    assert!(failure.is_account());
+}
+
+#[tokio::test]
+async fn opportunistic_takes_any_certificate_and_none_at_all() {
+    let cert = TestCa::new().issue(&["elsewhere.example"]);
+    let plain = SmtpSink::start().await;
+    let unverifiable = SmtpSink::builder().starttls(&cert).start().await;
+    let broken = SmtpSink::builder().starttls(&cert).on(Verb::Tls, Action::Cut).start().await;
+    let refusing = SmtpSink::builder()
+        .starttls(&cert)
+        .on(Verb::StartTls, Action::reply("454 4.7.0 not now"))
+        .start()
+        .await;
+    for (sink, tls) in [(&plain, false), (&unverifiable, true), (&broken, false), (&refusing, false)] {
+        let mut connection =
+            open(&SmtpSettings { tls: TlsMode::Opportunistic, ..settings(sink) }).await.unwrap();
+        assert_accepted(&send(&mut connection).await);
+        assert_eq!(sink.mails()[0].tls, tls);
+    }
+}
+
+#[tokio::test]
+async fn a_tls_cut_is_transient_and_in_its_phase() {
+    let cert = TestCert::localhost();
+    let starttls = SmtpSink::builder().starttls(&cert).on(Verb::Tls, Action::Cut).start().await;
+    let implicit = SmtpSink::builder().implicit_tls(&cert).on(Verb::Tls, Action::Cut).start().await;
+    for (sink, mode) in [(&starttls, TlsMode::Starttls), (&implicit, TlsMode::Implicit)] {
+        let failure = open(&over_tls(sink, mode, &cert)).await.unwrap_err();
+        assert_eq!((failure.phase, failure.category), (Phase::Tls, Category::Tls), "{failure}");
+        assert!(failure.is_transient());
+    }
+}
+
+#[tokio::test]
+async fn plain_text_after_starttls_is_not_taken_for_the_servers_word() {
+    let cert = TestCert::localhost();
+    let injected = Action::reply("220 Ready\r\n250-evil.example\r\n250 AUTH PLAIN");
+    let sink =
+        SmtpSink::builder().starttls(&cert).on(Verb::StartTls, injected).auth("bob", "pw").start().await;
+    let settings =
+        SmtpSettings { credentials: credentials("pw"), ..over_tls(&sink, TlsMode::Starttls, &cert) };
+    let failure = open(&settings).await.unwrap_err();
+    assert_eq!(failure.code, "starttls_injection");
+    assert!(failure.is_transient());
+    assert!(sink.ledger().commands_of("AUTH").is_empty());
+}
+
+#[tokio::test]
+async fn plain_and_login_sign_in_under_tls() {
+    let cert = TestCert::localhost();
+    for mechanisms in ["PLAIN LOGIN", "LOGIN", "CRAM-MD5 PLAIN"] {
+        let sink = SmtpSink::builder()
+            .starttls(&cert)
+            .auth("bob", "pä ss")
+            .auth_mechanisms(mechanisms)
+            .start()
+            .await;
+        let settings =
+            SmtpSettings { credentials: credentials("pä ss"), ..over_tls(&sink, TlsMode::Starttls, &cert) };
+        let mut connection = open(&settings).await.unwrap();
+        assert_accepted(&send(&mut connection).await);
+        assert_eq!(sink.mails()[0].user.as_deref(), Some("bob"));
+    }
+}
+
+#[tokio::test]
+async fn sign_in_troubles_are_the_accounts() {
+    let cert = TestCert::localhost();
+    let usual = SmtpSink::builder().starttls(&cert).auth("bob", "right").start().await;
+    let foreign =
+        SmtpSink::builder().starttls(&cert).auth("bob", "x").auth_mechanisms("XOAUTH2").start().await;
+    let none = SmtpSink::builder().starttls(&cert).start().await;
+    for (sink, code) in
+        [(&usual, "smtp_535"), (&foreign, "auth_mechanism_unsupported"), (&none, "auth_not_offered")]
+    {
+        let settings =
+            SmtpSettings { credentials: credentials("wrong"), ..over_tls(sink, TlsMode::Starttls, &cert) };
+        let failure = open(&settings).await.unwrap_err();
+        assert_eq!((failure.code.as_ref(), failure.phase), (code, Phase::Auth));
+        assert!(failure.is_account());
+        assert!(!failure.message.contains("wrong"));
+    }
+    // A sign-in that is demanded and not configured shows at MAIL.
+    let mut connection = open(&over_tls(&usual, TlsMode::Starttls, &cert)).await.unwrap();
+    let failure = not_sent(send(&mut connection).await);
+    assert_eq!((failure.code.as_ref(), failure.category), ("smtp_530", Category::Authentication));
+    assert!(failure.is_account());
+}
+
+#[tokio::test]
+async fn a_temporary_sign_in_failure_is_transient() {
+    let reply = Action::reply("454 4.7.0 Temporary authentication failure");
+    let sink = SmtpSink::builder().auth("bob", "pw").once(Verb::Auth, reply).start().await;
+    let settings =
+        SmtpSettings { credentials: credentials("pw"), allow_plaintext_auth: true, ..settings(&sink) };
+    assert!(open(&settings).await.unwrap_err().is_transient());
+    assert_accepted(&send(&mut open(&settings).await.unwrap()).await);
+}
+
+#[tokio::test]
+async fn credentials_do_not_leave_without_verified_tls_unless_allowed() {
+    let cert = TestCa::new().issue(&["elsewhere.example"]);
+    for (offers_tls, mode, code) in [
+        (false, TlsMode::None, "plaintext_auth_refused"),
+        (false, TlsMode::Opportunistic, "plaintext_auth_refused"),
+        (true, TlsMode::Opportunistic, "tls_certificate"),
+    ] {
+        let builder = SmtpSink::builder().auth("bob", "pw");
+        let sink = if offers_tls { builder.starttls(&cert) } else { builder }.start().await;
+        let mut settings = SmtpSettings { credentials: credentials("pw"), ..over_tls(&sink, mode, &cert) };
+        let failure = open(&settings).await.unwrap_err();
+        assert_eq!(failure.code, code);
+        assert!(failure.is_account());
+        assert!(sink.ledger().commands_of("AUTH").is_empty());
+        settings.allow_plaintext_auth = true;
+        assert_accepted(&send(&mut open(&settings).await.unwrap()).await);
+    }
+}

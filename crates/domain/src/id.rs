@@ -1,0 +1,171 @@
+//! Names of things. Each is parsed once, at the door; inside, a value is right by its type.
+
+use std::{fmt, str::FromStr};
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::time::Time;
+
+/// A message's own id: a UUID v7, so ids sort by time of acceptance and cannot be guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageUid(Uuid);
+
+/// One life of one process: made anew at each start, so a lease tells which life took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Incarnation(Uuid);
+
+macro_rules! uuid_id {
+    ($name:ident) => {
+        impl $name {
+            /// A new one, stamped with `now`.
+            pub fn new(now: Time, random: &mut impl Rng) -> Self {
+                let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+                Self(uuid::Builder::from_unix_timestamp_millis(ms, &random.random()).into_uuid())
+            }
+
+            /// From the 16 bytes a store keeps.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
+            /// The 16 bytes a store keeps.
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Uuid::try_parse(text).map(Self).map_err(|_| IdError("not a UUID".into()))
+            }
+        }
+    };
+}
+
+uuid_id!(MessageUid);
+uuid_id!(Incarnation);
+
+/// The secret of one claim. Every later write of the claimed work must show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseToken(i64);
+
+impl LeaseToken {
+    /// A token that no earlier claim had, but for a chance of one in 2⁶³.
+    pub fn new(random: &mut impl Rng) -> Self {
+        Self(random.random_range(1..=i64::MAX))
+    }
+
+    /// As a store keeps it.
+    pub fn as_i64(self) -> i64 {
+        self.0
+    }
+
+    /// From a store.
+    pub fn from_i64(value: i64) -> Self {
+        Self(value)
+    }
+}
+
+/// Why a name was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct IdError(String);
+
+macro_rules! name_id {
+    ($(#[$doc:meta])* $name:ident, $max:literal, $allowed:literal, $accepts:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// The longest allowed.
+            pub const BYTES_MAX: usize = $max;
+
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let accepts: fn(u8) -> bool = $accepts;
+                if text.is_empty() || text.len() > Self::BYTES_MAX || !text.bytes().all(accepts) {
+                    return Err(IdError(format!(concat!("must be 1 to {} characters of ", $allowed), $max)));
+                }
+                Ok(Self(text.into()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+name_id!(
+    /// A tenant's name.
+    TenantId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
+    /// An account's name, unique in its tenant.
+    AccountId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
+    /// The client's own id of a message, unique in its tenant.
+    ClientId, 128, "A-Z a-z 0-9 . _ : @ -", |byte| is_word(byte) || matches!(byte, b':' | b'@')
+);
+name_id!(
+    /// The code of a batch, which can be suspended and activated as one.
+    BatchCode, 128, "A-Z a-z 0-9 . _ : @ -", |byte| is_word(byte) || matches!(byte, b':' | b'@')
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_ids_keep_to_their_alphabet() {
+        assert!("order-1:a@b.c_d".parse::<ClientId>().is_ok());
+        for bad in ["", "a b", "a/b", "é", &"x".repeat(129)] {
+            assert!(bad.parse::<ClientId>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn uids_sort_by_time() {
+        let mut random = rand::rng();
+        let early = MessageUid::new(Time::from_millis(1_000), &mut random);
+        let late = MessageUid::new(Time::from_millis(2_000), &mut random);
+        assert!(early < late);
+        assert_eq!(early.to_string().parse::<MessageUid>().unwrap(), early);
+    }
+}

@@ -1,0 +1,25 @@
+//! What a message is and what may become of it.
+//!
+//! Pure: no I/O, no async, no clock and no randomness of its own. Time and chance are arguments, so that a
+//! simulation can drive everything in here. Every other crate speaks in these types.
+
+pub mod account;
+pub mod address;
+pub mod event;
+pub mod failure;
+pub mod fairness;
+pub mod id;
+pub mod lane;
+pub mod message;
+pub mod retry;
+pub mod secret;
+pub mod time;
+
+pub use account::{Account, AccountKind, AccountSettings, TlsMode};
+pub use address::{EmailAddress, Mailbox};
+pub use event::{Event, EventKind};
+pub use failure::Failure;
+pub use id::{AccountId, ClientId, Incarnation, LeaseToken, MessageUid, TenantId};
+pub use lane::{Lane, LaneId};
+pub use message::{Priority, RecipientKind, RecipientStatus, State, Status};
+pub use time::{Clock, Time};

@@ -1,0 +1,43 @@
+//! A message: its states, what moves it between them, and the parts it is made of.
+
+mod recipient;
+mod state;
+mod transition;
+
+pub use recipient::{RecipientKind, RecipientStatus};
+pub use state::{Priority, State, Status, Wait};
+pub use transition::{Effects, Input, InvalidTransition, LeaseEffect, Outcome, Resolution, transition};
+
+use serde::{Deserialize, Serialize};
+
+/// What to do with a message whose dot went out without an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubt {
+    /// Send it once more under the same Message-ID: perhaps twice, never not at all.
+    #[default]
+    Resend,
+    /// Wait for an operator's word.
+    Hold,
+}
+
+impl OnDoubt {
+    /// After this many doubts a message is held whatever its policy.
+    pub const RESENDS_MAX: i64 = 3;
+
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnDoubt::Resend => "resend",
+            OnDoubt::Hold => "hold",
+        }
+    }
+
+    /// Whether a message that has now been in doubt `doubts` times is sent again by itself.
+    pub fn resends(self, doubts: i64, expired: bool) -> bool {
+        match self {
+            OnDoubt::Resend => doubts <= Self::RESENDS_MAX && !expired,
+            OnDoubt::Hold => false,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Time as the whole system keeps it: UTC milliseconds in 64 bits.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A point in time, in milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+/// Where time comes from. The binary has the real one, tests and the simulation have their own.
+pub trait Clock: Send + Sync {
+    /// The present.
+    fn now(&self) -> Time;
+}
+
+impl Time {
+    /// The earliest and latest times that RFC 3339 can write (years 0001 to 9999).
+    const RANGE_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+
+    /// From milliseconds since the epoch, clamped to what RFC 3339 can write.
+    pub fn from_millis(ms: i64) -> Self {
+        Self(ms.clamp(*Self::RANGE_MS.start(), *Self::RANGE_MS.end()))
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch.
+    pub fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This much later.
+    pub fn plus(self, by: Duration) -> Self {
+        Self::from_millis(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long since `earlier`; zero when the clock went backwards.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(at) => write!(f, "{at:.3}"),
+            Err(_) => write!(f, "{}ms", self.0),
+        }
+    }
+}
+
+/// The text was neither an RFC 3339 time nor Unix seconds.
+#[derive(Debug, thiserror::Error)]
+#[error("not a time: write RFC 3339 such as 2030-01-31T09:00:00Z, or Unix seconds")]
+pub struct TimeError;
+
+impl FromStr for Time {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        if let Ok(seconds) = text.parse::<i64>() {
+            return Self::from_seconds(seconds);
+        }
+        let at: jiff::Timestamp = text.parse().map_err(|_| TimeError)?;
+        Ok(Self::from_millis(at.as_millisecond()))
+    }
+}
+
+impl Time {
+    fn from_seconds(seconds: i64) -> Result<Self, TimeError> {
+        let ms = seconds.checked_mul(1000).ok_or(TimeError)?;
+        if Self::RANGE_MS.contains(&ms) { Ok(Self(ms)) } else { Err(TimeError) }
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TimeVisitor;
+
+        impl serde::de::Visitor<'_> for TimeVisitor {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time: RFC 3339 text or Unix seconds")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<Time, E> {
+                Time::from_seconds(seconds).map_err(E::custom)
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<Time, E> {
+                self.visit_i64(i64::try_from(seconds).map_err(|_| E::custom(TimeError))?)
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<Time, E> {
+                self.visit_i64(seconds as i64)
+            }
+        }
+
+        deserializer.deserialize_any(TimeVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3339_and_unix_seconds_name_the_same_moment() {
+        let text: Time = serde_json::from_str("\"2024-01-01T00:00:00Z\"").unwrap();
+        let seconds: Time = serde_json::from_str("1704067200").unwrap();
+        assert_eq!(text, seconds);
+        assert_eq!(text.to_string(), "2024-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_time_out_of_range_is_refused() {
+        assert!(serde_json::from_str::<Time>("99999999999999").is_err());
+        assert!("yesterday".parse::<Time>().is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! Many messages in one request: each is checked alone, all that pass are stored together.
+//!
+//! `defaults` stand under each message: the message's own fields win, and `headers` and `metadata` are merged one level
+//! deep. Merging works on the JSON text of the fields, which are neither parsed nor copied for it more than once.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet, hash_map::Entry},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use postway_store::record::{DedupKind, NewMessage};
+
+use crate::{
+    directory::Lookup,
+    door::{Door, Receipt, RequestContext},
+    parse::parse,
+    refusal::Refusal,
+    request::{Entries, List, MessageRequest, Object, Text},
+    work::weighed,
+};
+
+/// More messages than this are not even read.
+const MESSAGES_READ_MAX: usize = 100_000;
+/// More fields of an object than this are not even read.
+const FIELDS_READ_MAX: usize = 10_000;
+/// Messages are parsed this many at a time: a parsed one can be ten times the size of its text.
+const CHUNK_MESSAGES: usize = 50;
+/// The longest id that a rejected item is named by.
+const ID_CHARS_MAX: usize = 128;
+
+/// What became of a batch.
+#[derive(Clone, Debug)]
+pub struct BatchReceipt {
+    /// How many were taken.
+    pub accepted: usize,
+    /// How many were not.
+    pub rejected: usize,
+    /// One answer per message, in order.
+    pub results: Vec<Result<Receipt, RejectedItem>>,
+}
+
+/// A message of a batch that was not taken.
+#[derive(Clone, Debug)]
+pub struct RejectedItem {
+    /// The client's id of it, as far as it could be read.
+    pub id: Option<String>,
+    /// Why not.
+    pub refusal: Refusal,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchRequest<'a> {
+    #[serde(borrow, default)]
+    defaults: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    messages: Option<List<&'a RawValue, MESSAGES_READ_MAX>>,
+}
+
+type Fields<'a> = Entries<'a, &'a RawValue, FIELDS_READ_MAX>;
+type Item<'a> = Result<MessageRequest<'a>, Refusal>;
+
+impl Door {
+    /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
+    pub async fn accept_batch(&self, ctx: &RequestContext, body: &[u8]) -> Result<BatchReceipt, Refusal> {
+        let taken = self.take_batch(ctx, body).await;
+        if let Ok(batch) = &taken {
+            batch.results.iter().filter_map(|item| item.as_ref().err()).for_each(|item| item.refusal.count());
+        }
+        taken.inspect_err(Refusal::count)
+    }
+
+    async fn take_batch(&self, ctx: &RequestContext, body: &[u8]) -> Result<BatchReceipt, Refusal> {
+        self.check_request(ctx, body.len())?;
+        let texts = weighed(body.len(), || self.read_batch(body))?;
+        let (messages, refusals) = self.prepare_batch(ctx, &texts).await?;
+        let stored = match messages.is_empty() {
+            true => Vec::new(),
+            false => self.store_all(ctx, messages).await?,
+        };
+        let mut stored = stored.into_iter();
+        let mut results = Vec::with_capacity(refusals.len());
+        for (refusal, text) in refusals.into_iter().zip(&texts) {
+            let result = match refusal {
+                Some(refusal) => Err(refusal),
+                None => stored.next().unwrap_or_else(|| Err(missing_answer())),
+            };
+            results.push(result.map_err(|refusal| RejectedItem { id: id_of(text), refusal }));
+        }
+        let accepted = results.iter().filter(|result| result.is_ok()).count();
+        Ok(BatchReceipt { accepted, rejected: results.len() - accepted, results })
+    }
+
+    /// Checks and composes each message alone: those that pass, and for every place the refusal, if there is one.
+    async fn prepare_batch(
+        &self,
+        ctx: &RequestContext,
+        texts: &[Cow<'_, str>],
+    ) -> Result<(Vec<NewMessage>, Vec<Option<Refusal>>), Refusal> {
+        let now = self.clock.now();
+        let mut routes = HashMap::new();
+        let mut messages = Vec::with_capacity(texts.len());
+        let mut refusals = Vec::with_capacity(texts.len());
+        for chunk in texts.chunks(CHUNK_MESSAGES) {
+            let bytes = chunk.iter().map(|text| text.len()).sum();
+            let items: Vec<Item<'_>> = weighed(bytes, || chunk.iter().map(|text| read_item(text)).collect());
+            self.find_routes(ctx, &items, &mut routes).await?;
+            weighed(bytes, || {
+                for item in items {
+                    let prepared = item.and_then(|request| {
+                        let key = ctx.idempotency_key.as_ref();
+                        let key = key.map(|key| (DedupKind::BatchItem, format!("{}:{key}", refusals.len())));
+                        self.prepare(ctx, &request, route_of(&routes, &request), key, now)
+                    });
+                    refusals.push(prepared.map(|message| messages.push(message)).err());
+                }
+            });
+            // Many light chunks are heavy too: others get their turn in between.
+            tokio::task::yield_now().await;
+        }
+        Ok((messages, refusals))
+    }
+
+    /// The JSON text of each message, with the defaults merged under it.
+    fn read_batch<'a>(&self, body: &'a [u8]) -> Result<Vec<Cow<'a, str>>, Refusal> {
+        let Object(batch) = parse::<Object<BatchRequest<'_>>>(body)?;
+        let messages = batch.messages.map_or_else(Vec::new, |messages| messages.0);
+        let max = self.limits.batch_messages_max;
+        if messages.is_empty() {
+            return Err(Refusal::field("messages", "give at least one message"));
+        }
+        if messages.len() > max {
+            let message = format!("there are {} messages: send at most {max} in one request", messages.len());
+            return Err(Refusal::field("messages", message));
+        }
+        let defaults = batch.defaults.map(read_defaults).transpose()?.unwrap_or(Entries(Vec::new()));
+        if defaults.0.is_empty() {
+            return Ok(messages.into_iter().map(|message| Cow::Borrowed(message.get())).collect());
+        }
+        let bytes: usize =
+            defaults.0.iter().map(|(_, value)| value.get().len()).sum::<usize>() * messages.len();
+        if bytes > self.limits.request_bytes_max {
+            let message = "the defaults, repeated for each message, are larger than a request may be \
+                           (request_bytes_max): shorten them or send fewer messages";
+            return Err(Refusal::TooLarge { message: message.to_owned() });
+        }
+        Ok(messages.into_iter().map(|message| merge(&defaults, message)).collect())
+    }
+
+    /// Looks up the accounts that the messages name, each once.
+    async fn find_routes(
+        &self,
+        ctx: &RequestContext,
+        items: &[Item<'_>],
+        routes: &mut HashMap<Option<String>, Lookup>,
+    ) -> Result<(), Refusal> {
+        for request in items.iter().flatten() {
+            let name = request.account.as_deref();
+            if let Entry::Vacant(unknown) = routes.entry(name.map(str::to_owned)) {
+                unknown.insert(self.directory.route(&ctx.tenant, name).await?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_item(text: &str) -> Item<'_> {
+    parse::<Object<MessageRequest<'_>>>(text.as_bytes()).map(|object| object.0)
+}
+
+fn route_of(routes: &HashMap<Option<String>, Lookup>, request: &MessageRequest<'_>) -> Lookup {
+    let name = request.account.as_deref().map(str::to_owned);
+    routes.get(&name).cloned().unwrap_or_else(|| Err("was not looked up".to_owned()))
+}
+
+fn missing_answer() -> Refusal {
+    postway_store::StoreError::Unexpected("it did not answer for every message".to_owned()).into()
+}
+
+/// Checks the shape of the defaults once, so that their faults are not found in every message.
+fn read_defaults(defaults: &RawValue) -> Result<Fields<'_>, Refusal> {
+    let json = defaults.get().as_bytes();
+    let inside = |refusal: Refusal| refusal.inside("defaults");
+    let Object(request) = parse::<Object<MessageRequest<'_>>>(json).map_err(inside)?;
+    if request.id.is_some() {
+        return Err(Refusal::field("defaults.id", "an id names one message: give it in the message"));
+    }
+    parse(json).map_err(inside)
+}
+
+/// One message over the defaults, as JSON text. What is no object is left for the parser to refuse.
+fn merge<'a>(defaults: &Fields<'a>, message: &'a RawValue) -> Cow<'a, str> {
+    let Ok(own) = serde_json::from_str::<Fields<'_>>(message.get()) else {
+        return Cow::Borrowed(message.get());
+    };
+    let find = |fields: &Fields<'a>, name: &str| {
+        fields.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| *value)
+    };
+    let kept = defaults.0.iter().filter(|(name, _)| find(&own, name).is_none());
+    let kept = kept.map(|(name, value)| (&**name, Cow::Borrowed(value.get())));
+    let own_fields = own.0.iter().map(|(name, value)| {
+        let nests = matches!(&**name, "headers" | "metadata");
+        let default = nests.then(|| find(defaults, name)).flatten();
+        let merged = default.and_then(|default| merge_nested(default, value, &**name == "headers"));
+        (&**name, merged.map_or(Cow::Borrowed(value.get()), Cow::Owned))
+    });
+    Cow::Owned(write_object(kept.chain(own_fields)))
+}
+
+/// Two objects as one, if both are objects; the second wins. Header names are compared without case.
+fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Option<String> {
+    let default: Fields<'_> = serde_json::from_str(default.get()).ok()?;
+    let own: Fields<'_> = serde_json::from_str(own.get()).ok()?;
+    let folded = |name: &str| {
+        if without_case { name.to_ascii_lowercase() } else { name.to_owned() }
+    };
+    let taken: HashSet<String> = own.0.iter().map(|(name, _)| folded(name)).collect();
+    let kept = default.0.iter().filter(|(name, _)| !taken.contains(&folded(name)));
+    Some(write_object(kept.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
+}
+
+fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> String {
+    let mut json = String::from("{");
+    for (name, value) in fields {
+        if json.len() > 1 {
+            json.push(',');
+        }
+        json.push_str(&serde_json::Value::from(name).to_string());
+        json.push(':');
+        json.push_str(&value);
+    }
+    json.push('}');
+    json
+}
+
+/// The id of a rejected message, for its sender to know it by.
+fn id_of(message: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow, default)]
+        id: Option<Text<'a>>,
+    }
+
+    let Object(Named { id }) = serde_json::from_str(message).ok()?;
+    Some(id?.chars().take(ID_CHARS_MAX).collect())
+}

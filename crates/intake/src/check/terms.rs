@@ -1,0 +1,143 @@
+//! When a message goes, how urgently, and under which names its sender knows it.
+
+use postway_domain::{ClientId, Priority, Time, id::BatchCode, message::OnDoubt};
+use serde_json::{Map, Value};
+
+use crate::{
+    limits::Limits,
+    refusal::Findings,
+    request::{MessageRequest, Scalar},
+};
+
+/// Everything about a message but its route, its people and its words.
+#[derive(Debug, Default)]
+pub(crate) struct Terms {
+    pub client_id: Option<ClientId>,
+    pub batch: Option<BatchCode>,
+    pub priority: Priority,
+    /// Only if it is in the future.
+    pub send_at: Option<Time>,
+    pub expires_at: Option<Time>,
+    pub on_doubt: OnDoubt,
+    pub tags: Vec<String>,
+    pub metadata: Option<String>,
+    pub external_id: Option<String>,
+}
+
+/// Checks the terms. After a fault, what is returned is of no use.
+pub(crate) fn terms(
+    request: &MessageRequest<'_>,
+    limits: &Limits,
+    now: Time,
+    findings: &mut Findings,
+) -> Terms {
+    let client_id = request.id.as_ref().and_then(|id| findings.take("id", id.parse()));
+    let batch = request.batch.as_ref().and_then(|code| findings.take("batch", code.parse()));
+    let priority = request.priority.as_ref().and_then(|given| findings.take("priority", priority(given)));
+    let on_doubt = request.on_doubt.as_ref().and_then(|word| findings.take("on_doubt", on_doubt(word)));
+    let metadata = request.metadata.and_then(|json| findings.take("metadata", metadata(json.get(), limits)));
+    let (send_at, expires_at) = times(request, limits, now, findings);
+    Terms {
+        client_id,
+        batch,
+        priority: priority.unwrap_or_default(),
+        send_at,
+        expires_at,
+        on_doubt: on_doubt.unwrap_or_default(),
+        tags: tags(request, limits, findings),
+        metadata: metadata.flatten(),
+        external_id: external_id(request, limits, findings),
+    }
+}
+
+fn priority(given: &Scalar<'_>) -> Result<Priority, &'static str> {
+    let text = given.as_text();
+    let named = Priority::ALL.iter().find(|priority| priority.as_str() == text);
+    let numbered = || text.parse().ok().and_then(Priority::from_code);
+    named.copied().or_else(numbered).ok_or("must be 0 to 3, or immediate, high, normal or low")
+}
+
+fn on_doubt(word: &str) -> Result<OnDoubt, &'static str> {
+    match word {
+        "resend" => Ok(OnDoubt::Resend),
+        "hold" => Ok(OnDoubt::Hold),
+        _ => Err("must be resend or hold"),
+    }
+}
+
+/// A time in the past is now, so it is no time to wait for.
+fn times(
+    request: &MessageRequest<'_>,
+    limits: &Limits,
+    now: Time,
+    findings: &mut Findings,
+) -> (Option<Time>, Option<Time>) {
+    let mut read = |field: &str, given: Option<&Scalar<'_>>| {
+        let parsed = match given? {
+            // A fraction of a second is no reason to refuse.
+            Scalar::Float(seconds) => (*seconds as i64).to_string().parse::<Time>(),
+            given => given.as_text().parse(),
+        };
+        findings.take(field, parsed)
+    };
+    let send_at = read("send_at", request.send_at.as_ref()).filter(|at| *at > now);
+    let expires_at = read("expires_at", request.expires_at.as_ref());
+    if send_at.is_some_and(|at| at.since(now) > limits.send_at_ahead_max) {
+        let days = limits.send_at_ahead_max.as_secs() / (24 * 60 * 60);
+        findings.add("send_at", format!("must be at most {days} days ahead"));
+    }
+    match expires_at {
+        Some(at) if at <= now => findings.add("expires_at", "must be in the future"),
+        Some(at) if send_at.is_some_and(|send_at| at <= send_at) => {
+            findings.add("expires_at", "must be after send_at");
+        }
+        Some(_) | None => {}
+    }
+    (send_at, expires_at)
+}
+
+fn tags(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) -> Vec<String> {
+    let tags = request.tags.as_ref().map_or(&[][..], |tags| &tags.0);
+    if tags.len() > limits.tags_max {
+        findings.add("tags", format!("there are {} tags: use at most {}", tags.len(), limits.tags_max));
+        return Vec::new();
+    }
+    for (index, tag) in tags.iter().enumerate() {
+        if !is_label(tag, limits.tag_chars_max) {
+            let max = limits.tag_chars_max;
+            findings.add(
+                format!("tags[{index}]"),
+                format!("must be 1 to {max} characters without control characters"),
+            );
+        }
+    }
+    tags.iter().map(|tag| tag.to_string()).collect()
+}
+
+fn external_id(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) -> Option<String> {
+    let id = request.external_id.as_deref()?;
+    let max = limits.external_id_chars_max;
+    if !is_label(id, max) {
+        findings.add("external_id", format!("must be 1 to {max} characters without control characters"));
+    }
+    Some(id.to_owned())
+}
+
+fn is_label(text: &str, chars_max: usize) -> bool {
+    !text.is_empty()
+        && text.chars().take(chars_max + 1).count() <= chars_max
+        && !text.contains(char::is_control)
+}
+
+/// The object in its compact form; none if it is empty.
+fn metadata(json: &str, limits: &Limits) -> Result<Option<String>, String> {
+    if json.len() > limits.metadata_bytes_max {
+        return Err(format!("must be at most {} bytes of JSON", limits.metadata_bytes_max));
+    }
+    if !json.starts_with('{') {
+        return Err("must be an object".to_owned());
+    }
+    // Read although only stored: a reader must be able to rely on it.
+    let object: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    Ok((!object.is_empty()).then(|| Value::Object(object).to_string()))
+}

@@ -1,0 +1,32 @@
+//! The one door: check, compose, store.
+//!
+//! Everything that becomes a message comes through [`Door`]: one JSON message, a batch of them, or a ready-made mail.
+//! In order: the request is parsed, every field is checked and every fault collected, the RFC 5322 bytes are made, and
+//! all of it is handed to the store in one call.
+//!
+//! Promises:
+//! - what is answered with a [`Receipt`] is durable; what is answered with a [`Refusal`] has left nothing behind;
+//! - a refusal names the field, so that its sender can mend it;
+//! - inside, values are right by their types: no address, id or header goes past this crate unchecked;
+//! - memory is bounded by the size of the request, whatever its shape, and a message that makes the composer panic is
+//!   refused like any other.
+//!
+//! Not here: who may send (the API's), what becomes of the message (dispatch's), and any SQL.
+
+mod assemble;
+mod batch;
+mod check;
+mod directory;
+mod door;
+mod limits;
+mod parse;
+mod raw;
+mod refusal;
+mod request;
+mod work;
+
+pub use batch::{BatchReceipt, RejectedItem};
+pub use door::{Door, Receipt, RequestContext};
+pub use limits::Limits;
+pub use raw::RawOptions;
+pub use refusal::{FieldError, Refusal};

@@ -1,0 +1,51 @@
+//! What the door takes at most.
+
+use std::time::Duration;
+
+/// Bounds on what comes in. The defaults are those of the documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest finished message, in bytes: 10 MiB.
+    pub message_bytes_max: usize,
+    /// The largest request, in bytes: 40 MiB.
+    pub request_bytes_max: usize,
+    /// The most recipients of one message, to, cc and bcc together: 1,000.
+    pub recipients_max: usize,
+    /// The most messages of one batch request: 1,000.
+    pub batch_messages_max: usize,
+    /// The most attachments of one message: 100.
+    pub attachments_max: usize,
+    /// The most addresses that answers go to: 25.
+    pub reply_to_max: usize,
+    /// The most tags of one message: 20.
+    pub tags_max: usize,
+    /// The longest tag, in characters: 64.
+    pub tag_chars_max: usize,
+    /// The largest metadata, in bytes of JSON: 16 KiB.
+    pub metadata_bytes_max: usize,
+    /// The longest reference of the client's, in characters: 256.
+    pub external_id_chars_max: usize,
+    /// The longest subject, in bytes: 8 KiB.
+    pub subject_bytes_max: usize,
+    /// How far ahead a message may be scheduled: 366 days.
+    pub send_at_ahead_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 10 * 1024 * 1024,
+            request_bytes_max: 40 * 1024 * 1024,
+            recipients_max: 1_000,
+            batch_messages_max: 1_000,
+            attachments_max: 100,
+            reply_to_max: 25,
+            tags_max: 20,
+            tag_chars_max: 64,
+            metadata_bytes_max: 16 * 1024,
+            external_id_chars_max: 256,
+            subject_bytes_max: postway_mime::header::HEADER_VALUE_OCTETS_MAX,
+            send_at_ahead_max: Duration::from_secs(366 * 24 * 60 * 60),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Ready-made mail: its header says from whom and to whom, its sender says the rest.
+
+use bytes::Bytes;
+use postway_domain::{Mailbox, Time};
+use postway_mime::{Composed, RawError, RawInfo, finish_raw, inspect_raw};
+use postway_store::record::{DedupKind, NewMessage};
+use serde::Serialize;
+
+use crate::{
+    assemble::{Mail, Names, Origin, assemble, fingerprint, sender},
+    check::{self, Recipients, ReturnPath, terms},
+    directory::Lookup,
+    door::{Door, Receipt, RequestContext},
+    limits::Limits,
+    refusal::{Findings, Refusal},
+    request::{Addresses, List, MessageRequest, Scalar, Text},
+    work::{guarded, weighed},
+};
+
+/// What goes with a ready-made mail; each as in a message given as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RawOptions {
+    /// The client's id of it.
+    pub id: Option<String>,
+    /// The account to send by.
+    pub account: Option<String>,
+    /// The batch it belongs to.
+    pub batch: Option<String>,
+    /// 0 to 3, or a word.
+    pub priority: Option<String>,
+    /// Not before this time.
+    pub send_at: Option<String>,
+    /// Not after this time.
+    pub expires_at: Option<String>,
+    /// The envelope sender, instead of the mail's From; empty for none. The mail itself is not changed.
+    pub from: Option<String>,
+    /// The envelope recipients, instead of the mail's To, Cc and Bcc; the mail itself is not changed.
+    pub to: Vec<String>,
+    /// Labels.
+    pub tags: Vec<String>,
+}
+
+impl RawOptions {
+    /// The same words in the shape that the checks know.
+    fn as_request(&self) -> MessageRequest<'_> {
+        fn text(given: &Option<String>) -> Option<Text<'_>> {
+            given.as_deref().map(Text::from)
+        }
+        fn scalar(given: &Option<String>) -> Option<Scalar<'_>> {
+            text(given).map(Scalar::Text)
+        }
+        MessageRequest {
+            id: text(&self.id),
+            account: text(&self.account),
+            batch: text(&self.batch),
+            priority: scalar(&self.priority),
+            send_at: scalar(&self.send_at),
+            expires_at: scalar(&self.expires_at),
+            to: (!self.to.is_empty()).then(|| Addresses {
+                list: self.to.iter().map(|to| to.as_str().into()).collect(),
+                single: false,
+            }),
+            tags: Some(List(self.tags.iter().map(|tag| tag.as_str().into()).collect())),
+            ..MessageRequest::default()
+        }
+    }
+}
+
+impl Door {
+    /// Takes a ready-made RFC 5322 mail. It is durable when this returns.
+    pub async fn accept_raw(
+        &self,
+        ctx: &RequestContext,
+        options: RawOptions,
+        body: Bytes,
+    ) -> Result<Receipt, Refusal> {
+        let taken = self.take_raw(ctx, &options, &body).await;
+        taken.inspect_err(Refusal::count)
+    }
+
+    async fn take_raw(
+        &self,
+        ctx: &RequestContext,
+        options: &RawOptions,
+        body: &[u8],
+    ) -> Result<Receipt, Refusal> {
+        self.check_request(ctx, body.len())?;
+        if body.len() > self.limits.message_bytes_max {
+            return Err(Refusal::message_too_large(self.limits.message_bytes_max));
+        }
+        let now = self.clock.now();
+        let route = self.directory.route(&ctx.tenant, options.account.as_deref()).await?;
+        let message = weighed(body.len(), || {
+            guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, route, now))
+        })?;
+        self.store_one(ctx, message).await
+    }
+
+    fn prepare_raw(
+        &self,
+        ctx: &RequestContext,
+        options: &RawOptions,
+        body: &[u8],
+        route: Lookup,
+        now: Time,
+    ) -> Result<NewMessage, Refusal> {
+        let mut findings = Findings::default();
+        let request = options.as_request();
+        let info = inspect_raw(body).map_err(|error| refused(&error))?;
+        let recipients = recipients(&request, &info, &self.limits, &mut findings);
+        let return_path = options.from.as_deref().and_then(|from| match from {
+            "" | "<>" => Some(ReturnPath::Null),
+            from => {
+                let mailbox = findings.take("from", from.parse::<Mailbox>())?;
+                Some(ReturnPath::Address(mailbox.into_address()))
+            }
+        });
+        if info.from.is_none() {
+            findings.add("from", "the mail has no From field: add it");
+        }
+        let route = findings.take("account", route);
+        let terms = terms(&request, &self.limits, now, &mut findings);
+        let (Some(route), Some(from), true) = (route, &info.from, findings.is_empty()) else {
+            return Err(findings.into_refusal());
+        };
+        let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
+        let keyed = idempotency.is_some() || terms.client_id.is_some();
+        let fingerprint = if keyed { fingerprint(options, body)? } else { [0; 32] };
+        let names = Names::new(now, from.address(), &self.mail_domain);
+        let bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
+            .map_err(|error| refused(&error))?;
+        let mut subject = info.subject.unwrap_or_default();
+        // Kept for lists only, and the mail has all of it.
+        subject.truncate(subject.floor_char_boundary(self.limits.subject_bytes_max));
+        let mail = Mail {
+            names,
+            subject,
+            composed: Composed { bytes, eight_bit: info.eight_bit, smtputf8: info.smtputf8 },
+            sender: sender(return_path.as_ref(), &route, from.address()),
+            recipients: recipients.envelope(),
+        };
+        let origin =
+            Origin { tenant: &ctx.tenant, request_id: &ctx.request_id, idempotency, fingerprint, now };
+        assemble(origin, terms, &route, mail, self.limits.message_bytes_max)
+    }
+}
+
+/// The envelope's recipients: those given, each as what the mail names it, or else those of the mail.
+fn recipients(
+    request: &MessageRequest<'_>,
+    info: &RawInfo,
+    limits: &Limits,
+    findings: &mut Findings,
+) -> Recipients {
+    if request.to.is_none() {
+        let named = Recipients { to: info.to.clone(), cc: info.cc.clone(), bcc: info.bcc.clone() };
+        check::fits(named.len(), limits, findings);
+        return named;
+    }
+    let given = check::recipients(request, limits, findings).to;
+    let names =
+        |list: &[Mailbox], mailbox: &Mailbox| list.iter().any(|other| other.address() == mailbox.address());
+    let (to, rest): (Vec<_>, Vec<_>) = given.into_iter().partition(|mailbox| names(&info.to, mailbox));
+    let (cc, bcc) = rest.into_iter().partition(|mailbox| names(&info.cc, mailbox));
+    Recipients { to, cc, bcc }
+}
+
+/// The refusal of a mail, with the field of the request that its fault belongs to.
+fn refused(error: &RawError) -> Refusal {
+    let field = match error {
+        RawError::Repeated { field } | RawError::Address { field, .. } => {
+            field.to_ascii_lowercase().replace('-', "_")
+        }
+        RawError::NoHeader
+        | RawError::Malformed { .. }
+        | RawError::HeaderTooLong
+        | RawError::LineTooLong { .. }
+        | RawError::Nul { .. }
+        | RawError::NotUtf8 => "body".to_owned(),
+        RawError::Id(_) => String::new(),
+    };
+    Refusal::field(field, error.to_string())
+}

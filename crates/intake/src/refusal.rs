@@ -1,0 +1,171 @@
+//! Why something was not taken in, in words its sender can act on.
+
+use postway_store::StoreError;
+
+/// The most faults that one refusal lists; a request can have millions.
+const DETAILS_MAX: usize = 100;
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Which field, as a path: `to[0]`, `attachments[1].content`; empty for the whole message.
+    pub field: String,
+    /// What is wrong with it, and what to do.
+    pub message: String,
+}
+
+/// Why nothing was stored.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The request cannot be read at all.
+    #[error("{message}")]
+    Malformed {
+        /// What is wrong and where.
+        message: String,
+    },
+    /// The request was read, but some fields fail their checks.
+    #[error("{}", summary(.details))]
+    Invalid {
+        /// The faults, at least one.
+        details: Vec<FieldError>,
+    },
+    /// The id or the idempotency key stands for another message.
+    #[error("{message}")]
+    Conflict {
+        /// Which of them.
+        message: String,
+    },
+    /// The request or the message is larger than allowed.
+    #[error("{message}")]
+    TooLarge {
+        /// Which limit it breaks.
+        message: String,
+    },
+    /// The store could not keep it.
+    #[error(transparent)]
+    Unavailable(#[from] StoreError),
+}
+
+fn summary(details: &[FieldError]) -> String {
+    match details {
+        [] => "the message failed its checks".to_owned(),
+        [FieldError { field, message }] if field.is_empty() => message.clone(),
+        [FieldError { field, message }] => format!("{field}: {message}"),
+        [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.message, rest.len()),
+    }
+}
+
+impl Refusal {
+    /// A refusal for one field.
+    pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Invalid { details: vec![FieldError { field: field.into(), message: message.into() }] }
+    }
+
+    /// The refusal of a message over the limit.
+    pub(crate) fn message_too_large(bytes_max: usize) -> Self {
+        Self::TooLarge {
+            message: format!("the message is larger than {bytes_max} bytes (message_bytes_max)"),
+        }
+    }
+
+    /// The same refusal, seen from the object that holds the refused one under `name`.
+    pub(crate) fn inside(mut self, name: &str) -> Self {
+        if let Self::Invalid { details } = &mut self {
+            for detail in details {
+                let dot = if detail.field.is_empty() || detail.field.starts_with('[') { "" } else { "." };
+                detail.field = format!("{name}{dot}{}", detail.field);
+            }
+        }
+        self
+    }
+
+    /// Counts it, once for each kind of check that failed.
+    pub(crate) fn count(&self) {
+        let mut failed: Vec<&'static str> = match self {
+            Self::Malformed { .. } => vec!["integrity"],
+            Self::Invalid { details } => details.iter().map(|detail| check_of(&detail.field)).collect(),
+            Self::TooLarge { .. } => vec!["size"],
+            Self::Conflict { .. } | Self::Unavailable(_) => Vec::new(),
+        };
+        failed.sort_unstable();
+        failed.dedup();
+        for check in failed {
+            metrics::counter!("postway_validation_failures_total", "check" => check).increment(1);
+        }
+    }
+}
+
+/// The kind of check that looks at a field.
+fn check_of(field: &str) -> &'static str {
+    let root = field.split(['[', '.']).next().unwrap_or(field);
+    match root {
+        "from" | "to" | "cc" | "bcc" | "reply_to" | "return_path" => "recipient",
+        "subject" | "text" | "html" | "headers" | "attachments" | "body" => "content",
+        "account" => "account",
+        _ => "integrity",
+    }
+}
+
+/// Collects faults, so that a sender learns of all of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<FieldError>);
+
+impl Findings {
+    /// Adds a fault, unless there are more than anyone reads already.
+    pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        if self.0.len() < DETAILS_MAX {
+            self.0.push(FieldError { field: field.into(), message: message.into() });
+        }
+    }
+
+    /// Notes the fault of a failed check and goes on.
+    pub(crate) fn take<T, E: ToString>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.add(field, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Whether there is no fault.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The refusal for these faults.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        Refusal::Invalid { details: self.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_moves_into_its_parent() {
+        let field = |field: &str| match Refusal::field(field, "x").inside("defaults") {
+            Refusal::Invalid { details } => details[0].field.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([field("to[0]"), field(""), field("[1]")], ["defaults.to[0]", "defaults", "defaults[1]"]);
+    }
+
+    #[test]
+    fn a_refusal_lists_a_bounded_number_of_faults() {
+        let mut findings = Findings::default();
+        for index in 0..10_000 {
+            findings.add(format!("to[{index}]"), "x");
+        }
+        let Refusal::Invalid { details } = findings.into_refusal() else { panic!("another refusal") };
+        assert_eq!(details.len(), DETAILS_MAX);
+    }
+
+    #[test]
+    fn every_field_belongs_to_a_check() {
+        let checks = ["to[0]", "attachments[1].content", "account", "priority", "headers.X-A"].map(check_of);
+        assert_eq!(checks, ["recipient", "content", "account", "integrity", "content"]);
+    }
+}

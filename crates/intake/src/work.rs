@@ -1,0 +1,60 @@
+//! Running the work of a message where it harms nobody else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use postway_domain::TenantId;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::refusal::Refusal;
+
+/// From here on, parsing and composing take longer than a runtime's thread may be kept: about a millisecond.
+const HEAVY_BYTES: usize = 256 * 1024;
+
+/// Does work on this many bytes. Heavy work tells the runtime to move its other tasks to another thread first, where
+/// the runtime has one.
+pub(crate) fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    let multi_thread =
+        || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes > HEAVY_BYTES && multi_thread() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Composes one message; a panic is a refusal of that message and nobody else's concern. What the panic said may
+/// quote the message, so it is not logged.
+pub(crate) fn guarded<T>(
+    tenant: &TenantId,
+    request_id: &str,
+    compose: impl FnOnce() -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    // Nothing outlives the closure but its result, so no broken state can be seen.
+    catch_unwind(AssertUnwindSafe(compose)).unwrap_or_else(|_| {
+        tracing::error!(%tenant, request_id, "composing a message panicked; the message is refused");
+        Err(Refusal::field("", "could not be composed"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poison_message_is_refused_and_stops_nobody() {
+        let tenant = "default".parse().unwrap();
+        let poisoned: Result<(), _> = guarded(&tenant, "r", || panic!("poison"));
+        assert!(
+            matches!(poisoned, Err(Refusal::Invalid { details }) if details[0].message == "could not be composed")
+        );
+        assert_eq!(guarded(&tenant, "r", || Ok(1)).ok(), Some(1));
+    }
+
+    #[test]
+    fn heavy_work_is_done_on_any_runtime_and_on_none() {
+        let runtime = |mut builder: tokio::runtime::Builder| builder.build().unwrap();
+        assert_eq!(weighed(usize::MAX, || 1), 1);
+        for runtime in [
+            runtime(tokio::runtime::Builder::new_current_thread()),
+            runtime(tokio::runtime::Builder::new_multi_thread()),
+        ] {
+            assert_eq!(runtime.block_on(async { weighed(usize::MAX, || 2) }), 2);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Many messages in one request.
+
+use postway_intake::{Limits, Refusal, RequestContext};
+use serde_json::{Value, json};
+
+use crate::{House, claim, ctx, fields, message};
+
+async fn send(house: &House, body: &Value) -> Result<postway_intake::BatchReceipt, Refusal> {
+    house.door.accept_batch(&ctx(), body.to_string().as_bytes()).await
+}
+
+#[tokio::test]
+async fn good_messages_are_taken_and_bad_ones_answered_in_their_place() {
+    let house = House::new().await;
+    let body = json!({"messages": [
+        message(json!({"id": "a"})),
+        message(json!({"id": "b", "to": "nobody"})),
+        message(json!({"id": "c", "colour": "red"})),
+        5,
+        message(json!({"id": "d", "text": "x".repeat(70_000)})),
+        message(json!({"id": "a", "text": "other"})),
+        message(json!({"account": "gone"})),
+        message(json!({})),
+    ]});
+    let receipt = send(&house, &body).await.unwrap();
+    assert_eq!((receipt.accepted, receipt.rejected, house.count().await), (2, 6, 2));
+    let outcomes: Vec<(Option<String>, Option<Vec<String>>)> = receipt
+        .results
+        .into_iter()
+        .map(|result| match result {
+            Ok(receipt) => (Some(receipt.status.to_owned()), None),
+            Err(item) => match item.refusal {
+                Refusal::Invalid { .. } => (item.id, Some(fields::<()>(Err(item.refusal)))),
+                Refusal::TooLarge { .. } => (item.id, Some(vec!["too large".to_owned()])),
+                Refusal::Conflict { .. } => (item.id, Some(vec!["conflict".to_owned()])),
+                other => panic!("{other:?}"),
+            },
+        })
+        .collect();
+    let refused =
+        |id: &str, field: &str| ((!id.is_empty()).then(|| id.to_owned()), Some(vec![field.to_owned()]));
+    let accepted = || (Some("accepted".to_owned()), None);
+    assert_eq!(
+        outcomes,
+        [
+            accepted(),
+            refused("b", "to"),
+            refused("c", "colour"),
+            refused("", ""),
+            refused("d", "too large"),
+            refused("a", "conflict"),
+            refused("", "account"),
+            accepted(),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn defaults_stand_under_each_message() {
+    let house = House::new().await;
+    let body = json!({
+        "defaults": {"from": "shop@example.com", "subject": "default", "account": "second", "tags": ["d"],
+                     "headers": {"X-A": "default", "X-B": "default"}, "metadata": {"a": 1, "b": 1}},
+        "messages": [
+            {"to": "a@example.net", "text": "one"},
+            {"to": "b@example.net", "text": "two", "subject": "own", "account": null, "tags": [],
+             "headers": {"x-b": "own", "X-C": "own"}, "metadata": {"b": 2}},
+            {"text": "three"},
+        ],
+    });
+    let receipt = send(&house, &body).await.unwrap();
+    let uids: Vec<_> = receipt.results.iter().flatten().map(|receipt| receipt.uid).collect();
+    let [one, two] = uids[..] else { panic!("{receipt:?}") };
+    let summary = house.stored(one).await.summary;
+    assert_eq!((summary.subject.as_str(), summary.lane.account.as_str()), ("default", "second"));
+    assert_eq!((summary.tags.len(), summary.metadata.as_deref()), (1, Some(r#"{"a":1,"b":1}"#)));
+    let summary = house.stored(two).await.summary;
+    assert_eq!((summary.subject.as_str(), summary.lane.account.as_str()), ("own", "relay"));
+    assert_eq!((summary.tags.len(), summary.metadata.as_deref()), (0, Some(r#"{"a":1,"b":2}"#)));
+    let raw = house.raw(two).await;
+    assert!(raw.contains("X-A: default\r\nX-C: own\r\nx-b: own\r\n"), "{raw}");
+    assert!(!raw.contains("X-B"));
+    assert_eq!(claim(&house, two).await.sender, "shop@example.com");
+}
+
+#[tokio::test]
+async fn a_batch_has_messages_but_not_too_many() {
+    let house = House::with_limits(Limits { batch_messages_max: 2, ..Limits::default() }).await;
+    for body in [
+        json!({}),
+        json!({"messages": []}),
+        json!({"messages": null}),
+        json!({"messages": [1, 2, 3]}),
+        json!({"messages": {}}),
+        json!({"messages": vec![0; 150_000]}),
+    ] {
+        assert_eq!(fields(send(&house, &body).await), ["messages"]);
+    }
+    assert_eq!(house.count().await, 0);
+}
+
+#[tokio::test]
+async fn a_broken_batch_is_refused_as_a_whole() {
+    let house = House::new().await;
+    for (body, field) in [
+        (json!({"message": []}), "message"),
+        (json!([]), ""),
+        (json!({"defaults": 5, "messages": [{}]}), "defaults"),
+        (json!({"defaults": {"subjekt": "x"}, "messages": [{}]}), "defaults.subjekt"),
+        (json!({"defaults": {"to": [1]}, "messages": [{}]}), "defaults.to[0]"),
+        (json!({"defaults": {"id": "x"}, "messages": [{}]}), "defaults.id"),
+    ] {
+        assert_eq!(fields(send(&house, &body).await), [field], "{body}");
+    }
+    let malformed = house.door.accept_batch(&ctx(), b"{\"messages\":[{\"to\":}]}").await;
+    assert!(matches!(malformed, Err(Refusal::Malformed { .. })), "{malformed:?}");
+}
+
+#[tokio::test]
+async fn large_defaults_are_not_multiplied_without_bound() {
+    let house = House::with_limits(Limits { request_bytes_max: 100_000, ..Limits::default() }).await;
+    let body = json!({"defaults": {"text": "x".repeat(10_000)}, "messages": vec![json!({}); 20]});
+    assert!(matches!(send(&house, &body).await, Err(Refusal::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_batch_stores_nothing() {
+    let house = House::new().await;
+    let body = json!({"messages": [message(json!({})), message(json!({"to": "x"}))]}).to_string();
+    let ctx = RequestContext { dry_run: true, ..ctx() };
+    let receipt = house.door.accept_batch(&ctx, body.as_bytes()).await.unwrap();
+    assert_eq!((receipt.accepted, receipt.rejected), (1, 1));
+    assert_eq!(receipt.results[0].as_ref().unwrap().status, "valid");
+    assert_eq!(house.count().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_batch_is_one_commit_and_keeps_its_order() {
+    use postway_store::Operate;
+
+    let house = House::new().await;
+    let messages: Vec<Value> = (0..1_000).map(|n| message(json!({"id": format!("m-{n}")}))).collect();
+    let before = house.store.commits();
+    let receipt = send(&house, &json!({"messages": messages})).await.unwrap();
+    assert_eq!((receipt.accepted, house.store.commits() - before), (1_000, 1));
+    let ids: Vec<_> = receipt.results.iter().flatten().map(|receipt| receipt.id.clone()).collect();
+    assert_eq!(ids, (0..1_000).map(|n| format!("m-{n}")).collect::<Vec<_>>());
+}

@@ -1,0 +1,115 @@
+//! Ready-made mail.
+
+use bytes::Bytes;
+use postway_domain::{Priority, RecipientKind};
+use postway_intake::{RawOptions, Receipt, Refusal};
+
+use crate::{House, claim, ctx, fields, keyed};
+
+const MAIL: &str = "From: Shop <shop@example.com>\nTo: a@example.net\nCc: b@example.net\nBcc: c@example.net\n\
+                    Subject: hello\nMessage-ID: <mine@example.com>\n\nHi.\n";
+
+async fn send(house: &House, options: RawOptions, mail: &str) -> Result<Receipt, Refusal> {
+    house.door.accept_raw(&ctx(), options, Bytes::copy_from_slice(mail.as_bytes())).await
+}
+
+async fn recipients(house: &House, receipt: &Receipt) -> Vec<(String, RecipientKind)> {
+    house.stored(receipt.uid).await.recipients.into_iter().map(|to| (to.address, to.kind)).collect()
+}
+
+#[tokio::test]
+async fn a_mail_says_itself_from_whom_and_to_whom() {
+    let house = House::new().await;
+    let receipt = send(&house, RawOptions::default(), MAIL).await.unwrap();
+    assert_eq!(
+        recipients(&house, &receipt).await,
+        [
+            ("a@example.net".to_owned(), RecipientKind::To),
+            ("b@example.net".to_owned(), RecipientKind::Cc),
+            ("c@example.net".to_owned(), RecipientKind::Bcc),
+        ]
+    );
+    let raw = house.raw(receipt.uid).await;
+    assert!(
+        !raw.contains("c@example.net") && raw.contains("X-Original-Message-ID: <mine@example.com>"),
+        "{raw}"
+    );
+    assert!(raw.contains(&format!("Message-ID: <{}@example.com>", receipt.uid)));
+    assert_eq!(house.stored(receipt.uid).await.summary.subject, "hello");
+    assert_eq!(claim(&house, receipt.uid).await.sender, "shop@example.com");
+}
+
+#[tokio::test]
+async fn options_replace_the_envelope_and_set_the_terms() {
+    let house = House::new().await;
+    let options = RawOptions {
+        id: Some("raw-1".to_owned()),
+        account: Some("second".to_owned()),
+        priority: Some("0".to_owned()),
+        from: Some("bounce@example.com".to_owned()),
+        to: vec!["x@example.net".to_owned(), "b@example.net".to_owned()],
+        tags: vec!["t".to_owned()],
+        ..RawOptions::default()
+    };
+    let receipt = send(&house, options, MAIL).await.unwrap();
+    assert_eq!(receipt.id, "raw-1");
+    let named =
+        [("b@example.net".to_owned(), RecipientKind::Cc), ("x@example.net".to_owned(), RecipientKind::Bcc)];
+    assert_eq!(recipients(&house, &receipt).await, named);
+    let lane = house.stored(receipt.uid).await.summary.lane;
+    assert_eq!((lane.account.as_str(), lane.priority), ("second", Priority::Immediate));
+    assert_eq!(claim(&house, receipt.uid).await.sender, "bounce@example.com");
+}
+
+#[tokio::test]
+async fn a_broken_mail_is_refused_by_field() {
+    let house = House::new().await;
+    for (mail, expected) in [
+        ("", "body"),
+        ("no header at all", "body"),
+        ("From: a@example.com\nTo: b@example.net\n\na\0b", "body"),
+        ("To: b@example.net\n\nHi", "from"),
+        ("From: a@example.com\n\nHi", "to"),
+        ("From: a@example.com\nTo: nobody\n\nHi", "to"),
+        ("From: a@example.com\nFrom: b@example.com\nTo: b@example.net\n\nHi", "from"),
+    ] {
+        assert_eq!(fields(send(&house, RawOptions::default(), mail).await), [expected], "{mail:?}");
+    }
+    let large = format!("{MAIL}{}", "x\n".repeat(40_000));
+    assert!(matches!(send(&house, RawOptions::default(), &large).await, Err(Refusal::TooLarge { .. })));
+    assert_eq!(house.count().await, 0);
+}
+
+#[tokio::test]
+async fn bad_options_are_collected() {
+    let house = House::new().await;
+    let bad = Some("a b".to_owned());
+    let options = RawOptions {
+        id: bad.clone(),
+        account: bad.clone(),
+        batch: bad.clone(),
+        priority: bad.clone(),
+        send_at: bad.clone(),
+        expires_at: bad.clone(),
+        from: bad,
+        to: vec!["x@example.net".to_owned(), "y".to_owned()],
+        tags: vec![String::new()],
+    };
+    let mut found = fields(send(&house, options, MAIL).await);
+    found.sort();
+    assert_eq!(
+        found,
+        ["account", "batch", "expires_at", "from", "id", "priority", "send_at", "tags[0]", "to[1]"]
+    );
+}
+
+#[tokio::test]
+async fn a_repeated_mail_is_one_message() {
+    let house = House::new().await;
+    let mail = Bytes::from_static(MAIL.as_bytes());
+    let first = house.door.accept_raw(&keyed("k"), RawOptions::default(), mail.clone()).await.unwrap();
+    let again = house.door.accept_raw(&keyed("k"), RawOptions::default(), mail.clone()).await.unwrap();
+    assert_eq!((first, house.count().await), (again, 1));
+    let other = RawOptions { to: vec!["x@example.net".to_owned()], ..RawOptions::default() };
+    assert!(matches!(house.door.accept_raw(&keyed("k"), other, mail).await, Err(Refusal::Conflict { .. })));
+}

@@ -1,0 +1,294 @@
+//! Composing: a draft becomes an RFC 5322 message with an RFC 2045 body.
+//!
+//! The structure is `mixed(alternative(text, related(html, inline…)), attachments…)`, with every level that
+//! would have one child left out. The bytes depend on the draft alone: date, Message-ID and uid are given, and
+//! boundaries come from the uid, so composing again after a crash gives the same message.
+//!
+//! A boundary starts with `=_`, which occurs neither in base64 nor in quoted-printable; a plain part that
+//! happens to contain one is encoded. Hence no boundary is ever found in content.
+//!
+//! There is no field for Bcc: the envelope knows those recipients, the message does not. Addresses outside
+//! ASCII go into the header as they are (RFC 6532) and set [`Composed::smtputf8`]; all else is ASCII.
+
+use mail_builder::headers::date::Date;
+use postway_domain::address::Mailbox;
+
+use crate::attachment::{Attachment, FILENAME_CHARS_MAX};
+use crate::body::{survey, write_text};
+use crate::field::{write_extra, write_mailboxes, write_subject};
+use crate::header::{HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header};
+
+/// The longest uid; a boundary made of it has at most 70 characters (RFC 2046, 5.1.1).
+pub const UID_OCTETS_MAX: usize = 60;
+/// The longest Message-ID without its brackets.
+pub const MESSAGE_ID_OCTETS_MAX: usize = 320;
+
+/// Everything a message is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft<'a> {
+    /// The author.
+    pub from: &'a Mailbox,
+    /// Who sends on the author's behalf, if someone else does.
+    pub sender: Option<&'a Mailbox>,
+    /// The recipients named in `To`.
+    pub to: &'a [Mailbox],
+    /// The recipients named in `Cc`.
+    pub cc: &'a [Mailbox],
+    /// Where answers go.
+    pub reply_to: &'a [Mailbox],
+    /// The subject line.
+    pub subject: &'a str,
+    /// The plain text, if any; it or the html must be there.
+    pub text: Option<&'a str>,
+    /// The html, if any.
+    pub html: Option<&'a str>,
+    /// Further header fields, in order.
+    pub headers: &'a [(String, String)],
+    /// Files, in order.
+    pub attachments: &'a [Attachment],
+    /// The Message-ID, `uid@domain`, without angle brackets.
+    pub message_id: &'a str,
+    /// The message's uid, for `X-Postway-ID` and the boundaries.
+    pub uid: &'a str,
+    /// The time for `Date`, in seconds since 1970.
+    pub date_unix: i64,
+}
+
+/// A finished message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// The message, ending with CRLF, not dot-stuffed.
+    pub bytes: Vec<u8>,
+    /// Whether there is an octet over 127 in it, so that it needs 8BITMIME.
+    pub eight_bit: bool,
+    /// Whether its header needs SMTPUTF8. (Envelope addresses may need it too: ask them.)
+    pub smtputf8: bool,
+}
+
+/// Why a draft cannot become a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ComposeError {
+    /// There is neither text nor html.
+    #[error("the message has neither text nor html: give at least one")]
+    NoBody,
+    /// A NUL in a text.
+    #[error("the {part} contains a NUL character: remove it, or attach the content as a file")]
+    Nul {
+        /// `text` or `html`.
+        part: &'static str,
+    },
+    /// A header field or the subject is refused.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// An attachment's name is refused.
+    #[error(
+        "attachment name {name:?} is not valid: use 1 to {FILENAME_CHARS_MAX} characters without control characters"
+    )]
+    Filename {
+        /// The start of the name.
+        name: String,
+    },
+    /// An attachment's content type is refused.
+    #[error(
+        "content type {value:?} is not valid: use type/subtype, such as application/pdf (multipart cannot be attached)"
+    )]
+    ContentType {
+        /// The start of the content type.
+        value: String,
+    },
+    /// An attachment's content id is refused.
+    #[error(
+        "content id {value:?} is not valid: use printable ASCII characters without spaces and angle brackets"
+    )]
+    ContentId {
+        /// The start of the content id.
+        value: String,
+    },
+    /// The ids that this message was given are unfit for a header.
+    #[error(transparent)]
+    Id(#[from] IdError),
+}
+
+/// Why a Message-ID or uid cannot be written. It means a mistake in the program, not in the user's input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// The Message-ID is malformed.
+    #[error("message id {0:?} is not of the form unique@domain")]
+    MessageId(String),
+    /// The uid is malformed.
+    #[error("uid {0:?} is not 1 to {UID_OCTETS_MAX} letters, digits, dots and hyphens")]
+    Uid(String),
+}
+
+pub(crate) fn check_ids(message_id: &str, uid: &str) -> Result<(), IdError> {
+    let visible = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '<' | '>');
+    let sides = message_id.split_once('@');
+    if message_id.len() > MESSAGE_ID_OCTETS_MAX
+        || !sides.is_some_and(|(left, right)| !left.is_empty() && !right.is_empty())
+        || !message_id.chars().all(visible)
+    {
+        return Err(IdError::MessageId(message_id.to_owned()));
+    }
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if uid.is_empty() || uid.len() > UID_OCTETS_MAX || !uid.bytes().all(is_good) {
+        return Err(IdError::Uid(uid.to_owned()));
+    }
+    Ok(())
+}
+
+/// Makes the message, or says which part of the draft forbids it.
+pub fn compose(draft: &Draft<'_>) -> Result<Composed, ComposeError> {
+    check(draft)?;
+    let mut out = Vec::with_capacity(estimate(draft));
+    write_header(draft, &mut out);
+    // Header fields end here; all that follows is ASCII.
+    let smtputf8 = !out.is_ascii();
+    write_node(&root(draft)?, &mut Boundaries::new(draft), &mut out);
+    if !out.ends_with(b"\r\n") {
+        out.extend_from_slice(b"\r\n");
+    }
+    Ok(Composed { bytes: out, eight_bit: smtputf8, smtputf8 })
+}
+
+fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
+    check_ids(draft.message_id, draft.uid)?;
+    check_subject(draft.subject)?;
+    if draft.headers.len() > HEADER_COUNT_MAX {
+        return Err(HeaderError::TooMany.into());
+    }
+    for (name, value) in draft.headers {
+        check_header(name, value)?;
+        if reserved_header(name) {
+            return Err(HeaderError::Reserved { name: name.clone() }.into());
+        }
+    }
+    for (part, text) in [("text", draft.text), ("html", draft.html)] {
+        if text.is_some_and(|text| text.as_bytes().contains(&0)) {
+            return Err(ComposeError::Nul { part });
+        }
+    }
+    draft.attachments.iter().try_for_each(Attachment::check)
+}
+
+/// Room for the message without growing in the common case.
+fn estimate(draft: &Draft<'_>) -> usize {
+    let texts = draft.text.map_or(0, str::len) + draft.html.map_or(0, str::len);
+    let files: usize = draft.attachments.iter().map(|file| file.content.len() / 2 * 3 + 1024).sum();
+    let fields: usize = draft.headers.iter().map(|(name, value)| name.len() + value.len() + 16).sum();
+    1024 + 64 * (draft.to.len() + draft.cc.len()) + fields + texts + texts / 8 + files
+}
+
+fn write_header(draft: &Draft<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Date: ");
+    Date::new(draft.date_unix).write_rfc822(out);
+    out.extend_from_slice(b"\r\n");
+    write_mailboxes("From", std::slice::from_ref(draft.from), out);
+    if let Some(sender) = draft.sender {
+        write_mailboxes("Sender", std::slice::from_ref(sender), out);
+    }
+    for (name, mailboxes) in [("Reply-To", draft.reply_to), ("To", draft.to), ("Cc", draft.cc)] {
+        if !mailboxes.is_empty() {
+            write_mailboxes(name, mailboxes, out);
+        }
+    }
+    if draft.to.is_empty() && draft.cc.is_empty() {
+        out.extend_from_slice(b"To: undisclosed-recipients:;\r\n");
+    }
+    write_subject(draft.subject, out);
+    write_own_fields(draft.message_id, draft.uid, out);
+    for (name, value) in draft.headers {
+        write_extra(name, value, out);
+    }
+    out.extend_from_slice(b"MIME-Version: 1.0\r\n");
+}
+
+/// Writes the two fields by which we know our own mail again.
+pub(crate) fn write_own_fields(message_id: &str, uid: &str, out: &mut Vec<u8>) {
+    for piece in ["Message-ID: <", message_id, ">\r\nX-Postway-ID: ", uid, "\r\n"] {
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// The body's tree. Every node writes its header fields, a blank line and its content without a last CRLF.
+enum Node<'a> {
+    Text(&'static str, &'a str),
+    File(&'a Attachment),
+    Multipart(&'static str, Vec<Node<'a>>),
+}
+
+fn root<'a>(draft: &Draft<'a>) -> Result<Node<'a>, ComposeError> {
+    let goes_with_html =
+        |file: &&Attachment| draft.html.is_some() && file.inline && file.content_id.is_some();
+    let text = draft.text.map(|text| Node::Text("plain", text));
+    let html = draft.html.map(|html| {
+        let inline = draft.attachments.iter().filter(goes_with_html).map(Node::File);
+        wrap("related; type=\"text/html\"", Node::Text("html", html), inline)
+    });
+    let words = match (text, html) {
+        (Some(text), Some(html)) => Node::Multipart("alternative", vec![text, html]),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => return Err(ComposeError::NoBody),
+    };
+    let files = draft.attachments.iter().filter(|file| !goes_with_html(file)).map(Node::File);
+    Ok(wrap("mixed", words, files))
+}
+
+/// The first node alone, or in a multipart with the others.
+fn wrap<'a>(kind: &'static str, first: Node<'a>, others: impl Iterator<Item = Node<'a>>) -> Node<'a> {
+    let mut others = others.peekable();
+    if others.peek().is_none() {
+        return first;
+    }
+    Node::Multipart(kind, std::iter::once(first).chain(others).collect())
+}
+
+/// The boundaries of one message, numbered; all begin with the marker.
+struct Boundaries {
+    marker: String,
+    used: u8,
+    single_part: bool,
+}
+
+impl Boundaries {
+    fn new(draft: &Draft<'_>) -> Self {
+        let single_part = draft.attachments.is_empty() && !(draft.text.is_some() && draft.html.is_some());
+        Self { marker: format!("=_{}_", draft.uid), used: 0, single_part }
+    }
+
+    fn next(&mut self) -> String {
+        self.used += 1;
+        format!("{}{}", self.marker, self.used)
+    }
+}
+
+fn write_node(node: &Node<'_>, boundaries: &mut Boundaries, out: &mut Vec<u8>) {
+    match node {
+        Node::Text(kind, text) => {
+            let marker = (!boundaries.single_part).then_some(boundaries.marker.as_str());
+            let survey = survey(text.as_bytes(), marker);
+            out.extend_from_slice(b"Content-Type: text/");
+            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(b"; charset=utf-8\r\n");
+            out.extend_from_slice(survey.encoding.field());
+            out.extend_from_slice(b"\r\n");
+            write_text(text.as_bytes(), survey, out);
+        }
+        Node::File(file) => file.write(&boundaries.marker, out),
+        Node::Multipart(kind, children) => {
+            let boundary = boundaries.next();
+            for piece in ["Content-Type: multipart/", kind, ";\r\n boundary=\"", &boundary, "\"\r\n\r\n"] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+            for child in children {
+                for piece in ["--", &boundary, "\r\n"] {
+                    out.extend_from_slice(piece.as_bytes());
+                }
+                write_node(child, boundaries, out);
+                out.extend_from_slice(b"\r\n");
+            }
+            for piece in ["--", &boundary, "--"] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What can go wrong on the way out.
+
+use std::io;
+
+use thiserror::Error;
+
+/// A connection could not be made or secured.
+#[derive(Debug, Error)]
+pub enum NetError {
+    /// The name has no address.
+    #[error("cannot resolve {host:?}: {source}; check the host name and the resolver")]
+    Resolve {
+        /// The name asked for.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// No address of the host took the connection.
+    #[error("cannot connect to {host}:{port}: {source}")]
+    Connect {
+        /// The host asked for.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// The error of the last address tried.
+        source: io::Error,
+    },
+    /// The deadline passed first.
+    #[error("no {what} with {host}:{port} before the deadline")]
+    Timeout {
+        /// The host asked for.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// What was being waited for.
+        what: &'static str,
+    },
+    /// The peer's certificate does not verify. Trying again will not help; the set-up must change.
+    #[error(
+        "the certificate of {host} does not verify: {reason}; check the host name, or give the private CA's certificate"
+    )]
+    Certificate {
+        /// The name the certificate was checked against.
+        host: String,
+        /// What the verifier said.
+        reason: String,
+    },
+    /// The handshake broke off.
+    #[error("TLS handshake with {host} failed: {source}")]
+    Handshake {
+        /// The peer.
+        host: String,
+        /// What rustls or the socket said.
+        source: io::Error,
+    },
+    /// TLS cannot be used as configured: bad PEM, a host name no certificate can carry, no trusted roots.
+    #[error("TLS set-up: {0}")]
+    TlsSetup(String),
+}
+
+impl NetError {
+    /// True when the configuration or the peer's certificate is at fault, so that waiting alone cannot help.
+    pub fn is_setup(&self) -> bool {
+        matches!(self, Self::Certificate { .. } | Self::TlsSetup(_))
+    }
+
+    /// The kind of I/O error underneath, for classification.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Resolve { source, .. } | Self::Connect { source, .. } | Self::Handshake { source, .. } => {
+                source.kind()
+            }
+            Self::Timeout { .. } => io::ErrorKind::TimedOut,
+            Self::Certificate { .. } => io::ErrorKind::InvalidData,
+            Self::TlsSetup(_) => io::ErrorKind::InvalidInput,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The guarded way out: TCP connections with a deadline, and TLS with one crypto provider for the whole
+//! process.
+//!
+//! Promises: every wait ends at a deadline the caller gives; every error names the host and port it is about;
+//! certificates are verified against the platform's roots (and a private CA's, if given) unless the caller
+//! asks for the unverified mode, which exists for opportunistic encryption alone (RFC 7435: some protection
+//! where there would be none).
+//!
+//! Fails with [`NetError`]. Does not retry, pool or remember peers.
+
+mod connect;
+mod error;
+mod stream;
+mod tls;
+
+pub use connect::connect;
+pub use error::NetError;
+pub use stream::Stream;
+pub use tls::{TlsClient, Verify, install_crypto_provider};

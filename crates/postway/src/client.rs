@@ -1,0 +1,256 @@
+//! The command line's way to a running server: HTTP with a key, bounded in time, errors turned into exit codes.
+//!
+//! Where the server is and which key opens it: the flags, else the configuration that the server itself would
+//! read. The environment's proxies are left aside for loopback addresses, since no proxy can reach those.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode, Url};
+use serde_json::Value;
+
+use crate::config::{self, Config, Secret};
+use crate::failure::Failure;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+const KEY_FILE_BYTES_MAX: u64 = 8 * 1024;
+
+/// Whom to speak to, as far as the command line says.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// The server's address; none: as configured.
+    pub url: Option<String>,
+    /// The key; none: the admin key as configured or from the data folder.
+    pub key: Option<String>,
+    /// The tenant an admin key works for.
+    pub tenant: Option<String>,
+}
+
+/// A request's body.
+#[derive(Debug)]
+pub enum Body<'a> {
+    /// None.
+    Empty,
+    /// A JSON document.
+    Json(&'a Value),
+    /// A ready-made mail.
+    Mail(Vec<u8>),
+}
+
+/// A connection to one server, for one key and tenant.
+#[derive(Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    key: Option<Secret>,
+    tenant: Option<String>,
+}
+
+impl Client {
+    /// Prepares a client; reads the configuration only where the flags leave something open.
+    pub fn prepare(target: &Target, config_file: Option<&Path>) -> Result<Self, Failure> {
+        let config = match (&target.url, &target.key) {
+            (Some(_), Some(_)) => None,
+            _ => Some(config::load(config_file)?.config),
+        };
+        let url = match (&target.url, &config) {
+            (Some(url), _) => url.clone(),
+            (None, Some(config)) => local_url(config),
+            (None, None) => unreachable!("the configuration is loaded when no url is given"),
+        };
+        let key = match (&target.key, &config) {
+            (Some(key), _) => Some(Secret::new(key.clone())),
+            (None, Some(config)) => key_of(config)?,
+            (None, None) => None,
+        };
+        Self::new(&url, key, target.tenant.clone())
+    }
+
+    /// A client for a known address and key.
+    pub fn new(url: &str, key: Option<Secret>, tenant: Option<String>) -> Result<Self, Failure> {
+        let usage = |reason: &str| Failure::Usage(format!("`{url}` is not a server's address: {reason}"));
+        let base = Url::parse(url).map_err(|_| usage("write one like http://127.0.0.1:8520"))?;
+        if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
+            return Err(usage("use http:// or https://"));
+        }
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none());
+        if is_loopback(&base) {
+            builder = builder.no_proxy();
+        }
+        let http =
+            builder.build().map_err(|error| anyhow::Error::new(error).context("cannot set up HTTP"))?;
+        Ok(Self { http, base, key, tenant })
+    }
+
+    /// The server's address.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// The headers that say who asks, as lines of HTTP/1.1; for the bench, which writes its requests itself.
+    pub fn identity_lines(&self) -> String {
+        let key = self.key.as_ref().map(|key| format!("Authorization: Bearer {}\r\n", key.expose()));
+        let tenant = self.tenant.as_ref().map(|tenant| format!("X-Tenant: {tenant}\r\n"));
+        key.into_iter().chain(tenant).collect()
+    }
+
+    /// `GET` a JSON document.
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+        self.call(Method::GET, path, query, Body::Empty).await
+    }
+
+    /// Sends a request and returns the JSON answer; `null` for an answer without a body.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Body<'_>,
+    ) -> Result<Value, Failure> {
+        let bytes = self.call_for_bytes(method, path, query, body).await?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let context = format!("the server at {} did not answer with JSON; is it Postway?", self.base);
+            Failure::Failed(anyhow::Error::new(error).context(context))
+        })
+    }
+
+    /// Sends a request and returns the answer's bytes.
+    pub async fn call_for_bytes(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Body<'_>,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut request = self.http.request(method, self.url(path)?).query(query);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        if let Some(tenant) = &self.tenant {
+            request = request.header("X-Tenant", tenant);
+        }
+        request = match body {
+            Body::Empty => request,
+            Body::Json(value) => request.json(value),
+            Body::Mail(bytes) => request.header("Content-Type", "message/rfc822").body(bytes),
+        };
+        let unreachable = |error: reqwest::Error| Failure::Unreachable {
+            url: self.base.to_string(),
+            reason: root_cause(&error),
+        };
+        let answer = request.send().await.map_err(unreachable)?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.map_err(unreachable)?;
+        if status.is_success() { Ok(bytes.into()) } else { Err(refusal(status, &bytes)) }
+    }
+
+    fn url(&self, path: &[&str]) -> Result<Url, Failure> {
+        // A URL cannot carry these two as a step of its path: they mean "here" and "above".
+        if let Some(step) = path.iter().find(|step| matches!(**step, "" | "." | "..")) {
+            return Err(Failure::Usage(format!("`{step}` cannot be asked for by its id; use the uid")));
+        }
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut segments) => {
+                segments.pop_if_empty().extend(path);
+            }
+            Err(()) => {
+                return Err(Failure::Usage(format!("`{}` is not a server's address", self.base)));
+            }
+        }
+        Ok(url)
+    }
+}
+
+/// Where a server with this configuration is reached from its own machine.
+fn local_url(config: &Config) -> String {
+    let mut address = config.http.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.is_ipv4() {
+            true => std::net::Ipv4Addr::LOCALHOST.into(),
+            false => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{address}")
+}
+
+/// The configured admin key, else the one that the server left in its data folder; none if there is neither.
+fn key_of(config: &Config) -> Result<Option<Secret>, Failure> {
+    if let Some(key) = &config.admin_key {
+        return Ok(Some(key.clone()));
+    }
+    let path = config.admin_key_file();
+    let read = std::fs::File::open(&path).and_then(|file| {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(file, KEY_FILE_BYTES_MAX), &mut text)?;
+        Ok(text)
+    });
+    match read {
+        Ok(text) => Ok(Some(Secret::new(text.trim()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let context = format!("cannot read the admin key from {}; give one with --key", path.display());
+            Err(Failure::Failed(anyhow::Error::new(error).context(context)))
+        }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let address = host.trim_start_matches('[').trim_end_matches(']');
+            address.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+        None => false,
+    }
+}
+
+/// What an error of the server means to the caller, with each field that failed on its own line.
+fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+    let parsed: Option<Value> = serde_json::from_slice(body).ok();
+    let error = parsed.as_ref().and_then(|body| body.get("error"));
+    let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
+    let mut message = format!("{} ({status})", text("message").unwrap_or("the server gave no reason"));
+    for detail in error.and_then(|error| error.get("details")).and_then(Value::as_array).into_iter().flatten()
+    {
+        let of = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or("?");
+        message.push_str(&format!("\n  {}: {}", of("field"), of("message")));
+    }
+    if let Some(id) = text("request_id") {
+        message.push_str(&format!("\n  request id: {id}"));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        message.push_str(
+            "\n  give a key with --key or POSTWAY_API_KEY, or run where the server's data folder is",
+        );
+    }
+    match status {
+        StatusCode::NOT_FOUND => Failure::NotFound(message),
+        status if status.is_client_error() => Failure::Refused(message),
+        _ => Failure::Failed(anyhow::anyhow!(message)),
+    }
+}
+
+/// The innermost cause: `connection refused` says more than `error sending request`.
+fn root_cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it did not answer in time".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

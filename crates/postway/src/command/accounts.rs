@@ -1,0 +1,258 @@
+//! `postway accounts`: the relays that mail goes out by.
+//!
+//! A password is read from a file, the environment or the terminal; on the command line it would show in the list
+//! of processes, so `--password` is there for those who accept that.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::Session;
+use super::input::read_input;
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+#[derive(Debug, Subcommand)]
+pub enum AccountsCommand {
+    /// List accounts
+    List,
+    /// Show one account
+    Show(AccountRef),
+    /// Create an account
+    Create(CreateArgs),
+    /// Change some settings of an account
+    Update(UpdateArgs),
+    /// Delete an account
+    Delete(AccountRef),
+}
+
+#[derive(Args, Debug)]
+pub struct AccountRef {
+    /// The account's id
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct CreateArgs {
+    /// The account's id
+    #[arg(required_unless_present = "json_file")]
+    id: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct UpdateArgs {
+    /// The account's id
+    id: String,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Args, Debug, Default)]
+struct SettingsArgs {
+    /// What the account speaks (create: smtp unless told)
+    #[arg(long, value_parser = ["smtp", "ses", "sandbox"])]
+    kind: Option<String>,
+    /// The relay's host
+    #[arg(long)]
+    host: Option<String>,
+    /// The relay's port
+    #[arg(long)]
+    port: Option<u16>,
+    /// How the connection is protected
+    #[arg(long, value_parser = ["starttls", "implicit", "none", "opportunistic"])]
+    tls: Option<String>,
+    /// The user name for AUTH
+    #[arg(long)]
+    username: Option<String>,
+    /// The password; others on this machine can see it in the list of processes
+    #[arg(long, conflicts_with = "password_file")]
+    password: Option<String>,
+    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Connections open at the same time
+    #[arg(long, value_name = "N")]
+    max_connections: Option<u32>,
+    /// The envelope sender
+    #[arg(long, value_name = "ADDRESS")]
+    return_path: Option<String>,
+    /// The account that takes over when this one fails
+    #[arg(long, value_name = "ACCOUNT")]
+    fallback: Option<String>,
+    /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
+    #[arg(long, value_name = "FILE")]
+    json_file: Option<PathBuf>,
+}
+
+pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    match command {
+        AccountsCommand::List => {
+            let accounts = client.get(&["v1", "accounts"], &[]).await?;
+            output.show(&accounts, |output, accounts| {
+                let columns = ["id", "kind", "host", "port", "tls", "username", "max_connections"];
+                let row = |account: &Value| columns.iter().map(|column| field(account, column)).collect();
+                output.table(&columns, list(accounts, "data").iter().map(row))
+            })
+        }
+        AccountsCommand::Show(AccountRef { id }) => {
+            output.show(&client.get(&["v1", "accounts", &id], &[]).await?, render)
+        }
+        AccountsCommand::Create(CreateArgs { id, settings }) => {
+            let mut body = settings.into_body(ask_password)?;
+            body.entry("kind").or_insert_with(|| json!("smtp"));
+            if let Some(id) = id {
+                body.insert("id".to_owned(), Value::String(id));
+            }
+            let body = Value::Object(body);
+            output
+                .show(&client.call(Method::POST, &["v1", "accounts"], &[], Body::Json(&body)).await?, render)
+        }
+        AccountsCommand::Update(UpdateArgs { id, settings }) => {
+            // Whoever changes a user name may well keep the password: nothing is asked for.
+            let body = Value::Object(settings.into_body(|| Ok(None))?);
+            let path = ["v1", "accounts", &id];
+            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+        }
+        AccountsCommand::Delete(AccountRef { id }) => {
+            let answer = client.call(Method::DELETE, &["v1", "accounts", &id], &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("account {id} is deleted")),
+            }
+        }
+    }
+}
+
+fn render(output: Output, account: &Value) -> String {
+    const FIELDS: [&str; 13] = [
+        "id",
+        "kind",
+        "host",
+        "port",
+        "tls",
+        "username",
+        "max_connections",
+        "return_path",
+        "fallback",
+        "pec",
+        "limits",
+        "retry",
+        "suspended",
+    ];
+    output.fields(FIELDS.map(|name| (name, field(account, name))))
+}
+
+impl SettingsArgs {
+    /// The settings as the API takes them; `ask` is the last resort for the password of a user name.
+    fn into_body(
+        self,
+        ask: impl FnOnce() -> Result<Option<String>, Failure>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut body = match &self.json_file {
+            Some(path) => {
+                let bytes = read_input(path)?;
+                serde_json::from_slice(&bytes).map_err(|error| {
+                    Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                })?
+            }
+            None => Map::new(),
+        };
+        let password = self.password_given()?;
+        let password = match password {
+            None if self.username.is_some() && !body.contains_key("password") => ask()?,
+            given => given,
+        };
+        let settings = [
+            ("kind", self.kind.map(Value::from)),
+            ("host", self.host.map(Value::from)),
+            ("port", self.port.map(Value::from)),
+            ("tls", self.tls.map(Value::from)),
+            ("username", self.username.map(Value::from)),
+            ("password", password.map(Value::from)),
+            ("max_connections", self.max_connections.map(Value::from)),
+            ("return_path", self.return_path.map(Value::from)),
+            ("fallback", self.fallback.map(Value::from)),
+        ];
+        body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        Ok(body)
+    }
+
+    fn password_given(&self) -> Result<Option<String>, Failure> {
+        if let Some(password) = &self.password {
+            return Ok(Some(password.clone()));
+        }
+        if let Some(path) = &self.password_file {
+            let text = String::from_utf8(read_input(path)?)
+                .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+            return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
+        }
+        Ok(std::env::var("POSTWAY_ACCOUNT_PASSWORD").ok().filter(|password| !password.is_empty()))
+    }
+}
+
+/// Asks on the terminal, without showing what is typed; nothing where there is no terminal.
+fn ask_password() -> Result<Option<String>, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(None);
+    }
+    let echo = |flag: &str| {
+        let done =
+            Command::new("stty").arg(flag).stdin(Stdio::inherit()).status().context("cannot run stty")?;
+        anyhow::ensure!(done.success(), "stty cannot hide the input; use --password-file");
+        Ok(())
+    };
+    echo("-echo")?;
+    eprint!("Password: ");
+    let mut line = String::new();
+    let read = std::io::stderr().flush().and_then(|()| stdin.lock().read_line(&mut line));
+    echo("echo")?;
+    eprintln!();
+    read.context("cannot read the password")?;
+    Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()).filter(|password| !password.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_json_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("account.json");
+        std::fs::write(&path, r#"{"host": "old.example", "pec": true}"#).unwrap();
+        let settings =
+            SettingsArgs { host: Some("new.example".into()), json_file: Some(path), ..Default::default() };
+        let body = settings.into_body(|| Ok(None)).unwrap();
+        assert_eq!(Value::Object(body), json!({"host": "new.example", "pec": true}));
+    }
+
+    #[test]
+    fn a_password_file_is_read_without_its_line_break_and_nobody_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        std::fs::write(&path, "secret word\n").unwrap();
+        let settings =
+            SettingsArgs { username: Some("u".into()), password_file: Some(path), ..Default::default() };
+        let body = settings.into_body(|| panic!("the password is known")).unwrap();
+        assert_eq!(body["password"], "secret word");
+    }
+
+    #[test]
+    fn a_file_that_is_no_json_object_is_a_usage_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("account.json");
+        std::fs::write(&path, "[1]").unwrap();
+        let settings = SettingsArgs { json_file: Some(path), ..Default::default() };
+        assert!(matches!(settings.into_body(|| Ok(None)), Err(Failure::Usage(_))));
+    }
+}

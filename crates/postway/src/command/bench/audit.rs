@@ -1,0 +1,132 @@
+//! The books after a run: what the store says became of each message.
+//!
+//! The end of a run is seen from `GET /v1/stats`; then every page of the run's batch is read for states, latencies
+//! and uids, to be compared with what the sink took.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::list;
+
+const FINAL: [&str; 6] = ["sent", "failed", "invalid", "cancelled", "expired", "suppressed"];
+const PAGE: u32 = 100;
+const POLL_MIN: Duration = Duration::from_millis(10);
+const POLL_MAX: Duration = Duration::from_millis(250);
+
+/// What the store has of one run.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// How many messages are in which state.
+    pub by_status: BTreeMap<String, u64>,
+    /// From accepted to sent, in milliseconds.
+    pub latencies_ms: Vec<u64>,
+    /// The messages that the store calls sent.
+    pub sent: Vec<Uuid>,
+    /// How many messages the store has.
+    pub listed: u64,
+}
+
+/// How many messages are in a final state.
+pub async fn finished(client: &Client) -> Result<u64, Failure> {
+    let stats = client.get(&["v1", "stats"], &[]).await?;
+    let of =
+        |status: &&str| stats.pointer(&format!("/by_status/{status}")).and_then(Value::as_u64).unwrap_or(0);
+    Ok(FINAL.iter().map(of).sum())
+}
+
+/// Waits until so many messages are in a final state; false if the deadline came first.
+///
+/// It asks seldom while much is left, since asking costs the server, and often at the end, to see it exactly.
+pub async fn wait_until_finished(
+    client: &Client,
+    wanted: u64,
+    baseline: u64,
+    deadline: Instant,
+    bar: &ProgressBar,
+) -> Result<bool, Failure> {
+    let mut last = (Instant::now(), baseline);
+    loop {
+        let count = finished(client).await?;
+        let now = Instant::now();
+        bar.set_position(count.saturating_sub(baseline));
+        if count >= wanted {
+            return Ok(true);
+        }
+        if now >= deadline {
+            return Ok(false);
+        }
+        let rate = count.saturating_sub(last.1) as f64 / now.duration_since(last.0).as_secs_f64().max(0.001);
+        let left = Duration::from_secs_f64(((wanted - count) as f64 / rate.max(1.0)).min(60.0));
+        last = (now, count);
+        tokio::time::sleep((left / 4).clamp(POLL_MIN, POLL_MAX)).await;
+    }
+}
+
+/// Reads every message of the batch.
+pub async fn read(client: &Client, batch: &str) -> Result<Books, Failure> {
+    let mut books = Books::default();
+    let mut query = vec![("batch", batch.to_owned()), ("limit", PAGE.to_string())];
+    loop {
+        let page = client.get(&["v1", "messages"], &query).await?;
+        for message in list(&page, "data") {
+            books.enter(message);
+        }
+        let Some(cursor) = page.get("next_cursor").and_then(Value::as_str) else {
+            return Ok(books);
+        };
+        query.truncate(2);
+        query.push(("cursor", cursor.to_owned()));
+    }
+}
+
+impl Books {
+    fn enter(&mut self, message: &Value) {
+        self.listed += 1;
+        let text = |name: &str| message.get(name).and_then(Value::as_str);
+        let status = text("status").unwrap_or("unknown");
+        *self.by_status.entry(status.to_owned()).or_default() += 1;
+        if status != "sent" {
+            return;
+        }
+        self.sent.extend(text("uid").and_then(|uid| uid.parse::<Uuid>().ok()));
+        let time = |name: &str| {
+            text(name).and_then(|at| at.parse::<Timestamp>().ok()).map(Timestamp::as_millisecond)
+        };
+        if let (Some(created), Some(sent)) = (time("created_at"), time("sent_at")) {
+            self.latencies_ms.push(u64::try_from(sent - created).unwrap_or(0));
+        }
+    }
+
+    /// How many messages are in this state.
+    pub fn count(&self, status: &str) -> u64 {
+        self.by_status.get(status).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_books_count_states_and_keep_the_latency_of_what_was_sent() {
+        let mut books = Books::default();
+        books.enter(&json!({
+            "uid": "01890a5d-ac96-774b-bcce-b302099a8057", "status": "sent",
+            "created_at": "2026-01-01T00:00:00.100Z", "sent_at": "2026-01-01T00:00:00.150Z",
+        }));
+        books.enter(
+            &json!({"uid": "x", "status": "ready", "created_at": "2026-01-01T00:00:00Z", "sent_at": null}),
+        );
+        assert_eq!((books.count("sent"), books.count("ready"), books.listed), (1, 1, 2));
+        assert_eq!((books.latencies_ms.as_slice(), books.sent.len()), ([50].as_slice(), 1));
+    }
+}

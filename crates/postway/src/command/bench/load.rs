@@ -1,0 +1,280 @@
+//! The load: many connections that post as fast as the server answers.
+//!
+//! It shares the machine with the server it measures, so it must cost little: requests are prebuilt bytes in which
+//! only a number changes, written to plain keep-alive connections, and of an answer only what is needed is read.
+//! 429 and 503 are obeyed; a lost connection is opened again and the request repeated, which its id makes safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Mode;
+use super::connection::Connection;
+use crate::client::Client;
+
+/// The digits of a message's number: fixed, so that every request is as long as the last.
+const DIGITS: usize = 8;
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
+const REPEATS_MAX: u32 = 20;
+
+/// How much, and in which pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub size: u32,
+    pub messages: u32,
+    pub per_request: u32,
+    pub concurrency: u32,
+    pub mode: Mode,
+}
+
+/// Requests, ready but for their numbers.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// `host:port` of the server.
+    pub address: String,
+    shape: Shape,
+    head: String,
+    /// What stands before the messages in a body, and after.
+    frame: (String, &'static str),
+    message: Vec<u8>,
+    /// Where the number stands in `message`.
+    number_at: Vec<usize>,
+}
+
+/// What became of the load.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub accepted: u64,
+    pub rejected: u64,
+    pub repeated: u64,
+    /// One for each request, in microseconds.
+    pub latencies: Vec<u64>,
+    pub elapsed: Duration,
+    pub problem: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU32,
+    rejected: AtomicU64,
+    repeated: AtomicU64,
+}
+
+impl Plan {
+    /// Prepares requests for the account, all in the one batch by which they are found again.
+    pub fn new(client: &Client, account: &str, batch: &str, shape: Shape) -> Self {
+        let url = client.base();
+        let host = url.host_str().unwrap_or("127.0.0.1");
+        let address = format!("{host}:{}", url.port_or_known_default().unwrap_or(80));
+        let path = match shape.mode {
+            Mode::Single => "/v1/messages",
+            Mode::Batch => "/v1/messages/batch",
+        };
+        let base = url.path().trim_end_matches('/');
+        let head = format!(
+            "POST {base}{path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{}",
+            client.identity_lines()
+        );
+        let same = format!(r#""account":"{account}","batch":"{batch}","from":"Bench <bench@example.com>""#);
+        let number = "#".repeat(DIGITS);
+        let own = format!(
+            r#""id":"{batch}-{number}","to":["r{number}@example.net"],"subject":"Bench {number}","text":"{}""#,
+            text(shape.size as usize)
+        );
+        let (frame, message) = match shape.mode {
+            Mode::Single => ((String::new(), ""), format!("{{{same},{own}}}")),
+            Mode::Batch => ((format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}"), format!("{{{own}}}")),
+        };
+        let number_at = message.match_indices(&number).map(|(at, _)| at).collect();
+        Self { address, shape, head, frame, message: message.into_bytes(), number_at }
+    }
+
+    /// Writes the request for the messages `from..to`, in place of what `request` held.
+    pub fn write(&self, request: &mut Vec<u8>, from: u32, to: u32) {
+        let count = (to - from) as usize;
+        let commas = count - 1;
+        let length = self.frame.0.len() + count * self.message.len() + commas + self.frame.1.len();
+        request.clear();
+        request.extend_from_slice(self.head.as_bytes());
+        request.extend_from_slice(format!("Content-Length: {length}\r\n\r\n").as_bytes());
+        request.extend_from_slice(self.frame.0.as_bytes());
+        for number in from..to {
+            if number > from {
+                request.push(b',');
+            }
+            let start = request.len();
+            request.extend_from_slice(&self.message);
+            let digits = format!("{number:0DIGITS$}");
+            for at in &self.number_at {
+                request[start + at..start + at + DIGITS].copy_from_slice(digits.as_bytes());
+            }
+        }
+        request.extend_from_slice(self.frame.1.as_bytes());
+    }
+}
+
+/// Lines of readable text, as they stand in a JSON string.
+fn text(size: usize) -> String {
+    const LINE: &str = "The quick brown fox jumps over the lazy dog, and the mail goes out on time.\n";
+    LINE.chars().cycle().take(size).collect::<String>().replace('\n', "\\n")
+}
+
+/// Posts everything, until done or the deadline.
+pub async fn run(plan: &Plan, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<Loaded> {
+    // The plan is shared by tasks that end before this function does; a copy of 2 KB is cheaper than a scope.
+    let (plan, shared) = (Arc::new(plan.clone()), Arc::new(Shared::default()));
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..plan.shape.concurrency.min(plan.shape.messages.div_ceil(plan.shape.per_request)) {
+        let (plan, shared, bar) = (Arc::clone(&plan), Arc::clone(&shared), bar.clone());
+        tasks.spawn(async move {
+            let mut done = Loaded::default();
+            let posted =
+                tokio::time::timeout_at(deadline, post_until_done(&plan, &shared, &bar, &mut done)).await;
+            done.problem = match posted {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(format!("{error:#}")),
+                Err(_) => Some("not everything was accepted in time".to_owned()),
+            };
+            done
+        });
+    }
+    let mut all = Loaded::default();
+    while let Some(done) = tasks.join_next().await {
+        let done = done.context("a connection of the load ended badly")?;
+        all.accepted += done.accepted;
+        all.latencies.extend(done.latencies);
+        all.problem = all.problem.or(done.problem);
+    }
+    all.rejected = shared.rejected.load(Ordering::Relaxed);
+    all.repeated = shared.repeated.load(Ordering::Relaxed);
+    all.elapsed = started.elapsed();
+    match all.problem {
+        Some(problem) if all.accepted == 0 && plan.shape.messages > 0 => Err(anyhow!(problem)),
+        problem => Ok(Loaded { problem, ..all }),
+    }
+}
+
+async fn post_until_done(
+    plan: &Plan,
+    shared: &Shared,
+    bar: &ProgressBar,
+    done: &mut Loaded,
+) -> anyhow::Result<()> {
+    let mut connection = Connection::open(&plan.address).await?;
+    let mut request = Vec::new();
+    loop {
+        let from = shared.next.fetch_add(plan.shape.per_request, Ordering::Relaxed);
+        if from >= plan.shape.messages {
+            return Ok(());
+        }
+        let to = (from + plan.shape.per_request).min(plan.shape.messages);
+        plan.write(&mut request, from, to);
+        let started = Instant::now();
+        let accepted = post(&mut connection, plan, shared, &request).await?;
+        done.latencies.push(started.elapsed().as_micros() as u64);
+        done.accepted += accepted;
+        shared.rejected.fetch_add(u64::from(to - from) - accepted, Ordering::Relaxed);
+        bar.inc(accepted);
+    }
+}
+
+/// Posts one request until it is answered with 202; how many messages were accepted.
+async fn post(
+    connection: &mut Connection,
+    plan: &Plan,
+    shared: &Shared,
+    request: &[u8],
+) -> anyhow::Result<u64> {
+    for _ in 0..REPEATS_MAX {
+        match connection.exchange(request).await {
+            Ok(answer) if answer.status == 202 => {
+                return accepted_of(plan.shape.mode, connection.body(&answer));
+            }
+            Ok(answer) if matches!(answer.status, 429 | 503) => {
+                tokio::time::sleep(
+                    answer.retry_after.unwrap_or(Duration::from_millis(100)).min(RETRY_AFTER_MAX),
+                )
+                .await;
+            }
+            Ok(answer) => {
+                let body =
+                    String::from_utf8_lossy(connection.body(&answer)).chars().take(500).collect::<String>();
+                bail!("the server answered {}: {body}", answer.status);
+            }
+            Err(_) => *connection = Connection::open(&plan.address).await?,
+        }
+        shared.repeated.fetch_add(1, Ordering::Relaxed);
+    }
+    bail!("the server did not accept a request in {REPEATS_MAX} tries")
+}
+
+fn accepted_of(mode: Mode, body: &[u8]) -> anyhow::Result<u64> {
+    #[derive(Deserialize)]
+    struct Accepted {
+        accepted: u64,
+    }
+    match mode {
+        Mode::Single => Ok(1),
+        Mode::Batch => {
+            let answer: Accepted =
+                serde_json::from_slice(body).context("the batch's answer is not understood")?;
+            Ok(answer.accepted)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+    use serde_json::Value;
+
+    fn plan(mode: Mode) -> Plan {
+        let client = Client::new("http://127.0.0.1:1", Some(Secret::new("the-key")), None).unwrap();
+        let shape = Shape { size: 300, messages: 5, per_request: 3, concurrency: 1, mode };
+        Plan::new(&client, "relay", "run-1", shape)
+    }
+
+    fn request(mode: Mode, from: u32, to: u32) -> (String, Value) {
+        let mut bytes = Vec::new();
+        plan(mode).write(&mut bytes, from, to);
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
+        (head.to_owned(), serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn a_single_request_is_one_numbered_message() {
+        let (head, body) = request(Mode::Single, 7, 8);
+        assert!(head.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("Authorization: Bearer the-key\r\n"), "{head}");
+        assert_eq!(body["id"], "run-1-00000007");
+        assert_eq!(body["to"][0], "r00000007@example.net");
+        assert_eq!(body["account"], "relay");
+        assert_eq!(body["text"].as_str().unwrap().len(), 300);
+    }
+
+    #[test]
+    fn a_batch_request_has_each_message_once() {
+        let (head, body) = request(Mode::Batch, 3, 5);
+        assert!(head.starts_with("POST /v1/messages/batch HTTP/1.1\r\n"), "{head}");
+        assert_eq!(body["defaults"]["batch"], "run-1");
+        let ids: Vec<&str> =
+            body["messages"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["run-1-00000003", "run-1-00000004"]);
+    }
+
+    #[test]
+    fn only_the_accepted_count_of_a_batch_is_read() {
+        let body = br#"{"accepted":2,"rejected":1,"results":[{"id":"a","status":"ready"}]}"#;
+        assert_eq!(accepted_of(Mode::Batch, body).unwrap(), 2);
+    }
+}

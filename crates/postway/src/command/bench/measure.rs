@@ -1,0 +1,141 @@
+//! What a run costs: CPU time and memory of the server's process, and its own counters.
+//!
+//! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known, they
+//! are left out of the report.
+
+use std::path::Path;
+
+use reqwest::Method;
+
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+
+/// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Readings at one moment; absent where they cannot be had.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meter {
+    pub cpu_seconds: Option<f64>,
+    pub resident_mib: Option<f64>,
+    pub peak_resident_mib: Option<f64>,
+    pub commits: Option<f64>,
+    pub in_doubt: Option<f64>,
+}
+
+impl Meter {
+    /// Reads everything at once.
+    pub async fn read(client: &Client, pid: Option<u32>) -> Result<Self, Failure> {
+        let metrics = match client.call_for_bytes(Method::GET, &["metrics"], &[], Body::Empty).await {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // Switched off in the configuration, or closed to this key.
+            Err(Failure::NotFound(_) | Failure::Refused(_)) => String::new(),
+            Err(failure) => return Err(failure),
+        };
+        let of_process =
+            |file: &str| pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok());
+        let status = of_process("status").unwrap_or_default();
+        Ok(Self {
+            cpu_seconds: of_process("stat").and_then(|stat| cpu_seconds(&stat)),
+            resident_mib: mib(&status, "VmRSS:"),
+            peak_resident_mib: mib(&status, "VmHWM:"),
+            commits: counter(&metrics, "postway_store_commits_total"),
+            // A counter that never counted is not rendered at all.
+            in_doubt: (!metrics.is_empty())
+                .then(|| counter(&metrics, "postway_in_doubt_total").unwrap_or(0.0)),
+        })
+    }
+}
+
+/// User and system time. The name in parentheses may hold anything, so fields are counted after it.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+fn mib(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    let kib: f64 = line[name.len()..].trim().split(' ').next()?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+/// The sum of a counter over its labels.
+fn counter(metrics: &str, name: &str) -> Option<f64> {
+    let values = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = match rest.starts_with('{') {
+            true => rest.rsplit_once('}')?.1,
+            false => rest.strip_prefix(' ')?,
+        };
+        value.trim().parse::<f64>().ok()
+    });
+    values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+}
+
+/// The 50th and the 99th percentile (nearest rank); sorts what it is given; zeros for nothing.
+pub fn percentiles(values: &mut [u64]) -> (f64, f64) {
+    values.sort_unstable();
+    let at = |share: f64| {
+        let rank = (share * values.len() as f64).ceil() as usize;
+        values.get(rank.saturating_sub(1)).map_or(0.0, |value| *value as f64)
+    };
+    (at(0.50), at(0.99))
+}
+
+/// Whether a folder lies in memory, where fsync is free and figures flatter.
+pub fn is_in_memory(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    file_system(&mounts, &folder).is_some_and(|kind| matches!(kind, "tmpfs" | "ramfs"))
+}
+
+fn file_system<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        Some((fields.next()?, fields.next()?))
+    });
+    let above = mounts.filter(|(point, _)| folder.starts_with(point));
+    above.max_by_key(|(point, _)| point.len()).map(|(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_read_past_a_name_with_parentheses() {
+        let stat = "12 (a (b) c) S 1 1 1 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 100 0 0";
+        assert_eq!(cpu_seconds(stat), Some(3.0));
+        assert_eq!(cpu_seconds("nonsense"), None);
+    }
+
+    #[test]
+    fn memory_is_read_in_mebibytes() {
+        assert_eq!(mib("Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n", "VmHWM:"), Some(2.0));
+        assert_eq!(mib("", "VmRSS:"), None);
+    }
+
+    #[test]
+    fn a_counter_is_summed_over_its_labels_and_its_namesakes_left_out() {
+        let metrics = "# HELP a x\n# TYPE a counter\na{k=\"1\"} 2\na{k=\"2\"} 3\na_b 100\n";
+        assert_eq!(counter(metrics, "a"), Some(5.0));
+        assert_eq!(counter("c 4\n", "c"), Some(4.0));
+        assert_eq!(counter(metrics, "b"), None);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let mut values: Vec<u64> = (1..=100).rev().collect();
+        assert_eq!(percentiles(&mut values), (50.0, 99.0));
+        assert_eq!(percentiles(&mut [7]), (7.0, 7.0));
+        assert_eq!(percentiles(&mut []), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_nearest_mount_says_what_a_folder_is() {
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n";
+        assert_eq!(file_system(mounts, Path::new("/tmp/x")), Some("tmpfs"));
+        assert_eq!(file_system(mounts, Path::new("/srv/x")), Some("ext4"));
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line: which verbs there are, and what they share.
+//!
+//! One file per verb. A verb turns its arguments into a request, sends it, and prints the answer; nothing is
+//! decided here that the server could decide.
+
+mod accounts;
+mod bench;
+mod completions;
+mod config;
+mod input;
+mod messages;
+mod migrate;
+mod send;
+mod serve;
+mod stats;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::client::{Client, Target};
+use crate::config::Loaded;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::output::Output;
+
+/// A durable email gateway: takes mail, never loses it, sends it, tells what became of it.
+#[derive(Debug, Parser)]
+#[command(name = "postway", version, after_help = EXIT_CODES, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    /// Without a command: serve
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Args, Debug)]
+struct Global {
+    /// The configuration file [default: ./postway.toml if it exists]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    config: Option<PathBuf>,
+    /// The server to speak to [default: as configured]
+    #[arg(long, global = true, env = "POSTWAY_URL", help_heading = "Global options")]
+    url: Option<String>,
+    /// The key to speak with [default: the admin key, as configured or in the data folder]
+    #[arg(
+        long,
+        global = true,
+        env = "POSTWAY_API_KEY",
+        hide_env_values = true,
+        help_heading = "Global options"
+    )]
+    key: Option<String>,
+    /// The tenant that an admin key works for [default: default]
+    #[arg(long, global = true, env = "POSTWAY_TENANT", help_heading = "Global options")]
+    tenant: Option<String>,
+    /// Print the server's JSON instead of tables
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve,
+    /// Hand over one mail
+    Send(Box<send::SendArgs>),
+    /// List, show and steer messages
+    #[command(subcommand)]
+    Messages(messages::MessagesCommand),
+    /// Create, show, change and delete accounts
+    #[command(subcommand)]
+    Accounts(Box<accounts::AccountsCommand>),
+    /// Show how many messages are in which state
+    Stats,
+    /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
+    Bench(Box<bench::BenchArgs>),
+    /// Show or apply the database's migrations
+    #[command(subcommand)]
+    Migrate(migrate::MigrateCommand),
+    /// Check or print the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Print a completion script
+    Completions(completions::CompletionsArgs),
+}
+
+/// What every command gets: whom to speak to, and how to print.
+#[derive(Debug)]
+pub struct Session {
+    target: Target,
+    config_file: Option<PathBuf>,
+    /// How to print.
+    pub output: Output,
+}
+
+impl Session {
+    /// A client for the server that the flags or the configuration name.
+    pub fn client(&self) -> Result<Client, Failure> {
+        Client::prepare(&self.target, self.config_file.as_deref())
+    }
+
+    /// Whether the command line or the environment names a server.
+    pub fn names_a_server(&self) -> bool {
+        self.target.url.is_some()
+    }
+
+    /// The configuration that a server started here would have.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        Ok(crate::config::load(self.config_file.as_deref())?)
+    }
+}
+
+impl Cli {
+    /// Whether this runs the server, which wants all cores.
+    pub fn is_server(&self) -> bool {
+        matches!(self.command, None | Some(Command::Serve))
+    }
+
+    /// Runs the command.
+    pub async fn run(self) -> Result<(), Failure> {
+        let Global { config: config_file, url, key, tenant, json } = self.global;
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let target = Target { url: given(url), key: given(key), tenant: given(tenant) };
+        let session = Session { target, config_file, output: Output::new(json) };
+        match self.command.unwrap_or(Command::Serve) {
+            Command::Serve => Ok(Box::pin(serve::run(session.load()?)).await?),
+            Command::Send(args) => send::run(&session, *args).await,
+            Command::Messages(command) => messages::run(&session, command).await,
+            Command::Accounts(command) => accounts::run(&session, *command).await,
+            Command::Stats => stats::run(&session).await,
+            Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
+            Command::Migrate(command) => migrate::run(&session, command).await,
+            Command::Config(command) => config::run(&session, command),
+            Command::Completions(args) => completions::run(&session, &args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,21 @@
+//! `postway serve`: runs the server until a signal asks it to stop.
+
+use crate::{config::Loaded, telemetry, wire};
+
+/// Starts logs and metrics and runs the rooms.
+pub async fn run(loaded: Loaded) -> anyhow::Result<()> {
+    telemetry::start_logs(&loaded.config.log)?;
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    if loaded.config.smtp.listen.is_some() {
+        tracing::warn!("smtp.listen is set, but this version has no SMTP listener yet");
+    }
+    if !loaded.config.allow_private_targets.is_empty() {
+        tracing::warn!("allow_private_targets is set, but this version has no webhooks or fetches yet");
+    }
+    let metrics = telemetry::start_metrics()?;
+    wire::serve(&loaded.config, metrics).await
+}

@@ -1,0 +1,25 @@
+//! `postway stats`: how many messages are in which state.
+
+use serde_json::Value;
+
+use super::Session;
+use crate::failure::Failure;
+use crate::output::{Output, field};
+
+pub async fn run(session: &Session) -> Result<(), Failure> {
+    let stats = session.client()?.get(&["v1", "stats"], &[]).await?;
+    session.output.show(&stats, render)
+}
+
+fn render(output: Output, stats: &Value) -> String {
+    let counts = |name: &str| stats.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let states = counts("by_status").into_iter().map(|(status, count)| vec![status, count.to_string()]);
+    let mut text = output.table(&["status", "messages"], states);
+    let rates =
+        counts("rates").into_iter().map(|(name, rate)| vec![name, rate.to_string()]).collect::<Vec<_>>();
+    if !rates.is_empty() {
+        text.push_str(&format!("\n\n{}", output.table(&["rate", "value"], rates)));
+    }
+    let rest = [("held", field(stats, "held")), ("oldest due (s)", field(stats, "oldest_due_seconds"))];
+    format!("{text}\n\n{}", output.fields(rest))
+}

@@ -1,0 +1,66 @@
+//! The command line as a whole: it is well-formed, and the documented forms parse.
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split_whitespace())
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn no_command_means_serve() {
+    assert!(parse("postway").unwrap().is_server());
+    assert!(parse("postway serve --config x.toml").unwrap().is_server());
+    assert!(!parse("postway stats").unwrap().is_server());
+}
+
+#[test]
+fn the_documented_forms_parse() {
+    for line in [
+        "postway send --from a@example.com --to b@example.net --to c@example.net --subject x --text y --wait",
+        "postway send --eml - --account relay-1 --to b@example.net --id m-1",
+        "postway messages list --status failed --batch b --limit 5 --all --json",
+        "postway --json messages show m-1",
+        "postway messages resolve m-1 --outcome resend",
+        "postway messages raw m-1",
+        "postway accounts create relay-1 --host h --port 25 --tls none --username u --password-file -",
+        "postway accounts create --json-file a.json",
+        "postway accounts update relay-1 --max-connections 5",
+        "postway accounts delete relay-1",
+        "postway migrate status",
+        "postway config print",
+        "postway completions bash",
+        "postway bench --messages 1000 --size 2048 --concurrency 8 --mode batch --batch-size 100 --sink builtin",
+    ] {
+        if let Err(error) = parse(line) {
+            panic!("{line}\n{error}");
+        }
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_a_usage_error_with_code_2() {
+    for line in [
+        "postway send --to b@example.net --text y",
+        "postway send --eml a.eml --subject x",
+        "postway accounts create --host h",
+        "postway accounts create a --password x --password-file y",
+        "postway messages resolve m-1 --outcome maybe",
+        "postway bench --concurrency 0",
+        "postway bench --size 10",
+    ] {
+        assert_eq!(parse(line).map_err(|error| error.exit_code()).unwrap_err(), 2, "{line}");
+    }
+}
+
+#[test]
+fn the_help_lists_the_exit_codes() {
+    let help = Cli::command().render_long_help().to_string();
+    assert!(help.contains("3  the server cannot be reached"), "{help}");
+}

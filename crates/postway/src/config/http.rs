@@ -1,0 +1,44 @@
+//! `[http]`: the API's listener and the sizes it takes.
+
+use std::net::SocketAddr;
+
+use super::layers::Layers;
+use super::{integer_between, listen_address};
+
+/// Default address of the API: this machine only.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8520);
+const MIB: u64 = 1024 * 1024;
+
+/// The API's listener and its bounds.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// Where the API listens.
+    pub listen: SocketAddr,
+    /// The largest message, in bytes.
+    pub max_message_bytes: usize,
+    /// The largest request body, in bytes; never below `max_message_bytes`.
+    pub max_request_bytes: usize,
+}
+
+impl Http {
+    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+        let size = |text: &str| integer_between(text, 1024, 1024 * MIB).map(|bytes| bytes as usize);
+        let listen = layers.take("http.listen", LISTEN, &LISTEN.to_string(), listen_address);
+        let message = 10 * MIB as usize;
+        let message = layers.take("http.max_message_bytes", message, &message.to_string(), size);
+        let request = 40 * MIB as usize;
+        let at_least = |text: &str| {
+            let bytes = size(text)?;
+            match message {
+                Some(message) if bytes < message => {
+                    Err(format!("must be at least http.max_message_bytes, which is {message}"))
+                }
+                _ => Ok(bytes),
+            }
+        };
+        // The default grows with a larger message, so that setting one of the two is enough.
+        let default = request.max(message.unwrap_or(0));
+        let request = layers.take("http.max_request_bytes", default, &default.to_string(), at_least);
+        Some(Self { listen: listen?, max_message_bytes: message?, max_request_bytes: request? })
+    }
+}

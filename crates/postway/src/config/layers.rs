@@ -1,0 +1,237 @@
+//! The layers of a configuration: defaults, then the file, then the environment.
+//!
+//! A [`Layers`] is read one setting at a time by the section files. It gathers errors instead of stopping at the
+//! first, and remembers each effective value with its [`Source`] for `config print`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::ConfigError;
+use super::settings::{self, Kind, Setting};
+use super::value::{Resolved, Source, masked, read_bounded, text_of};
+
+struct FileValue {
+    text: String,
+    line: usize,
+}
+
+/// The file and the environment, read but not yet understood.
+pub struct Layers {
+    path: PathBuf,
+    file: BTreeMap<String, FileValue>,
+    env: BTreeMap<String, String>,
+    /// What was wrong so far.
+    pub errors: Vec<ConfigError>,
+    /// What looks mistaken but harms nobody.
+    pub warnings: Vec<String>,
+    /// What was read so far.
+    pub resolved: Vec<Resolved>,
+}
+
+impl Layers {
+    /// Gathers both layers; what is wrong with them is in `errors`.
+    pub fn gather(file: Option<&Path>, env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut layers = Self {
+            path: file.map(Path::to_owned).unwrap_or_default(),
+            file: BTreeMap::new(),
+            env: BTreeMap::new(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            resolved: Vec::new(),
+        };
+        if let Some(path) = file {
+            match read_bounded(path) {
+                Ok(text) => layers.gather_file(&text),
+                Err(error) => layers.errors.push(error),
+            }
+        }
+        layers.gather_env(env);
+        layers
+    }
+
+    /// Reads one setting; on an error it is noted and nothing is returned.
+    pub fn take<T>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        default_shown: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        match self.look_up(key) {
+            Lookup::Unset(setting) => {
+                let shown = Some(default_shown.to_owned());
+                self.resolved.push(Resolved { setting, shown, source: Source::Default });
+                Some(default)
+            }
+            Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse),
+            Lookup::Broken => None,
+        }
+    }
+
+    /// Reads one setting that may stay unset: `Some(None)`. On an error it is noted and nothing is returned.
+    pub fn take_optional<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<Option<T>> {
+        match self.look_up(key) {
+            Lookup::Unset(setting) => {
+                self.resolved.push(Resolved { setting, shown: None, source: Source::Default });
+                Some(None)
+            }
+            Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse).map(Some),
+            Lookup::Broken => None,
+        }
+    }
+
+    fn understand<T>(
+        &mut self,
+        setting: &'static Setting,
+        text: &str,
+        source: Source,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        match parse(text) {
+            Ok(value) => {
+                let shown = Some(masked(setting.kind, text));
+                self.resolved.push(Resolved { setting, shown, source });
+                Some(value)
+            }
+            Err(problem) => {
+                self.errors.push(ConfigError::Invalid { key: setting.key, source_of_value: source, problem });
+                None
+            }
+        }
+    }
+
+    fn look_up(&mut self, key: &'static str) -> Lookup {
+        let Some(setting) = settings::find(key) else {
+            unreachable!("`{key}` is read but is not in the table of settings");
+        };
+        // Empty means unset: container set-ups pass variables through whether or not they have a value.
+        let from_env = |name: &str| {
+            let value = self.env.get(name).filter(|value| !value.is_empty())?;
+            Some((value.clone(), Source::Env(name.to_owned())))
+        };
+        let from_file = |key: &str| {
+            let value = self.file.get(key)?;
+            Some((value.text.clone(), Source::File(self.path.clone(), value.line)))
+        };
+        let layers = [
+            (from_env(setting.env), from_env(&format!("{}_FILE", setting.env))),
+            (from_file(setting.key), from_file(&format!("{}_file", setting.key))),
+        ];
+        for (direct, indirect) in layers {
+            match (direct, indirect) {
+                (Some((text, source)), None) => return Lookup::Set(setting, text, source),
+                (None, Some((path, source))) if setting.kind.may_come_from_file() => {
+                    return match read_bounded(Path::new(&path)) {
+                        Ok(text) => {
+                            Lookup::Set(setting, text.trim_end_matches(['\r', '\n']).to_owned(), source)
+                        }
+                        Err(error) => {
+                            self.errors.push(error);
+                            Lookup::Broken
+                        }
+                    };
+                }
+                (Some((_, source)), Some(_)) if setting.kind.may_come_from_file() => {
+                    let problem = "set both directly and by a file; keep one of the two".to_owned();
+                    self.errors.push(ConfigError::Invalid {
+                        key: setting.key,
+                        source_of_value: source,
+                        problem,
+                    });
+                    return Lookup::Broken;
+                }
+                (Some((text, source)), Some(_)) => return Lookup::Set(setting, text, source),
+                (None, _) => {}
+            }
+        }
+        Lookup::Unset(setting)
+    }
+
+    fn gather_env(&mut self, env: impl IntoIterator<Item = (OsString, OsString)>) {
+        for (name, value) in env {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("POSTWAY_")) else {
+                continue;
+            };
+            if !settings::is_known_variable(name) {
+                self.warnings.push(match settings::nearest_variable(name) {
+                    Some(nearest) => format!("unknown variable {name} is ignored; did you mean {nearest}?"),
+                    None => format!("unknown variable {name} is ignored"),
+                });
+                continue;
+            }
+            match value.into_string() {
+                Ok(value) => {
+                    self.env.insert(name.to_owned(), value);
+                }
+                Err(_) => self.warnings.push(format!("variable {name} is not UTF-8 and is ignored")),
+            }
+        }
+    }
+
+    fn gather_file(&mut self, text: &str) {
+        let line_at = |offset: usize| {
+            let before = &text.as_bytes()[..offset.min(text.len())];
+            1 + before.iter().filter(|byte| **byte == b'\n').count()
+        };
+        let (table, problems) = DeTable::parse_recoverable(text);
+        if !problems.is_empty() {
+            for problem in problems {
+                let line = problem.span().map_or(1, |span| line_at(span.start));
+                let problem = problem.message().to_owned();
+                self.errors.push(ConfigError::Syntax { path: self.path.clone(), line, problem });
+            }
+            return;
+        }
+        for (key, value) in table.get_ref() {
+            let (name, line) = (key.get_ref().as_ref(), line_at(key.span().start));
+            match value.get_ref() {
+                DeValue::Table(section) if settings::is_section(name) => {
+                    for (inner, value) in section {
+                        let line = line_at(inner.span().start);
+                        self.keep(format!("{name}.{}", inner.get_ref()), value, line);
+                    }
+                }
+                _ => self.keep(name.to_owned(), value, line),
+            }
+        }
+    }
+
+    fn keep(&mut self, key: String, value: &Spanned<DeValue<'_>>, line: usize) {
+        if !settings::is_known_key(&key) {
+            let advice = match settings::nearest_key(&key) {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None if settings::is_section(&key) => format!("write a section: [{key}]"),
+                None => "remove it; `postway config print` lists every key".to_owned(),
+            };
+            self.errors.push(ConfigError::UnknownKey { path: self.path.clone(), line, key, advice });
+            return;
+        }
+        // A key that is known without being in the table is some secret's `…_file`: a path, a string.
+        let (known_key, kind) =
+            settings::find(&key).map_or(("…_file", Kind::Text), |setting| (setting.key, setting.kind));
+        match text_of(kind, value.get_ref()) {
+            Some(text) => {
+                self.file.insert(key, FileValue { text, line });
+            }
+            None => self.errors.push(ConfigError::Invalid {
+                key: known_key,
+                source_of_value: Source::File(self.path.clone(), line),
+                problem: format!("must be {}, not {}", kind.expected(), value.get_ref().type_str()),
+            }),
+        }
+    }
+}
+
+enum Lookup {
+    Unset(&'static Setting),
+    Set(&'static Setting, String, Source),
+    Broken,
+}

@@ -1,0 +1,61 @@
+//! `allow_private_targets`: the private networks that webhooks and fetches may reach.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use super::layers::Layers;
+
+/// A network: an address and how many of its leading bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    /// An address in the network.
+    pub address: IpAddr,
+    /// How many leading bits count.
+    pub prefix: u8,
+}
+
+impl FromStr for Cidr {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let problem = || format!("`{text}` is not a network; write one like 10.0.0.0/8 or fd00::/8");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| problem())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= bits).ok_or_else(problem)?,
+            None => bits,
+        };
+        Ok(Self { address, prefix })
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+pub(super) fn read_allow_private_targets(layers: &mut Layers) -> Option<Vec<Cidr>> {
+    layers.take("allow_private_targets", Vec::new(), "", |text| {
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_and_single_addresses_parse_and_others_do_not() {
+        assert_eq!("10.0.0.0/8".parse::<Cidr>().unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!("::1".parse::<Cidr>().unwrap().to_string(), "::1/128");
+        for bad in ["10.0.0.0/33", "example.com", "fd00::/129", "10.0.0.0/-1", "/8"] {
+            assert!(bad.parse::<Cidr>().is_err(), "{bad}");
+        }
+    }
+}

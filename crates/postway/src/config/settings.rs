@@ -1,0 +1,164 @@
+//! The table of every setting: its key in the file, its variable, its kind.
+//!
+//! This table is the one place that says what exists: the file's unknown keys and the environment's unknown
+//! variables are found by it, and `config print` follows its order.
+
+/// What a setting's value looks like, and how it may be given and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// A string that is never shown, and that may come from a file (`…_file`, `…_FILE`).
+    Secret,
+    /// A URL whose password is never shown, and that may come from a file.
+    Url,
+    /// A whole number, zero or more.
+    Integer,
+    /// Strings; in a variable, separated by commas.
+    List,
+}
+
+impl Kind {
+    /// Whether the value may be named indirectly, as the file that holds it.
+    pub fn may_come_from_file(self) -> bool {
+        matches!(self, Self::Secret | Self::Url)
+    }
+
+    /// What to tell somebody who wrote another type into the file.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Text | Self::Secret | Self::Url => "a string in quotes",
+            Self::Integer => "a whole number without quotes",
+            Self::List => "a list of strings, such as [\"a\", \"b\"]",
+        }
+    }
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its key in the file, with its section: `http.listen`.
+    pub key: &'static str,
+    /// The variable that overrides it.
+    pub env: &'static str,
+    /// What its value looks like.
+    pub kind: Kind,
+}
+
+const fn setting(key: &'static str, env: &'static str, kind: Kind) -> Setting {
+    Setting { key, env, kind }
+}
+
+/// Every setting, in the order of `config print`: keys without a section first, as TOML wants them.
+pub const SETTINGS: &[Setting] = &[
+    setting("data_dir", "POSTWAY_DATA_DIR", Kind::Text),
+    setting("admin_key", "POSTWAY_ADMIN_KEY", Kind::Secret),
+    setting("secret_key", "POSTWAY_SECRET_KEY", Kind::Secret),
+    setting("allow_private_targets", "POSTWAY_ALLOW_PRIVATE_TARGETS", Kind::List),
+    setting("database.url", "POSTWAY_DATABASE_URL", Kind::Url),
+    setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),
+    setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", Kind::Integer),
+    setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", Kind::Integer),
+    setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", Kind::Integer),
+    setting("dispatch.drain_seconds", "POSTWAY_DISPATCH_DRAIN_SECONDS", Kind::Integer),
+    setting("smtp.listen", "POSTWAY_SMTP_LISTEN", Kind::Text),
+    setting("smtp.ehlo_name", "POSTWAY_SMTP_EHLO_NAME", Kind::Text),
+    setting("log.level", "POSTWAY_LOG", Kind::Text),
+    setting("log.format", "POSTWAY_LOG_FORMAT", Kind::Text),
+    setting("telemetry.upkeep_seconds", "POSTWAY_TELEMETRY_UPKEEP_SECONDS", Kind::Integer),
+];
+
+/// Variables that the command line reads itself; not settings, and no reason to warn.
+const COMMAND_LINE_VARIABLES: &[&str] =
+    &["POSTWAY_URL", "POSTWAY_API_KEY", "POSTWAY_TENANT", "POSTWAY_ACCOUNT_PASSWORD"];
+
+/// The setting with this key.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// Whether a key of the file, or one with `_file` added to a secret, is known.
+pub fn is_known_key(key: &str) -> bool {
+    find(key).is_some() || indirect(key, "_file", |setting| setting.key)
+}
+
+/// Whether a variable is known.
+pub fn is_known_variable(name: &str) -> bool {
+    COMMAND_LINE_VARIABLES.contains(&name)
+        || SETTINGS.iter().any(|setting| setting.env == name)
+        || indirect(name, "_FILE", |setting| setting.env)
+}
+
+/// Whether keys begin with this section.
+pub fn is_section(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.key.split_once('.').is_some_and(|(section, _)| section == name))
+}
+
+/// The known name nearest to a mistyped one, if any is near enough to be meant.
+pub fn nearest_key(key: &str) -> Option<&'static str> {
+    nearest(key, SETTINGS.iter().map(|setting| setting.key))
+}
+
+/// The known variable nearest to a mistyped one, if any is near enough to be meant.
+pub fn nearest_variable(name: &str) -> Option<&'static str> {
+    nearest(name, SETTINGS.iter().map(|setting| setting.env))
+}
+
+fn indirect(name: &str, suffix: &str, of: impl Fn(&Setting) -> &'static str) -> bool {
+    name.strip_suffix(suffix).is_some_and(|direct| {
+        SETTINGS.iter().any(|setting| setting.kind.may_come_from_file() && of(setting) == direct)
+    })
+}
+
+fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    const DISTANCE_MAX: usize = 3;
+    known
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .min()
+        .filter(|(distance, _)| *distance <= DISTANCE_MAX)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance, one row at a time.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_follows_from_its_key_but_the_log_level() {
+        for setting in SETTINGS {
+            let derived = format!("POSTWAY_{}", setting.key.replace('.', "_").to_uppercase());
+            let expected = if setting.key == "log.level" { "POSTWAY_LOG".to_owned() } else { derived };
+            assert_eq!(setting.env, expected);
+        }
+    }
+
+    #[test]
+    fn secrets_may_come_from_files_and_other_values_may_not() {
+        assert!(is_known_variable("POSTWAY_ADMIN_KEY_FILE"));
+        assert!(is_known_key("database.url_file"));
+        assert!(!is_known_variable("POSTWAY_HTTP_LISTEN_FILE"));
+        assert!(!is_known_key("data_dir_file"));
+    }
+
+    #[test]
+    fn a_mistyped_key_finds_its_neighbour() {
+        assert_eq!(nearest_key("http.lisen"), Some("http.listen"));
+        assert_eq!(nearest_key("colour"), None);
+    }
+}

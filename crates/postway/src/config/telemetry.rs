@@ -1,0 +1,24 @@
+//! `[telemetry]`: how metrics are kept.
+
+use std::time::Duration;
+
+use super::integer_between;
+use super::layers::Layers;
+
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Telemetry {
+    /// How often the recorder folds its histograms; without it they would grow.
+    pub upkeep: Duration,
+}
+
+impl Telemetry {
+    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+        let upkeep = layers.take("telemetry.upkeep_seconds", UPKEEP, &UPKEEP.as_secs().to_string(), |text| {
+            integer_between(text, 1, 300).map(Duration::from_secs)
+        });
+        Some(Self { upkeep: upkeep? })
+    }
+}

@@ -1,0 +1,151 @@
+//! Loading as a whole: layers, sources, errors, printing.
+
+use super::*;
+
+const ADMIN_KEY: &str = "0123456789abcdef0123456789abcdef";
+
+fn load_with(file: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("postway.toml");
+    std::fs::write(&path, file).unwrap();
+    let env = env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    load_from(Some(&path), env)
+        .map_err(|errors| errors.to_string().replace(&format!("{}", path.display()), "postway.toml"))
+}
+
+fn error_of(file: &str, env: &[(&str, &str)]) -> String {
+    load_with(file, env).expect_err("the configuration is wrong")
+}
+
+#[test]
+fn nothing_configured_gives_the_documented_defaults() {
+    let Loaded { config, warnings, .. } = load_from(None, []).unwrap();
+    assert_eq!(config.data_dir, Path::new("./data"));
+    assert_eq!(config.database, Database::Sqlite { path: PathBuf::from("./data/postway.db") });
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:8520");
+    assert_eq!(config.http.max_message_bytes, 10 * 1024 * 1024);
+    assert_eq!(config.http.max_request_bytes, 40 * 1024 * 1024);
+    assert_eq!(config.dispatch.max_in_flight, 256);
+    assert_eq!(config.dispatch.drain.as_secs(), 30);
+    assert_eq!(config.log.format, LogFormat::Text);
+    assert!(config.smtp.listen.is_none() && config.admin_key.is_none() && config.secret_key.is_none());
+    assert!(
+        !config.smtp.ehlo_name.is_empty() && config.allow_private_targets.is_empty() && warnings.is_empty()
+    );
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_the_file_the_defaults() {
+    let file = "data_dir = '/srv/postway'\n[http]\nlisten = '0.0.0.0:80'\nmax_message_bytes = 1_000_000\n";
+    let env = [("POSTWAY_HTTP_LISTEN", "[::1]:9000"), ("POSTWAY_ALLOW_PRIVATE_TARGETS", "10.0.0.0/8, ::1")];
+    let Loaded { config, .. } = load_with(file, &env).unwrap();
+    assert_eq!(config.http.listen.to_string(), "[::1]:9000");
+    assert_eq!(config.http.max_message_bytes, 1_000_000);
+    assert_eq!(config.database, Database::Sqlite { path: PathBuf::from("/srv/postway/postway.db") });
+    assert_eq!(config.allow_private_targets.len(), 2);
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let Loaded { config, .. } =
+        load_with("[http]\nlisten = '127.0.0.1:1'", &[("POSTWAY_HTTP_LISTEN", "")]).unwrap();
+    assert_eq!(config.http.listen.port(), 1);
+}
+
+#[test]
+fn unknown_keys_are_errors_that_name_key_and_line() {
+    let error = error_of("data_dir = 'x'\n\n[http]\nlisen = 'y'\n[colours]\nred = 1\n", &[]);
+    assert!(
+        error.contains("postway.toml line 4: unknown key `http.lisen`; did you mean `http.listen`?"),
+        "{error}"
+    );
+    assert!(error.contains("postway.toml line 5: unknown key `colours`"), "{error}");
+    assert!(error_of("http = 1", &[]).contains("line 1: unknown key `http`; write a section: [http]"));
+}
+
+#[test]
+fn unknown_variables_warn_and_the_command_lines_own_do_not() {
+    let env =
+        [("POSTWAY_HTTP_LISTNE", "x"), ("POSTWAY_URL", "http://h"), ("POSTWAY_API_KEY", "k"), ("HOME", "/")];
+    let Loaded { warnings, .. } = load_with("", &env).unwrap();
+    assert_eq!(
+        warnings,
+        ["unknown variable POSTWAY_HTTP_LISTNE is ignored; did you mean POSTWAY_HTTP_LISTEN?"]
+    );
+}
+
+#[test]
+fn all_wrong_values_are_told_at_once_with_their_sources() {
+    let file = "admin_key = 'short'\n[http]\nlisten = 8520\n[dispatch]\nmax_in_flight = 0\n";
+    let env = [
+        ("POSTWAY_SECRET_KEY", "abc"),
+        ("POSTWAY_DATABASE_URL", "postgres://u:hunter2@h/d"),
+        ("POSTWAY_LOG_FORMAT", "xml"),
+    ];
+    let error = error_of(file, &env);
+    for part in [
+        "`admin_key` from postway.toml line 1: must be 32",
+        "`http.listen` from postway.toml line 3: must be a string in quotes, not integer",
+        "`dispatch.max_in_flight` from postway.toml line 5: `0` must be a whole number from 1",
+        "`secret_key` from POSTWAY_SECRET_KEY: must be 32 bytes in standard base64",
+        "`database.url` from POSTWAY_DATABASE_URL: postgres:// is not in this build yet",
+        "`log.format` from POSTWAY_LOG_FORMAT: `xml` is not a format",
+    ] {
+        assert!(error.contains(part), "{part} is missing in:\n{error}");
+    }
+    assert!(!error.contains("hunter2") && !error.contains("short"), "a secret is shown:\n{error}");
+}
+
+#[test]
+fn a_syntax_error_names_its_line() {
+    assert!(error_of("[http]\nlisten = \n", &[]).contains("postway.toml line 2: not valid TOML"));
+}
+
+#[test]
+fn a_named_file_that_is_missing_is_an_error() {
+    let errors = load_from(Some(Path::new("/nonexistent/postway.toml")), []).unwrap_err();
+    assert!(errors.to_string().starts_with("cannot read /nonexistent/postway.toml"));
+}
+
+#[test]
+fn secrets_come_from_files_named_in_the_file_or_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, format!("{ADMIN_KEY}\n")).unwrap();
+    let path = path.to_str().unwrap();
+    let by_env = load_with("", &[("POSTWAY_ADMIN_KEY_FILE", path)]).unwrap();
+    let by_file = load_with(&format!("admin_key_file = '{path}'"), &[]).unwrap();
+    for Loaded { config, .. } in [by_env, by_file] {
+        assert_eq!(config.admin_key.unwrap().expose(), ADMIN_KEY);
+    }
+    let both = error_of("", &[("POSTWAY_ADMIN_KEY_FILE", path), ("POSTWAY_ADMIN_KEY", ADMIN_KEY)]);
+    assert!(both.contains("keep one of the two"), "{both}");
+    let missing = error_of("", &[("POSTWAY_SECRET_KEY_FILE", "/nonexistent/key")]);
+    assert!(missing.contains("cannot read /nonexistent/key"), "{missing}");
+}
+
+#[test]
+fn a_request_may_not_be_smaller_than_a_message() {
+    let error = error_of("[http]\nmax_message_bytes = 4096\nmax_request_bytes = 2048", &[]);
+    assert!(error.contains("must be at least http.max_message_bytes, which is 4096"), "{error}");
+}
+
+#[test]
+fn what_is_printed_masks_secrets_names_sources_and_loads_again() {
+    let env = [("POSTWAY_ADMIN_KEY", ADMIN_KEY), ("POSTWAY_ALLOW_PRIVATE_TARGETS", "10.0.0.0/8,::1")];
+    let printed = load_with("[http]\nlisten = '127.0.0.1:1'", &env).unwrap().to_toml();
+    assert!(!printed.contains(ADMIN_KEY), "{printed}");
+    assert!(printed.contains("# admin_key = \"***\"  # POSTWAY_ADMIN_KEY"), "{printed}");
+    assert!(printed.contains("# secret_key: made on first start"), "{printed}");
+    assert!(printed.contains("listen = \"127.0.0.1:1\"  # "), "{printed}");
+    assert!(printed.contains("max_in_flight = 256  # default"), "{printed}");
+    let again = load_with(&printed, &[]).unwrap().config;
+    assert_eq!(again.http.listen.port(), 1);
+    assert_eq!(again.allow_private_targets.len(), 2);
+}
+
+#[test]
+fn the_debug_form_of_a_configuration_has_no_secret() {
+    let Loaded { config, .. } = load_with("", &[("POSTWAY_ADMIN_KEY", ADMIN_KEY)]).unwrap();
+    assert!(!format!("{config:?}").contains(ADMIN_KEY));
+}

@@ -1,0 +1,204 @@
+//! Housekeeping: what nobody else does.
+//!
+//! Takes back work whose worker is gone, ends what has expired, and measures the queue. Each duty is a read, a decision
+//! by the domain's table, and one fenced write; a crash in between leaves the work for the next round.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use postway_domain::{
+    Clock, Incarnation, RecipientStatus, State, Status, Time,
+    message::{Input, LeaseEffect, Outcome, transition},
+    retry::RetryPolicy,
+};
+use postway_store::{
+    Store, StoreError,
+    record::{AccountKey, Change, Fence, NewEvent, Stalled},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// How often each duty is done.
+const EVERY: Duration = Duration::from_secs(1);
+/// Messages in one round; a full round is followed by another at once.
+const ROUND_MESSAGES: u32 = 500;
+/// Leases lost in a row after which a message is set aside: it may be what kills its workers.
+const LOST_LEASES_MAX: i64 = 5;
+
+/// Does its rounds until told to stop.
+pub struct Housekeeping {
+    /// Where everything is.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// This life of this process, the only one that may hold leases on an embedded store.
+    pub incarnation: Incarnation,
+}
+
+impl Housekeeping {
+    /// Runs until cancelled. A round that fails is tried again.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut commits_seen = 0;
+        loop {
+            if let Err(error) = self.round().await {
+                tracing::warn!(%error, "a housekeeping round failed");
+            }
+            let commits = self.store.commits();
+            metrics::counter!("postway_store_commits_total").increment(commits - commits_seen);
+            commits_seen = commits;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    async fn round(&self) -> Result<(), StoreError> {
+        self.reclaim().await?;
+        self.expire().await?;
+        self.measure().await
+    }
+
+    /// Takes back everything leased to anybody but this incarnation, or past its backstop.
+    pub async fn reclaim(&self) -> Result<u64, StoreError> {
+        let mut reclaimed = 0;
+        loop {
+            let now = self.clock.now();
+            let stalled = self.store.stalled(&[self.incarnation], now, ROUND_MESSAGES).await?;
+            if stalled.is_empty() {
+                return Ok(reclaimed);
+            }
+            let policies = self.retry_policies().await?;
+            let changes: Vec<Change> =
+                stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
+            for change in &changes {
+                tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
+                if change.to == State::InDoubt {
+                    metrics::counter!("postway_in_doubt_total").increment(1);
+                }
+                count(change);
+            }
+            let held = self.store.apply(changes).await?;
+            reclaimed += held.iter().filter(|held| **held).count() as u64;
+        }
+    }
+
+    async fn retry_policies(&self) -> Result<HashMap<AccountKey, RetryPolicy>, StoreError> {
+        let accounts = self.store.accounts(None).await?;
+        let policy = |account: postway_domain::Account| {
+            (AccountKey { tenant: account.tenant, account: account.id }, account.settings.retry)
+        };
+        Ok(accounts.into_iter().map(policy).collect())
+    }
+
+    async fn expire(&self) -> Result<(), StoreError> {
+        loop {
+            let now = self.clock.now();
+            let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
+            if overdue.is_empty() {
+                return Ok(());
+            }
+            let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
+            changes.iter().for_each(count);
+            self.store.apply(changes).await?;
+        }
+    }
+
+    async fn measure(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let stats = self.store.stats(None, now).await?;
+        for &status in Status::ALL.iter().filter(|status| !status.is_final()) {
+            let depth = stats.by_status.get(&status).copied().unwrap_or(0);
+            metrics::gauge!("postway_queue_depth", "state" => status.as_str()).set(depth as f64);
+        }
+        let oldest = stats.oldest_due_at.map_or(Duration::ZERO, |due| now.since(due));
+        metrics::gauge!("postway_oldest_due_seconds").set(oldest.as_secs_f64());
+        Ok(())
+    }
+}
+
+fn count(change: &Change) {
+    let state = change.to.status();
+    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    if state.is_final() {
+        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
+    }
+}
+
+/// The message's worker is gone: before the dot it goes back to the queue, after it is in doubt.
+fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
+    let lost_leases = one.lost_leases + 1;
+    let on_the_wire = one.state == State::Sending { wire_committed: true };
+    let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
+    let input = if suspect { Input::Settle(Outcome::Quarantined) } else { Input::LoseLease };
+    let mut change = moved(one, input, now)?;
+    let mut data = json!({"attempt": one.attempt, "reason": "lease lost"});
+    match change.to {
+        State::Failed => {
+            let message = format!("quarantined: its workers died {lost_leases} times in a row");
+            change.error =
+                Some(json!({"code": "quarantined", "category": "poison", "message": message}).to_string());
+            data["reason"] = json!("quarantined");
+        }
+        State::InDoubt => {
+            let doubts = one.doubts + 1;
+            let overdue = one.expires_at.is_some_and(|at| at <= now);
+            if one.on_doubt.resends(doubts, overdue) {
+                let fallback = RetryPolicy::smtp();
+                let nth = u32::try_from(doubts - 1).unwrap_or(0);
+                let delay = policy.unwrap_or(&fallback).delay(nth, &mut rand::rng());
+                change.due_at = Some(now.plus(delay.unwrap_or(Duration::from_secs(60))));
+            }
+            change.doubts = Some(doubts);
+            change.error = Some(
+                json!({"code": "in_doubt", "category": "unknown", "phase": "dot",
+                       "message": "the worker was lost after it may have written the final dot"})
+                .to_string(),
+            );
+            // Recipients marked one by one at the wire commit say themselves who was accepted.
+            change.ends_open_recipients = (!one.has_doubtful).then_some(RecipientStatus::InDoubt);
+        }
+        State::Ready => change.due_at = Some(now),
+        _ => {}
+    }
+    change.lost_leases = Some(lost_leases);
+    for event in &mut change.events {
+        event.data = Some(data.to_string());
+    }
+    Some(change)
+}
+
+fn expired(one: &Stalled, now: Time) -> Option<Change> {
+    let mut change = moved(one, Input::Expire, now)?;
+    change.error = Some(
+        json!({"code": "expired", "category": "unknown", "message": "expires_at passed before it was sent"})
+            .to_string(),
+    );
+    Some(change)
+}
+
+fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
+    let (to, effects) = match transition(one.state, input) {
+        Ok(next) => next,
+        Err(error) => {
+            tracing::error!(uid = %one.uid, %error, "housekeeping met a state it does not know");
+            return None;
+        }
+    };
+    Some(Change {
+        uid: one.uid,
+        fence: Fence { status: one.state.status(), token: None, version: Some(one.version) },
+        to,
+        at: now,
+        due_at: None,
+        keep_token: effects.lease == LeaseEffect::Keep,
+        retries: None,
+        doubts: None,
+        lost_leases: None,
+        exhausted: false,
+        error: None,
+        events: effects.event.map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
+        recipients: Vec::new(),
+        ends_open_recipients: effects.ends_open_recipients,
+        attempt: None,
+    })
+}

@@ -1,0 +1,89 @@
+//! The two keys a server has: one lets in, one encrypts. Made on first start where none is configured.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use anyhow::Context as _;
+use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::secret::SecretKey;
+use rand::RngCore;
+
+use crate::config::Config;
+
+/// The admin key, and whether it is new and must be shown.
+pub struct AdminKeyText {
+    /// The key itself.
+    pub text: String,
+    /// Whether it was made just now.
+    pub fresh: bool,
+}
+
+/// The configured admin key, the one in the data folder, or a new one (not yet written).
+pub fn admin_key(config: &Config) -> anyhow::Result<AdminKeyText> {
+    if let Some(key) = &config.admin_key {
+        return Ok(AdminKeyText { text: key.expose().to_owned(), fresh: false });
+    }
+    let path = config.admin_key_file();
+    match fs::read_to_string(&path) {
+        Ok(text) if text.trim().len() >= 32 => {
+            Ok(AdminKeyText { text: text.trim().to_owned(), fresh: false })
+        }
+        Ok(_) => anyhow::bail!(
+            "{} does not hold a key of 32 or more characters: delete it to get a new one",
+            path.display()
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut bytes = [0; 32];
+            rand::rng().fill_bytes(&mut bytes);
+            let text = format!("pwa_{}", BASE64_URL_SAFE_NO_PAD.encode(bytes));
+            Ok(AdminKeyText { text, fresh: true })
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Writes a new admin key alone into its file, for the owner's eyes.
+pub fn write_admin_key(config: &Config, key: &AdminKeyText) -> anyhow::Result<()> {
+    write_private(&config.admin_key_file(), &key.text)
+}
+
+/// The configured secret key, the one in the data folder, or a new one, written before it is used.
+pub fn secret_key(config: &Config) -> anyhow::Result<SecretKey> {
+    if let Some(key) = &config.secret_key {
+        return Ok(SecretKey::from_base64(key.expose())?);
+    }
+    let path = config.secret_key_file();
+    match fs::read_to_string(&path) {
+        Ok(text) => SecretKey::from_base64(&text).with_context(|| format!("{} is damaged", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut bytes = [0; SecretKey::BYTES];
+            rand::rng().fill_bytes(&mut bytes);
+            write_private(&path, &BASE64_STANDARD.encode(bytes))?;
+            Ok(SecretKey::from_bytes(&bytes)?)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Writes a file whole or not at all, readable by its owner only, durable when this returns.
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        let draft = path.with_extension("key.draft");
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(true).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&draft)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        if let Some(folder) = path.parent() {
+            fs::File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,47 @@
+//! The `postway` binary: reads the command line, runs one command, and ends with an exit code that means something.
+//!
+//! `postway` alone is `postway serve`. All other commands but `migrate`, `config`, `completions` and `bench` speak
+//! HTTP to a running server.
+
+mod client;
+mod command;
+mod config;
+mod failure;
+mod housekeeping;
+mod keys;
+mod output;
+mod shutdown;
+mod telemetry;
+mod wire;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+
+use command::Cli;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !matches!(failure, Failure::OutputClosed) {
+                eprintln!("postway: {failure}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    postway_net::install_crypto_provider();
+    // A server uses every core; a command waits for one answer.
+    let mut builder = match cli.is_server() {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build().context("cannot start the async runtime")?;
+    runtime.block_on(cli.run())
+}

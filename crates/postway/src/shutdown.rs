@@ -1,0 +1,24 @@
+//! Signals: the first asks to drain, the second exits at once.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Waits for SIGTERM or SIGINT.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Starts listening; from here on the process decides itself how it ends.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next signal.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

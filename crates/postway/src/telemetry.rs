@@ -1,0 +1,103 @@
+//! Logs and metrics: set up once, before anything runs.
+//!
+//! Logs go to standard error, as text or as one JSON object a line. Metrics are kept in this process and rendered
+//! for `/metrics` from the returned handle; whoever holds the handle calls `run_upkeep()` on a timer
+//! (`config.telemetry.upkeep`), or the histograms grow. No address, subject, body or credential belongs in either.
+
+use anyhow::Context as _;
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+/// Bounds in seconds: from an accept in a shared commit to an attempt that ran into its ten-minute deadline.
+const SECONDS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+    600.0,
+];
+const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0];
+
+/// Sends log lines to standard error, in the configured form; fails if that was already set up.
+pub fn start_logs(log: &Log) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match log.format {
+        LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).try_init(),
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+    };
+    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
+}
+
+/// Installs the recorder of this process.
+pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
+    let handle = builder()?.install_recorder().context("cannot install the metrics recorder")?;
+    describe();
+    Ok(handle)
+}
+
+fn builder() -> anyhow::Result<PrometheusBuilder> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Full("postway_store_group_size".to_owned()), GROUP_SIZES)
+        })
+        .context("cannot set the histograms' buckets")
+}
+
+/// The help texts of `/metrics`; the labels in use are named in each.
+fn describe() {
+    describe_counter!("postway_state_transitions_total", "Messages that entered a state, by state");
+    describe_counter!(
+        "postway_validation_failures_total",
+        "Messages refused at the door, by the check that failed"
+    );
+    describe_counter!("postway_retries_total", "Attempts that will be repeated, by category of failure");
+    describe_counter!("postway_final_states_total", "Messages that reached a final state, by state");
+    describe_counter!(
+        "postway_in_doubt_total",
+        "Messages whose final dot went out without a recorded answer"
+    );
+    describe_counter!("postway_store_commits_total", "Transactions committed by the store");
+    describe_counter!("postway_http_requests_total", "HTTP requests answered, by route and status");
+    describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");
+    describe_gauge!(
+        "postway_oldest_due_seconds",
+        Unit::Seconds,
+        "Age of the oldest message that is due but unsent"
+    );
+    describe_histogram!(
+        "postway_processing_seconds",
+        Unit::Seconds,
+        "Time a message spent in a state, by state"
+    );
+    describe_histogram!(
+        "postway_accept_seconds",
+        Unit::Seconds,
+        "From a request's arrival to its durable acceptance"
+    );
+    describe_histogram!("postway_send_seconds", Unit::Seconds, "From the start of an attempt to its outcome");
+    describe_histogram!("postway_store_group_size", Unit::Count, "Writes that shared one commit");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_have_buckets_and_help_texts() {
+        let recorder = builder().unwrap().build_recorder();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            metrics::histogram!("postway_send_seconds").record(0.004);
+            metrics::histogram!("postway_store_group_size").record(150.0);
+            metrics::counter!("postway_final_states_total", "state" => "sent").increment(1);
+        });
+        let text = handle.render();
+        assert!(text.contains("# HELP postway_send_seconds From the start"), "{text}");
+        assert!(text.contains("postway_send_seconds_bucket{le=\"0.005\"} 1"), "{text}");
+        assert!(text.contains("postway_store_group_size_bucket{le=\"200\"} 1"), "{text}");
+        assert!(text.contains("postway_final_states_total{state=\"sent\"} 1"), "{text}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Wiring: opens the store, starts the rooms, and stops them in order.
+
+use std::{future::IntoFuture, io::Write, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::PrometheusHandle;
+use postway_api::{AdminKey, ApiState};
+use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
+use postway_domain::{Account, AccountId, AccountSettings, Clock, Incarnation, TenantId, Time};
+use postway_intake::{Door, Limits};
+use postway_store::{Store, record::Tenant, sqlite::SqliteStore};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::{Config, Database},
+    housekeeping::Housekeeping,
+    keys,
+    shutdown::Signals,
+};
+
+/// How long open HTTP requests may take once the server stops.
+const HTTP_DRAIN: Duration = Duration::from_secs(10);
+
+/// The machine's clock: the only place that asks it.
+struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)]
+    fn now(&self) -> Time {
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Time::from_millis(
+            since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+}
+
+/// Runs the server until a signal has been obeyed.
+pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result<()> {
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    std::fs::create_dir_all(&config.data_dir)
+        .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let admin_key = keys::admin_key(config)?;
+    let secret_key = Arc::new(keys::secret_key(config)?);
+    let Database::Sqlite { path } = &config.database;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).await?);
+    lay_ground(&*store, clock.now()).await?;
+
+    let incarnation = Incarnation::new(clock.now(), &mut rand::rng());
+    let housekeeping = Housekeeping { store: store.clone(), clock: clock.clone(), incarnation };
+    let reclaimed = housekeeping.reclaim().await?;
+    if reclaimed > 0 {
+        tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
+    }
+
+    let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
+        format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
+    })?;
+    let address = listener.local_addr().context("the listener has no address")?;
+
+    let limits = Limits {
+        message_bytes_max: config.http.max_message_bytes,
+        request_bytes_max: config.http.max_request_bytes,
+        ..Limits::default()
+    };
+    let door = Arc::new(Door::new(store.clone(), clock.clone(), limits, config.smtp.ehlo_name.clone()));
+    let upkeep = metrics.clone();
+    let router = postway_api::router(ApiState {
+        store: store.clone(),
+        door,
+        clock: clock.clone(),
+        admin_key: AdminKey::new(&admin_key.text),
+        secret_key: secret_key.clone(),
+        metrics,
+    });
+
+    let stop = CancellationToken::new();
+    let stop_http = CancellationToken::new();
+    let dispatcher = Dispatcher::start(
+        DispatchConfig {
+            incarnation,
+            ehlo_name: config.smtp.ehlo_name.clone(),
+            in_flight_max: config.dispatch.max_in_flight,
+            deadlines: Deadlines::default(),
+            drain: config.dispatch.drain,
+        },
+        store.clone(),
+        clock,
+        secret_key,
+    );
+    let housekeeping = tokio::spawn(housekeeping.run(stop.clone()));
+    let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
+    let http = axum::serve(listener, router).with_graceful_shutdown(stop_http.clone().cancelled_owned());
+    let http = tokio::spawn(http.into_future());
+
+    if admin_key.fresh {
+        keys::write_admin_key(config, &admin_key)?;
+    }
+    announce(config, address, &admin_key);
+
+    signals.next().await;
+    tracing::info!("stopping: finishing what is on the wire");
+    stop_http.cancel();
+    let drained = async {
+        let finished = dispatcher.drain().await;
+        match tokio::time::timeout(HTTP_DRAIN, http).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "the HTTP server ended badly"),
+            Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended badly"),
+            Err(_) => tracing::warn!("some HTTP requests were cut off"),
+        }
+        stop.cancel();
+        let _ = tokio::join!(housekeeping, upkeep);
+        store.close().await;
+        finished
+    };
+    tokio::select! {
+        finished = drained => {
+            if finished {
+                tracing::info!("stopped");
+            } else {
+                tracing::warn!("stopped; some messages were still on the wire and will be settled at the next start");
+            }
+        }
+        () = signals.next() => tracing::warn!("stopped at once by a second signal; leases will be taken back at the next start"),
+    }
+    Ok(())
+}
+
+/// The tenant and the account that make a first run work.
+async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
+    let tenant: TenantId = "default".parse()?;
+    if store.tenant(&tenant).await?.is_some() {
+        return Ok(());
+    }
+    let sandbox: AccountId = "sandbox".parse()?;
+    // The account first: a crash in between leaves no tenant, and the next start repeats both.
+    let account = Account {
+        tenant: tenant.clone(),
+        id: sandbox.clone(),
+        settings: AccountSettings::sandbox(),
+        secret: None,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    store.create_account(account).await?;
+    store
+        .create_tenant(Tenant {
+            id: tenant,
+            name: "Default".to_owned(),
+            default_account: Some(sandbox),
+            created_at: now,
+        })
+        .await?;
+    Ok(())
+}
+
+async fn keep_metrics(handle: PrometheusHandle, every: Duration, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(every) => handle.run_upkeep(),
+        }
+    }
+}
+
+/// Tells the person at the terminal where it listens and, the first time, the key.
+fn announce(config: &Config, address: std::net::SocketAddr, key: &keys::AdminKeyText) {
+    let mut out = std::io::stdout().lock();
+    let mut lines = format!("postway listens on http://{address}\n  docs: http://{address}/docs\n");
+    lines += &format!("  data: {}\n", config.data_dir.display());
+    if key.fresh {
+        lines += &format!("  admin key: {}\n", key.text);
+        lines += &format!("  (shown this once; also in {})\n", config.admin_key_file().display());
+    }
+    // A closed standard output is no reason not to serve.
+    let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,142 @@
+//! Tenants and accounts.
+
+use postway_domain::{message::Outcome, secret::Sealed};
+
+use super::{
+    Shared,
+    sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
+    stage::{accept_and_claim, all_at_once, apply, doubt, outcome, woken},
+};
+use crate::{port::DeleteAccount, record::Tenant};
+
+/// The second creator learns that there is one already, and changes nothing.
+pub async fn a_tenant_is_created_once(store: &Shared) {
+    let id: postway_domain::TenantId = "initech".parse().unwrap();
+    assert_eq!(store.tenant(&id).await.unwrap(), None);
+    let first =
+        Tenant { id: id.clone(), name: "Initech".to_owned(), default_account: None, created_at: at(1) };
+    assert!(store.create_tenant(first.clone()).await.unwrap());
+    let second = Tenant { name: "Other".to_owned(), created_at: at(2), ..first.clone() };
+    assert!(!store.create_tenant(second).await.unwrap());
+    assert_eq!(store.tenant(&id).await.unwrap(), Some(first));
+}
+
+/// Settings, secret, version and times.
+pub async fn an_account_reads_back_whole(store: &Shared) {
+    let mut account = sample::account(TENANT, "new");
+    account.settings.ca_pem = Some("-----BEGIN CERTIFICATE-----\n…".to_owned());
+    account.settings.max_connections = 3;
+    account.secret = Some(Sealed(vec![0, 255, 1]));
+    account.version = 4;
+    account.updated_at = at(9);
+    assert!(store.create_account(account.clone()).await.unwrap());
+    assert_eq!(store.account(&tenant(), &account.id).await.unwrap(), Some(account.clone()));
+    assert_eq!(store.account(&other_tenant(), &account.id).await.unwrap(), None);
+    account.id = "open".parse().unwrap();
+    account.secret = None;
+    assert!(store.create_account(account.clone()).await.unwrap());
+    assert_eq!(store.account(&tenant(), &account.id).await.unwrap(), Some(account));
+}
+
+/// A taken id stays with what has it.
+pub async fn an_account_id_is_taken_once_per_tenant(store: &Shared) {
+    let mut account = sample::account(TENANT, ACCOUNT);
+    account.settings.port = Some(2525);
+    assert!(!store.create_account(account).await.unwrap());
+    let found = store.account(&tenant(), &ACCOUNT.parse().unwrap()).await.unwrap();
+    assert_eq!(found, Some(sample::account(TENANT, ACCOUNT)));
+}
+
+/// Who read an older version looks again.
+pub async fn an_update_needs_the_version_it_read(store: &Shared) {
+    let mut account = sample::account(TENANT, ACCOUNT);
+    account.settings.port = Some(2525);
+    account.secret = None;
+    account.version = 2;
+    account.updated_at = at(5);
+    assert!(store.update_account(account.clone(), 1).await.unwrap());
+    let mut late = account.clone();
+    late.settings.port = Some(465);
+    assert!(!store.update_account(late, 1).await.unwrap());
+    assert_eq!(store.account(&tenant(), &account.id).await.unwrap(), Some(account.clone()));
+    let theirs = store.account(&other_tenant(), &account.id).await.unwrap();
+    assert_eq!(theirs, Some(sample::account(OTHER_TENANT, ACCOUNT)));
+    assert!(!store.update_account(sample::account(TENANT, "nobody"), 1).await.unwrap());
+}
+
+/// Those who read the same version do not overwrite each other.
+pub async fn of_concurrent_updates_one_wins(store: &Shared) {
+    let calls = (0..10u16).map(|n| {
+        let store = store.clone();
+        let mut account = sample::account(TENANT, ACCOUNT);
+        account.version = 2;
+        account.settings.port = Some(1_000 + n);
+        async move { (account.settings.port, store.update_account(account, 1).await.unwrap()) }
+    });
+    let answers = all_at_once(calls).await;
+    let winners: Vec<_> = answers.iter().filter(|(_, won)| *won).collect();
+    assert_eq!(winners.len(), 1);
+    let found = store.account(&tenant(), &ACCOUNT.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(found.settings.port, winners[0].0);
+}
+
+/// Mail on its way, waiting or in doubt needs its account; mail that ended does not.
+pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
+    let id = ACCOUNT.parse().unwrap();
+    let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    doubt(store, &mut claimed, None, at(1)).await;
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    let other = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
+    assert_eq!(other, DeleteAccount::Deleted, "its neighbour can go");
+    assert_eq!(store.delete_account(&other_tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+
+    let claimed = {
+        let fence = super::stage::late(claimed.token);
+        let answer = postway_domain::message::Input::Settle(Outcome::Failed);
+        let settled = super::stage::step(claimed.uid, fence, postway_domain::State::InDoubt, answer, at(2));
+        assert!(apply(store, settled).await);
+        accept_and_claim(store, Sample::new(2), 2).await
+    };
+    assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+    assert_eq!(store.account(&tenant(), &id).await.unwrap(), None);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::NotFound);
+}
+
+/// What mail takes when it names none must be there.
+pub async fn a_default_account_stays(store: &Shared) {
+    let id = ACCOUNT.parse().unwrap();
+    store.set_default_account(&tenant(), &id).await.unwrap();
+    assert_eq!(store.tenant(&tenant()).await.unwrap().unwrap().default_account, Some(id.clone()));
+    assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().default_account, None);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    store.set_default_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+}
+
+/// One tenant's, or everyone's.
+pub async fn accounts_are_listed_by_tenant_and_id(store: &Shared) {
+    assert!(store.create_account(sample::account(TENANT, "middle")).await.unwrap());
+    let names = |accounts: Vec<postway_domain::Account>| -> Vec<String> {
+        accounts.iter().map(|account| format!("{}/{}", account.tenant, account.id)).collect()
+    };
+    let mine = ["acme/backup", "acme/middle", "acme/relay"];
+    assert_eq!(names(store.accounts(Some(&tenant())).await.unwrap()), mine);
+    let all = [&mine[..], &["globex/backup", "globex/relay"]].concat();
+    assert_eq!(names(store.accounts(None).await.unwrap()), all);
+    assert!(store.accounts(Some(&"nobody".parse().unwrap())).await.unwrap().is_empty());
+}
+
+/// A dispatcher that holds a copy hears that it is old.
+pub async fn a_changed_account_is_woken(store: &Shared) {
+    assert!(store.create_account(sample::account(TENANT, "new")).await.unwrap());
+    assert_eq!(woken(store, 1).await, [sample::key(TENANT, "new")]);
+    let mut account = sample::account(TENANT, ACCOUNT);
+    account.version = 2;
+    assert!(store.update_account(account, 1).await.unwrap());
+    assert_eq!(woken(store, 1).await, [sample::relay()]);
+    let gone = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
+    assert_eq!(gone, DeleteAccount::Deleted);
+    assert_eq!(woken(store, 1).await, [sample::key(TENANT, OTHER_ACCOUNT)]);
+}

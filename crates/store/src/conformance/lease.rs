@@ -1,0 +1,157 @@
+//! Work whose worker is gone, as after a crash.
+
+use postway_domain::{
+    EventKind, RecipientStatus, State, Status,
+    message::{Input, Outcome},
+};
+
+use super::{
+    Shared,
+    sample::{self, LEASE_LASTS, Sample, at, incarnation},
+    stage::{
+        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, commit_wire, doubt, outcome,
+        permission, record, request, step,
+    },
+};
+use crate::record::{Change, Claimed, Fence, Lease, RecipientChange, Stalled, WireCommit};
+
+/// Claims one message for the n-th process.
+async fn claim_as(store: &Shared, process: u8, now_ms: i64) -> Claimed {
+    let mut request = request(&sample::relay(), i64::from(process), at(now_ms), 1, false);
+    request.lease = Lease { incarnation: incarnation(process), ..request.lease };
+    store.claim(request).await.unwrap().remove(0)
+}
+
+/// What housekeeping writes for work that it found.
+fn give_back(stalled: &Stalled, now_ms: i64) -> Change {
+    let fence = Fence { status: stalled.state.status(), token: None, version: Some(stalled.version) };
+    Change {
+        due_at: Some(at(now_ms)),
+        lost_leases: Some(stalled.lost_leases + 1),
+        ..step(stalled.uid, fence, stalled.state, Input::LoseLease, at(now_ms))
+    }
+}
+
+/// A start voids the leases of earlier lives, and says how far each had come.
+pub async fn work_of_a_dead_process_is_found(store: &Shared) {
+    for n in 1..=3 {
+        accept(store, Sample::new(n).hold_in_doubt().expires(99_000)).await;
+    }
+    let claimed = claim_as(store, 1, 10).await;
+    let mut committed = claim_as(store, 1, 20).await;
+    assert!(commit_wire(store, &mut committed, at(30)).await);
+    claim_as(store, 2, 25).await;
+
+    let found = store.stalled(&[incarnation(2), incarnation(3)], at(40), 10).await.unwrap();
+    let seen: Vec<_> = found.iter().map(|one| (one.uid, one.state, one.version, one.attempt)).collect();
+    let expected = [
+        (claimed.uid, State::Sending { wire_committed: false }, claimed.version, 1),
+        (committed.uid, State::Sending { wire_committed: true }, committed.version, 1),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(found[0].key, sample::relay());
+    assert_eq!((found[0].doubts, found[0].lost_leases, found[0].has_doubtful), (0, 0, false));
+    assert_eq!((found[0].on_doubt, found[0].expires_at), (claimed.on_doubt, Some(at(99_000))));
+    assert_eq!(store.stalled(&[], at(40), 10).await.unwrap().len(), 3, "nobody is alive");
+}
+
+/// A process that hangs loses its work at last.
+pub async fn work_of_a_living_process_is_found_only_past_the_backstop(store: &Shared) {
+    accept_and_claim(store, Sample::new(1), 1).await;
+    let alive = [incarnation(1)];
+    let until = at(0).plus(LEASE_LASTS);
+    assert!(store.stalled(&alive, at(LEASE_LASTS.as_millis() as i64 - 1), 9).await.unwrap().is_empty());
+    assert_eq!(store.stalled(&alive, until, 9).await.unwrap().len(), 1);
+    accept(store, Sample::new(2)).await;
+    assert_eq!(store.stalled(&[], until, 9).await.unwrap().len(), 1, "what waits has no worker to lose");
+}
+
+/// A bounded bite, from the end where it hurts most.
+pub async fn stalled_work_comes_longest_untouched_first(store: &Shared) {
+    for n in 0..5 {
+        accept(store, Sample::new(n)).await;
+    }
+    let first = claim_as(store, 1, 100).await;
+    let second = claim_as(store, 1, 200).await;
+    let mut third = claim_as(store, 1, 150).await;
+    assert!(commit_wire(store, &mut third, at(300)).await);
+    let found = store.stalled(&[], at(400), 2).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.uid).collect::<Vec<_>>(), [first.uid, second.uid]);
+}
+
+/// Housekeeping decides by it whom a lost attempt can have reached.
+pub async fn stalled_work_tells_of_doubtful_recipients(store: &Shared) {
+    let sample = Sample::new(1).to("a@example.org").to("b@example.org").expires(200);
+    let mut claimed = accept_and_claim(store, sample, 1).await;
+    assert!(commit_wire(store, &mut claimed, at(1)).await);
+    let doubtful = RecipientChange { position: 0, status: RecipientStatus::InDoubt, reply: None };
+    let retry = Change {
+        due_at: Some(at(100)),
+        recipients: vec![doubtful],
+        ..outcome(&claimed, true, Outcome::Retry, at(2))
+    };
+    assert!(apply(store, retry).await);
+    let overdue = store.overdue(at(200), 9).await.unwrap();
+    assert_eq!(overdue.iter().map(|one| one.has_doubtful).collect::<Vec<_>>(), [true]);
+    claim(store, 2, at(100), 1).await;
+    let stalled = store.stalled(&[], at(100), 9).await.unwrap();
+    assert_eq!(stalled.iter().map(|one| one.has_doubtful).collect::<Vec<_>>(), [true]);
+}
+
+/// However many housekeepers find it.
+pub async fn lost_work_is_given_back_once(store: &Shared) {
+    let claimed = accept_and_claim(store, Sample::new(1), 1).await;
+    let found = store.stalled(&[], at(100), 9).await.unwrap().remove(0);
+    let calls = (0..8).map(|_| {
+        let store = store.clone();
+        let change = give_back(&found, 100);
+        async move { apply(&store, change).await }
+    });
+    assert_eq!(all_at_once(calls).await.iter().filter(|won| **won).count(), 1);
+    assert!(store.stalled(&[], at(100), 9).await.unwrap().is_empty());
+    let again = claim(store, 2, at(100), 9).await;
+    assert_eq!(again.len(), 1);
+    assert_eq!((again[0].uid, again[0].attempt, again[0].lost_leases), (claimed.uid, 2, 1));
+    let found = record(store, claimed.uid).await;
+    assert_eq!(found.events.iter().filter(|event| event.kind == EventKind::Ready).count(), 2);
+    assert_gapless(&found);
+}
+
+/// A process that was stopped for longer than its lease wakes up to nothing: not while its work waits, not while
+/// another has it, and what went out stays in doubt by its own word only.
+pub async fn the_writes_of_a_process_that_comes_back_are_refused(store: &Shared) {
+    let zombie = accept_and_claim(store, Sample::new(1), 1).await;
+    let stalled = store.stalled(&[], at(100), 9).await.unwrap().remove(0);
+    assert!(apply(store, give_back(&stalled, 100)).await);
+    let writes = |now| outcome(&zombie, false, Outcome::Failed, now);
+    assert_eq!(store.wire_commit(vec![permission(&zombie, at(101))]).await.unwrap(), [false]);
+    assert!(!apply(store, writes(at(101))).await);
+    let mut heir = claim(store, 2, at(102), 1).await.remove(0);
+    assert_eq!(store.wire_commit(vec![permission(&zombie, at(103))]).await.unwrap(), [false]);
+    assert!(!apply(store, writes(at(103))).await);
+    let guess = WireCommit { version: heir.version, ..permission(&zombie, at(103)) };
+    assert_eq!(store.wire_commit(vec![guess]).await.unwrap(), [false], "nor with the right version");
+    doubt(store, &mut heir, None, at(104)).await;
+    let late = Fence { status: Status::InDoubt, token: Some(zombie.token), version: None };
+    assert!(!apply(store, Change { fence: late, ..writes(at(105)) }).await);
+}
+
+/// Waiting mail whose time is over is housekeeping's; what is on the wire is not.
+pub async fn overdue_mail_is_found_while_it_waits(store: &Shared) {
+    accept_and_claim(store, Sample::new(9).expires(50), 1).await;
+    let ready = accept(store, Sample::new(1).expires(100)).await;
+    let scheduled = accept(store, Sample::new(2).send_at(5_000).expires(90)).await;
+    let accepted = accept(store, Sample::new(3).state(State::Accepted, None).expires(95)).await;
+    accept(store, Sample::new(4).expires(101)).await;
+    accept(store, Sample::new(5)).await;
+    let mut found: Vec<_> = store.overdue(at(100), 9).await.unwrap();
+    found.sort_by_key(|one| one.uid);
+    assert_eq!(found.iter().map(|one| one.uid).collect::<Vec<_>>(), [ready, scheduled, accepted]);
+    assert_eq!(store.overdue(at(100), 2).await.unwrap().len(), 2);
+    for one in found {
+        let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
+        assert!(apply(store, step(one.uid, fence, one.state, Input::Expire, at(100))).await);
+    }
+    assert!(store.overdue(at(100), 9).await.unwrap().is_empty());
+    assert_eq!(record(store, ready).await.summary.state, State::Expired);
+}

@@ -1,0 +1,193 @@
+//! What every database must show: one rule per function, one file per theme.
+//!
+//! A rule gets a fresh store and panics where the store breaks it. [`conformance_tests!`](crate::conformance_tests) turns
+//! the rules into tests, so that each database shows the same names and none can skip one. [`sample`] makes the values
+//! and [`stage`] the acts; other crates' tests use them too.
+
+// A rule fails by panicking.
+#![allow(clippy::unwrap_used)]
+
+pub mod accept;
+pub mod accounts;
+pub mod claim;
+pub mod dedup;
+pub mod fence;
+pub mod handover;
+pub mod lease;
+pub mod property;
+pub mod read;
+pub mod sample;
+pub mod settle;
+pub mod stage;
+pub mod wire;
+
+use std::sync::Arc;
+
+use crate::port::Store;
+
+/// A store under test. Shared, because many rules are about callers that meet.
+pub type Shared = Arc<dyn Store>;
+
+/// Makes one test per rule. `$make_store` names an `async fn() -> (Arc<dyn Store>, Guard)` of the calling module that
+/// gives a fresh, empty store; the guard outlives the store.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make_store:ident) => {
+        $crate::conformance_tests! { @expand $make_store
+            accept {
+                an_accepted_message_reads_back_whole
+                answers_come_in_the_order_of_the_messages
+                a_message_keeps_the_state_it_comes_with
+                due_work_wakes_its_account
+                each_of_many_callers_is_answered_for_its_own_messages
+                an_empty_call_is_no_work
+            }
+            accounts {
+                a_tenant_is_created_once
+                an_account_reads_back_whole
+                an_account_id_is_taken_once_per_tenant
+                an_update_needs_the_version_it_read
+                of_concurrent_updates_one_wins
+                an_account_with_unfinished_mail_stays
+                a_default_account_stays
+                accounts_are_listed_by_tenant_and_id
+                a_changed_account_is_woken
+            }
+            claim {
+                due_messages_come_oldest_first
+                what_cannot_go_now_is_left
+                a_fetch_at_the_head_holds_nobody_back
+                a_claim_takes_no_more_than_its_room
+                urgent_lanes_go_first_and_old_ones_catch_up
+                a_claim_is_written_with_lease_event_and_counters
+                a_large_body_stays_behind
+                each_account_is_served_by_its_own_room
+                no_message_is_claimed_twice_by_eight_claimers
+                an_attempt_is_for_the_pending_recipients
+                a_doubt_is_claimed_as_a_resend_to_the_doubtful
+                the_queue_state_names_due_accounts_and_the_next_time
+            }
+            dedup {
+                the_same_key_and_body_is_a_repeat
+                the_same_key_with_another_body_is_a_conflict
+                a_client_id_is_unique_in_its_tenant
+                keys_of_other_tenants_and_kinds_do_not_meet
+                the_idempotency_key_is_asked_before_the_client_id
+                inside_one_call_the_first_wins
+                a_refused_message_leaves_no_key_behind
+                a_key_of_a_message_refused_in_the_same_call_is_free
+                a_key_outlives_the_end_of_its_message
+                of_fifty_concurrent_callers_with_one_key_one_is_stored
+                a_conflict_disturbs_no_neighbour
+            }
+            fence {
+                a_stale_token_changes_nothing
+                a_stale_version_changes_nothing
+                another_status_changes_nothing
+                an_unknown_message_changes_nothing
+                of_concurrent_changes_with_one_fence_one_wins
+                a_second_change_in_one_call_sees_the_first
+                a_refused_change_disturbs_no_neighbour
+            }
+            handover {
+                an_accepted_message_fills_a_standing_claim
+                a_standing_claim_is_used_up
+                only_room_that_was_not_filled_stands
+                a_later_claim_replaces_the_standing_one
+                a_withdrawn_claim_takes_nothing
+                what_is_not_due_is_not_handed_over
+                a_large_message_is_not_handed_over
+                a_repeat_takes_no_slot
+                a_standing_claim_is_for_its_account_only
+                handed_over_work_is_settled_like_any_other
+                concurrent_callers_fill_exactly_the_room
+            }
+            lease {
+                work_of_a_dead_process_is_found
+                work_of_a_living_process_is_found_only_past_the_backstop
+                stalled_work_comes_longest_untouched_first
+                stalled_work_tells_of_doubtful_recipients
+                lost_work_is_given_back_once
+                the_writes_of_a_process_that_comes_back_are_refused
+                overdue_mail_is_found_while_it_waits
+            }
+            read {
+                no_read_crosses_tenants
+                a_list_goes_back_from_the_newest_page_by_page
+                each_filter_is_a_condition
+                conditions_are_joined_by_and
+                a_client_id_names_its_message
+                the_latest_provider_id_is_shown
+                stats_count_what_is_there
+            }
+            settle {
+                a_sent_message_is_written_whole
+                a_retry_waits_for_its_time
+                a_failure_ends_open_recipients
+                a_replay_forgets_the_failure
+                a_counter_not_named_stays
+                a_late_answer_settles_a_doubt_by_its_token
+                a_late_answer_is_refused_once_a_resend_is_claimed
+                a_token_not_kept_is_gone
+                a_waiting_message_is_cancelled_without_a_lease
+                history_has_no_gap
+            }
+            wire {
+                the_permission_is_given_once
+                a_permission_needs_the_token_and_the_version
+                an_expired_message_gets_no_permission
+                refused_recipients_are_noted_with_the_permission
+                of_concurrent_workers_one_gets_the_permission
+                a_stale_worker_is_refused_beside_the_right_one
+            }
+        }
+        mod property {
+            #[test]
+            fn any_sequence_of_calls_keeps_the_books() {
+                $crate::conformance::property::any_sequence_of_calls_keeps_the_books(super::$make_store);
+            }
+        }
+    };
+    (@expand $make_store:ident $($theme:ident { $($rule:ident)* })*) => {
+        $(mod $theme {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $rule() {
+                    let (store, _guard) = super::$make_store().await;
+                    $crate::conformance::stage::open(&store).await;
+                    $crate::conformance::$theme::$rule(&store).await;
+                    store.close().await;
+                    drop(store);
+                }
+            )*
+        })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A rule that is written but not listed would never run.
+    #[test]
+    fn every_rule_is_listed() {
+        let list = include_str!("mod.rs");
+        let themes = [
+            include_str!("accept.rs"),
+            include_str!("accounts.rs"),
+            include_str!("claim.rs"),
+            include_str!("dedup.rs"),
+            include_str!("fence.rs"),
+            include_str!("handover.rs"),
+            include_str!("lease.rs"),
+            include_str!("read.rs"),
+            include_str!("settle.rs"),
+            include_str!("wire.rs"),
+        ];
+        for line in themes.iter().flat_map(|theme| theme.lines()) {
+            let Some(rule) = line.strip_prefix("pub async fn ") else {
+                continue;
+            };
+            let name = rule.split('(').next().unwrap();
+            assert!(list.lines().any(|line| line.trim() == name), "{name} is not in conformance_tests!");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Values for tests: deterministic, complete, and adjustable one field at a time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use postway_domain::{
+    Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority,
+    RecipientKind, State, TenantId, Time, TlsMode, message::OnDoubt, message::Wait, secret::Sealed,
+};
+
+use crate::record::{AccountKey, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply};
+
+/// The tenant that samples belong to.
+pub const TENANT: &str = "acme";
+/// Another tenant, with accounts of the same names.
+pub const OTHER_TENANT: &str = "globex";
+/// The account that samples are sent by.
+pub const ACCOUNT: &str = "relay";
+/// Another account of both tenants.
+pub const OTHER_ACCOUNT: &str = "backup";
+/// How long sample leases last.
+pub const LEASE_LASTS: Duration = Duration::from_secs(600);
+
+const START_MS: i64 = 1_700_000_000_000;
+
+/// A time this many milliseconds after the start of every test.
+pub fn at(ms: i64) -> Time {
+    Time::from_millis(START_MS + ms)
+}
+
+/// The tenant that samples belong to.
+pub fn tenant() -> TenantId {
+    TENANT.parse().unwrap()
+}
+
+/// Another tenant.
+pub fn other_tenant() -> TenantId {
+    OTHER_TENANT.parse().unwrap()
+}
+
+/// An account by name.
+pub fn key(tenant: &str, account: &str) -> AccountKey {
+    AccountKey { tenant: tenant.parse().unwrap(), account: account.parse().unwrap() }
+}
+
+/// The account that samples are sent by.
+pub fn relay() -> AccountKey {
+    key(TENANT, ACCOUNT)
+}
+
+/// An SMTP account as a tenant would set it up.
+pub fn account(tenant: &str, id: &str) -> Account {
+    Account {
+        tenant: tenant.parse().unwrap(),
+        id: id.parse().unwrap(),
+        settings: AccountSettings {
+            kind: AccountKind::Smtp,
+            host: Some("relay.example.net".to_owned()),
+            port: Some(587),
+            tls: TlsMode::Starttls,
+            username: Some("user".to_owned()),
+            ..AccountSettings::sandbox()
+        },
+        secret: Some(Sealed(vec![7; 44])),
+        version: 1,
+        created_at: at(0),
+        updated_at: at(0),
+    }
+}
+
+/// The n-th process.
+pub fn incarnation(n: u8) -> Incarnation {
+    Incarnation::from_bytes([n; 16])
+}
+
+/// A lease of the first process, with this token.
+pub fn lease(token: i64, now: Time) -> Lease {
+    Lease { incarnation: incarnation(1), token: LeaseToken::from_i64(token), until: now.plus(LEASE_LASTS) }
+}
+
+/// An event without particulars.
+pub fn event(kind: EventKind) -> NewEvent {
+    NewEvent { kind, data: None }
+}
+
+/// A relay's reply.
+pub fn reply(code: u16, text: &str) -> SmtpReply {
+    SmtpReply { code: Some(code), enhanced: Some(format!("{}.0.0", code / 100)), text: text.to_owned() }
+}
+
+/// A message to be accepted. Starts as one that is ready and due at once, to one recipient.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    number: u32,
+    message: NewMessage,
+}
+
+impl Sample {
+    /// The n-th message. Of messages accepted at one time, those with a higher number have the higher uid.
+    pub fn new(number: u32) -> Self {
+        let message = NewMessage {
+            uid: uid(at(0), number),
+            lane: Lane {
+                tenant: tenant(),
+                account: ACCOUNT.parse().unwrap(),
+                priority: Priority::Normal,
+                batch: None,
+            },
+            client_id: None,
+            idempotency: None,
+            fingerprint: [0; 32],
+            state: State::Ready,
+            due_at: Some(at(0)),
+            created_at: at(0),
+            expires_at: None,
+            on_doubt: OnDoubt::Resend,
+            recipients: Vec::new(),
+            content: Content {
+                sender: "news@example.com".to_owned(),
+                message_id: format!("{number}@example.com"),
+                subject: format!("Message {number}"),
+                request_id: None,
+                external_id: None,
+                tags: Vec::new(),
+                metadata: None,
+                eight_bit: false,
+                smtputf8: false,
+                raw: Bytes::from(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n")),
+            },
+            events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
+        };
+        Self { number, message }
+    }
+
+    /// Of this tenant and account.
+    pub fn from(mut self, tenant: &str, account: &str) -> Self {
+        self.message.lane.tenant = tenant.parse().unwrap();
+        self.message.lane.account = account.parse().unwrap();
+        self
+    }
+
+    /// This urgent.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.message.lane.priority = priority;
+        self
+    }
+
+    /// Part of this batch.
+    pub fn batch(mut self, code: &str) -> Self {
+        self.message.lane.batch = Some(code.parse().unwrap());
+        self
+    }
+
+    /// To one more recipient; the first is To, the second Cc, the rest Bcc.
+    pub fn to(mut self, address: &str) -> Self {
+        let kind = match self.message.recipients.len() {
+            0 => RecipientKind::To,
+            1 => RecipientKind::Cc,
+            _ => RecipientKind::Bcc,
+        };
+        self.message.recipients.push(NewRecipient { address: address.parse().unwrap(), kind });
+        self
+    }
+
+    /// With the client's own id.
+    pub fn client_id(mut self, id: &str) -> Self {
+        self.message.client_id = Some(id.parse().unwrap());
+        self
+    }
+
+    /// Of a request with this idempotency key.
+    pub fn key(self, key: &str) -> Self {
+        self.key_of(DedupKind::Request, key)
+    }
+
+    /// With an idempotency key of this kind.
+    pub fn key_of(mut self, kind: DedupKind, key: &str) -> Self {
+        self.message.idempotency = Some((kind, key.to_owned()));
+        self
+    }
+
+    /// With a body of this digest; samples are otherwise of equal digest.
+    pub fn body(mut self, digest: u8) -> Self {
+        self.message.fingerprint = [digest; 32];
+        self
+    }
+
+    /// Accepted, and due, this many milliseconds after the start.
+    pub fn created(mut self, ms: i64) -> Self {
+        self.message.created_at = at(ms);
+        self.message.due_at = self.message.due_at.map(|_| at(ms));
+        self
+    }
+
+    /// Not before this many milliseconds after the start, as its sender asked.
+    pub fn send_at(mut self, ms: i64) -> Self {
+        self.message.state = State::Scheduled(Wait::SendAt);
+        self.message.due_at = Some(at(ms));
+        self.message.events = vec![event(EventKind::Accepted), event(EventKind::Scheduled)];
+        self
+    }
+
+    /// In this state, due at this time.
+    pub fn state(mut self, state: State, due_at: Option<Time>) -> Self {
+        self.message.state = state;
+        self.message.due_at = due_at;
+        self
+    }
+
+    /// Not to be sent this many milliseconds after the start, or later.
+    pub fn expires(mut self, ms: i64) -> Self {
+        self.message.expires_at = Some(at(ms));
+        self
+    }
+
+    /// Held when in doubt.
+    pub fn hold_in_doubt(mut self) -> Self {
+        self.message.on_doubt = OnDoubt::Hold;
+        self
+    }
+
+    /// Any other part of it.
+    pub fn content(mut self, edit: impl FnOnce(&mut Content)) -> Self {
+        edit(&mut self.message.content);
+        self
+    }
+
+    /// The message.
+    pub fn build(mut self) -> NewMessage {
+        self.message.uid = uid(self.message.created_at, self.number);
+        if self.message.recipients.is_empty() {
+            let address = format!("person-{}@example.org", self.number);
+            self = self.to(&address);
+        }
+        self.message
+    }
+}
+
+/// A UUID v7 that sorts by time and number.
+fn uid(created_at: Time, number: u32) -> MessageUid {
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&created_at.as_millis().to_be_bytes()[2..]);
+    bytes[6] = 0x70;
+    bytes[8] = 0x80;
+    bytes[12..].copy_from_slice(&number.to_be_bytes());
+    MessageUid::from_bytes(bytes)
+}

@@ -1,0 +1,243 @@
+//! The acts that rules are made of: accept, claim, commit, settle, look.
+
+use std::{future::Future, time::Duration};
+
+use postway_domain::{
+    LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
+    message::{Input, LeaseEffect, Outcome, transition},
+};
+
+use super::{
+    Shared,
+    sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
+};
+use crate::record::{
+    Acceptance, AccountKey, AccountWant, AttemptEnd, Change, ClaimRequest, Claimed, Fence, MessageKey,
+    MessageRecord, NewEvent, Tenant, WireCommit,
+};
+
+/// A wait longer than this means that what is waited for will not come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Awaits, with a bound.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it comes before patience ends")
+}
+
+/// Creates the tenants and accounts that samples belong to, and drains the hints that this gave.
+pub async fn open(store: &Shared) {
+    for tenant in [TENANT, OTHER_TENANT] {
+        let tenant = Tenant {
+            id: tenant.parse().unwrap(),
+            name: tenant.to_owned(),
+            default_account: None,
+            created_at: at(0),
+        };
+        assert!(store.create_tenant(tenant).await.unwrap());
+    }
+    for tenant in [TENANT, OTHER_TENANT] {
+        for account in [ACCOUNT, OTHER_ACCOUNT] {
+            assert!(store.create_account(sample::account(tenant, account)).await.unwrap());
+        }
+    }
+    woken(store, 4).await;
+}
+
+/// Collects hints until this many different accounts were named.
+pub async fn woken(store: &Shared, accounts: usize) -> Vec<AccountKey> {
+    let mut keys = Vec::new();
+    while keys.len() < accounts {
+        keys.extend(within(store.woken()).await);
+        keys.sort();
+        keys.dedup();
+    }
+    keys
+}
+
+/// Accepts one message that must be new.
+pub async fn accept(store: &Shared, sample: Sample) -> MessageUid {
+    let message = sample.build();
+    let uid = message.uid;
+    let answers = store.accept(vec![message]).await.unwrap();
+    assert!(matches!(answers[..], [Acceptance::Accepted { .. }]), "{answers:?}");
+    uid
+}
+
+/// Accepts one message and gives the answer.
+pub async fn offer(store: &Shared, sample: Sample) -> Acceptance {
+    let mut answers = store.accept(vec![sample.build()]).await.unwrap();
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+/// Asks for due work of one account.
+pub fn request(key: &AccountKey, token: i64, now: Time, room: u32, park: bool) -> ClaimRequest {
+    ClaimRequest {
+        lease: sample::lease(token, now),
+        now,
+        wants: vec![AccountWant { key: key.clone(), room, park }],
+        inline_bytes_max: 1 << 20,
+    }
+}
+
+/// Claims due work of the samples' account.
+pub async fn claim(store: &Shared, token: i64, now: Time, room: u32) -> Vec<Claimed> {
+    store.claim(request(&sample::relay(), token, now, room, false)).await.unwrap()
+}
+
+/// Accepts one message and claims it.
+pub async fn accept_and_claim(store: &Shared, sample: Sample, token: i64) -> Claimed {
+    let uid = accept(store, sample).await;
+    let mut claimed = claim(store, token, at(0), 1).await;
+    assert_eq!(claimed.len(), 1);
+    let claimed = claimed.remove(0);
+    assert_eq!(claimed.uid, uid);
+    claimed
+}
+
+/// The permission for the dot of a claim.
+pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
+    WireCommit {
+        uid: claimed.uid,
+        token: claimed.token,
+        version: claimed.version,
+        at: now,
+        recipients: Vec::new(),
+    }
+}
+
+/// Asks for the permission for the dot; where it is given, the claim has its new version.
+pub async fn commit_wire(store: &Shared, claimed: &mut Claimed, now: Time) -> bool {
+    let held = store.wire_commit(vec![permission(claimed, now)]).await.unwrap();
+    claimed.version += i64::from(held == [true]);
+    held == [true]
+}
+
+/// A change of nothing but the state.
+pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
+    Change {
+        uid,
+        fence,
+        to,
+        at: now,
+        due_at: None,
+        keep_token: false,
+        retries: None,
+        doubts: None,
+        lost_leases: None,
+        exhausted: false,
+        error: None,
+        events: Vec::new(),
+        recipients: Vec::new(),
+        ends_open_recipients: None,
+        attempt: None,
+    }
+}
+
+/// What the state machine writes when `input` meets `state`.
+pub fn step(uid: MessageUid, fence: Fence, state: State, input: Input, now: Time) -> Change {
+    let (to, effects) = transition(state, input).expect("a step that the state machine knows");
+    let data = None;
+    Change {
+        keep_token: effects.lease == LeaseEffect::Keep,
+        events: effects.event.map(|kind| NewEvent { kind, data }).into_iter().collect(),
+        ends_open_recipients: effects.ends_open_recipients,
+        ..change(uid, fence, to, now)
+    }
+}
+
+/// The fence of a claim's holder.
+pub fn fence(claimed: &Claimed) -> Fence {
+    Fence { status: Status::Sending, token: Some(claimed.token), version: Some(claimed.version) }
+}
+
+/// The end of a claim's attempt, all its recipients alike.
+pub fn outcome(claimed: &Claimed, wire_committed: bool, outcome: Outcome, now: Time) -> Change {
+    let state = State::Sending { wire_committed };
+    let becomes = match outcome {
+        Outcome::Sent => Some(RecipientStatus::Sent),
+        Outcome::Doubt => Some(RecipientStatus::InDoubt),
+        Outcome::Retry
+        | Outcome::Failed
+        | Outcome::Exhausted
+        | Outcome::SentEarlier
+        | Outcome::DoubtEarlier
+        | Outcome::Held
+        | Outcome::Quarantined => None,
+    };
+    let recipients = becomes.into_iter().flat_map(|status| {
+        let of_attempt = claimed.recipients.iter();
+        of_attempt.map(move |one| crate::record::RecipientChange {
+            position: one.position,
+            status,
+            reply: None,
+        })
+    });
+    Change {
+        recipients: recipients.collect(),
+        attempt: Some(attempt(claimed, now)),
+        ..step(claimed.uid, fence(claimed), state, Input::Settle(outcome), now)
+    }
+}
+
+/// A claim's attempt, ended.
+pub fn attempt(claimed: &Claimed, now: Time) -> AttemptEnd {
+    AttemptEnd {
+        number: claimed.attempt,
+        started_at: claimed.claimed_at,
+        duration_ms: now.since(claimed.claimed_at).as_millis() as i64,
+        account: claimed.lane.account.clone(),
+        remote: Some("relay.example.net:587".to_owned()),
+        outcome: "ended",
+        reply: Some(sample::reply(250, "ok")),
+        provider_message_id: None,
+    }
+}
+
+/// Writes one change and gives the answer.
+pub async fn apply(store: &Shared, change: Change) -> bool {
+    let held = store.apply(vec![change]).await.unwrap();
+    assert_eq!(held.len(), 1);
+    held[0]
+}
+
+/// Takes a claimed message to its doubt: the dot went out, no answer came. Gives the version it has then.
+pub async fn doubt(store: &Shared, claimed: &mut Claimed, due_at: Option<Time>, now: Time) -> i64 {
+    assert!(commit_wire(store, claimed, now).await);
+    let change =
+        Change { due_at, doubts: Some(claimed.doubts + 1), ..outcome(claimed, true, Outcome::Doubt, now) };
+    assert!(apply(store, change).await);
+    claimed.version + 1
+}
+
+/// What a late answer shows: the attempt's token, whatever happened to the version since.
+pub fn late(token: LeaseToken) -> Fence {
+    Fence { status: Status::InDoubt, token: Some(token), version: None }
+}
+
+/// A message of the samples' tenant that must exist.
+pub async fn record(store: &Shared, uid: MessageUid) -> MessageRecord {
+    let found = store.message(&sample::tenant(), &MessageKey::Uid(uid)).await.unwrap();
+    found.expect("the message is stored")
+}
+
+/// Runs `calls` at once and gives their answers.
+pub async fn all_at_once<T, F>(calls: impl IntoIterator<Item = F>) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let tasks: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+    let mut answers = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        answers.push(within(task).await.expect("no call panics"));
+    }
+    answers
+}
+
+/// Asserts that a message's history counts from one without a gap.
+pub fn assert_gapless(record: &MessageRecord) {
+    let seqs: Vec<i64> = record.events.iter().map(|event| event.seq).collect();
+    let expected: Vec<i64> = (1..=seqs.len() as i64).collect();
+    assert_eq!(seqs, expected, "the history of {}", record.summary.uid);
+}

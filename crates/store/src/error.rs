@@ -1,0 +1,35 @@
+//! What can go wrong behind the port, in the words a caller can act on.
+
+/// Why the store could not do it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database is away, full or overloaded: nothing was acknowledged, try again later.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
+    /// The database refused or returned something that this program does not understand.
+    #[error("the database answered something unexpected: {0}")]
+    Unexpected(String),
+    /// Another process holds this store.
+    #[error("{0}")]
+    Locked(String),
+    /// The schema is newer than this program.
+    #[error(
+        "the database schema is at version {found}, this program knows version {known}: use a newer postway"
+    )]
+    SchemaTooNew {
+        /// What the database has.
+        found: i64,
+        /// The newest this program knows.
+        known: i64,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anyone doing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            StoreError::Unavailable(_) | StoreError::Locked(_) => true,
+            StoreError::Unexpected(_) | StoreError::SchemaTooNew { .. } => false,
+        }
+    }
+}

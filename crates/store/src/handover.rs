@@ -1,0 +1,126 @@
+//! Standing claims and wake-ups: the part of the port that lives in memory.
+//!
+//! A dispatcher with free slots parks them here. The accept transaction takes a slot, stores the message as leased, and
+//! delivers it after the commit: the message is on its way with one fsync less and without being read back. The
+//! database stays the only queue: whatever is lost here with the process is leased in the database and comes back
+//! from there.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use postway_domain::{Incarnation, LeaseToken, Time};
+use tokio::sync::Notify;
+
+use crate::record::{AccountKey, Claimed, Lease};
+
+/// Messages up to this size are handed over; larger ones are claimed, so that memory stays bounded.
+pub const HANDOVER_BYTES_MAX: usize = 64 * 1024;
+
+/// One account's standing claim.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    incarnation: Incarnation,
+    token: LeaseToken,
+    lasts: Duration,
+    room: u32,
+}
+
+#[derive(Default)]
+struct Inner {
+    standing: HashMap<AccountKey, Standing>,
+    delivered: Vec<Claimed>,
+    woken: BTreeSet<AccountKey>,
+}
+
+/// Shared by a store's accept and claim paths. The lock is held for map operations only.
+#[derive(Default)]
+pub struct HandOver {
+    inner: Mutex<Inner>,
+    on_delivery: Notify,
+    on_wake: Notify,
+}
+
+impl HandOver {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every critical section leaves the maps whole, so a poisoned lock is still good.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces an account's standing claim.
+    pub fn park(&self, key: &AccountKey, lease: &Lease, now: Time, room: u32) {
+        let mut inner = self.lock();
+        if room == 0 {
+            inner.standing.remove(key);
+            return;
+        }
+        let standing = Standing {
+            incarnation: lease.incarnation,
+            token: lease.token,
+            lasts: lease.until.since(now),
+            room,
+        };
+        inner.standing.insert(key.clone(), standing);
+    }
+
+    /// Takes one slot, if one is parked.
+    pub fn take(&self, key: &AccountKey, now: Time) -> Option<Lease> {
+        let mut inner = self.lock();
+        let standing = inner.standing.get_mut(key)?;
+        standing.room -= 1;
+        let Standing { incarnation, token, lasts, room } = *standing;
+        if room == 0 {
+            inner.standing.remove(key);
+        }
+        Some(Lease { incarnation, token, until: now.plus(lasts) })
+    }
+
+    /// Withdraws every standing claim.
+    pub fn unpark(&self) {
+        self.lock().standing.clear();
+    }
+
+    /// Gives committed work to the dispatcher.
+    pub fn deliver(&self, claimed: Vec<Claimed>) {
+        if claimed.is_empty() {
+            return;
+        }
+        self.lock().delivered.extend(claimed);
+        self.on_delivery.notify_one();
+    }
+
+    /// Waits for delivered work.
+    pub async fn delivered(&self) -> Vec<Claimed> {
+        loop {
+            let claimed = std::mem::take(&mut self.lock().delivered);
+            if !claimed.is_empty() {
+                return claimed;
+            }
+            self.on_delivery.notified().await;
+        }
+    }
+
+    /// Hints that these accounts may have due work, or have changed.
+    pub fn wake(&self, keys: impl IntoIterator<Item = AccountKey>) {
+        let mut inner = self.lock();
+        let before = inner.woken.len();
+        inner.woken.extend(keys);
+        if inner.woken.len() > before {
+            drop(inner);
+            self.on_wake.notify_one();
+        }
+    }
+
+    /// Waits for a hint.
+    pub async fn woken(&self) -> Vec<AccountKey> {
+        loop {
+            let keys = std::mem::take(&mut self.lock().woken);
+            if !keys.is_empty() {
+                return keys.into_iter().collect();
+            }
+            self.on_wake.notified().await;
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The store: the only queue, the only place where rooms meet, and the only SQL in the project.
+//!
+//! [`port`] says what every database must do, [`record`] in which words, [`conformance`] proves that it does. Nothing
+//! of a database crosses the port: no transaction, no row id, no driver type.
+//!
+//! Promises, whichever database is behind it:
+//! - what a method acknowledges is durable before the method returns;
+//! - a state change, its events and its counters are one transaction;
+//! - every write of claimed work is fenced, and says which messages it changed;
+//! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
+
+mod crash;
+pub mod error;
+pub mod handover;
+pub mod memory;
+pub mod port;
+pub mod record;
+pub mod sqlite;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+
+pub use error::StoreError;
+pub use port::{Accounts, Intake, Operate, Read, Store, Work};

@@ -1,0 +1,108 @@
+//! Handing out work, taking its outcome back, and finding what got stuck.
+
+use bytes::Bytes;
+use postway_domain::{
+    Incarnation, MessageUid, Status, Time,
+    fairness::{self, DueLane},
+};
+
+use super::{
+    message::Stored,
+    tables::{Queue, Tables},
+};
+use crate::record::{AccountKey, Change, ClaimRequest, Claimed, QueueState, Stalled, WireCommit};
+
+impl Tables {
+    /// Leases up to `room` due messages of one account, lane by lane in the order of fairness.
+    pub fn claim(&mut self, key: &AccountKey, room: u32, request: &ClaimRequest) -> Vec<Claimed> {
+        let chosen = self.choose(key, room as usize, request.now);
+        let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
+        chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect()
+    }
+
+    fn choose(&self, key: &AccountKey, room: usize, now: Time) -> Vec<MessageUid> {
+        let Some(queues) = self.waiting.get(key) else {
+            return Vec::new();
+        };
+        let mut lanes: Vec<DueLane> = queues
+            .iter()
+            .filter_map(|(lane, queue)| {
+                let (oldest_due_at, oldest) = self.due(queue, now).next()?;
+                let priority = oldest.record.summary.lane.priority;
+                Some(DueLane { lane: *lane, priority, oldest_due_at })
+            })
+            .collect();
+        fairness::order(&mut lanes, now);
+        let in_order = lanes.iter().filter_map(|due| queues.get(&due.lane));
+        in_order.flat_map(|queue| self.due(queue, now)).map(|(_, stored)| stored.uid()).take(room).collect()
+    }
+
+    /// What of a queue can go now, oldest first.
+    fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a Stored)> {
+        let due = queue.iter().take_while(move |(due_at, _)| *due_at <= now);
+        let stored = due.filter_map(|(due_at, uid)| Some((*due_at, self.messages.get(uid)?)));
+        stored.filter(move |(_, stored)| !stored.expired(now))
+    }
+
+    /// See [`crate::Work::wire_commit`].
+    pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
+        self.edit(commit.uid, |stored| stored.wire_commit(commit)).unwrap_or(false)
+    }
+
+    /// See [`crate::Work::apply`]. Adds the account to `woken` if the message waits to be claimed now.
+    pub fn apply(&mut self, change: Change, woken: &mut Vec<AccountKey>) -> bool {
+        let applied = self.edit(change.uid, |stored| {
+            let held = stored.apply(change);
+            if held && stored.claimable_at().is_some() {
+                woken.push(stored.account_key());
+            }
+            held
+        });
+        applied.unwrap_or(false)
+    }
+
+    /// See [`crate::Work::body`].
+    pub fn body(&self, uid: MessageUid) -> Option<Bytes> {
+        self.messages.get(&uid).map(|stored| stored.raw.clone())
+    }
+
+    /// See [`crate::Work::stalled`]. The longest untouched first.
+    pub fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32) -> Vec<Stalled> {
+        let found = self.messages.values().filter(|stored| {
+            let status = stored.record.summary.state.status();
+            matches!(status, Status::Sending | Status::Validating) && stored.abandoned(alive, now)
+        });
+        first_by(found, limit, |stored| stored.record.summary.updated_at)
+    }
+
+    /// See [`crate::Work::overdue`]. The longest expired first.
+    pub fn overdue(&self, now: Time, limit: u32) -> Vec<Stalled> {
+        let found = self.messages.values().filter(|stored| {
+            let status = stored.record.summary.state.status();
+            matches!(status, Status::Accepted | Status::Ready | Status::Scheduled) && stored.expired(now)
+        });
+        first_by(found, limit, |stored| stored.record.summary.expires_at)
+    }
+
+    /// See [`crate::Work::queue_state`].
+    pub fn queue_state(&self, now: Time) -> QueueState {
+        let has_due = |queue: &Queue| self.due(queue, now).next().is_some();
+        let due = self.waiting.iter().filter(|(_, queues)| queues.values().any(has_due));
+        let later = self
+            .waiting
+            .values()
+            .flat_map(|queues| queues.values())
+            .filter_map(|queue| queue.iter().map(|(due_at, _)| *due_at).find(|due_at| *due_at > now));
+        QueueState { due: due.map(|(key, _)| key.clone()).collect(), next_due_at: later.min() }
+    }
+}
+
+fn first_by<'a, K: Ord>(
+    found: impl Iterator<Item = &'a Stored>,
+    limit: u32,
+    key: impl Fn(&Stored) -> K,
+) -> Vec<Stalled> {
+    let mut found: Vec<&Stored> = found.collect();
+    found.sort_by_key(|stored| (key(stored), stored.uid()));
+    found.into_iter().take(limit as usize).map(Stored::stalled).collect()
+}

@@ -1,0 +1,257 @@
+//! The store in memory: the port's meaning without a database, for the simulation and for tests.
+//!
+//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside. Everything
+//! is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is durable, and nothing
+//! is ever deleted but accounts: an idempotency key lives as long as its message, which is for ever.
+//!
+//! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked and may
+//! have left the tables half written.
+
+mod accept;
+mod accounts;
+mod claim;
+mod message;
+mod read;
+mod tables;
+
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use postway_domain::{Account, AccountId, Incarnation, MessageUid, TenantId, Time};
+
+use self::tables::Tables;
+use crate::{
+    error::StoreError,
+    handover::HandOver,
+    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    record::{
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+    },
+};
+
+/// A store that forgets everything with its process.
+#[derive(Default)]
+pub struct MemoryStore {
+    tables: Mutex<Tables>,
+    hand_over: HandOver,
+    commits: AtomicU64,
+}
+
+impl MemoryStore {
+    /// An empty store, without a tenant.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn tables(&self) -> Result<MutexGuard<'_, Tables>, StoreError> {
+        self.tables.lock().map_err(|_| {
+            StoreError::Unexpected("an earlier call panicked and may have left it half written".to_owned())
+        })
+    }
+
+    /// Counts a transaction, if it wrote.
+    fn commit(&self, wrote: bool) {
+        if wrote {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[async_trait]
+impl Intake for MemoryStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        let mut tables = self.tables()?;
+        let accepted = tables.accept(messages, |key, now| self.hand_over.take(key, now))?;
+        self.commit(accepted.answers.iter().any(|answer| matches!(answer, Acceptance::Accepted { .. })));
+        self.hand_over.deliver(accepted.handed_over);
+        self.hand_over.wake(accepted.woken);
+        Ok(accepted.answers)
+    }
+}
+
+#[async_trait]
+impl Work for MemoryStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let mut tables = self.tables()?;
+        let mut claimed = Vec::new();
+        for want in &request.wants {
+            let taken = tables.claim(&want.key, want.room, &request);
+            if want.park {
+                // Under the tables' lock, so that nothing is accepted between the last look and the standing claim.
+                let rest = want.room.saturating_sub(u32::try_from(taken.len()).unwrap_or(u32::MAX));
+                self.hand_over.park(&want.key, &request.lease, request.now, rest);
+            }
+            claimed.extend(taken);
+        }
+        self.commit(!claimed.is_empty());
+        Ok(claimed)
+    }
+
+    async fn handed_over(&self) -> Vec<Claimed> {
+        self.hand_over.delivered().await
+    }
+
+    fn unpark(&self) {
+        self.hand_over.unpark();
+    }
+
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let held: Vec<bool> = commits.into_iter().map(|commit| tables.wire_commit(commit)).collect();
+        self.commit(held.contains(&true));
+        Ok(held)
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let mut woken = Vec::new();
+        let held: Vec<bool> = changes.into_iter().map(|change| tables.apply(change, &mut woken)).collect();
+        self.commit(held.contains(&true));
+        self.hand_over.wake(woken);
+        Ok(held)
+    }
+
+    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.tables()?.body(uid))
+    }
+
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<Stalled>, StoreError> {
+        Ok(self.tables()?.stalled(alive, now, limit))
+    }
+
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+        Ok(self.tables()?.overdue(now, limit))
+    }
+
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
+        Ok(self.tables()?.queue_state(now))
+    }
+
+    async fn woken(&self) -> Vec<AccountKey> {
+        self.hand_over.woken().await
+    }
+}
+
+#[async_trait]
+impl Read for MemoryStore {
+    async fn message(
+        &self,
+        tenant: &TenantId,
+        key: &MessageKey,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        Ok(self.tables()?.message(tenant, key))
+    }
+
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<Vec<MessageSummary>, StoreError> {
+        Ok(self.tables()?.messages(tenant, filter, before, limit))
+    }
+
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.tables()?.raw(tenant, uid))
+    }
+
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+        Ok(self.tables()?.stats(tenant, now))
+    }
+}
+
+#[async_trait]
+impl Accounts for MemoryStore {
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        Ok(self.tables()?.tenant(id))
+    }
+
+    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
+        let created = self.tables()?.create_tenant(tenant);
+        self.commit(created);
+        Ok(created)
+    }
+
+    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
+        self.tables()?.set_default_account(tenant, account)?;
+        self.commit(true);
+        Ok(())
+    }
+
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
+        Ok(self.tables()?.accounts(tenant))
+    }
+
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
+        Ok(self.tables()?.account(tenant, id))
+    }
+
+    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        let created = self.tables()?.create_account(account);
+        self.account_changed(created, key);
+        Ok(created)
+    }
+
+    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        let updated = self.tables()?.update_account(account, expected_version);
+        self.account_changed(updated, key);
+        Ok(updated)
+    }
+
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
+        let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
+        let outcome = self.tables()?.delete_account(&key);
+        self.account_changed(outcome == DeleteAccount::Deleted, key);
+        Ok(outcome)
+    }
+}
+
+impl MemoryStore {
+    /// A dispatcher that holds a copy of the account is told to look again.
+    fn account_changed(&self, changed: bool, key: AccountKey) {
+        self.commit(changed);
+        if changed {
+            self.hand_over.wake([key]);
+        }
+    }
+}
+
+#[async_trait]
+impl Operate for MemoryStore {
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.tables().map(drop)
+    }
+
+    fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    async fn close(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::MemoryStore;
+    use crate::port::Store;
+
+    async fn memory() -> (Arc<dyn Store>, ()) {
+        (Arc::new(MemoryStore::new()), ())
+    }
+
+    crate::conformance_tests!(memory);
+}

@@ -1,0 +1,86 @@
+//! The tables and the index of what waits to be claimed.
+//!
+//! A message is only ever changed through [`Tables::insert`] and [`Tables::edit`], so that the index cannot go stale.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postway_domain::{Account, LaneId, MessageUid, TenantId, Time};
+
+use super::message::Stored;
+use crate::record::{AccountKey, DedupKind, Tenant};
+
+/// Messages that wait, by when they are due.
+pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
+
+/// What a deduplication key stands for.
+#[derive(Clone, Copy)]
+pub(super) struct Key {
+    pub uid: MessageUid,
+    pub fingerprint: [u8; 32],
+}
+
+/// Everything there is.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub messages: BTreeMap<MessageUid, Stored>,
+    pub waiting: BTreeMap<AccountKey, BTreeMap<LaneId, Queue>>,
+    pub tenants: BTreeMap<TenantId, Tenant>,
+    pub accounts: BTreeMap<AccountKey, Account>,
+    keys: BTreeMap<(TenantId, u8, String), Key>,
+}
+
+impl Tables {
+    /// Adds a message.
+    pub fn insert(&mut self, stored: Stored) {
+        self.enqueue(&stored);
+        self.messages.insert(stored.uid(), stored);
+    }
+
+    /// Changes a message; `None` if there is no such message.
+    pub fn edit<T>(&mut self, uid: MessageUid, edit: impl FnOnce(&mut Stored) -> T) -> Option<T> {
+        let mut stored = self.messages.remove(&uid)?;
+        self.dequeue(&stored);
+        let outcome = edit(&mut stored);
+        self.insert(stored);
+        Some(outcome)
+    }
+
+    /// What a key stands for, if it was used.
+    pub fn key(&self, tenant: &TenantId, kind: DedupKind, key: &str) -> Option<Key> {
+        self.keys.get(&(tenant.clone(), kind as u8, key.to_owned())).copied()
+    }
+
+    /// Remembers a key.
+    pub fn remember(&mut self, tenant: &TenantId, kind: DedupKind, key: &str, stands_for: Key) {
+        self.keys.insert((tenant.clone(), kind as u8, key.to_owned()), stands_for);
+    }
+
+    fn enqueue(&mut self, stored: &Stored) {
+        let Some(due_at) = stored.claimable_at() else {
+            return;
+        };
+        let lanes = self.waiting.entry(stored.account_key()).or_default();
+        lanes.entry(stored.lane_id()).or_default().insert((due_at, stored.uid()));
+    }
+
+    /// Leaves no empty queue behind, so that looking for work costs what there is of it.
+    fn dequeue(&mut self, stored: &Stored) {
+        let Some(due_at) = stored.claimable_at() else {
+            return;
+        };
+        let key = stored.account_key();
+        let lane_id = stored.lane_id();
+        let Some(lanes) = self.waiting.get_mut(&key) else {
+            return;
+        };
+        if let Some(queue) = lanes.get_mut(&lane_id) {
+            queue.remove(&(due_at, stored.uid()));
+            if queue.is_empty() {
+                lanes.remove(&lane_id);
+            }
+        }
+        if lanes.is_empty() {
+            self.waiting.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The port: what every database must do. One small trait per way of using the store.
+//!
+//! Times are bound by the caller; the database's clock is never asked. Every call is set-wise where its caller can
+//! have many of the thing.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use postway_domain::{Account, AccountId, Incarnation, MessageUid, TenantId, Time};
+
+use crate::{
+    error::StoreError,
+    record::{
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+    },
+};
+
+/// The door's side: taking messages in.
+#[async_trait]
+pub trait Intake: Send + Sync {
+    /// Stores messages; each is durable, or refused as a repeat, when this returns. One answer per message, in
+    /// order. A message whose account has a standing claim may be handed over in the same transaction.
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError>;
+}
+
+/// The dispatcher's side: taking work, and writing back what became of it.
+#[async_trait]
+pub trait Work: Send + Sync {
+    /// Leases due messages of the accounts named. Where less is due than wanted, the rest is parked as a standing
+    /// claim: messages accepted later for that account are leased as they are stored and come through
+    /// [`Work::handed_over`].
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
+
+    /// The next messages handed over to standing claims. Pends while there are none. One consumer at a time.
+    async fn handed_over(&self) -> Vec<Claimed>;
+
+    /// Withdraws every standing claim: nothing is handed over after this returns, but for what
+    /// [`Work::handed_over`] has not yet given out.
+    fn unpark(&self);
+
+    /// Makes the permission to write the final dot durable. `true` where it holds; `false` where the lease is lost
+    /// or the message has expired, and the dot must not be written.
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError>;
+
+    /// The one fenced write: moves messages to their next state, with events, recipients and attempt, each in one
+    /// transaction. `true` where the fence held, `false` where somebody else was faster and nothing was written.
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError>;
+
+    /// A message's bytes, for work too large to come with its claim.
+    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError>;
+
+    /// Messages whose worker is gone: leased to an incarnation other than those `alive`, or past the backstop.
+    async fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32)
+    -> Result<Vec<Stalled>, StoreError>;
+
+    /// Waiting messages whose `expires_at` has passed.
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError>;
+
+    /// Accounts that have work due now, and when the next of the rest is due.
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError>;
+
+    /// Accounts that may have new work since the last call. A hint: polling [`Work::queue_state`] is the guarantee.
+    async fn woken(&self) -> Vec<AccountKey>;
+}
+
+/// The readers' side: API, command line, dashboard. Every read is confined to one tenant.
+#[async_trait]
+pub trait Read: Send + Sync {
+    /// One message with all that belongs to it.
+    async fn message(&self, tenant: &TenantId, key: &MessageKey)
+    -> Result<Option<MessageRecord>, StoreError>;
+
+    /// Messages that match, newest first, after the cursor.
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<Vec<MessageSummary>, StoreError>;
+
+    /// The RFC 5322 bytes.
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError>;
+
+    /// Counts by status and the age of the oldest due message, for one tenant or for all.
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
+}
+
+/// Tenants and accounts.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// One tenant.
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError>;
+
+    /// Creates a tenant; `false` if it exists.
+    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError>;
+
+    /// Names the account a tenant's mail takes when it names none.
+    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError>;
+
+    /// A tenant's accounts, by id; of all tenants when none is named.
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError>;
+
+    /// One account.
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError>;
+
+    /// Creates an account; `false` if its id is taken.
+    async fn create_account(&self, account: Account) -> Result<bool, StoreError>;
+
+    /// Replaces an account if its stored version is `expected_version`; `false` otherwise.
+    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError>;
+
+    /// Deletes an account without waiting mail.
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError>;
+}
+
+/// What became of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteAccount {
+    /// It is gone.
+    Deleted,
+    /// There is no such account.
+    NotFound,
+    /// Mail waits for it, or it is its tenant's default.
+    InUse,
+}
+
+/// The operator's side.
+#[async_trait]
+pub trait Operate: Send + Sync {
+    /// Whether the store answers and can write.
+    async fn ping(&self) -> Result<(), StoreError>;
+
+    /// Transactions committed with writes in them since the start.
+    fn commits(&self) -> u64;
+
+    /// Finishes what was begun and lets go of the database.
+    async fn close(&self);
+}
+
+/// All of it.
+pub trait Store: Intake + Work + Read + Accounts + Operate {}
+
+impl<T: Intake + Work + Read + Accounts + Operate> Store for T {}

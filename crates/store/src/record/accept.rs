@@ -1,0 +1,104 @@
+//! What intake hands over.
+
+use bytes::Bytes;
+use postway_domain::{
+    ClientId, EmailAddress, Lane, MessageUid, RecipientKind, State, Time, message::OnDoubt,
+};
+
+use super::change::NewEvent;
+
+/// A checked, composed message, ready to be stored.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// Its own id.
+    pub uid: MessageUid,
+    /// Whose mail, by which account, how urgent, in which batch.
+    pub lane: Lane,
+    /// The client's id of it.
+    pub client_id: Option<ClientId>,
+    /// The request's idempotency key, and what kind of request it names.
+    pub idempotency: Option<(DedupKind, String)>,
+    /// A digest of the request's body: the same key with another digest is a conflict.
+    pub fingerprint: [u8; 32],
+    /// Where it starts.
+    pub state: State,
+    /// When it is due, if it waits to be claimed.
+    pub due_at: Option<Time>,
+    /// When it was accepted.
+    pub created_at: Time,
+    /// After which it must not be sent.
+    pub expires_at: Option<Time>,
+    /// What to do when its outcome is unknown.
+    pub on_doubt: OnDoubt,
+    /// To whom, in order; all of to, cc and bcc.
+    pub recipients: Vec<NewRecipient>,
+    /// Everything that the queue does not need to know.
+    pub content: Content,
+    /// The beginning of its history.
+    pub events: Vec<NewEvent>,
+}
+
+/// One envelope recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRecipient {
+    /// Where to.
+    pub address: EmailAddress,
+    /// As what.
+    pub kind: RecipientKind,
+}
+
+/// A message's bytes and what is known of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// The envelope sender; empty for the null sender.
+    pub sender: String,
+    /// The Message-ID without its brackets.
+    pub message_id: String,
+    /// The subject as given.
+    pub subject: String,
+    /// The request that brought it.
+    pub request_id: Option<String>,
+    /// The client's reference to something of its own.
+    pub external_id: Option<String>,
+    /// The client's labels.
+    pub tags: Vec<String>,
+    /// The client's own JSON object.
+    pub metadata: Option<String>,
+    /// Whether the bytes need 8BITMIME.
+    pub eight_bit: bool,
+    /// Whether the headers or addresses need SMTPUTF8.
+    pub smtputf8: bool,
+    /// The RFC 5322 bytes.
+    pub raw: Bytes,
+}
+
+/// What a deduplication key names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DedupKind {
+    /// The client's own id of a message.
+    ClientId = 1,
+    /// The idempotency key of a single request.
+    Request = 2,
+    /// The idempotency key of a batch, with the item's position.
+    BatchItem = 3,
+}
+
+/// What became of one message at the store's door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Durable.
+    Accepted {
+        /// Whether it was handed straight to a standing claim.
+        handed_over: bool,
+    },
+    /// The same request was accepted before, as this message.
+    Repeat {
+        /// The message that was accepted then.
+        uid: MessageUid,
+    },
+    /// The key or id was used before for another body; nothing was stored.
+    Conflict {
+        /// Which key.
+        kind: DedupKind,
+    },
+}

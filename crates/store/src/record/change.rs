@@ -1,0 +1,117 @@
+//! What a worker or an operator writes back.
+
+use postway_domain::{AccountId, EventKind, LeaseToken, MessageUid, RecipientStatus, State, Status, Time};
+
+/// The permission to write the final dot, to be made durable.
+#[derive(Clone, Debug)]
+pub struct WireCommit {
+    /// The message.
+    pub uid: MessageUid,
+    /// The claim's token.
+    pub token: LeaseToken,
+    /// The version the claim gave.
+    pub version: i64,
+    /// Now.
+    pub at: Time,
+    /// What is known of recipients before the dot, where the relay did not accept them all: after a crash only those
+    /// it accepted can be in doubt.
+    pub recipients: Vec<RecipientChange>,
+}
+
+/// What must still be true for a change to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The status it had.
+    pub status: Status,
+    /// The token of the lease, where the writer holds one.
+    pub token: Option<LeaseToken>,
+    /// The version it had; `None` only for a late answer that settles a doubt by its token.
+    pub version: Option<i64>,
+}
+
+/// One move of one message, with everything that is written beside it.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The message.
+    pub uid: MessageUid,
+    /// The condition.
+    pub fence: Fence,
+    /// Where it goes.
+    pub to: State,
+    /// Now.
+    pub at: Time,
+    /// When it is due next, for states that wait to be claimed.
+    pub due_at: Option<Time>,
+    /// Whether the token stays (in doubt), so that the attempt's late answer can settle it.
+    pub keep_token: bool,
+    /// The number of retries used, if it changes.
+    pub retries: Option<i64>,
+    /// How often it has been in doubt, if it changes.
+    pub doubts: Option<i64>,
+    /// How often its lease was lost in a row, if it changes.
+    pub lost_leases: Option<i64>,
+    /// Whether it failed because retries ran out.
+    pub exhausted: bool,
+    /// The failure to show, as a JSON object; replaces the one before.
+    pub error: Option<String>,
+    /// Its history goes on with these, in order.
+    pub events: Vec<NewEvent>,
+    /// Recipients that change.
+    pub recipients: Vec<RecipientChange>,
+    /// What recipients still open become, after `recipients` is applied.
+    pub ends_open_recipients: Option<RecipientStatus>,
+    /// The attempt that ended.
+    pub attempt: Option<AttemptEnd>,
+}
+
+/// An entry for the history; the store gives it its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// Particulars as a JSON object.
+    pub data: Option<String>,
+}
+
+/// What one recipient becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipientChange {
+    /// Its place in the message.
+    pub position: u32,
+    /// What it becomes.
+    pub status: RecipientStatus,
+    /// The relay's word on it.
+    pub reply: Option<SmtpReply>,
+}
+
+/// A relay's reply, as kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SmtpReply {
+    /// The three digits.
+    pub code: Option<u16>,
+    /// The enhanced code as text.
+    pub enhanced: Option<String>,
+    /// The text, bounded.
+    pub text: String,
+}
+
+/// An attempt that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptEnd {
+    /// Its number.
+    pub number: i64,
+    /// When it was claimed.
+    pub started_at: Time,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// By which account.
+    pub account: AccountId,
+    /// To which server.
+    pub remote: Option<String>,
+    /// How it ended, as a word.
+    pub outcome: &'static str,
+    /// The relay's last word.
+    pub reply: Option<SmtpReply>,
+    /// The relay's own id of the mail.
+    pub provider_message_id: Option<String>,
+}

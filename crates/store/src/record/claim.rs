@@ -1,0 +1,135 @@
+//! Work that is taken.
+
+use bytes::Bytes;
+use postway_domain::{
+    EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind, State, Time, message::OnDoubt,
+};
+
+use super::AccountKey;
+
+/// What a claim writes on what it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The process that takes it.
+    pub incarnation: Incarnation,
+    /// The secret that later writes must show.
+    pub token: LeaseToken,
+    /// The backstop: taken back after this even if the process seems alive.
+    pub until: Time,
+}
+
+/// Asks for due work.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// The lease to write.
+    pub lease: Lease,
+    /// Now.
+    pub now: Time,
+    /// Which accounts have room, and how much.
+    pub wants: Vec<AccountWant>,
+    /// Bodies up to this size come with the claim; larger ones are read with [`crate::Work::body`].
+    pub inline_bytes_max: u32,
+}
+
+/// Room of one account.
+#[derive(Clone, Debug)]
+pub struct AccountWant {
+    /// The account.
+    pub key: AccountKey,
+    /// How many messages it can take.
+    pub room: u32,
+    /// Whether what is not filled now shall stand: replaces the account's standing claim with the remainder.
+    pub park: bool,
+}
+
+/// A message leased to the caller.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// Its id.
+    pub uid: MessageUid,
+    /// Its lane.
+    pub lane: Lane,
+    /// The token every later write must show.
+    pub token: LeaseToken,
+    /// Its version as leased.
+    pub version: i64,
+    /// The number of this attempt.
+    pub attempt: i64,
+    /// Retries used so far.
+    pub retries: i64,
+    /// Times in doubt so far.
+    pub doubts: i64,
+    /// Leases lost in a row so far.
+    pub lost_leases: i64,
+    /// What to do in doubt.
+    pub on_doubt: OnDoubt,
+    /// When it was accepted.
+    pub created_at: Time,
+    /// When this claim was made.
+    pub claimed_at: Time,
+    /// After which it must not be sent.
+    pub expires_at: Option<Time>,
+    /// The request that brought it.
+    pub request_id: Option<String>,
+    /// The envelope sender.
+    pub sender: String,
+    /// The recipients this attempt is for.
+    pub recipients: Vec<ClaimedRecipient>,
+    /// How many recipients are settled as sent already.
+    pub sent_before: u32,
+    /// How many recipients are in doubt and not part of this attempt.
+    pub doubtful_before: u32,
+    /// Whether the bytes need 8BITMIME.
+    pub eight_bit: bool,
+    /// Whether SMTPUTF8 is needed.
+    pub smtputf8: bool,
+    /// The size of the bytes.
+    pub size: u32,
+    /// The bytes, when small enough to come along.
+    pub raw: Option<Bytes>,
+}
+
+/// One recipient of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedRecipient {
+    /// Its place in the message.
+    pub position: u32,
+    /// Where to.
+    pub address: EmailAddress,
+    /// As what.
+    pub kind: RecipientKind,
+}
+
+/// A message that housekeeping must move, as much of it as the decision needs.
+#[derive(Clone, Debug)]
+pub struct Stalled {
+    /// Its id.
+    pub uid: MessageUid,
+    /// Where it stands.
+    pub state: State,
+    /// Its version.
+    pub version: i64,
+    /// The attempt that was under way.
+    pub attempt: i64,
+    /// Times in doubt so far.
+    pub doubts: i64,
+    /// Leases lost in a row so far.
+    pub lost_leases: i64,
+    /// What to do in doubt.
+    pub on_doubt: OnDoubt,
+    /// After which it must not be sent.
+    pub expires_at: Option<Time>,
+    /// Whether some recipient is marked as in doubt: then those still pending were not accepted by the relay.
+    pub has_doubtful: bool,
+    /// Its account, for the retry policy.
+    pub key: AccountKey,
+}
+
+/// What waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// Accounts with work due now.
+    pub due: Vec<AccountKey>,
+    /// When the next of the rest is due.
+    pub next_due_at: Option<Time>,
+}

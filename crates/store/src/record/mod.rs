@@ -1,0 +1,24 @@
+//! The words that cross the port.
+
+mod accept;
+mod change;
+mod claim;
+mod view;
+
+pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
+pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
+pub use claim::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, QueueState, Stalled};
+pub use view::{
+    AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats, Tenant,
+};
+
+use postway_domain::{AccountId, TenantId};
+
+/// One account of one tenant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountKey {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Which.
+    pub account: AccountId,
+}

@@ -1,0 +1,166 @@
+//! What readers see.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{
+    AccountId, ClientId, Event, Lane, MessageUid, RecipientKind, RecipientStatus, State, Status, TenantId,
+    Time, message::OnDoubt,
+};
+
+use super::change::SmtpReply;
+
+/// A tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its id.
+    pub id: TenantId,
+    /// Its name for people.
+    pub name: String,
+    /// The account its mail takes when it names none.
+    pub default_account: Option<AccountId>,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+/// How a message is named from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessageKey {
+    /// By its own id.
+    Uid(MessageUid),
+    /// By the client's id.
+    Client(ClientId),
+}
+
+/// A message without its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageSummary {
+    /// Its own id.
+    pub uid: MessageUid,
+    /// The client's id.
+    pub client_id: Option<ClientId>,
+    /// Its lane.
+    pub lane: Lane,
+    /// Where it stands.
+    pub state: State,
+    /// Its version.
+    pub version: i64,
+    /// The latest attempt's number.
+    pub attempt: i64,
+    /// Retries used.
+    pub retries: i64,
+    /// Times in doubt.
+    pub doubts: i64,
+    /// What to do in doubt.
+    pub on_doubt: OnDoubt,
+    /// When it was accepted.
+    pub created_at: Time,
+    /// When it changed last.
+    pub updated_at: Time,
+    /// When it is due.
+    pub due_at: Option<Time>,
+    /// After which it must not be sent.
+    pub expires_at: Option<Time>,
+    /// When the relay took it.
+    pub sent_at: Option<Time>,
+    /// When it failed.
+    pub failed_at: Option<Time>,
+    /// Whether retries ran out.
+    pub exhausted: bool,
+    /// The failure, as a JSON object.
+    pub error: Option<String>,
+    /// The subject.
+    pub subject: String,
+    /// The Message-ID without brackets.
+    pub message_id: String,
+    /// The request that brought it.
+    pub request_id: Option<String>,
+    /// The client's reference.
+    pub external_id: Option<String>,
+    /// The client's labels.
+    pub tags: Vec<String>,
+    /// The client's own JSON object.
+    pub metadata: Option<String>,
+    /// The relay's id of it, from the latest attempt that has one.
+    pub provider_message_id: Option<String>,
+}
+
+/// A message with its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageRecord {
+    /// The message.
+    pub summary: MessageSummary,
+    /// To whom.
+    pub recipients: Vec<RecipientView>,
+    /// What was tried.
+    pub attempts: Vec<AttemptView>,
+    /// What happened.
+    pub events: Vec<Event>,
+}
+
+/// A recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipientView {
+    /// Where to.
+    pub address: String,
+    /// As what.
+    pub kind: RecipientKind,
+    /// What became of it.
+    pub status: RecipientStatus,
+    /// The relay's word on it.
+    pub reply: Option<SmtpReply>,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptView {
+    /// Its number.
+    pub number: i64,
+    /// When it began.
+    pub started_at: Time,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// By which account.
+    pub account: String,
+    /// To which server.
+    pub remote: Option<String>,
+    /// How it ended.
+    pub outcome: String,
+    /// The relay's last word.
+    pub reply: Option<SmtpReply>,
+    /// The relay's own id of the mail.
+    pub provider_message_id: Option<String>,
+}
+
+/// Which messages to list. Every condition given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Their status.
+    pub status: Option<Status>,
+    /// Their account.
+    pub account: Option<AccountId>,
+    /// Their batch.
+    pub batch: Option<String>,
+    /// One of their recipients.
+    pub recipient: Option<String>,
+    /// One of their tags.
+    pub tag: Option<String>,
+    /// The request that brought them.
+    pub request_id: Option<String>,
+    /// The relay's id of them.
+    pub provider_message_id: Option<String>,
+    /// Accepted at or after.
+    pub since: Option<Time>,
+    /// Accepted before.
+    pub until: Option<Time>,
+    /// Failed because retries ran out.
+    pub exhausted: bool,
+}
+
+/// Counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many messages stand where.
+    pub by_status: BTreeMap<Status, i64>,
+    /// When the longest-waiting due message became due.
+    pub oldest_due_at: Option<Time>,
+}

@@ -1,0 +1,406 @@
+//! Storing new messages, set-wise.
+
+use std::collections::{HashMap, HashSet};
+
+use postway_domain::{EventKind, MessageUid, State, Status, TenantId};
+use sqlx::Row;
+
+use super::{bytes16, failed, rows::Multi, writer::Txn};
+use crate::{
+    error::StoreError,
+    handover::HANDOVER_BYTES_MAX,
+    record::{Acceptance, AccountKey, Claimed, ClaimedRecipient, DedupKind, Lease, NewEvent, NewMessage},
+};
+
+pub(super) static DROP_TOMBSTONES: Multi =
+    Multi::new("DELETE FROM dedup WHERE (tenant, kind, key) IN (VALUES ", 3, ") AND expires_at <= ?");
+pub(super) static INSERT_DEDUP: Multi = Multi::new(
+    "INSERT INTO dedup (tenant, kind, key, fingerprint, uid) VALUES ",
+    5,
+    " ON CONFLICT (tenant, kind, key) DO NOTHING",
+);
+pub(super) static FIND_DEDUP: Multi = Multi::new(
+    "SELECT tenant, kind, key, fingerprint, uid FROM dedup WHERE (tenant, kind, key) IN (VALUES ",
+    3,
+    ")",
+);
+pub(super) static DROP_DEDUP: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
+pub(super) static INSERT_LANE: Multi = Multi::new(
+    "INSERT INTO lane (id, tenant, account, priority, batch) VALUES ",
+    5,
+    " ON CONFLICT (id) DO NOTHING",
+);
+pub(super) static INSERT_MESSAGE: Multi = Multi::new(
+    "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, retries, doubts, lost_leases, on_doubt, \
+     lease_node, lease_token, lease_until, wire_committed, version, event_seq, created_at, updated_at, expires_at, \
+     exhausted) SELECT column1, column2, column3, column4, column5, column6, column7, 0, 0, 0, column8, column9, \
+     column10, column11, 0, column12, column13, column14, column14, column15, 0 FROM (VALUES ",
+    15,
+    ")",
+);
+pub(super) static INSERT_CONTENT: Multi = Multi::new(
+    "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
+     eight_bit, smtputf8, size, raw) VALUES ",
+    13,
+    "",
+);
+pub(super) static INSERT_RECIPIENT: Multi =
+    Multi::new("INSERT INTO recipient (uid, position, kind, address, status) VALUES ", 5, "");
+pub(super) static INSERT_EVENT: Multi =
+    Multi::new("INSERT INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
+pub(super) static INSERT_TAG: Multi =
+    Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON CONFLICT DO NOTHING");
+
+/// A message on its way into the tables, with the lease it was handed over under.
+struct Entry<'m> {
+    message: &'m NewMessage,
+    lease: Option<Lease>,
+}
+
+impl Entry<'_> {
+    fn state(&self) -> State {
+        if self.lease.is_some() { State::Sending { wire_committed: false } } else { self.message.state }
+    }
+}
+
+pub(super) async fn accept(
+    txn: &mut Txn<'_>,
+    messages: &[&NewMessage],
+) -> Result<Vec<Acceptance>, StoreError> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut refused = refuse_repeats(txn, messages).await?;
+    let mut entries = Vec::with_capacity(messages.len());
+    let mut answers = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        if let Some(refusal) = refused.remove(&index) {
+            answers.push(refusal);
+            continue;
+        }
+        let lease = hand_over(txn, message);
+        answers.push(Acceptance::Accepted { handed_over: lease.is_some() });
+        entries.push(Entry { message, lease });
+    }
+    insert_lanes(txn, &entries).await?;
+    insert_messages(txn, &entries).await?;
+    insert_parts(txn, &entries).await?;
+    for Entry { message, lease } in entries {
+        let status = if lease.is_some() { Status::Sending } else { message.state.status() };
+        txn.count(&message.lane.tenant, None, status);
+        match lease {
+            Some(lease) => txn.delivered.push(claimed(message, lease)),
+            None if message.due_at.is_some() => {
+                txn.woken.insert(account_key(message));
+            }
+            None => {}
+        }
+    }
+    Ok(answers)
+}
+
+fn account_key(message: &NewMessage) -> AccountKey {
+    AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() }
+}
+
+/// A slot for a message that could go at once. Slots are parked only where nothing else was due.
+fn hand_over(txn: &Txn<'_>, message: &NewMessage) -> Option<Lease> {
+    let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
+    let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
+    if message.state != State::Ready || !due_now || !small {
+        return None;
+    }
+    txn.handover.take(&account_key(message), message.created_at)
+}
+
+fn claimed(message: &NewMessage, lease: Lease) -> Claimed {
+    Claimed {
+        uid: message.uid,
+        lane: message.lane.clone(),
+        token: lease.token,
+        version: 2,
+        attempt: 1,
+        retries: 0,
+        doubts: 0,
+        lost_leases: 0,
+        on_doubt: message.on_doubt,
+        created_at: message.created_at,
+        claimed_at: message.created_at,
+        expires_at: message.expires_at,
+        request_id: message.content.request_id.clone(),
+        sender: message.content.sender.clone(),
+        recipients: (0..)
+            .zip(&message.recipients)
+            .map(|(position, recipient)| ClaimedRecipient {
+                position,
+                address: recipient.address.clone(),
+                kind: recipient.kind,
+            })
+            .collect(),
+        sent_before: 0,
+        doubtful_before: 0,
+        eight_bit: message.content.eight_bit,
+        smtputf8: message.content.smtputf8,
+        size: message.content.raw.len() as u32,
+        raw: Some(message.content.raw.clone()),
+    }
+}
+
+/// Finds out which messages repeat or contradict an earlier one, by index. A message that lost to one that was refused
+/// itself gets another round: the key is free again.
+async fn refuse_repeats(
+    txn: &mut Txn<'_>,
+    messages: &[&NewMessage],
+) -> Result<HashMap<usize, Acceptance>, StoreError> {
+    let mut refused = HashMap::new();
+    let mut round: Vec<usize> = (0..messages.len()).collect();
+    while !round.is_empty() {
+        let lost = settle_keys(txn, messages, &round).await?;
+        let losers: HashSet<MessageUid> = lost.iter().map(|loss| messages[loss.index].uid).collect();
+        round.clear();
+        for loss in lost {
+            if losers.contains(&loss.winner) {
+                round.push(loss.index);
+            } else {
+                refused.insert(loss.index, loss.refusal);
+            }
+        }
+    }
+    Ok(refused)
+}
+
+/// A message that came second.
+struct Loss {
+    index: usize,
+    winner: MessageUid,
+    refusal: Acceptance,
+}
+
+/// Settles idempotency keys first, then client ids. Inside one group the first wins, as rows are inserted in order.
+async fn settle_keys(
+    txn: &mut Txn<'_>,
+    messages: &[&NewMessage],
+    round: &[usize],
+) -> Result<Vec<Loss>, StoreError> {
+    let mut lost: Vec<Loss> = Vec::new();
+    for pass in [Pass::Idempotency, Pass::ClientId] {
+        let keyed: Vec<(usize, &NewMessage, DedupKind, &str)> = round
+            .iter()
+            .filter(|index| !lost.iter().any(|loss| loss.index == **index))
+            .filter_map(|&index| {
+                pass.key(messages[index]).map(|(kind, key)| (index, messages[index], kind, key))
+            })
+            .collect();
+        if keyed.is_empty() {
+            continue;
+        }
+        let winners = claim_keys(txn, &keyed).await?;
+        let mut losers = Vec::new();
+        for (index, message, kind, key) in keyed {
+            let holder = (message.lane.tenant.clone(), kind as i64, key.to_owned());
+            let Some((fingerprint, uid)) = winners.get(&holder) else {
+                return Err(StoreError::Unexpected("a deduplication key vanished".into()));
+            };
+            let winner = MessageUid::from_bytes(*uid);
+            if winner == message.uid {
+                continue;
+            }
+            losers.push(message);
+            let refusal = if fingerprint[..] == message.fingerprint {
+                Acceptance::Repeat { uid: winner }
+            } else {
+                Acceptance::Conflict { kind }
+            };
+            lost.push(Loss { index, winner, refusal });
+        }
+        for (sql, run) in DROP_DEDUP.runs(&losers) {
+            let mut query = sqlx::query(sql);
+            for message in run {
+                query = query.bind(message.uid.as_bytes().as_slice());
+            }
+            query.execute(&mut *txn.conn).await.map_err(failed)?;
+        }
+    }
+    Ok(lost)
+}
+
+#[derive(Clone, Copy)]
+enum Pass {
+    Idempotency,
+    ClientId,
+}
+
+impl Pass {
+    fn key(self, message: &NewMessage) -> Option<(DedupKind, &str)> {
+        match self {
+            Pass::Idempotency => message.idempotency.as_ref().map(|(kind, key)| (*kind, key.as_str())),
+            Pass::ClientId => message.client_id.as_ref().map(|id| (DedupKind::ClientId, id.as_str())),
+        }
+    }
+}
+
+type Winners = HashMap<(TenantId, i64, String), (Vec<u8>, [u8; 16])>;
+
+/// Inserts the keys that are free, or held by a tombstone whose time is over, and reads back who holds each.
+async fn claim_keys(
+    txn: &mut Txn<'_>,
+    keyed: &[(usize, &NewMessage, DedupKind, &str)],
+) -> Result<Winners, StoreError> {
+    for (sql, run) in DROP_TOMBSTONES.runs(keyed) {
+        let mut query = sqlx::query(sql);
+        for (_, message, kind, key) in run {
+            query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
+        }
+        query = query.bind(run[0].1.created_at.as_millis());
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    for (sql, run) in INSERT_DEDUP.runs(keyed) {
+        let mut query = sqlx::query(sql);
+        for (_, message, kind, key) in run {
+            query = query
+                .bind(message.lane.tenant.as_str())
+                .bind(*kind as i64)
+                .bind(*key)
+                .bind(message.fingerprint.as_slice())
+                .bind(message.uid.as_bytes().as_slice());
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    let mut winners = Winners::new();
+    for (sql, run) in FIND_DEDUP.runs(keyed) {
+        let mut query = sqlx::query(sql);
+        for (_, message, kind, key) in run {
+            query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
+        }
+        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+            let tenant: &str = row.try_get(0).map_err(failed)?;
+            let tenant =
+                tenant.parse().map_err(|_| StoreError::Unexpected("a malformed tenant id".into()))?;
+            let key = (tenant, row.try_get(1).map_err(failed)?, row.try_get(2).map_err(failed)?);
+            winners.insert(key, (row.try_get(3).map_err(failed)?, bytes16(&row, 4)?));
+        }
+    }
+    Ok(winners)
+}
+
+async fn insert_lanes(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+    let mut fresh = Vec::new();
+    for Entry { message, .. } in entries {
+        let id = message.lane.id();
+        if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
+            txn.new_lanes.push(id);
+            fresh.push((id, &message.lane));
+        }
+    }
+    for (sql, run) in INSERT_LANE.runs(&fresh) {
+        let mut query = sqlx::query(sql);
+        for (id, lane) in run {
+            query = query
+                .bind(id.as_bytes().as_slice())
+                .bind(lane.tenant.as_str())
+                .bind(lane.account.as_str())
+                .bind(lane.priority.code())
+                .bind(lane.batch.as_ref().map(|batch| batch.as_str()));
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn insert_messages(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+    for (sql, run) in INSERT_MESSAGE.runs(entries) {
+        let mut query = sqlx::query(sql);
+        for entry in run {
+            let Entry { message, lease } = entry;
+            let handed = lease.is_some();
+            query = query
+                .bind(message.uid.as_bytes().as_slice())
+                .bind(message.lane.tenant.as_str())
+                .bind(message.lane.id().as_bytes().to_vec())
+                .bind(entry.state().status().code())
+                .bind(entry.state().wait().map(|wait| wait.code()))
+                .bind(if handed { None } else { message.due_at.map(|at| at.as_millis()) })
+                .bind(i64::from(handed))
+                .bind(message.on_doubt as i64)
+                .bind(lease.map(|lease| lease.incarnation.as_bytes().to_vec()))
+                .bind(lease.map(|lease| lease.token.as_i64()))
+                .bind(lease.map(|lease| lease.until.as_millis()))
+                .bind(1 + i64::from(handed))
+                .bind(message.events.len() as i64 + i64::from(handed))
+                .bind(message.created_at.as_millis())
+                .bind(message.expires_at.map(|at| at.as_millis()));
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    for (sql, run) in INSERT_CONTENT.runs(entries) {
+        let mut query = sqlx::query(sql);
+        for Entry { message, .. } in run {
+            let content = &message.content;
+            let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
+            query = query
+                .bind(message.uid.as_bytes().as_slice())
+                .bind(message.client_id.as_ref().map(|id| id.as_str()))
+                .bind(&content.sender)
+                .bind(&content.message_id)
+                .bind(&content.subject)
+                .bind(content.request_id.as_deref())
+                .bind(content.external_id.as_deref())
+                .bind(tags)
+                .bind(content.metadata.as_deref())
+                .bind(content.eight_bit)
+                .bind(content.smtputf8)
+                .bind(content.raw.len() as i64)
+                .bind(content.raw.as_ref());
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn insert_parts(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+    let recipients: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| {
+            (0i64..).zip(&entry.message.recipients).map(move |(at, one)| (entry.message.uid, at, one))
+        })
+        .collect();
+    for (sql, run) in INSERT_RECIPIENT.runs(&recipients) {
+        let mut query = sqlx::query(sql);
+        for (uid, position, recipient) in run {
+            query = query
+                .bind(uid.as_bytes().as_slice())
+                .bind(position)
+                .bind(recipient.kind.code())
+                .bind(recipient.address.as_str())
+                .bind(0);
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    let sending = NewEvent { kind: EventKind::Sending, data: Some(super::ATTEMPT_ONE.to_owned()) };
+    let events: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| {
+            let handed = entry.lease.is_some().then_some(&sending);
+            let of_message = entry.message.events.iter().chain(handed);
+            (1i64..)
+                .zip(of_message)
+                .map(move |(seq, event)| (entry.message.uid, seq, entry.message.created_at, event))
+        })
+        .collect();
+    super::insert_events(txn, &events).await?;
+    let tags: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| entry.message.content.tags.iter().map(move |tag| (entry.message, tag)))
+        .collect();
+    for (sql, run) in INSERT_TAG.runs(&tags) {
+        let mut query = sqlx::query(sql);
+        for (message, tag) in run {
+            query = query
+                .bind(message.lane.tenant.as_str())
+                .bind(tag.as_str())
+                .bind(message.uid.as_bytes().as_slice());
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    Ok(())
+}

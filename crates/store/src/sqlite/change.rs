@@ -1,0 +1,275 @@
+//! The fenced writes: wire commits and changes.
+
+use std::collections::{HashMap, HashSet};
+
+use postway_domain::{MessageUid, RecipientStatus, State, Status, TenantId};
+use sqlx::Row;
+
+use super::{bytes16, failed, insert_events, parsed, rows::Multi, writer::Txn};
+use crate::{
+    error::StoreError,
+    record::{AccountKey, Change, RecipientChange, WireCommit},
+};
+
+pub(super) static COMMIT_WIRE: Multi = Multi::new(
+    "UPDATE message SET wire_committed = 1, version = message.version + 1, updated_at = v.column4 FROM (VALUES ",
+    4,
+    ") AS v WHERE message.uid = v.column1 AND message.status = 4 AND message.wire_committed = 0 \
+     AND message.lease_token = v.column2 AND message.version = v.column3 \
+     AND (message.expires_at IS NULL OR message.expires_at > v.column4) RETURNING uid",
+);
+
+pub(super) static APPLY: Multi = Multi::new(
+    "UPDATE message SET status = v.column5, wait = v.column6, due_at = v.column7, wire_committed = v.column8, \
+     lease_node = NULL, lease_until = NULL, \
+     lease_token = CASE WHEN v.column9 THEN message.lease_token END, \
+     retries = coalesce(v.column10, message.retries), doubts = coalesce(v.column11, message.doubts), \
+     lost_leases = coalesce(v.column12, message.lost_leases), version = message.version + 1, \
+     event_seq = message.event_seq + v.column13, updated_at = v.column14, \
+     sent_at = CASE WHEN v.column5 = 5 THEN v.column14 ELSE message.sent_at END, \
+     failed_at = CASE WHEN v.column5 = 6 THEN v.column14 END, \
+     exhausted = v.column15, error = v.column16 FROM (VALUES ",
+    16,
+    ") AS v WHERE message.uid = v.column1 AND message.status = v.column2 \
+     AND (v.column3 IS NULL OR message.lease_token = v.column3) \
+     AND (v.column4 IS NULL OR message.version = v.column4) RETURNING uid, event_seq, tenant, lane",
+);
+
+pub(super) static CHANGE_RECIPIENT: Multi = Multi::new(
+    "UPDATE recipient SET status = v.column3, smtp_code = v.column4, enhanced = v.column5, reply = v.column6 \
+     FROM (VALUES ",
+    6,
+    ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
+);
+
+pub(super) static END_RECIPIENTS: Multi =
+    Multi::new("UPDATE recipient SET status = ? WHERE status IN (0, 3) AND uid IN (", 1, ")");
+
+pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
+    "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \
+     provider_message_id) VALUES ",
+    11,
+    " ON CONFLICT DO NOTHING",
+);
+
+pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
+
+/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
+/// same message waits for the next round and sees the first. Gives the rounds as indexes.
+fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
+    let mut nth: HashMap<MessageUid, usize> = HashMap::with_capacity(uids.len());
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for (index, uid) in uids.enumerate() {
+        let round = nth.entry(uid).or_default();
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(index);
+        *round += 1;
+    }
+    rounds
+}
+
+pub(super) async fn wire_commit(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+    let mut held = vec![false; commits.len()];
+    for round in rounds(commits.iter().map(|commit| commit.uid)) {
+        let of_round: Vec<&WireCommit> = round.iter().map(|&index| commits[index]).collect();
+        let written = commit_round(txn, &of_round).await?;
+        for index in round {
+            held[index] = written.contains(&commits[index].uid);
+        }
+    }
+    Ok(held)
+}
+
+async fn commit_round(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<HashSet<MessageUid>, StoreError> {
+    let mut held = HashSet::with_capacity(commits.len());
+    for (sql, run) in COMMIT_WIRE.runs(commits) {
+        let mut query = sqlx::query(sql);
+        for commit in run {
+            query = query
+                .bind(commit.uid.as_bytes().as_slice())
+                .bind(commit.token.as_i64())
+                .bind(commit.version)
+                .bind(commit.at.as_millis());
+        }
+        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+            held.insert(MessageUid::from_bytes(bytes16(&row, 0)?));
+        }
+    }
+    let recipients: Vec<_> = commits
+        .iter()
+        .filter(|commit| held.contains(&commit.uid))
+        .flat_map(|commit| commit.recipients.iter().map(move |change| (commit.uid, change)))
+        .collect();
+    change_recipients(txn, &recipients).await?;
+    Ok(held)
+}
+
+pub(super) async fn apply(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    let mut held = vec![false; changes.len()];
+    for round in rounds(changes.iter().map(|change| change.uid)) {
+        let of_round: Vec<&Change> = round.iter().map(|&index| changes[index]).collect();
+        let written = apply_round(txn, &of_round).await?;
+        for (index, written) in round.into_iter().zip(written) {
+            held[index] = written;
+        }
+    }
+    Ok(held)
+}
+
+/// What an update says of a message it changed.
+struct Written {
+    event_seq: i64,
+    tenant: TenantId,
+    lane: Vec<u8>,
+}
+
+async fn apply_round(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    let written = update(txn, changes).await?;
+    let done: Vec<&Change> =
+        changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
+
+    let mut events = Vec::with_capacity(done.len());
+    let mut lanes = HashSet::new();
+    for change in &done {
+        let row = &written[&change.uid];
+        let first = row.event_seq - change.events.len() as i64 + 1;
+        events.extend((first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event)));
+        txn.count(&row.tenant, Some(change.fence.status), change.to.status());
+        if change.due_at.is_some() {
+            lanes.insert(row.lane.clone());
+        }
+    }
+    insert_events(txn, &events).await?;
+    wake_lanes(txn, lanes).await?;
+
+    let recipients: Vec<_> =
+        done.iter().flat_map(|change| change.recipients.iter().map(move |one| (change.uid, one))).collect();
+    change_recipients(txn, &recipients).await?;
+    end_recipients(txn, &done).await?;
+    insert_attempts(txn, &done).await?;
+    Ok(changes.iter().map(|change| written.contains_key(&change.uid)).collect())
+}
+
+async fn update(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+    let mut written = HashMap::with_capacity(changes.len());
+    for (sql, run) in APPLY.runs(changes) {
+        let mut query = sqlx::query(sql);
+        for change in run {
+            query = query
+                .bind(change.uid.as_bytes().as_slice())
+                .bind(change.fence.status.code())
+                .bind(change.fence.token.map(|token| token.as_i64()))
+                .bind(change.fence.version)
+                .bind(change.to.status().code())
+                .bind(change.to.wait().map(|wait| wait.code()))
+                .bind(change.due_at.map(|at| at.as_millis()))
+                .bind(change.to == State::Sending { wire_committed: true })
+                .bind(change.keep_token)
+                .bind(change.retries)
+                .bind(change.doubts)
+                .bind(change.lost_leases)
+                .bind(change.events.len() as i64)
+                .bind(change.at.as_millis())
+                .bind(change.exhausted)
+                .bind(change.error.as_deref());
+        }
+        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+            let of_message = Written {
+                event_seq: row.try_get(1).map_err(failed)?,
+                tenant: parsed(row.try_get(2).map_err(failed)?)?,
+                lane: row.try_get(3).map_err(failed)?,
+            };
+            written.insert(MessageUid::from_bytes(bytes16(&row, 0)?), of_message);
+        }
+    }
+    Ok(written)
+}
+
+async fn wake_lanes(txn: &mut Txn<'_>, lanes: HashSet<Vec<u8>>) -> Result<(), StoreError> {
+    let lanes: Vec<Vec<u8>> = lanes.into_iter().collect();
+    for (sql, run) in LANES.runs(&lanes) {
+        let mut query = sqlx::query(sql);
+        for lane in run {
+            query = query.bind(lane);
+        }
+        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+            txn.woken.insert(AccountKey {
+                tenant: parsed(row.try_get(1).map_err(failed)?)?,
+                account: parsed(row.try_get(2).map_err(failed)?)?,
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn change_recipients(
+    txn: &mut Txn<'_>,
+    changes: &[(MessageUid, &RecipientChange)],
+) -> Result<(), StoreError> {
+    for (sql, run) in CHANGE_RECIPIENT.runs(changes) {
+        let mut query = sqlx::query(sql);
+        for (uid, change) in run {
+            let reply = change.reply.as_ref();
+            query = query
+                .bind(uid.as_bytes().as_slice())
+                .bind(change.position)
+                .bind(change.status.code())
+                .bind(reply.and_then(|reply| reply.code))
+                .bind(reply.and_then(|reply| reply.enhanced.as_deref()))
+                .bind(reply.map(|reply| reply.text.as_str()));
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn end_recipients(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), StoreError> {
+    for &status in RecipientStatus::ALL {
+        let ending: Vec<MessageUid> = changes
+            .iter()
+            .filter(|change| change.ends_open_recipients == Some(status))
+            .map(|change| change.uid)
+            .collect();
+        for (sql, run) in END_RECIPIENTS.runs(&ending) {
+            let mut query = sqlx::query(sql).bind(status.code());
+            for uid in run {
+                query = query.bind(uid.as_bytes().as_slice());
+            }
+            query.execute(&mut *txn.conn).await.map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+async fn insert_attempts(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), StoreError> {
+    let attempts: Vec<_> = changes
+        .iter()
+        .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))
+        .collect();
+    for (sql, run) in INSERT_ATTEMPT.runs(&attempts) {
+        let mut query = sqlx::query(sql);
+        for (uid, attempt) in run {
+            let reply = attempt.reply.as_ref();
+            query = query
+                .bind(uid.as_bytes().as_slice())
+                .bind(attempt.number)
+                .bind(attempt.started_at.as_millis())
+                .bind(attempt.duration_ms)
+                .bind(attempt.account.as_str())
+                .bind(attempt.remote.as_deref())
+                .bind(attempt.outcome)
+                .bind(reply.and_then(|reply| reply.code))
+                .bind(reply.and_then(|reply| reply.enhanced.as_deref()))
+                .bind(reply.map(|reply| reply.text.as_str()))
+                .bind(attempt.provider_message_id.as_deref());
+        }
+        query.execute(&mut *txn.conn).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+// The statements above write these codes as literals.
+const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
+const _: () = assert!(RecipientStatus::Pending as i64 == 0 && RecipientStatus::InDoubt as i64 == 3);

@@ -1,0 +1,120 @@
+//! Opening the file: lock, connections, schema.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::Mutex;
+
+use super::{
+    SqliteStore, failed,
+    migrate::{self, Migration, MigrationState},
+    writer::Writer,
+};
+use crate::{error::StoreError, handover::HandOver};
+
+/// Connections that read.
+const READERS: u32 = 4;
+/// Larger than SQLite's default, because a page should hold several small bodies.
+const PAGE_BYTES: u32 = 8_192;
+/// The WAL is folded back into the file every so many pages (64 MiB): rarely enough to keep fsyncs few.
+const CHECKPOINT_PAGES: u32 = 8_192;
+/// Page cache of the writer, in KiB, negative as SQLite wants it.
+const WRITER_CACHE_KIB: &str = "-24576";
+/// Page cache of each reader.
+const READER_CACHE_KIB: &str = "-4096";
+/// Prepared statements to keep: about fifteen multi-row statements in eight sizes, and the rest.
+const STATEMENTS: usize = 256;
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10))
+        .statement_cache_capacity(STATEMENTS)
+        .disable_statement_logging()
+}
+
+fn writer_options(path: &Path) -> SqliteConnectOptions {
+    options(path)
+        .create_if_missing(true)
+        .page_size(PAGE_BYTES)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
+        .pragma("cache_size", WRITER_CACHE_KIB)
+        .pragma("temp_store", "memory")
+        .foreign_keys(false)
+}
+
+impl SqliteStore {
+    /// Opens the store in `path`, making the file and its schema as needed. Refuses if another process has it open.
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        let lock = take_lock(path)?;
+        let mut conn = connect(path).await?;
+        migrate::up(&mut conn).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_with(options(path).read_only(true).pragma("cache_size", READER_CACHE_KIB))
+            .await
+            .map_err(failed)?;
+        let handover = Arc::new(HandOver::default());
+        let (writer, task) = Writer::start(conn, handover.clone());
+        Ok(Self {
+            commits: writer.commit_counter(),
+            writer: std::sync::Mutex::new(Some(writer)),
+            writer_task: Mutex::new(Some(task)),
+            readers,
+            handover,
+            _lock: lock,
+        })
+    }
+
+    /// Which migrations the file in `path` has.
+    pub async fn migration_status(path: &Path) -> Result<Vec<MigrationState>, StoreError> {
+        let mut conn = connect(path).await?;
+        let status = migrate::status(&mut conn).await;
+        conn.close().await.map_err(failed)?;
+        status
+    }
+
+    /// Brings the schema of the file in `path` up to date, and returns what that took.
+    pub async fn migrate(path: &Path) -> Result<Vec<Migration>, StoreError> {
+        let _lock = take_lock(path)?;
+        let mut conn = connect(path).await?;
+        let applied = migrate::up(&mut conn).await;
+        conn.close().await.map_err(failed)?;
+        applied
+    }
+}
+
+async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
+    SqliteConnection::connect_with(&writer_options(path))
+        .await
+        .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", path.display())))
+}
+
+fn take_lock(path: &Path) -> Result<File, StoreError> {
+    let mut lock_path = PathBuf::from(path).into_os_string();
+    lock_path.push(".lock");
+    let lock_path = PathBuf::from(lock_path);
+    let cannot = |error: std::io::Error| {
+        StoreError::Unavailable(format!("cannot open the lock file {}: {error}", lock_path.display()))
+    };
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path).map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked(format!(
+            "another postway has {} open: stop it first, or give this one its own data folder",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+    }
+}

@@ -1,0 +1,127 @@
+//! The conformance suite on SQLite, and what concerns this database alone.
+
+use std::{path::Path, sync::Arc};
+
+use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
+use tempfile::TempDir;
+
+use super::{SqliteStore, accept, accounts, change, claim, read, rows::Multi};
+use crate::{error::StoreError, port::Store};
+
+async fn sqlite() -> (Arc<dyn Store>, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(&folder.path().join("postway.db")).await.unwrap();
+    (Arc::new(store), folder)
+}
+
+mod conformance {
+    use super::sqlite;
+
+    crate::conformance_tests!(sqlite);
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_with_what_to_do() {
+    let (_store, folder) = sqlite().await;
+    let second = SqliteStore::open(&folder.path().join("postway.db")).await;
+    assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let (store, folder) = sqlite().await;
+    store.close().await;
+    drop(store);
+    let path = folder.path().join("postway.db");
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
+    sqlx::query("INSERT INTO schema_migration VALUES (99, 'from the future')").execute(&pool).await.unwrap();
+    pool.close().await;
+    assert!(matches!(SqliteStore::open(&path).await, Err(StoreError::SchemaTooNew { found: 99, .. })));
+    let states = SqliteStore::migration_status(&path).await;
+    assert!(matches!(states, Err(StoreError::SchemaTooNew { .. })));
+}
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path: &Path = &folder.path().join("postway.db");
+    assert_eq!(SqliteStore::migrate(path).await.unwrap().len(), super::migrate::MIGRATIONS.len());
+    assert!(SqliteStore::migrate(path).await.unwrap().is_empty());
+    assert!(SqliteStore::migration_status(path).await.unwrap().iter().all(|state| state.applied));
+}
+
+#[tokio::test]
+async fn every_statement_prepares() {
+    let (_store, folder) = sqlite().await;
+    let options = SqliteConnectOptions::new().filename(folder.path().join("postway.db"));
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    let multi: [&'static Multi; 16] = [
+        &accept::DROP_TOMBSTONES,
+        &accept::INSERT_DEDUP,
+        &accept::FIND_DEDUP,
+        &accept::DROP_DEDUP,
+        &accept::INSERT_LANE,
+        &accept::INSERT_MESSAGE,
+        &accept::INSERT_CONTENT,
+        &accept::INSERT_RECIPIENT,
+        &accept::INSERT_EVENT,
+        &accept::INSERT_TAG,
+        &claim::LEASE,
+        &claim::OPEN_RECIPIENTS,
+        &change::COMMIT_WIRE,
+        &change::APPLY,
+        &change::CHANGE_RECIPIENT,
+        &change::INSERT_ATTEMPT,
+    ];
+    let single = [
+        change::END_RECIPIENTS.sample(),
+        change::LANES.sample(),
+        claim::DUE_LANES,
+        claim::DUE_MESSAGES,
+        accounts::CREATE_TENANT,
+        accounts::SET_DEFAULT,
+        accounts::TENANT,
+        accounts::CREATE,
+        accounts::UPDATE,
+        accounts::ACCOUNTS,
+        accounts::IN_USE,
+        accounts::DELETE,
+        read::FIND_CLIENT,
+        read::RECIPIENTS,
+        read::ATTEMPTS,
+        read::EVENTS,
+        read::RAW,
+        read::TALLY,
+        read::OLDEST_DUE,
+        read::STALLED,
+        read::OVERDUE,
+        read::QUEUE,
+    ];
+    for sql in multi.iter().map(|multi| multi.sample()).chain(single) {
+        pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+    pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
+}
+
+/// The claim and the lists must not scan what they do not return.
+#[tokio::test]
+async fn hot_statements_use_their_indexes() {
+    let (_store, folder) = sqlite().await;
+    let options = SqliteConnectOptions::new().filename(folder.path().join("postway.db"));
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    for (sql, index) in [
+        (claim::DUE_MESSAGES, "message_due"),
+        (claim::DUE_LANES, "message_due"),
+        (read::STALLED, "message_status"),
+        (read::OVERDUE, "message_expiry"),
+    ] {
+        let plan: Vec<(i64, i64, i64, String)> =
+            sqlx::query_as(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))
+                .fetch_all(&pool)
+                .await
+                .unwrap();
+        let plan: Vec<String> = plan.into_iter().map(|(.., step)| step).collect();
+        assert!(plan.iter().any(|step| step.contains(index)), "{sql}\n{plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("SCAN m")), "{sql}\n{plan:#?}");
+    }
+}
