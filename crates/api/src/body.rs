@@ -99,13 +99,15 @@ fn too_large(bytes_max: usize) -> ApiError {
     ApiError::too_large(format!("the body has more than {bytes_max} bytes, the most this call takes"))
 }
 
-/// Refuses a body that says it is something other than JSON; one that says nothing is taken at its word.
+/// Refuses a body that says it is something other than JSON. One that says nothing, or that it is a form because
+/// nobody told curl otherwise, is taken as JSON.
 pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };
     let kind = essence(value.as_bytes());
     let is_json = kind.eq_ignore_ascii_case(b"application/json")
+        || kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
         || kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json");
     match is_json {
         true => Ok(()),
@@ -182,7 +184,7 @@ mod tests {
         for kind in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"] {
             assert!(of(kind).is_ok(), "{kind}");
         }
-        for kind in ["text/plain", "message/rfc822", "application/x-www-form-urlencoded", ""] {
+        for kind in ["text/plain", "message/rfc822", "multipart/form-data", ""] {
             assert!(of(kind).is_err(), "{kind}");
         }
         assert!(expect_json(&HeaderMap::new()).is_ok());

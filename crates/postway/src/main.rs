@@ -22,6 +22,10 @@ use clap::Parser as _;
 use command::Cli;
 use failure::Failure;
 
+/// Many small values are made and freed on different threads: what glibc's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {

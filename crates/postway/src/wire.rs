@@ -38,7 +38,7 @@ impl Clock for SystemClock {
 /// Runs the server until a signal has been obeyed.
 pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result<()> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
-    std::fs::create_dir_all(&config.data_dir)
+    make_private_folder(&config.data_dir)
         .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let admin_key = keys::admin_key(config)?;
@@ -126,6 +126,13 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         () = signals.next() => tracing::warn!("stopped at once by a second signal; leases will be taken back at the next start"),
     }
     Ok(())
+}
+
+/// Makes the folder, if it is missing, for its owner only: it will hold mail and keys.
+fn make_private_folder(path: &std::path::Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
+    builder.create(path)
 }
 
 /// The tenant and the account that make a first run work.

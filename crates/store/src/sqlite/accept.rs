@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{EventKind, MessageUid, State, Status, TenantId};
+use postway_domain::{EventKind, Lane, LaneId, MessageUid, State, Status, TenantId};
 use sqlx::Row;
 
 use super::{bytes16, failed, rows::Multi, writer::Txn};
@@ -31,7 +31,7 @@ pub(super) static INSERT_LANE: Multi = Multi::new(
     " ON CONFLICT (id) DO NOTHING",
 );
 pub(super) static INSERT_MESSAGE: Multi = Multi::new(
-    "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, retries, doubts, lost_leases, on_doubt, \
+    "INSERT OR FAIL INTO message (uid, tenant, lane, status, wait, due_at, attempt, retries, doubts, lost_leases, on_doubt, \
      lease_node, lease_token, lease_until, wire_committed, version, event_seq, created_at, updated_at, expires_at, \
      exhausted) SELECT column1, column2, column3, column4, column5, column6, column7, 0, 0, 0, column8, column9, \
      column10, column11, 0, column12, column13, column14, column14, column15, 0 FROM (VALUES ",
@@ -39,21 +39,22 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::new(
     ")",
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
-    "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
+    "INSERT OR FAIL INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
      eight_bit, smtputf8, size, raw) VALUES ",
     13,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi =
-    Multi::new("INSERT INTO recipient (uid, position, kind, address, status) VALUES ", 5, "");
+    Multi::new("INSERT OR FAIL INTO recipient (uid, position, kind, address, status) VALUES ", 5, "");
 pub(super) static INSERT_EVENT: Multi =
-    Multi::new("INSERT INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
+    Multi::new("INSERT OR FAIL INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
 pub(super) static INSERT_TAG: Multi =
     Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON CONFLICT DO NOTHING");
 
 /// A message on its way into the tables, with the lease it was handed over under.
 struct Entry<'m> {
     message: &'m NewMessage,
+    lane: LaneId,
     lease: Option<Lease>,
 }
 
@@ -73,6 +74,7 @@ pub(super) async fn accept(
     let mut refused = refuse_repeats(txn, messages).await?;
     let mut entries = Vec::with_capacity(messages.len());
     let mut answers = Vec::with_capacity(messages.len());
+    let mut lanes = LaneIds::default();
     for (index, message) in messages.iter().enumerate() {
         if let Some(refusal) = refused.remove(&index) {
             answers.push(refusal);
@@ -80,12 +82,12 @@ pub(super) async fn accept(
         }
         let lease = hand_over(txn, message);
         answers.push(Acceptance::Accepted { handed_over: lease.is_some() });
-        entries.push(Entry { message, lease });
+        entries.push(Entry { message, lane: lanes.id(&message.lane), lease });
     }
     insert_lanes(txn, &entries).await?;
     insert_messages(txn, &entries).await?;
     insert_parts(txn, &entries).await?;
-    for Entry { message, lease } in entries {
+    for Entry { message, lease, .. } in entries {
         let status = if lease.is_some() { Status::Sending } else { message.state.status() };
         txn.count(&message.lane.tenant, None, status);
         match lease {
@@ -97,6 +99,21 @@ pub(super) async fn accept(
         }
     }
     Ok(answers)
+}
+
+/// Lane ids are digests; messages of one group mostly share a lane.
+#[derive(Default)]
+struct LaneIds<'m>(Vec<(&'m Lane, LaneId)>);
+
+impl<'m> LaneIds<'m> {
+    fn id(&mut self, lane: &'m Lane) -> LaneId {
+        if let Some((_, id)) = self.0.iter().rev().take(8).find(|(known, _)| *known == lane) {
+            return *id;
+        }
+        let id = lane.id();
+        self.0.push((lane, id));
+        id
+    }
 }
 
 fn account_key(message: &NewMessage) -> AccountKey {
@@ -285,8 +302,7 @@ async fn claim_keys(
 
 async fn insert_lanes(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let mut fresh = Vec::new();
-    for Entry { message, .. } in entries {
-        let id = message.lane.id();
+    for &Entry { message, lane: id, .. } in entries {
         if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
             txn.new_lanes.push(id);
             fresh.push((id, &message.lane));
@@ -311,12 +327,12 @@ async fn insert_messages(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(),
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
         let mut query = sqlx::query(sql);
         for entry in run {
-            let Entry { message, lease } = entry;
+            let Entry { message, lane, lease } = entry;
             let handed = lease.is_some();
             query = query
                 .bind(message.uid.as_bytes().as_slice())
                 .bind(message.lane.tenant.as_str())
-                .bind(message.lane.id().as_bytes().to_vec())
+                .bind(lane.as_bytes().as_slice())
                 .bind(entry.state().status().code())
                 .bind(entry.state().wait().map(|wait| wait.code()))
                 .bind(if handed { None } else { message.due_at.map(|at| at.as_millis()) })

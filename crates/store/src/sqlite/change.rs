@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) static COMMIT_WIRE: Multi = Multi::new(
-    "UPDATE message SET wire_committed = 1, version = message.version + 1, updated_at = v.column4 FROM (VALUES ",
+    "UPDATE OR FAIL message SET wire_committed = 1, version = message.version + 1, updated_at = v.column4 FROM (VALUES ",
     4,
     ") AS v WHERE message.uid = v.column1 AND message.status = 4 AND message.wire_committed = 0 \
      AND message.lease_token = v.column2 AND message.version = v.column3 \
@@ -20,7 +20,7 @@ pub(super) static COMMIT_WIRE: Multi = Multi::new(
 );
 
 pub(super) static APPLY: Multi = Multi::new(
-    "UPDATE message SET status = v.column5, wait = v.column6, due_at = v.column7, wire_committed = v.column8, \
+    "UPDATE OR FAIL message SET status = v.column5, wait = v.column6, due_at = v.column7, wire_committed = v.column8, \
      lease_node = NULL, lease_until = NULL, \
      lease_token = CASE WHEN v.column9 THEN message.lease_token END, \
      retries = coalesce(v.column10, message.retries), doubts = coalesce(v.column11, message.doubts), \
@@ -36,14 +36,14 @@ pub(super) static APPLY: Multi = Multi::new(
 );
 
 pub(super) static CHANGE_RECIPIENT: Multi = Multi::new(
-    "UPDATE recipient SET status = v.column3, smtp_code = v.column4, enhanced = v.column5, reply = v.column6 \
+    "UPDATE OR FAIL recipient SET status = v.column3, smtp_code = v.column4, enhanced = v.column5, reply = v.column6 \
      FROM (VALUES ",
     6,
     ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
 );
 
 pub(super) static END_RECIPIENTS: Multi =
-    Multi::new("UPDATE recipient SET status = ? WHERE status IN (0, 3) AND uid IN (", 1, ")");
+    Multi::new("UPDATE OR FAIL recipient SET status = ? WHERE status IN (0, 3) AND uid IN (", 1, ")");
 
 pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
     "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \

@@ -39,7 +39,7 @@ pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_co
      ORDER BY m.due_at, m.uid LIMIT ?";
 
 pub(super) static LEASE: Multi = Multi::new(
-    "UPDATE message SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, lease_node = ?, lease_token = ?, \
+    "UPDATE OR FAIL message SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, lease_node = ?, lease_token = ?, \
      lease_until = ?, attempt = attempt + 1, version = version + 1, event_seq = event_seq + 1, updated_at = ? \
      WHERE uid IN (",
     1,

@@ -2,6 +2,9 @@
 //!
 //! A multi-row statement is prepared once per row count, so counts are kept to powers of two: 100 rows run as
 //! 64 + 32 + 4, and the statement cache holds a handful of shapes of each.
+//!
+//! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
+//! it touches into a journal of the statement.
 
 use std::sync::OnceLock;
 

@@ -26,8 +26,8 @@ use crate::{
 
 /// Jobs that may wait for the writer; senders wait beyond that.
 const QUEUE_JOBS_MAX: usize = 8_192;
-/// Jobs in one transaction.
-const GROUP_JOBS_MAX: usize = 2_048;
+/// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
+const GROUP_MESSAGES_MAX: usize = 1_024;
 
 /// Something to write.
 pub(super) enum Job {
@@ -40,6 +40,23 @@ pub(super) enum Job {
     CreateAccount(Account),
     UpdateAccount(Account, i64),
     DeleteAccount(TenantId, AccountId),
+}
+
+impl Job {
+    /// How many messages it is about, about.
+    fn messages(&self) -> usize {
+        match self {
+            Job::Accept(messages) => messages.len(),
+            Job::WireCommit(commits) => commits.len(),
+            Job::Apply(changes) => changes.len(),
+            Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
+            Job::CreateTenant(_)
+            | Job::SetDefaultAccount(..)
+            | Job::CreateAccount(_)
+            | Job::UpdateAccount(..)
+            | Job::DeleteAccount(..) => 1,
+        }
+    }
 }
 
 /// What came of it.
@@ -138,8 +155,10 @@ async fn run(
     commits: Arc<AtomicU64>,
 ) {
     let mut known_lanes = BTreeSet::new();
+    let mut arrived = Vec::new();
     let mut group = Vec::new();
-    while inbox.recv_many(&mut group, GROUP_JOBS_MAX).await > 0 {
+    while !arrived.is_empty() || inbox.recv_many(&mut arrived, GROUP_MESSAGES_MAX).await > 0 {
+        take_group(&mut arrived, &mut group);
         let jobs: Vec<&Job> = group.iter().map(|request| &request.job).collect();
         match commit_group(&mut conn, &handover, &mut known_lanes, &jobs, &commits).await {
             Ok(answers) => {
@@ -170,6 +189,17 @@ async fn run(
     if let Err(error) = conn.close().await {
         tracing::warn!(%error, "the database did not close cleanly");
     }
+}
+
+/// Moves as many requests as fit into one transaction, at least one, in the order of their arrival.
+fn take_group(arrived: &mut Vec<Request>, group: &mut Vec<Request>) {
+    let mut messages = 0;
+    let mut fits = |request: &Request| {
+        messages += request.job.messages();
+        messages <= GROUP_MESSAGES_MAX
+    };
+    let count = arrived.iter().take_while(|request| fits(request)).count().max(1);
+    group.extend(arrived.drain(..count));
 }
 
 async fn commit_group(

@@ -1,0 +1,169 @@
+//! Speaking to a gateway over HTTP. A clone follows the gateway through its restarts.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{GLANCE, PATIENCE, merged};
+
+/// Where to call, and with which key. Both change when the gateway starts anew.
+#[derive(Clone, Default)]
+struct Line {
+    url: String,
+    key: String,
+}
+
+/// A caller with the admin key.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    line: Arc<RwLock<Line>>,
+    pub(crate) log_file: PathBuf,
+}
+
+impl Client {
+    pub(crate) fn new(log_file: PathBuf) -> anyhow::Result<Self> {
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        Ok(Self { http, line: Arc::default(), log_file })
+    }
+
+    pub(crate) fn connect(&self, url: &str, key: &str) {
+        let line = Line { url: url.to_owned(), key: key.to_owned() };
+        *self.line.write().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
+    fn line(&self) -> Line {
+        self.line.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the gateway listens.
+    pub fn url(&self) -> String {
+        self.line().url
+    }
+
+    /// The admin key.
+    pub fn key(&self) -> String {
+        self.line().key
+    }
+
+    /// All that the gateway has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log_file).unwrap_or_default()
+    }
+
+    /// A request with the admin key, to be completed.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let Line { url, key } = self.line();
+        self.http.request(method, format!("{url}{path}")).bearer_auth(key)
+    }
+
+    /// A request; the answer's status and JSON, or its text where it is none.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        read(request).await
+    }
+
+    /// GET, expecting 200.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let (status, value) = self.call(Method::GET, path, None).await?;
+        ensure!(status == StatusCode::OK, "GET {path}: {status} {value}");
+        Ok(value)
+    }
+
+    /// POST, expecting success.
+    pub async fn post(&self, path: &str, body: Value) -> anyhow::Result<Value> {
+        let (status, value) = self.call(Method::POST, path, Some(body)).await?;
+        ensure!(status.is_success(), "POST {path}: {status} {value}");
+        Ok(value)
+    }
+
+    /// Hands over a mail, expecting 202; returns its uid.
+    pub async fn send(&self, mail: Value) -> anyhow::Result<String> {
+        let (status, answer) = self.call(Method::POST, "/v1/messages", Some(mail)).await?;
+        ensure!(status == StatusCode::ACCEPTED, "{status} {answer}");
+        answer["uid"].as_str().map(str::to_owned).context("the answer has no uid")
+    }
+
+    /// A message as it stands.
+    pub async fn message(&self, id: &str) -> anyhow::Result<Value> {
+        self.get(&format!("/v1/messages/{id}")).await
+    }
+
+    /// Makes an account `relay` that sends to `port` on this machine, in plain text, with quick retries.
+    pub async fn relay_to(&self, port: u16) -> anyhow::Result<()> {
+        self.relay_with(port, json!({})).await
+    }
+
+    /// The same with other settings besides.
+    pub async fn relay_with(&self, port: u16, settings: Value) -> anyhow::Result<()> {
+        let account = json!({
+            "id": "relay", "kind": "smtp", "host": "127.0.0.1", "port": port, "tls": "none",
+            "retry": {"delays_s": [1, 1, 1, 1, 1], "jitter": 0.0},
+        });
+        self.post("/v1/accounts", merged(account, settings)).await.map(drop)
+    }
+
+    /// Waits until a message has a status, and returns it.
+    pub async fn wait_for(&self, id: &str, status: &str) -> anyhow::Result<Value> {
+        self.wait_until(id, status, |message| message["status"] == status).await
+    }
+
+    /// Waits until a message is as `done` wants it, and returns it.
+    pub async fn wait_until(
+        &self,
+        id: &str,
+        what: &str,
+        done: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Value> {
+        let started = Instant::now();
+        loop {
+            let message = self.message(id).await?;
+            if done(&message) {
+                return Ok(message);
+            }
+            ensure!(started.elapsed() < PATIENCE, "{id} is not {what}: {message:#}\n{}", self.log());
+            tokio::time::sleep(GLANCE).await;
+        }
+    }
+
+    /// Waits until no message is under way any more, those in doubt included.
+    pub async fn wait_until_settled(&self, patience: Duration) -> anyhow::Result<Value> {
+        let open = ["accepted", "validating", "ready", "scheduled", "sending", "in_doubt"];
+        let started = Instant::now();
+        loop {
+            let stats = self.get("/v1/stats").await?;
+            if open.iter().all(|status| stats["by_status"][status] == 0) {
+                return Ok(stats);
+            }
+            ensure!(started.elapsed() < patience, "not settled: {stats:#}");
+            tokio::time::sleep(GLANCE * 5).await;
+        }
+    }
+}
+
+/// Sends a request; the answer's status and JSON, or its text where it is none.
+pub(crate) async fn read(request: RequestBuilder) -> anyhow::Result<(StatusCode, Value)> {
+    let answer = request.send().await?;
+    let status = answer.status();
+    let text = answer.text().await?;
+    let value = match text.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+    };
+    Ok((status, value))
+}

@@ -1,0 +1,136 @@
+//! The process dies at a named point, as in a power cut, and starts again. Before the permission for the dot is durable
+//! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
+
+use postway_e2e::{Gateway, column, event_types, events_of, eventually, mail};
+use postway_testkit::SmtpSink;
+
+/// More than one mail takes, so that the crash strikes each of them.
+const COMMITS: usize = 6;
+
+/// Hands over one mail that meets the failpoint, starts again, and looks at what became of it.
+async fn crash_at(point: &str, in_doubt: bool, copies_expected: &[usize]) -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    gateway.send(mail("calm", "ada@example.net")).await?;
+    gateway.wait_for("calm", "sent").await?;
+    assert!(gateway.terminate().await?.success());
+
+    gateway.launch(&[("FAILPOINTS", &format!("{point}=1*return"))]).await?;
+    // The crash may come before the answer is out: then the client knows nothing, and asks again below.
+    let acknowledged = gateway.send(mail("struck", "ada@example.net")).await.is_ok();
+    assert!(!gateway.ended().await?.success(), "{point} was not met");
+    gateway.launch(&[]).await?;
+    if acknowledged {
+        gateway.message("struck").await?;
+    }
+    let uid = gateway.send(mail("struck", "ada@example.net")).await?;
+
+    let message = gateway.wait_for("struck", "sent").await?;
+    let copies = sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(&uid)).count();
+    assert_eq!(events_of(&message, "in_doubt"), usize::from(in_doubt), "{point}: {message:#}");
+    assert!(copies_expected.contains(&copies), "{point}: the relay has {copies} copies");
+    let steps = match in_doubt {
+        true => ["accepted", "ready", "sending", "in_doubt", "resent", "sent"],
+        false => ["accepted", "ready", "sending", "ready", "sending", "sent"],
+    };
+    assert_eq!(event_types(&message), steps, "{point}");
+    assert_eq!(column(&message, "recipients", "status"), ["sent"]);
+    let calm = gateway.message("calm").await?;
+    assert_eq!(event_types(&calm), ["accepted", "ready", "sending", "sent"], "the others are untouched");
+    assert_eq!(sink.mails().len(), copies + 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_before_mail_leaves_no_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_before_mail", false, &[1]).await
+}
+
+#[tokio::test]
+async fn a_crash_between_recipients_and_body_leaves_no_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_after_rcpt", false, &[1]).await
+}
+
+#[tokio::test]
+async fn a_crash_between_body_and_permission_leaves_no_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_after_body", false, &[1]).await
+}
+
+#[tokio::test]
+async fn a_crash_between_permission_and_dot_leaves_that_mail_in_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_after_gate", true, &[1]).await
+}
+
+#[tokio::test]
+async fn a_crash_between_dot_and_reply_leaves_that_mail_in_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_after_dot", true, &[1, 2]).await
+}
+
+#[tokio::test]
+async fn a_crash_between_reply_and_record_leaves_that_mail_in_doubt() -> anyhow::Result<()> {
+    crash_at("smtp_after_reply", true, &[2]).await
+}
+
+/// Dies at the first, second, … commit after a start, whatever that commit is about: an accept, a claim, a permission, an
+/// outcome. The rules hold at each.
+async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    assert!(gateway.terminate().await?.success());
+
+    let (mut crashes, mut unanswered) = (0, 0);
+    for commit in 0..COMMITS {
+        let id = format!("mail-{commit}");
+        let failpoint = format!("{point}={commit}*off->1*return");
+        let mut acknowledged = false;
+        // It may be struck by a commit of its own before it says that it listens.
+        if gateway.launch(&[("FAILPOINTS", &failpoint)]).await.is_ok() {
+            acknowledged = gateway.send(mail(&id, "ada@example.net")).await.is_ok();
+            unanswered += usize::from(!acknowledged);
+            crashes += usize::from(crashes_before_sent(&mut gateway, &id).await?);
+        }
+        gateway.launch(&[]).await?;
+        if acknowledged {
+            gateway.message(&id).await?;
+        }
+        let uid = gateway.send(mail(&id, "ada@example.net")).await?;
+        let message = gateway.wait_for(&id, "sent").await?;
+        let copies = sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(&uid)).count();
+        let doubts = events_of(&message, "in_doubt");
+        assert!((1..=1 + doubts).contains(&copies), "{failpoint}: {copies} copies, {message:#}");
+        assert!(gateway.terminate().await?.success());
+    }
+    // An accept, a permission and an outcome are the least that a mail takes.
+    assert!(crashes >= 3, "the failpoint was met {crashes} times");
+    assert!(unanswered > 0, "no crash struck an accept");
+    Ok(())
+}
+
+/// Waits for the crash, or for the end of a mail that needed fewer commits; then there is none to wait for.
+async fn crashes_before_sent(gateway: &mut Gateway, id: &str) -> anyhow::Result<bool> {
+    let crashed = eventually("a crash or an outcome", async || {
+        if !gateway.is_running()? {
+            return Ok(Some(true));
+        }
+        let sent = gateway.message(id).await.is_ok_and(|message| message["status"] == "sent");
+        Ok(sent.then_some(false))
+    })
+    .await?;
+    match crashed {
+        true => assert!(!gateway.ended().await?.success()),
+        false => gateway.kill().await?,
+    }
+    Ok(crashed)
+}
+
+#[tokio::test]
+async fn a_crash_before_any_commit_loses_nothing_acknowledged() -> anyhow::Result<()> {
+    crash_at_commits("store_before_commit").await
+}
+
+#[tokio::test]
+async fn a_crash_after_any_commit_loses_nothing_acknowledged() -> anyhow::Result<()> {
+    crash_at_commits("store_after_commit").await
+}

@@ -1,0 +1,86 @@
+//! The dot went out and no answer came: sent again under the same name, or held for somebody's word.
+
+use postway_e2e::{Gateway, column, event_types, mail, mail_with, text};
+use postway_testkit::{Action, SmtpSink, Verb};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+/// A relay that takes the first `count` mails and hangs up without a word.
+async fn silent_taker(count: usize) -> SmtpSink {
+    SmtpSink::builder().times(count, Verb::Dot, Action::Cut.recorded()).start().await
+}
+
+fn copies(sink: &SmtpSink, uid: &str) -> usize {
+    sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(uid)).count()
+}
+
+#[tokio::test]
+async fn a_mail_in_doubt_is_sent_again_under_the_same_message_id() -> anyhow::Result<()> {
+    let sink = silent_taker(1).await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    gateway.send(mail("twice", "ada@example.net")).await?;
+
+    let doubtful = gateway.wait_for("twice", "in_doubt").await?;
+    assert_eq!(column(&doubtful, "recipients", "status"), ["in_doubt"]);
+    assert_eq!(doubtful["error"]["phase"], "dot");
+    let message = gateway.wait_for("twice", "sent").await?;
+    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "in_doubt", "resent", "sent"]);
+    assert_eq!(column(&message, "attempts", "outcome"), ["in_doubt", "sent"]);
+    assert_eq!(column(&message, "recipients", "status"), ["sent"]);
+    let mails = sink.mails();
+    assert_eq!(mails.len(), 2);
+    assert_eq!(mails[0].message_id, mails[1].message_id);
+    assert_eq!(mails[0].raw, mails[1].raw, "the same mail, byte for byte");
+    Ok(())
+}
+
+async fn held(gateway: &Gateway, id: &str) -> anyhow::Result<String> {
+    let uid = gateway.send(mail_with(id, "ada@example.net", json!({"on_doubt": "hold"}))).await?;
+    let message = gateway.wait_for(id, "in_doubt").await?;
+    assert!(message["due_at"].is_null(), "nothing will move it: {message:#}");
+    let explained = gateway.get(&format!("/v1/messages/{id}/explain")).await?;
+    assert_eq!(column(&explained, "gates", "gate"), ["doubt"], "{explained:#}");
+    assert_eq!((&explained["gates"][0]["until"], &explained["next_at"]), (&Value::Null, &Value::Null));
+    Ok(uid)
+}
+
+async fn resolve(gateway: &Gateway, id: &str, outcome: &str) -> anyhow::Result<(StatusCode, Value)> {
+    let path = format!("/v1/messages/{id}/resolve");
+    gateway.call(Method::POST, &path, Some(json!({"outcome": outcome}))).await
+}
+
+#[tokio::test]
+async fn a_held_doubt_waits_for_somebodys_word() -> anyhow::Result<()> {
+    let sink = silent_taker(3).await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    let mut uids = Vec::new();
+    for id in ["arrived", "vanished", "unsure"] {
+        uids.push(held(&gateway, id).await?);
+    }
+    // A restart is no word.
+    assert!(gateway.terminate().await?.success());
+    gateway.launch(&[]).await?;
+    for id in ["arrived", "vanished", "unsure"] {
+        assert_eq!(text(&gateway.message(id).await?, "status"), "in_doubt");
+    }
+
+    assert_eq!(resolve(&gateway, "arrived", "sent").await?.1["status"], "sent");
+    assert_eq!(resolve(&gateway, "vanished", "failed").await?.1["status"], "failed");
+    assert_eq!(resolve(&gateway, "unsure", "resend").await?.0, StatusCode::OK);
+    gateway.wait_for("unsure", "sent").await?;
+    assert_eq!(resolve(&gateway, "unsure", "sent").await?.0, StatusCode::CONFLICT);
+    assert_eq!(resolve(&gateway, "arrived", "perhaps").await?.0, StatusCode::UNPROCESSABLE_ENTITY);
+
+    let unsure = gateway.message("unsure").await?;
+    let steps = ["accepted", "ready", "sending", "in_doubt", "resolved", "sending", "sent"];
+    assert_eq!(event_types(&unsure), steps);
+    for (id, status) in [("arrived", "sent"), ("vanished", "failed"), ("unsure", "sent")] {
+        let message = gateway.message(id).await?;
+        assert_eq!(column(&message, "recipients", "status"), [status], "{message:#}");
+    }
+    let taken: Vec<usize> = uids.iter().map(|uid| copies(&sink, uid)).collect();
+    assert_eq!(taken, [1, 1, 2], "only what was to be sent again was sent again");
+    Ok(())
+}
