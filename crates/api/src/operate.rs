@@ -37,7 +37,7 @@ pub(crate) async fn operate(
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             count(to);
             let state = to.status().as_str();
-            tracing::info!(message = %uid, %tenant, state, request_id = request_id.as_str(), "operator moved it");
+            tracing::info!(%uid, %tenant, state, request_id = request_id.as_str(), "operator moved it");
             return Ok(find(app, tenant, &uid.to_string()).await?.summary.into());
         }
     }

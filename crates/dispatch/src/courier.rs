@@ -10,10 +10,9 @@ use futures::FutureExt;
 use postway_domain::{
     Failure,
     failure::{Category, Phase, Severity},
-    message::Outcome,
 };
 use postway_store::record::Claimed;
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{sync::SemaphorePermit, task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
 use crate::{
@@ -76,9 +75,8 @@ impl Courier {
             request_id = job.request_id.as_deref(),
         );
         let verdict = self.attempt(&job).instrument(span.clone()).await;
-        span.in_scope(|| report(&job, &verdict));
         self.wait_for_settling().await;
-        let settling = settle::settle(self.shared.clone(), self.post.clone(), verdict);
+        let settling = settle::settle(self.shared.clone(), self.post.clone(), job, verdict);
         self.settling = Some(self.shared.tasks.spawn(settling.instrument(span)));
     }
 
@@ -128,7 +126,8 @@ impl Courier {
         committed: &mut bool,
         remote: &mut Option<String>,
     ) -> Delivery {
-        let body = match self.body(job).await {
+        let shared = self.shared.clone();
+        let (body, _memory) = match body(&shared, job).await {
             Ok(body) => body,
             Err(failure) => return not_sent(job, failure),
         };
@@ -144,10 +143,8 @@ impl Courier {
         };
         let settings = match &plan.route {
             Route::Sandbox => {
-                let mut gate = gate(&self.shared, job, &mut self.settling);
-                let delivery = Sandbox.deliver(&envelope, &mut gate).await;
-                *committed = gate.committed;
-                return delivery;
+                let mut gate = gate(&self.shared, job, &mut self.settling, committed);
+                return Sandbox.deliver(&envelope, &mut gate).await;
             }
             Route::Broken(failure) => return not_sent(job, failure.clone()),
             Route::Smtp(settings) => settings,
@@ -166,9 +163,8 @@ impl Courier {
                     Err(failure) => return not_sent(job, failure),
                 },
             };
-            let mut gate = gate(&self.shared, job, &mut self.settling);
+            let mut gate = gate(&self.shared, job, &mut self.settling, committed);
             let delivery = connection.deliver(&envelope, &body, &mut gate).await;
-            *committed = gate.committed;
             if connection.is_reusable() {
                 self.connection = Some((plan.version, connection));
             }
@@ -176,33 +172,6 @@ impl Courier {
                 DeliveryEnd::NotSent(failure) if was_reused && failure.is_stale() && !*committed => {}
                 _ => return delivery,
             }
-        }
-    }
-
-    async fn body(&self, job: &Claimed) -> Result<Bytes, Failure> {
-        if let Some(raw) = &job.raw {
-            return Ok(raw.clone());
-        }
-        let unreadable = |message: String| {
-            Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
-        };
-        let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
-        let _memory = self
-            .shared
-            .large_bodies
-            .acquire_many(mib)
-            .await
-            .map_err(|error| unreadable(error.to_string()))?;
-        match self.shared.store.body(job.uid).await {
-            Ok(Some(body)) => Ok(body),
-            Ok(None) => Err(Failure::new(
-                "body_missing",
-                Category::Unknown,
-                Phase::Compose,
-                Severity::Permanent,
-                "the stored message has no body",
-            )),
-            Err(error) => Err(unreadable(error.to_string())),
         }
     }
 
@@ -234,8 +203,37 @@ impl Courier {
     }
 }
 
-fn gate<'a>(shared: &'a Shared, job: &'a Claimed, settling: &'a mut Option<JoinHandle<()>>) -> StoreGate<'a> {
-    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, committed: false }
+/// The bytes to send, and for large ones the memory they count against.
+async fn body<'s>(
+    shared: &'s Shared,
+    job: &Claimed,
+) -> Result<(Bytes, Option<SemaphorePermit<'s>>), Failure> {
+    if let Some(raw) = &job.raw {
+        return Ok((raw.clone(), None));
+    }
+    let unreadable = |message: String| {
+        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
+    };
+    let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
+    let memory =
+        shared.large_bodies.acquire_many(mib).await.map_err(|error| unreadable(error.to_string()))?;
+    match shared.store.body(job.uid).await {
+        Ok(Some(body)) => Ok((body, Some(memory))),
+        Ok(None) => {
+            let message = "the stored message has no body";
+            Err(Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message))
+        }
+        Err(error) => Err(unreadable(error.to_string())),
+    }
+}
+
+fn gate<'a>(
+    shared: &'a Shared,
+    job: &'a Claimed,
+    settling: &'a mut Option<JoinHandle<()>>,
+    committed: &'a mut bool,
+) -> StoreGate<'a> {
+    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, committed }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {
@@ -271,46 +269,4 @@ fn panic_if_poisoned(body: &[u8]) {
     }
     #[cfg(not(feature = "failpoints"))]
     let _ = body;
-}
-
-/// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
-fn report(job: &Claimed, verdict: &Verdict) {
-    let word = outcome::word(verdict.outcome);
-    let state = verdict.change.to.status();
-    let duration_ms = verdict.change.attempt.as_ref().map_or(0, |attempt| attempt.duration_ms);
-    let queued_ms = job.claimed_at.since(job.created_at).as_millis() as u64;
-    match &verdict.failure {
-        None => tracing::info!(
-            state = state.as_str(),
-            outcome = word,
-            duration_ms,
-            queued_ms,
-            recipients = job.recipients.len(),
-            provider_id = verdict.provider_message_id.as_deref(),
-            "attempt ended"
-        ),
-        Some(failure) => tracing::warn!(
-            state = state.as_str(), outcome = word, duration_ms, queued_ms, recipients = job.recipients.len(),
-            code = %failure.code, category = %failure.category, phase = %failure.phase, "attempt ended"
-        ),
-    }
-    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
-    metrics::histogram!("postway_processing_seconds", "state" => "sending")
-        .record(duration_ms as f64 / 1000.0);
-    if state.is_final() {
-        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
-    }
-    match verdict.outcome {
-        Outcome::Sent | Outcome::SentEarlier => {
-            let took = verdict.change.at.since(job.created_at);
-            metrics::histogram!("postway_send_seconds").record(took.as_secs_f64());
-        }
-        Outcome::Retry => {
-            let category =
-                verdict.failure.as_ref().map_or("unknown".into(), |failure| failure.category.to_string());
-            metrics::counter!("postway_retries_total", "category" => category).increment(1);
-        }
-        Outcome::Doubt | Outcome::DoubtEarlier => metrics::counter!("postway_in_doubt_total").increment(1),
-        Outcome::Failed | Outcome::Exhausted | Outcome::Held | Outcome::Quarantined => {}
-    }
 }

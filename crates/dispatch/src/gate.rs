@@ -22,8 +22,8 @@ pub(crate) struct StoreGate<'a> {
     pub job: &'a Claimed,
     /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
     pub settling: &'a mut Option<JoinHandle<()>>,
-    /// Whether the permission is durable.
-    pub committed: bool,
+    /// Whether the permission is durable; lives outside, so that it survives a panic in the transport.
+    pub committed: &'a mut bool,
 }
 
 impl StoreGate<'_> {
@@ -71,7 +71,7 @@ impl WireGate for StoreGate<'_> {
         }
         match held {
             Ok(held) if held == [true] => {
-                self.committed = true;
+                *self.committed = true;
                 Ok(())
             }
             Ok(_) => Err(GateRefused),

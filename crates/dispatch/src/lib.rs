@@ -13,6 +13,7 @@ mod courier;
 mod gate;
 mod outcome;
 mod queue;
+mod report;
 mod runner;
 mod settle;
 pub mod transport;

@@ -1,5 +1,7 @@
 //! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
 
+use std::time::Duration;
+
 use postway_domain::{
     EventKind, Failure, RecipientStatus, State, Time,
     message::{Input, Outcome, transition},
@@ -8,7 +10,6 @@ use postway_domain::{
 use postway_store::record::{AttemptEnd, Change, Claimed, Fence, NewEvent, RecipientChange, SmtpReply};
 use rand::Rng;
 use serde_json::json;
-use std::time::Duration;
 
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
@@ -30,6 +31,7 @@ pub(crate) struct Verdict {
     pub outcome: Outcome,
     pub failure: Option<Failure>,
     pub provider_message_id: Option<String>,
+    pub duration: Duration,
 }
 
 /// A failure's reply, as kept with a recipient.
@@ -64,11 +66,11 @@ struct Tally {
 }
 
 fn tally(job: &Claimed, delivery: &Delivery) -> Tally {
-    let mut tally = Tally::default();
-    tally.failure = match &delivery.end {
+    let failure = match &delivery.end {
         DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
         DeliveryEnd::Accepted { .. } | DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients => None,
     };
+    let mut tally = Tally { failure, ..Tally::default() };
     for (recipient, reply) in job.recipients.iter().zip(&delivery.recipients) {
         let (status, kept_reply) = match (reply, &delivery.end) {
             (RecipientReply::Refused(failure), _) => {
@@ -225,13 +227,18 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         reply,
         provider_message_id: provider_message_id.clone(),
     });
-    Verdict { change, outcome, failure, provider_message_id }
+    Verdict { change, outcome, failure, provider_message_id, duration: attempt.duration }
 }
 
-/// A message that broke its worker.
+/// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out.
 pub(crate) fn quarantine(attempt: &Attempt<'_>, failure: Failure) -> Verdict {
-    let change = settled(attempt, Outcome::Quarantined, None, Some(&failure), None);
-    Verdict { change, outcome: Outcome::Quarantined, failure: Some(failure), provider_message_id: None }
+    let outcome = if attempt.committed { Outcome::Doubt } else { Outcome::Quarantined };
+    let mut change = settled(attempt, outcome, None, Some(&failure), None);
+    if attempt.committed {
+        change.ends_open_recipients = Some(RecipientStatus::InDoubt);
+    }
+    let duration = attempt.duration;
+    Verdict { change, outcome, failure: Some(failure), provider_message_id: None, duration }
 }
 
 /// Gives a message back unsent, without using a retry.

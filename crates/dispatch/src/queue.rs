@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -57,10 +58,13 @@ impl Queue {
         self.lock().idle += 1;
         let job = tokio::time::timeout(idle_max, async {
             loop {
+                // Registered before the look, so that of two jobs that come now each wakes somebody.
+                let mut notified = pin!(self.on_job.notified());
+                notified.as_mut().enable();
                 if let Some(job) = self.take() {
                     return job;
                 }
-                self.on_job.notified().await;
+                notified.await;
             }
         })
         .await;

@@ -4,7 +4,11 @@
 //! accepted. Hints wake it; a poll every second is the guarantee. At most one claim is under way, so what is freed
 //! meanwhile is claimed together.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use postway_domain::LeaseToken;
@@ -24,6 +28,8 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 /// Bodies up to this size come with their claim.
 const INLINE_BYTES_MAX: u32 = 64 * 1024;
+/// Leases lost in a row after which a message is sent with nothing else in hand.
+const SUSPECT_AFTER: i64 = 3;
 /// Beyond the longest transaction: time for the connection, the commits and a slow machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
 
@@ -38,19 +44,23 @@ struct Slot {
 struct Runner {
     shared: Arc<Shared>,
     slots: HashMap<AccountKey, Slot>,
+    /// Messages whose leases were lost several times in a row: one of them may be what kills the process. Each goes
+    /// alone, so that the next crash tells.
+    suspects: VecDeque<Claimed>,
+    alone: bool,
 }
 
 type Claiming = BoxFuture<'static, (Vec<AccountWant>, Result<Vec<Claimed>, StoreError>)>;
 
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut runner = Runner { shared: shared.clone(), slots: HashMap::new() };
+    let mut runner = Runner::new(shared.clone());
     let mut claiming: Option<Claiming> = None;
     let mut poll_at = Instant::now();
     while !shared.stop.is_cancelled() {
         if Instant::now() >= poll_at {
             poll_at = runner.poll().await;
         }
-        if claiming.is_none() {
+        if claiming.is_none() && !runner.examines_suspects() {
             claiming = runner.start_claim();
         }
         let claimed = async {
@@ -80,6 +90,43 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 impl Runner {
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, slots: HashMap::new(), suspects: VecDeque::new(), alone: false }
+    }
+
+    fn in_hand(&self) -> usize {
+        self.slots.values().map(|slot| slot.post.queue.in_hand()).sum()
+    }
+
+    /// Whether suspects are about: then nothing new is claimed until each of them has gone alone.
+    fn examines_suspects(&mut self) -> bool {
+        if self.suspects.is_empty() && !self.alone {
+            return false;
+        }
+        if self.in_hand() > 0 {
+            return true;
+        }
+        self.alone = false;
+        match self.suspects.pop_front() {
+            Some(suspect) => {
+                tracing::warn!(uid = %suspect.uid, lost = suspect.lost_leases, "sending a suspect message alone");
+                self.alone = true;
+                self.start(suspect);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn suspect(&mut self, job: Claimed) {
+        self.shared.store.unpark();
+        for slot in self.slots.values_mut() {
+            slot.parked = 0;
+            slot.dirty = true;
+        }
+        self.suspects.push_back(job);
+    }
+
     /// Reads which accounts exist and which have due work; returns when to look again.
     async fn poll(&mut self) -> Instant {
         let now = self.shared.clock.now();
@@ -130,10 +177,10 @@ impl Runner {
     }
 
     async fn wake(&mut self, keys: Vec<AccountKey>) {
-        if keys.iter().any(|key| !self.slots.contains_key(key)) {
-            if let Err(error) = self.refresh().await {
-                tracing::warn!(%error, "accounts could not be read");
-            }
+        if keys.iter().any(|key| !self.slots.contains_key(key))
+            && let Err(error) = self.refresh().await
+        {
+            tracing::warn!(%error, "accounts could not be read");
         }
         for key in keys {
             if let Some(slot) = self.slots.get_mut(&key) {
@@ -145,8 +192,11 @@ impl Runner {
     /// Claims for every account that has room and may have work, or whose parked room has run low.
     fn start_claim(&mut self) -> Option<Claiming> {
         let now = Instant::now();
-        let in_hand: usize = self.slots.values().map(|slot| slot.post.queue.in_hand()).sum();
-        let mut free = self.shared.config.in_flight_max.saturating_sub(in_hand);
+        let in_hand = self.in_hand();
+        let in_flight_max = self.shared.config.in_flight_max;
+        let mut free = in_flight_max.saturating_sub(in_hand);
+        // Room left standing counts too, or many accounts together would exceed the bound.
+        let mut standing = in_hand + self.slots.values().map(|slot| slot.parked).sum::<usize>();
         let mut wants = Vec::new();
         for slot in self.slots.values() {
             let plan = slot.post.plan();
@@ -160,7 +210,9 @@ impl Runner {
             let withdraws = capacity == 0 && slot.parked > 0;
             if fills || withdraws {
                 free -= room;
-                wants.push(AccountWant { key: slot.post.key.clone(), room: room as u32, park: true });
+                standing = standing - slot.parked + room;
+                let park = standing <= in_flight_max || withdraws;
+                wants.push(AccountWant { key: slot.post.key.clone(), room: room as u32, park });
             }
         }
         if wants.is_empty() {
@@ -198,13 +250,12 @@ impl Runner {
         };
         let mut filled: HashMap<AccountKey, u32> = HashMap::new();
         for one in &claimed {
-            let key = AccountKey { tenant: one.lane.tenant.clone(), account: one.lane.account.clone() };
-            *filled.entry(key).or_default() += 1;
+            *filled.entry(key_of(one)).or_default() += 1;
         }
         for want in wants {
             if let Some(slot) = self.slots.get_mut(&want.key) {
                 let filled = filled.get(&want.key).copied().unwrap_or(0);
-                slot.parked = (want.room - filled) as usize;
+                slot.parked = if want.park { (want.room - filled) as usize } else { 0 };
                 // A claim that came back full may have left more behind.
                 slot.dirty = filled == want.room;
             }
@@ -214,21 +265,27 @@ impl Runner {
 
     fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
         for job in claimed {
-            let key = AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() };
-            let Some(slot) = self.slots.get_mut(&key) else {
-                // The account went away in between: the mail goes back and waits for it.
-                let (shared, change) =
-                    (self.shared.clone(), outcome::give_back(&job, self.shared.clock.now()));
-                self.shared.tasks.spawn(async move { settle::write(&shared, change).await });
+            if job.lost_leases >= SUSPECT_AFTER {
+                self.suspect(job);
                 continue;
-            };
-            if handed_over {
+            }
+            if handed_over && let Some(slot) = self.slots.get_mut(&key_of(&job)) {
                 slot.parked = slot.parked.saturating_sub(1);
             }
-            metrics::counter!("postway_state_transitions_total", "state" => "sending").increment(1);
-            if slot.post.queue.push(job, slot.post.plan().connections_max) {
-                self.shared.tasks.spawn(courier::run(self.shared.clone(), slot.post.clone()));
-            }
+            self.start(job);
+        }
+    }
+
+    fn start(&mut self, job: Claimed) {
+        let Some(slot) = self.slots.get_mut(&key_of(&job)) else {
+            // The account went away in between: the mail goes back and waits for it.
+            let (shared, change) = (self.shared.clone(), outcome::give_back(&job, self.shared.clock.now()));
+            self.shared.tasks.spawn(async move { settle::write(&shared, change).await });
+            return;
+        };
+        metrics::counter!("postway_state_transitions_total", "state" => "sending").increment(1);
+        if slot.post.queue.push(job, slot.post.plan().connections_max) {
+            self.shared.tasks.spawn(courier::run(self.shared.clone(), slot.post.clone()));
         }
     }
 
@@ -236,6 +293,7 @@ impl Runner {
     async fn give_back(&mut self) {
         self.shared.store.unpark();
         let mut left: Vec<Claimed> = self.slots.values().flat_map(|slot| slot.post.queue.clear()).collect();
+        left.extend(self.suspects.drain(..));
         if let Some(handed_over) = self.shared.store.handed_over().now_or_never() {
             left.extend(handed_over);
         }
@@ -248,4 +306,8 @@ impl Runner {
             tracing::warn!(messages = left.len(), %error, "unsent mail could not be given back; it returns at the next start");
         }
     }
+}
+
+fn key_of(job: &Claimed) -> AccountKey {
+    AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

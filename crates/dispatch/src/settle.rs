@@ -6,9 +6,14 @@ use postway_domain::{
     Status,
     message::{Input, Outcome, transition},
 };
-use postway_store::record::{Change, Fence};
+use postway_store::record::{Change, Claimed, Fence};
 
-use crate::{Shared, account::Post, outcome::Verdict};
+use crate::{
+    Shared,
+    account::Post,
+    outcome::{Verdict, word},
+    report::report,
+};
 
 /// The first wait when the store does not answer; doubles up to the last.
 const WAIT_FIRST: Duration = Duration::from_millis(50);
@@ -18,20 +23,23 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Writes a verdict, retrying while the store is away, then frees the slot. Ends only when the outcome is durable, when
 /// the fence says that the message is no longer ours, or with the process: then the lease and, after the dot, the doubt
 /// speak for it.
-pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, verdict: Verdict) {
-    let uid = verdict.change.uid;
-    if !write(&shared, verdict.change.clone()).await
-        && let Some(late) = late_change(&verdict)
-    {
-        // Somebody took the lease for lost and called it doubt; this attempt's answer still settles it.
-        if write(&shared, late).await {
-            tracing::info!(%uid, "a late answer settled a doubt");
-        } else {
-            tracing::warn!(%uid, "an outcome came too late and was refused");
-        }
+pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, verdict: Verdict) {
+    let durable = write(&shared, verdict.change.clone()).await || settle_late(&shared, &verdict).await;
+    if durable {
+        report(&job, &verdict);
+    } else {
+        tracing::warn!(outcome = word(verdict.outcome), "an outcome came too late and was refused");
     }
     post.queue.done();
     shared.freed.notify_one();
+}
+
+/// Somebody took the lease for lost and called it doubt: this attempt's answer still settles it.
+async fn settle_late(shared: &Shared, verdict: &Verdict) -> bool {
+    match late_change(verdict) {
+        Some(late) => write(shared, late).await,
+        None => false,
+    }
 }
 
 /// Writes a change; false if the fence refused it.

@@ -18,15 +18,25 @@ const SECONDS: &[f64] = &[
 ];
 const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0];
 
-/// Sends log lines to standard error, in the configured form; fails if that was already set up.
-pub fn start_logs(log: &Log) -> anyhow::Result<()> {
+/// Writes what is left of the log when it is dropped: keep it until the end.
+pub type LogGuard = tracing_appender::non_blocking::WorkerGuard;
+
+/// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of its own
+/// writes them: a slow terminal or disk must not slow down mail. It waits rather than lose a line.
+pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .lossy(false)
+        .thread_name("postway-log")
+        .finish(std::io::stderr());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     let started = match log.format {
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).try_init(),
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Text => builder.with_ansi(colours).try_init(),
     };
-    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
+    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
+    Ok(guard)
 }
 
 /// Installs the recorder of this process.
@@ -76,7 +86,11 @@ fn describe() {
         Unit::Seconds,
         "From a request's arrival to its durable acceptance"
     );
-    describe_histogram!("postway_send_seconds", Unit::Seconds, "From the start of an attempt to its outcome");
+    describe_histogram!(
+        "postway_send_seconds",
+        Unit::Seconds,
+        "From acceptance to the relay's answer, of messages that were sent"
+    );
     describe_histogram!("postway_store_group_size", Unit::Count, "Writes that shared one commit");
 }
 
@@ -95,7 +109,7 @@ mod tests {
             metrics::counter!("postway_final_states_total", "state" => "sent").increment(1);
         });
         let text = handle.render();
-        assert!(text.contains("# HELP postway_send_seconds From the start"), "{text}");
+        assert!(text.contains("# HELP postway_send_seconds From acceptance"), "{text}");
         assert!(text.contains("postway_send_seconds_bucket{le=\"0.005\"} 1"), "{text}");
         assert!(text.contains("postway_store_group_size_bucket{le=\"200\"} 1"), "{text}");
         assert!(text.contains("postway_final_states_total{state=\"sent\"} 1"), "{text}");

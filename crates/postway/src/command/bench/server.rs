@@ -67,7 +67,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log);
         command.env("POSTWAY_DATA_DIR", folder.path().join("data")).env("POSTWAY_HTTP_LISTEN", &address);
-        command.env("POSTWAY_ADMIN_KEY", &key).env("POSTWAY_LOG", std::env::var("PW_LOG").unwrap_or("warn".into())).kill_on_drop(true);
+        command.env("POSTWAY_ADMIN_KEY", &key).kill_on_drop(true);
         let child = command.spawn().context("cannot start the server")?;
         let client = Client::new(&format!("http://{address}"), Some(Secret::new(key)), None)?;
         let mut server = Self { pid: child.id(), client, own: Some(Own { child, folder }) };

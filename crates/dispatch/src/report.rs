@@ -1,0 +1,47 @@
+//! What the log and the metrics say of an attempt, once its outcome is durable.
+
+use postway_domain::message::Outcome;
+use postway_store::record::Claimed;
+
+use crate::outcome::{self, Verdict};
+
+/// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
+pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
+    let word = outcome::word(verdict.outcome);
+    let state = verdict.change.to.status();
+    let duration_ms = verdict.duration.as_millis() as u64;
+    let queued_ms = job.claimed_at.since(job.created_at).as_millis() as u64;
+    match &verdict.failure {
+        None => tracing::info!(
+            state = state.as_str(),
+            outcome = word,
+            duration_ms,
+            queued_ms,
+            recipients = job.recipients.len(),
+            provider_id = verdict.provider_message_id.as_deref(),
+            "attempt ended"
+        ),
+        Some(failure) => tracing::warn!(
+            state = state.as_str(), outcome = word, duration_ms, queued_ms, recipients = job.recipients.len(),
+            code = %failure.code, category = %failure.category, phase = %failure.phase, "attempt ended"
+        ),
+    }
+    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    metrics::histogram!("postway_processing_seconds", "state" => "sending").record(verdict.duration);
+    if state.is_final() {
+        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
+    }
+    match verdict.outcome {
+        Outcome::Sent | Outcome::SentEarlier => {
+            let took = verdict.change.at.since(job.created_at);
+            metrics::histogram!("postway_send_seconds").record(took);
+        }
+        Outcome::Retry => {
+            let category =
+                verdict.failure.as_ref().map_or("unknown".into(), |failure| failure.category.to_string());
+            metrics::counter!("postway_retries_total", "category" => category).increment(1);
+        }
+        Outcome::Doubt | Outcome::DoubtEarlier => metrics::counter!("postway_in_doubt_total").increment(1),
+        Outcome::Failed | Outcome::Exhausted | Outcome::Held | Outcome::Quarantined => {}
+    }
+}
