@@ -345,3 +345,6 @@ pub(crate) fn word(outcome: Outcome) -> &'static str {
         Outcome::Quarantined => "quarantined",
     }
 }
+
+#[cfg(test)]
+mod tests;

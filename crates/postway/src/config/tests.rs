@@ -25,7 +25,7 @@ fn nothing_configured_gives_the_documented_defaults() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8520");
     assert_eq!(config.http.max_message_bytes, 10 * 1024 * 1024);
     assert_eq!(config.http.max_request_bytes, 40 * 1024 * 1024);
-    assert_eq!(config.dispatch.max_in_flight, 256);
+    assert_eq!(config.dispatch.max_in_flight, 512);
     assert_eq!(config.dispatch.drain.as_secs(), 30);
     assert_eq!(config.log.format, LogFormat::Text);
     assert!(config.smtp.listen.is_none() && config.admin_key.is_none() && config.secret_key.is_none());
@@ -138,7 +138,7 @@ fn what_is_printed_masks_secrets_names_sources_and_loads_again() {
     assert!(printed.contains("# admin_key = \"***\"  # POSTWAY_ADMIN_KEY"), "{printed}");
     assert!(printed.contains("# secret_key: made on first start"), "{printed}");
     assert!(printed.contains("listen = \"127.0.0.1:1\"  # "), "{printed}");
-    assert!(printed.contains("max_in_flight = 256  # default"), "{printed}");
+    assert!(printed.contains("max_in_flight = 512  # default"), "{printed}");
     let again = load_with(&printed, &[]).unwrap().config;
     assert_eq!(again.http.listen.port(), 1);
     assert_eq!(again.allow_private_targets.len(), 2);

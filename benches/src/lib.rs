@@ -1,0 +1,1 @@
+//! Benches live in `benches/`; their latest figures in `README.md`.
