@@ -63,7 +63,8 @@ async fn measure(size: usize) -> anyhow::Result<Vec<Duration>> {
     let mut stored = 0;
     while stored < size {
         let count = FILL_BATCH.min(size - stored);
-        let batch = (stored..stored + count).map(|index| message(&lane, index)).collect::<anyhow::Result<_>>()?;
+        let batch =
+            (stored..stored + count).map(|index| message(&lane, index)).collect::<anyhow::Result<_>>()?;
         store.accept(batch).await?;
         stored += count;
     }
@@ -71,8 +72,11 @@ async fn measure(size: usize) -> anyhow::Result<Vec<Duration>> {
     let incarnation = Incarnation::new(now, &mut rand::rng());
     let mut times = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        let lease =
-            Lease { incarnation, token: LeaseToken::new(&mut rand::rng()), until: now.plus(Duration::from_secs(600)) };
+        let lease = Lease {
+            incarnation,
+            token: LeaseToken::new(&mut rand::rng()),
+            until: now.plus(Duration::from_secs(600)),
+        };
         let wants = vec![AccountWant { key: key.clone(), room: CLAIMED, park: false }];
         let request = ClaimRequest { lease, now, wants, inline_bytes_max: 65_536 };
         let started = Instant::now();

@@ -39,8 +39,9 @@ pub(crate) async fn run(shared: Arc<Shared>, post: Arc<Post>) {
     loop {
         let idle_max = if courier.connection.is_some() { IDLE_MAX } else { HOME_AFTER };
         let job = tokio::select! {
-            job = courier.post.queue.next(idle_max) => job,
+            biased;
             () = courier.shared.stop.cancelled() => None,
+            job = courier.post.queue.next(idle_max) => job,
         };
         match job {
             Some(job) => courier.carry(job).await,
@@ -87,10 +88,7 @@ impl Courier {
         let mut remote = None;
         // A panic must not take the courier, its connection or the process with it.
         let sent = AssertUnwindSafe(self.send(job, &plan, &mut committed, &mut remote)).catch_unwind().await;
-        let account_wait = match &sent {
-            Ok(delivery) => self.note_circuit(delivery),
-            Err(_) => None,
-        };
+        let account_at_fault = sent.as_ref().is_ok_and(|delivery| self.note_circuit(delivery));
         let attempt = Attempt {
             job,
             committed,
@@ -98,7 +96,7 @@ impl Courier {
             duration: started.elapsed(),
             remote,
             policy: &plan.retry,
-            account_wait,
+            account_at_fault,
         };
         match sent {
             Ok(delivery) => outcome::judge(&attempt, delivery, &mut rand::rng()),
@@ -175,17 +173,17 @@ impl Courier {
         }
     }
 
-    /// Opens or closes the account's circuit; returns how long its mail waits, if the account is at fault.
-    fn note_circuit(&self, delivery: &Delivery) -> Option<Duration> {
+    /// Opens or closes the account's circuit; returns whether the account is at fault.
+    fn note_circuit(&self, delivery: &Delivery) -> bool {
         if let Some(failure) = account_fault(delivery) {
             let wait = self.post.circuit().fault(Instant::now());
             tracing::warn!(code = %failure.code, wait_s = wait.as_secs(), "the account is at fault; its mail waits");
-            return Some(wait);
+            return true;
         }
         if matches!(delivery.end, DeliveryEnd::Accepted { .. }) && self.post.circuit().success() {
             tracing::info!("the account works again");
         }
-        None
+        false
     }
 
     async fn wait_for_settling(&mut self) {

@@ -21,8 +21,8 @@ pub(crate) struct Attempt<'a> {
     pub duration: Duration,
     pub remote: Option<String>,
     pub policy: &'a RetryPolicy,
-    /// How long mail of this account waits, when the account is at fault.
-    pub account_wait: Option<Duration>,
+    /// Whether the account rather than the mail is at fault.
+    pub account_at_fault: bool,
 }
 
 /// The decision: what to write, and what to tell metrics and log.
@@ -130,8 +130,9 @@ fn decide(
         return (Outcome::Held, Some(Duration::ZERO));
     }
     if tally.open > 0 {
-        if let Some(wait) = attempt.account_wait {
-            return (Outcome::Held, Some(wait));
+        if attempt.account_at_fault {
+            // Due at once: it is the circuit that holds the lane, and it may close any moment.
+            return (Outcome::Held, Some(Duration::ZERO));
         }
         let progress = tally.sent + tally.doubtful > 0;
         if progress && tally.open == tally.split_off {
@@ -251,9 +252,12 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
         duration: Duration::ZERO,
         remote: None,
         policy: &policy,
-        account_wait: None,
+        account_at_fault: false,
     };
-    settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None)
+    let mut change = settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
+    // It was not started, so whatever became of its workers before is still all that is known.
+    change.lost_leases = None;
+    change
 }
 
 fn settled(

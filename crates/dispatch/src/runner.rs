@@ -4,11 +4,7 @@
 //! accepted. Hints wake it; a poll every second is the guarantee. At most one claim is under way, so what is freed
 //! meanwhile is claimed together.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use postway_domain::LeaseToken;
@@ -44,10 +40,11 @@ struct Slot {
 struct Runner {
     shared: Arc<Shared>,
     slots: HashMap<AccountKey, Slot>,
-    /// Messages whose leases were lost several times in a row: one of them may be what kills the process. Each goes
-    /// alone, so that the next crash tells.
-    suspects: VecDeque<Claimed>,
-    alone: bool,
+    /// A message whose lease was lost several times in a row: it may be what kills the process. It goes when nothing
+    /// else is in hand, so that the next crash tells.
+    suspect: Option<Claimed>,
+    /// While suspects are about, one message is claimed at a time.
+    careful: bool,
 }
 
 type Claiming = BoxFuture<'static, (Vec<AccountWant>, Result<Vec<Claimed>, StoreError>)>;
@@ -60,7 +57,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         if Instant::now() >= poll_at {
             poll_at = runner.poll().await;
         }
-        if claiming.is_none() && !runner.examines_suspects() {
+        runner.start_suspect();
+        if claiming.is_none() {
             claiming = runner.start_claim();
         }
         let claimed = async {
@@ -71,7 +69,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         };
         tokio::select! {
             () = shared.stop.cancelled() => {}
-            handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true),
+            handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true).await,
             woken = shared.store.woken() => runner.wake(woken).await,
             (wants, claimed) = claimed => {
                 claiming = None;
@@ -91,40 +89,40 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 impl Runner {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, slots: HashMap::new(), suspects: VecDeque::new(), alone: false }
+        Self { shared, slots: HashMap::new(), suspect: None, careful: false }
     }
 
     fn in_hand(&self) -> usize {
         self.slots.values().map(|slot| slot.post.queue.in_hand()).sum()
     }
 
-    /// Whether suspects are about: then nothing new is claimed until each of them has gone alone.
-    fn examines_suspects(&mut self) -> bool {
-        if self.suspects.is_empty() && !self.alone {
-            return false;
-        }
+    /// Sends the suspect once nothing else is in hand.
+    fn start_suspect(&mut self) {
         if self.in_hand() > 0 {
-            return true;
+            return;
         }
-        self.alone = false;
-        match self.suspects.pop_front() {
-            Some(suspect) => {
-                tracing::warn!(uid = %suspect.uid, lost = suspect.lost_leases, "sending a suspect message alone");
-                self.alone = true;
-                self.start(suspect);
-                true
-            }
-            None => false,
+        if let Some(suspect) = self.suspect.take() {
+            tracing::warn!(uid = %suspect.uid, lost = suspect.lost_leases, "sending a suspect message alone");
+            self.start(suspect);
         }
     }
 
-    fn suspect(&mut self, job: Claimed) {
+    /// Keeps one suspect and gives the others back before it goes: what is leased when it kills the process loses a
+    /// lease with it.
+    async fn examine(&mut self, mut suspects: Vec<Claimed>) {
+        self.careful = true;
         self.shared.store.unpark();
         for slot in self.slots.values_mut() {
             slot.parked = 0;
             slot.dirty = true;
         }
-        self.suspects.push_back(job);
+        if self.suspect.is_none() {
+            self.suspect = Some(suspects.remove(0));
+        }
+        let now = self.shared.clock.now();
+        for job in suspects {
+            settle::write(&self.shared, outcome::give_back(&job, now)).await;
+        }
     }
 
     /// Reads which accounts exist and which have due work; returns when to look again.
@@ -193,6 +191,9 @@ impl Runner {
     fn start_claim(&mut self) -> Option<Claiming> {
         let now = Instant::now();
         let in_hand = self.in_hand();
+        if self.careful && (in_hand > 0 || self.suspect.is_some()) {
+            return None;
+        }
         let in_flight_max = self.shared.config.in_flight_max;
         let mut free = in_flight_max.saturating_sub(in_hand);
         // Room left standing counts too, or many accounts together would exceed the bound.
@@ -214,6 +215,10 @@ impl Runner {
                 let park = standing <= in_flight_max || withdraws;
                 wants.push(AccountWant { key: slot.post.key.clone(), room: room as u32, park });
             }
+        }
+        if self.careful {
+            wants.truncate(1);
+            wants.iter_mut().for_each(|want| (want.room, want.park) = (1, false));
         }
         if wants.is_empty() {
             return None;
@@ -260,15 +265,17 @@ impl Runner {
                 slot.dirty = filled == want.room;
             }
         }
-        self.hand_out(claimed, false);
+        // Nothing suspicious at the head of the queue: back to full speed.
+        self.careful &= claimed.iter().any(is_suspect);
+        self.hand_out(claimed, false).await;
     }
 
-    fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
-        for job in claimed {
-            if job.lost_leases >= SUSPECT_AFTER {
-                self.suspect(job);
-                continue;
-            }
+    async fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
+        let (suspects, jobs): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
+        if !suspects.is_empty() {
+            self.examine(suspects).await;
+        }
+        for job in jobs {
             if handed_over && let Some(slot) = self.slots.get_mut(&key_of(&job)) {
                 slot.parked = slot.parked.saturating_sub(1);
             }
@@ -293,7 +300,7 @@ impl Runner {
     async fn give_back(&mut self) {
         self.shared.store.unpark();
         let mut left: Vec<Claimed> = self.slots.values().flat_map(|slot| slot.post.queue.clear()).collect();
-        left.extend(self.suspects.drain(..));
+        left.extend(self.suspect.take());
         if let Some(handed_over) = self.shared.store.handed_over().now_or_never() {
             left.extend(handed_over);
         }
@@ -306,6 +313,10 @@ impl Runner {
             tracing::warn!(messages = left.len(), %error, "unsent mail could not be given back; it returns at the next start");
         }
     }
+}
+
+fn is_suspect(job: &Claimed) -> bool {
+    job.lost_leases >= SUSPECT_AFTER
 }
 
 fn key_of(job: &Claimed) -> AccountKey {

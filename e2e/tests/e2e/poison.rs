@@ -28,3 +28,26 @@ async fn a_mail_that_panics_its_courier_fails_alone() -> anyhow::Result<()> {
     assert!(!log.contains("ada@example.net") && !log.contains("shop@example.com"), "{log}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_mail_that_kills_the_process_does_not_take_its_neighbours_with_it() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"max_connections": 1})).await?;
+    assert!(gateway.terminate().await?.success());
+    let deadly = [("FAILPOINTS", "smtp_before_mail=1*return")];
+    gateway.launch(&deadly).await?;
+    let both = json!({"messages": [mail("killer", "ada@example.net"), mail("neighbour", "ada@example.net")]});
+    // The crash may come before the answer.
+    gateway.post("/v1/messages/batch", both.clone()).await.ok();
+    gateway.ended().await?;
+    for _ in 0..4 {
+        if gateway.launch(&deadly).await.is_ok() {
+            gateway.ended().await?;
+        }
+    }
+    gateway.launch(&[]).await?;
+    gateway.post("/v1/messages/batch", both).await?;
+    gateway.wait_for("neighbour", "sent").await?;
+    Ok(())
+}

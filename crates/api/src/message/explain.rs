@@ -71,8 +71,8 @@ fn explanation(message: &MessageSummary, has_account: bool, now: Time) -> Explan
         Stands::Scheduled(Wait::Retry | Wait::Fetch) if until.is_some() => {
             gates.push(Gate { gate: "retry", reason: last_failure(message), until });
         }
-        // Only the account's circuit makes ready mail wait for a time.
-        Stands::Ready if until.is_some() => {
+        // Ready mail with a failure behind it was given back because its account was at fault.
+        Stands::Ready if message.error.is_some() => {
             gates.push(Gate { gate: "circuit", reason: last_failure(message), until });
         }
         Stands::InDoubt => gates.push(doubt(message)),

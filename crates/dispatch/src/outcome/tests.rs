@@ -70,7 +70,7 @@ fn taken() -> DeliveryEnd {
 fn judge_with(
     job: &Claimed,
     committed: bool,
-    account_wait: Option<Duration>,
+    account_at_fault: bool,
     recipients: Vec<RecipientReply>,
     end: DeliveryEnd,
 ) -> Verdict {
@@ -82,7 +82,7 @@ fn judge_with(
         duration: Duration::from_millis(7),
         remote: Some("relay:25".to_owned()),
         policy: &policy,
-        account_wait,
+        account_at_fault,
     };
     judge(&attempt, Delivery { recipients, end }, &mut StdRng::seed_from_u64(7))
 }
@@ -97,7 +97,7 @@ fn kinds(verdict: &Verdict) -> Vec<EventKind> {
 
 #[test]
 fn a_taken_mail_is_sent_with_the_relays_word() {
-    let verdict = judge_with(&job(1), true, None, vec![accepted()], taken());
+    let verdict = judge_with(&job(1), true, false, vec![accepted()], taken());
     assert_eq!(verdict.change.to, State::Sent);
     assert_eq!(verdict.change.fence.version, Some(3), "the wire commit counted");
     assert_eq!(statuses(&verdict), [RecipientStatus::Sent]);
@@ -111,9 +111,12 @@ fn a_taken_mail_is_sent_with_the_relays_word() {
 #[test]
 fn only_open_recipients_are_tried_again() {
     let recipients = vec![accepted(), refused(550), refused(450)];
-    let verdict = judge_with(&job(3), true, None, recipients, taken());
+    let verdict = judge_with(&job(3), true, false, recipients, taken());
     assert_eq!(verdict.change.to, State::Scheduled(Wait::Retry));
-    assert_eq!(statuses(&verdict), [RecipientStatus::Sent, RecipientStatus::Failed, RecipientStatus::Pending]);
+    assert_eq!(
+        statuses(&verdict),
+        [RecipientStatus::Sent, RecipientStatus::Failed, RecipientStatus::Pending]
+    );
     assert_eq!(kinds(&verdict), [EventKind::RecipientFailed, EventKind::Scheduled]);
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(15_000)));
     assert_eq!(verdict.change.retries, Some(1));
@@ -122,54 +125,55 @@ fn only_open_recipients_are_tried_again() {
 #[test]
 fn the_last_open_recipient_decides_by_what_was_sent_before() {
     let exhausted = Claimed { retries: 2, ..job(1) };
-    let verdict = judge_with(&exhausted, false, None, vec![refused(450)], DeliveryEnd::NoRecipients);
+    let verdict = judge_with(&exhausted, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
     assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Failed, true));
     let sent_before = Claimed { sent_before: 1, ..exhausted.clone() };
-    let verdict = judge_with(&sent_before, false, None, vec![refused(450)], DeliveryEnd::NoRecipients);
+    let verdict = judge_with(&sent_before, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
     assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Sent, false));
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed]);
     let doubtful_before = Claimed { doubtful_before: 1, ..sent_before };
-    let verdict = judge_with(&doubtful_before, false, None, vec![refused(450)], DeliveryEnd::NoRecipients);
+    let verdict = judge_with(&doubtful_before, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
     assert_eq!(verdict.change.to, State::InDoubt);
 }
 
 #[test]
 fn a_lost_answer_is_doubt_and_its_policy_decides() {
     let lost = || DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot));
-    let verdict = judge_with(&job(2), true, None, vec![accepted(), accepted()], lost());
+    let verdict = judge_with(&job(2), true, false, vec![accepted(), accepted()], lost());
     assert_eq!(verdict.change.to, State::InDoubt);
     assert!(verdict.change.keep_token, "the late answer must still be able to settle it");
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(15_000)));
     assert_eq!(statuses(&verdict), [RecipientStatus::InDoubt; 2]);
     let held = Claimed { on_doubt: OnDoubt::Hold, ..job(1) };
-    assert_eq!(judge_with(&held, true, None, vec![accepted()], lost()).change.due_at, None);
+    assert_eq!(judge_with(&held, true, false, vec![accepted()], lost()).change.due_at, None);
     let often = Claimed { doubts: OnDoubt::RESENDS_MAX, ..job(1) };
-    assert_eq!(judge_with(&often, true, None, vec![accepted()], lost()).change.due_at, None);
+    assert_eq!(judge_with(&often, true, false, vec![accepted()], lost()).change.due_at, None);
     let late = Claimed { expires_at: Some(Time::from_millis(4_999)), ..job(1) };
-    assert_eq!(judge_with(&late, true, None, vec![accepted()], lost()).change.due_at, None);
+    assert_eq!(judge_with(&late, true, false, vec![accepted()], lost()).change.due_at, None);
 }
 
 #[test]
 fn the_accounts_fault_holds_the_mail_without_using_a_retry() {
-    let fault = Failure::new("auth", Category::Authentication, Phase::Auth, Severity::Account, "wrong password");
-    let wait = Some(Duration::from_secs(5));
-    let verdict = judge_with(&job(1), false, wait, vec![RecipientReply::NotTried], DeliveryEnd::NotSent(fault));
+    let fault =
+        Failure::new("auth", Category::Authentication, Phase::Auth, Severity::Account, "wrong password");
+    let verdict =
+        judge_with(&job(1), false, true, vec![RecipientReply::NotTried], DeliveryEnd::NotSent(fault));
     assert_eq!(verdict.change.to, State::Ready);
-    assert_eq!((verdict.change.retries, verdict.change.due_at), (None, Some(Time::from_millis(10_000))));
+    assert_eq!((verdict.change.retries, verdict.change.due_at), (None, Some(Time::from_millis(5_000))));
     assert!(verdict.change.error.unwrap().contains("wrong password"));
 }
 
 #[test]
 fn a_split_goes_on_at_once_and_uses_no_retry() {
     let too_many = RecipientReply::Deferred(reply(452).into_failure(Phase::Rcpt));
-    let verdict = judge_with(&job(2), true, None, vec![accepted(), too_many], taken());
+    let verdict = judge_with(&job(2), true, false, vec![accepted(), too_many], taken());
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_000)));
 }
 
 #[test]
 fn a_refused_gate_gives_the_mail_back() {
-    let verdict = judge_with(&job(1), false, None, vec![accepted()], DeliveryEnd::GateRefused);
+    let verdict = judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused);
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Pending]);
 }
@@ -177,7 +181,8 @@ fn a_refused_gate_gives_the_mail_back() {
 #[test]
 fn a_refusal_of_the_whole_mail_fails_every_recipient() {
     let refusal = reply(554).into_failure(Phase::Dot);
-    let verdict = judge_with(&job(2), true, None, vec![accepted(), accepted()], DeliveryEnd::NotSent(refusal));
+    let verdict =
+        judge_with(&job(2), true, false, vec![accepted(), accepted()], DeliveryEnd::NotSent(refusal));
     assert_eq!(verdict.change.to, State::Failed);
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed; 2]);
     assert!(!verdict.change.exhausted, "it is no dead letter");
@@ -194,7 +199,7 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
         duration: Duration::ZERO,
         remote: None,
         policy: &policy,
-        account_wait: None,
+        account_at_fault: false,
     };
     let verdict = quarantine(&attempt, Failure::poison(Phase::Compose, "broke"));
     assert_eq!(verdict.change.to.status(), Status::Failed);
