@@ -4,6 +4,8 @@
 //! for `/metrics` from the returned handle; whoever holds the handle calls `run_upkeep()` on a timer
 //! (`config.telemetry.upkeep`), or the histograms grow. No address, subject, body or credential belongs in either.
 
+use std::io::BufWriter;
+
 use anyhow::Context as _;
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -29,7 +31,7 @@ pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
         .lossy(false)
         .thread_name("postway-log")
-        .finish(std::io::stderr());
+        .finish(BufWriter::with_capacity(64 * 1024, std::io::stderr()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     let started = match log.format {
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).try_init(),

@@ -30,8 +30,8 @@ const CHECKPOINT_PAGES: u32 = 8_192;
 const WRITER_CACHE_KIB: &str = "-24576";
 /// Page cache of each reader.
 const READER_CACHE_KIB: &str = "-4096";
-/// Prepared statements to keep: about fifteen multi-row statements in eight sizes, and the rest.
-const STATEMENTS: usize = 256;
+/// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
+const STATEMENTS: usize = 512;
 
 fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()

@@ -1,54 +1,66 @@
 //! One statement for many rows.
 //!
-//! A multi-row statement is prepared once per row count, so counts are kept to powers of two: 100 rows run as
-//! 64 + 32 + 4, and the statement cache holds a handful of shapes of each.
+//! A multi-row statement is prepared once per row count, so there are only so many counts: every one below sixteen,
+//! and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14.
 //!
 //! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
 //! it touches into a journal of the statement.
 
 use std::sync::OnceLock;
 
-/// The largest power: 2⁷ rows in one statement.
-const POWERS: usize = 8;
+/// Below this, a statement for each row count.
+const EXACT: usize = 16;
+/// The largest power of two: 2⁷ rows in one statement.
+const POWER_MAX: u32 = 7;
+const TEXTS: usize = EXACT + (POWER_MAX - EXACT.ilog2() + 1) as usize;
 
 /// A statement whose list of rows grows with the data.
 pub struct Multi {
     head: &'static str,
     columns: usize,
     tail: &'static str,
-    texts: [OnceLock<String>; POWERS],
+    texts: [OnceLock<String>; TEXTS],
+}
+
+/// The largest count that is not above `rows` and has a statement, and that statement's place.
+fn shape(rows: usize) -> (usize, usize) {
+    if rows < EXACT {
+        return (rows, rows);
+    }
+    let power = rows.ilog2().min(POWER_MAX);
+    (1 << power, EXACT + (power - EXACT.ilog2()) as usize)
 }
 
 impl Multi {
     /// `head`, then rows of `columns` placeholders, then `tail`. One column makes a plain list.
     pub const fn new(head: &'static str, columns: usize, tail: &'static str) -> Self {
-        Self { head, columns, tail, texts: [const { OnceLock::new() }; POWERS] }
+        Self { head, columns, tail, texts: [const { OnceLock::new() }; TEXTS] }
     }
 
-    fn text(&'static self, power: usize) -> &'static str {
-        self.texts[power].get_or_init(|| {
+    fn text(&'static self, rows: usize, place: usize) -> &'static str {
+        self.texts[place].get_or_init(|| {
             let row = match self.columns {
                 1 => "?".to_owned(),
                 columns => format!("({})", vec!["?"; columns].join(",")),
             };
-            format!("{}{}{}", self.head, vec![row; 1 << power].join(","), self.tail)
+            format!("{}{}{}", self.head, vec![row; rows].join(","), self.tail)
         })
     }
 
     /// Splits `items` into runs, each with the statement for its length.
     pub fn runs<'a, T>(&'static self, mut items: &'a [T]) -> impl Iterator<Item = (&'static str, &'a [T])> {
         std::iter::from_fn(move || {
-            let power = (items.len().checked_ilog2()? as usize).min(POWERS - 1);
-            let (run, rest) = items.split_at(1 << power);
+            let (rows, place) = shape(items.len());
+            let (run, rest) = items.split_at(rows);
             items = rest;
-            Some((self.text(power), run))
+            (rows > 0).then(|| (self.text(rows, place), run))
         })
     }
 
     /// One of its texts, for a test that prepares every statement.
     #[cfg(test)]
     pub fn sample(&'static self) -> &'static str {
-        self.text(1)
+        self.text(2, 2)
     }
 }
 
@@ -59,11 +71,16 @@ mod tests {
     static PAIRS: Multi = Multi::new("INSERT INTO t VALUES ", 2, " RETURNING a");
 
     #[test]
-    fn a_hundred_rows_run_as_powers_of_two() {
+    fn many_rows_run_as_powers_of_two_and_a_rest() {
         let items = [0; 100];
         let lengths: Vec<usize> = PAIRS.runs(&items).map(|(_, run)| run.len()).collect();
         assert_eq!(lengths, [64, 32, 4]);
         assert_eq!(PAIRS.sample(), "INSERT INTO t VALUES (?,?),(?,?) RETURNING a");
-        assert_eq!(PAIRS.runs(&[0; 300]).map(|(_, run)| run.len()).collect::<Vec<_>>(), [128, 128, 32, 8, 4]);
+        assert_eq!(PAIRS.runs(&[0; 300]).map(|(_, run)| run.len()).collect::<Vec<_>>(), [128, 128, 32, 12]);
+        assert_eq!(PAIRS.runs(&[0; 31]).map(|(_, run)| run.len()).collect::<Vec<_>>(), [16, 15]);
+        assert_eq!(PAIRS.runs::<u8>(&[]).count(), 0);
+        for (sql, run) in PAIRS.runs(&[0; 255]) {
+            assert_eq!(sql.matches('?').count(), run.len() * 2);
+        }
     }
 }
