@@ -40,7 +40,7 @@ pub enum TlsMode {
     Implicit,
     /// Plain text.
     None,
-    /// STARTTLS when offered, without checking who answers.
+    /// STARTTLS when offered. Who answers is checked only where a password is at stake.
     Opportunistic,
 }
 

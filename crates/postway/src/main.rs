@@ -8,6 +8,7 @@ mod command;
 mod config;
 mod failure;
 mod housekeeping;
+mod http;
 mod keys;
 mod output;
 mod shutdown;

@@ -1,6 +1,6 @@
 //! Wiring: opens the store, starts the rooms, and stops them in order.
 
-use std::{future::IntoFuture, io::Write, sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{Config, Database},
     housekeeping::Housekeeping,
-    keys,
+    http, keys,
     shutdown::Signals,
 };
 
@@ -96,8 +96,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     );
     let housekeeping = tokio::spawn(housekeeping.run(stop.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
-    let http = axum::serve(listener, router).with_graceful_shutdown(stop_http.clone().cancelled_owned());
-    let http = tokio::spawn(http.into_future());
+    let http = tokio::spawn(http::serve(listener, router, stop_http.clone()));
 
     if admin_key.fresh {
         keys::write_admin_key(config, &admin_key)?;
@@ -111,8 +110,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         // Together, so that the whole stop keeps to the bound of the longer one.
         let (finished, http) = tokio::join!(dispatcher.drain(), tokio::time::timeout(HTTP_DRAIN, http));
         match http {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "the HTTP server ended badly"),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended badly"),
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }

@@ -324,8 +324,9 @@ fn settle(state: State, outcome: Outcome) -> Next {
                 ..effects(EventKind::InDoubt, LeaseEffect::Keep)
             },
         )),
+        // This attempt has had its answer: no late one can come for the earlier doubt.
         Outcome::DoubtEarlier if !late => {
-            Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Keep)))
+            Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Drop)))
         }
         Outcome::Held if !late => Some((State::Ready, effects(EventKind::Ready, LeaseEffect::Drop))),
         Outcome::Quarantined if !late => {
@@ -360,9 +361,19 @@ mod tests {
         fn any_walk_keeps_the_rules(inputs in prop::collection::vec(0..Input::ALL.len(), 0..60)) {
             let mut state = State::Accepted;
             let mut dot_allowed = false;
+            let mut token = false;
             for index in inputs {
                 let input = Input::ALL[index];
+                // The store's fence lets an attempt settle only while its token stands.
+                if matches!(input, Input::Settle(_)) && !token {
+                    continue;
+                }
                 let Ok((next, effects)) = transition(state, input) else { continue };
+                token = match effects.lease {
+                    LeaseEffect::Take => true,
+                    LeaseEffect::Keep => token,
+                    LeaseEffect::Drop => false,
+                };
                 if input == Input::CommitWire {
                     dot_allowed = true;
                 }
