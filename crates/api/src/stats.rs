@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
-use postway_domain::Status;
+use postway_domain::{Status, Time};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{auth::Caller, error::ApiError, state::Shared};
+
+/// Rates look back this far.
+const WINDOW_MS: i64 = 60_000;
+/// At most this many messages are looked at for a rate.
+const SAMPLE: u32 = 1_000;
 
 /// Counts of a tenant's messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,7 +25,8 @@ pub(crate) struct StatsView {
     held: i64,
     /// How long the longest-waiting due message has been due.
     oldest_due_seconds: u64,
-    /// Messages per second, by what became of them.
+    /// Messages per second over the last minute, or over the last thousand where that is shorter: `accepted`, `sent`,
+    /// `failed`.
     #[schema(value_type = Object)]
     rates: BTreeMap<&'static str, f64>,
 }
@@ -39,5 +45,35 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<J
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
     by_status.extend(found.by_status);
     let oldest_due_seconds = found.oldest_due_at.map_or(0, |due| now.since(due).as_secs());
-    Ok(Json(StatsView { by_status, held: 0, oldest_due_seconds, rates: BTreeMap::new() }))
+    let mut rates = BTreeMap::new();
+    for (name, state) in [("accepted", None), ("sent", Some(Status::Sent)), ("failed", Some(Status::Failed))]
+    {
+        let since = Time::from_millis(now.as_millis() - WINDOW_MS);
+        let latest = app.store.latest(&caller.tenant, state, since, SAMPLE).await?;
+        rates.insert(name, rate(&latest, now));
+    }
+    Ok(Json(StatsView { by_status, held: 0, oldest_due_seconds, rates }))
+}
+
+/// Messages per second: over the whole window where few came, over the time of the sample where many did.
+fn rate(latest: &[Time], now: Time) -> f64 {
+    let Some(oldest) = latest.last() else { return 0.0 };
+    let full = latest.len() == SAMPLE as usize;
+    let over_ms = if full { (now.as_millis() - oldest.as_millis()).max(1) } else { WINDOW_MS };
+    let per_second = latest.len() as f64 * 1000.0 / over_ms as f64;
+    (per_second * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_counted_over_the_window_and_many_over_their_own_time() {
+        let now = Time::from_millis(1_000_000);
+        assert_eq!(rate(&[], now), 0.0);
+        assert_eq!(rate(&[now; 30], now), 0.5);
+        let many: Vec<Time> = (0..i64::from(SAMPLE)).map(|n| Time::from_millis(1_000_000 - n)).collect();
+        assert_eq!(rate(&many, now).round(), 1001.0);
+    }
 }

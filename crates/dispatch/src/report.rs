@@ -28,6 +28,10 @@ pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
     }
     metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
     metrics::histogram!("postway_processing_seconds", "state" => "sending").record(verdict.duration);
+    if job.attempt == 1 {
+        let queued = job.claimed_at.since(job.created_at);
+        metrics::histogram!("postway_processing_seconds", "state" => "ready").record(queued);
+    }
     if state.is_final() {
         metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
     }

@@ -37,14 +37,10 @@ pub struct Housekeeping {
 impl Housekeeping {
     /// Runs until cancelled. A round that fails is tried again.
     pub async fn run(self, stop: CancellationToken) {
-        let mut commits_seen = 0;
         loop {
             if let Err(error) = self.round().await {
                 tracing::warn!(%error, "a housekeeping round failed");
             }
-            let commits = self.store.commits();
-            metrics::counter!("postway_store_commits_total").increment(commits - commits_seen);
-            commits_seen = commits;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(EVERY) => {}

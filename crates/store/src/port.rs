@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{Account, AccountId, Incarnation, MessageUid, TenantId, Time};
+use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
 
 use crate::{
     error::StoreError,
@@ -81,6 +81,16 @@ pub trait Read: Send + Sync {
 
     /// The RFC 5322 bytes.
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError>;
+
+    /// When a tenant's messages came into this state, or were accepted where none is named: those not before `since`,
+    /// newest first, at most `limit`. What a rate is made of.
+    async fn latest(
+        &self,
+        tenant: &TenantId,
+        state: Option<Status>,
+        since: Time,
+        limit: u32,
+    ) -> Result<Vec<Time>, StoreError>;
 
     /// Counts by status and the age of the oldest due message, for one tenant or for all.
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;

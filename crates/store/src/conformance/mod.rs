@@ -119,6 +119,7 @@ macro_rules! conformance_tests {
                 a_client_id_names_its_message
                 the_latest_provider_id_is_shown
                 stats_count_what_is_there
+                the_latest_moves_are_told_by_state_and_time
             }
             settle {
                 a_sent_message_is_written_whole

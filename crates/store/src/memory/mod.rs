@@ -21,7 +21,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{Account, AccountId, Incarnation, MessageUid, TenantId, Time};
+use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
 
 use self::tables::Tables;
 use crate::{
@@ -164,6 +164,16 @@ impl Read for MemoryStore {
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
         Ok(self.tables()?.raw(tenant, uid))
+    }
+
+    async fn latest(
+        &self,
+        tenant: &TenantId,
+        state: Option<Status>,
+        since: Time,
+        limit: u32,
+    ) -> Result<Vec<Time>, StoreError> {
+        Ok(self.tables()?.latest(tenant, state, since, limit))
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {

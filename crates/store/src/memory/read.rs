@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{DedupKind, Filter, MessageKey, MessageRecord, MessageSummary, Stats};
@@ -43,6 +43,20 @@ impl Tables {
     /// See [`crate::Read::raw`].
     pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<Bytes> {
         self.of_tenant(tenant, uid).map(|stored| stored.raw.clone())
+    }
+
+    /// See [`crate::Read::latest`].
+    pub fn latest(&self, tenant: &TenantId, state: Option<Status>, since: Time, limit: u32) -> Vec<Time> {
+        let summaries = self.messages.values().map(|stored| &stored.record.summary);
+        let mut times: Vec<Time> = summaries
+            .filter(|summary| summary.lane.tenant == *tenant)
+            .filter(|summary| state.is_none_or(|state| summary.state.status() == state))
+            .map(|summary| if state.is_some() { summary.updated_at } else { summary.created_at })
+            .filter(|at| *at >= since)
+            .collect();
+        times.sort_by_key(|at| std::cmp::Reverse(*at));
+        times.truncate(limit as usize);
+        times
     }
 
     /// See [`crate::Read::stats`].

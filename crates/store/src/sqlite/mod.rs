@@ -167,6 +167,16 @@ impl Read for SqliteStore {
         read::raw(&self.readers, Some(tenant), uid).await
     }
 
+    async fn latest(
+        &self,
+        tenant: &TenantId,
+        state: Option<Status>,
+        since: Time,
+        limit: u32,
+    ) -> Result<Vec<Time>, StoreError> {
+        read::latest(&self.readers, tenant, state, since, limit).await
+    }
+
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
         read::stats(&self.readers, tenant, now).await
     }

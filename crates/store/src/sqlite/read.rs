@@ -257,6 +257,43 @@ pub(super) async fn raw(
     Ok(raw.map(Bytes::from))
 }
 
+pub(super) async fn latest(
+    pool: &SqlitePool,
+    tenant: &TenantId,
+    state: Option<Status>,
+    since: Time,
+    limit: u32,
+) -> Result<Vec<Time>, StoreError> {
+    let mut query = QueryBuilder::<Sqlite>::new("SELECT ");
+    match state {
+        Some(state) => {
+            query
+                .push("updated_at FROM message INDEXED BY message_status WHERE status = ")
+                .push_bind(state.code());
+            query.push(" AND updated_at >= ").push_bind(since.as_millis());
+            query.push(" AND tenant = ").push_bind(tenant.as_str());
+            query.push(" ORDER BY updated_at DESC");
+        }
+        None => {
+            // Ids begin with the time of acceptance, so their order is its order.
+            query.push("created_at FROM message WHERE tenant = ").push_bind(tenant.as_str());
+            query.push(" AND created_at >= ").push_bind(since.as_millis());
+            query.push(" AND uid >= ").push_bind(first_uid(since).to_vec());
+            query.push(" ORDER BY uid DESC");
+        }
+    }
+    query.push(" LIMIT ").push_bind(i64::from(limit));
+    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
+    rows.iter().map(|row| time_set(row, 0)).collect()
+}
+
+/// The lowest id that a message accepted at `time` can have.
+fn first_uid(time: Time) -> [u8; 16] {
+    let mut uid = [0; 16];
+    uid[..6].copy_from_slice(&time.as_millis().max(0).to_be_bytes()[2..]);
+    uid
+}
+
 pub(super) async fn stats(
     pool: &SqlitePool,
     tenant: Option<&TenantId>,

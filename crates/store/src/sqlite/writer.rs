@@ -247,6 +247,7 @@ async fn commit_group(
     crate::crash::crash_point("store_after_commit");
     if wrote {
         commits.fetch_add(1, Ordering::Relaxed);
+        metrics::counter!("postway_store_commits_total").increment(1);
         metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
     }
     known_lanes.extend(new_lanes);
