@@ -7,6 +7,7 @@ mod accept;
 mod accounts;
 mod change;
 mod claim;
+mod dedup;
 mod migrate;
 mod open;
 mod read;

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::{SqliteStore, accept, accounts, change, claim, read, rows::Multi};
+use super::{SqliteStore, accept, accounts, change, claim, dedup, read, rows::Multi};
 use crate::{error::StoreError, port::Store};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
@@ -56,10 +56,10 @@ async fn every_statement_prepares() {
     let options = SqliteConnectOptions::new().filename(folder.path().join("postway.db"));
     let pool = SqlitePool::connect_with(options).await.unwrap();
     let multi: [&'static Multi; 16] = [
-        &accept::DROP_TOMBSTONES,
-        &accept::INSERT_DEDUP,
-        &accept::FIND_DEDUP,
-        &accept::DROP_DEDUP,
+        &dedup::DROP_TOMBSTONES,
+        &dedup::INSERT_DEDUP,
+        &dedup::FIND_DEDUP,
+        &dedup::DROP_DEDUP,
         &accept::INSERT_LANE,
         &accept::INSERT_MESSAGE,
         &accept::INSERT_CONTENT,

@@ -1,0 +1,157 @@
+//! What is an address, and what is not.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn address(text: &str) -> Result<EmailAddress, AddressError> {
+    text.parse()
+}
+
+fn mailbox(text: &str) -> Result<Mailbox, AddressError> {
+    text.parse()
+}
+
+#[test]
+fn ordinary_and_unusual_addresses_are_accepted() {
+    for text in [
+        "a@b",
+        "user.name+tag@example.org",
+        "!#$%&'*+-/=?^_`{|}~@example.org",
+        r#""a@b"@example.org"#,
+        r#""a\"b"@example.org"#,
+        "user@[192.0.2.1]",
+        "user@[IPv6:2001:db8::1]",
+        "пример@пример.рф",
+        "user@münchen.de",
+    ] {
+        assert_eq!(address(text).unwrap().as_str(), text);
+    }
+}
+
+#[test]
+fn malformed_addresses_are_refused_with_the_reason() {
+    let long_local = format!("{}@b", "a".repeat(65));
+    let long_label = format!("a@{}.org", "b".repeat(64));
+    let long = format!("a@{}", vec!["b".repeat(60); 5].join("."));
+    for (text, words) in [
+        ("", "empty"),
+        ("plain", "no @"),
+        ("@b", "before the @ is empty"),
+        ("a@", "domain is empty"),
+        ("a b@c", "U+0020"),
+        ("a@b\r\nRCPT TO:<x@y>", "U+000D"),
+        ("a\0@b", "U+0000"),
+        ("\"a b\"@c", "U+0020"),
+        ("a@b\u{202E}c", "U+202E"),
+        (".a@b", "dot"),
+        ("a..b@c", "dot"),
+        ("a,b@c", "must be quoted"),
+        ("<a@b>", "must be quoted"),
+        ("\"a@b", "closing quote"),
+        ("\"a\"b@c", "closing quote"),
+        ("\"\"@c", "empty quoted"),
+        ("a@b..c", "empty label"),
+        ("a@b.", "empty label"),
+        ("a@-b.c", "hyphen"),
+        ("a@b_c.d", "other than letters"),
+        ("a@b。c", "other than letters"),
+        ("a@[300.1.1.1]", "literal"),
+        ("a@[IPv6:zz]", "literal"),
+        ("a@[192.0.2.1", "closing bracket"),
+        (&long_local, "64 octets"),
+        (&long_label, "63 octets"),
+        (&long, "254 octets"),
+    ] {
+        let error = address(text).expect_err(text).to_string();
+        assert!(error.contains(words), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn domains_are_equal_in_any_case_and_local_parts_are_not() {
+    assert_eq!(address("u@EXAMPLE.org"), address("u@example.ORG"));
+    assert_eq!(address("u@[ipv6:2001:DB8:0::1]"), address("u@[IPv6:2001:db8::1]"));
+    assert_ne!(address("U@example.org"), address("u@example.org"));
+    let parsed = address("Ab@EXAMPLE.org").unwrap();
+    assert_eq!((parsed.local(), parsed.domain()), ("Ab", "example.org"));
+}
+
+#[test]
+fn only_non_ascii_addresses_need_smtputf8() {
+    assert!(!address("a@b").unwrap().needs_smtputf8());
+    assert!(address("ä@b").unwrap().needs_smtputf8());
+    assert!(address("a@ä").unwrap().needs_smtputf8());
+}
+
+#[test]
+fn mailboxes_are_read_in_their_three_forms() {
+    for (text, name) in [
+        ("a@b", None),
+        ("<a@b>", None),
+        ("\"\" <a@b>", None),
+        (" Jane Doe <a@b> ", Some("Jane Doe")),
+        ("Acme Inc. (Sales) <a@b>", Some("Acme Inc. (Sales)")),
+        (r#""Doe, \"J\" \\" <a@b>"#, Some(r#"Doe, "J" \"#)),
+        ("Zoë <a@b>", Some("Zoë")),
+    ] {
+        let parsed = mailbox(text).unwrap();
+        assert_eq!((parsed.name(), parsed.address().as_str()), (name, "a@b"), "{text}");
+    }
+    assert_eq!(mailbox(r#""<"@b"#).unwrap().address().as_str(), r#""<"@b"#);
+}
+
+#[test]
+fn lists_groups_and_broken_mailboxes_are_refused() {
+    for text in [
+        "a@b, c@d",
+        "A <a@b>, C <c@d>",
+        "Doe, Jane <a@b>",
+        "group: a@b;",
+        "x@y <a@b>",
+        "A <a@b",
+        "a@b>",
+        "\"A <a@b>",
+        "\"A\" x <a@b>",
+        "A <a@b> c",
+        "A <>",
+        "A\r\nBcc: x <a@b>",
+        "A\t<a@b>",
+        "A\r\n <a@b>",
+        "\n<a@b>",
+        "\"A\u{1}\" <a@b>",
+    ] {
+        assert!(mailbox(text).is_err(), "{text:?}");
+    }
+    assert!(mailbox(&format!("{} <a@b>", "n".repeat(513))).is_err());
+}
+
+#[test]
+fn serde_speaks_strings_and_refuses_what_parsing_refuses() {
+    let parsed: Mailbox = serde_json::from_str(r#""Jane <jane@example.org>""#).unwrap();
+    assert_eq!(serde_json::to_string(&parsed).unwrap(), r#""Jane <jane@example.org>""#);
+    let error = serde_json::from_str::<EmailAddress>(r#""nobody""#).unwrap_err();
+    assert!(error.to_string().contains("no @"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(text in any::<String>(), near in r#"["<>\\a-c@., \[\]:;é]{0,40}"#) {
+        for text in [text, near] {
+            if let Ok(parsed) = address(&text) {
+                prop_assert!(!parsed.as_str().contains(is_unseen));
+                prop_assert_eq!(address(parsed.as_str()), Ok(parsed));
+            }
+            if let Ok(parsed) = mailbox(&text) {
+                prop_assert_eq!(mailbox(&parsed.to_string()), Ok(parsed));
+            }
+        }
+    }
+
+    #[test]
+    fn a_displayed_mailbox_parses_to_itself(name in any::<String>(), local in r#"[a-zé"\\<>,@!.]{1,12}"#) {
+        let quoted = format!("\"{}\"@Example.org", local.replace('\\', "\\\\").replace('"', "\\\""));
+        let Ok(built) = Mailbox::new(Some(&name), address(&quoted).unwrap()) else { return Ok(()) };
+        prop_assert_eq!(mailbox(&built.to_string()), Ok(built));
+    }
+}
