@@ -10,7 +10,11 @@
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
 mod crash;
+mod decode;
+mod dedup;
+mod entry;
 pub mod error;
+mod group;
 pub mod handover;
 pub mod memory;
 pub mod port;

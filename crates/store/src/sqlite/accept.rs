@@ -1,12 +1,11 @@
 //! Storing new messages, set-wise.
 
-use postway_domain::{EventKind, Lane, LaneId, State, Status};
-
-use super::{dedup, failed, rows::Multi, writer::Txn};
+use super::{engine::Txn, failed, rows::Multi};
 use crate::{
+    dedup::refuse_repeats,
+    entry::{Entry, LaneIds, hand_over},
     error::StoreError,
-    handover::HANDOVER_BYTES_MAX,
-    record::{Acceptance, AccountKey, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage},
+    record::{Acceptance, NewMessage},
 };
 
 pub(super) static INSERT_LANE: Multi = Multi::new(
@@ -35,27 +34,12 @@ pub(super) static INSERT_EVENT: Multi =
 pub(super) static INSERT_TAG: Multi =
     Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON CONFLICT DO NOTHING");
 
-/// A message on its way into the tables, with the lease it was handed over under.
-struct Entry<'m> {
-    message: &'m NewMessage,
-    lane: LaneId,
-    lease: Option<Lease>,
-}
-
-impl Entry<'_> {
-    fn state(&self) -> State {
-        if self.lease.is_some() { State::Sending { wire_committed: false } } else { self.message.state }
-    }
-}
-
-pub(super) async fn accept(
-    txn: &mut Txn<'_>,
-    messages: &[&NewMessage],
-) -> Result<Vec<Acceptance>, StoreError> {
+pub(super) async fn accept(txn: &mut Txn, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let mut refused = dedup::refuse_repeats(txn, messages).await?;
+    txn.after.wrote = true;
+    let mut refused = refuse_repeats(txn, messages).await?;
     let mut entries = Vec::with_capacity(messages.len());
     let mut answers = Vec::with_capacity(messages.len());
     let mut lanes = LaneIds::default();
@@ -64,90 +48,24 @@ pub(super) async fn accept(
             answers.push(refusal);
             continue;
         }
-        let lease = hand_over(txn, message);
+        let lease = hand_over(&txn.handover, message);
         answers.push(Acceptance::Accepted { handed_over: lease.is_some() });
         entries.push(Entry { message, lane: lanes.id(&message.lane), lease });
     }
     insert_lanes(txn, &entries).await?;
     insert_messages(txn, &entries).await?;
     insert_parts(txn, &entries).await?;
-    for Entry { message, lease, .. } in entries {
-        let status = if lease.is_some() { Status::Sending } else { message.state.status() };
-        txn.count(&message.lane.tenant, None, status);
-        match lease {
-            Some(lease) => txn.delivered.push(claimed(message, lease)),
-            None if message.due_at.is_some() => {
-                txn.woken.insert(account_key(message));
-            }
-            None => {}
+    for entry in entries {
+        txn.count(&entry.message.lane.tenant, None, entry.state().status());
+        if entry.due_at().is_some() {
+            txn.after.woken.insert(entry.key());
         }
+        txn.after.delivered.extend(entry.claimed());
     }
     Ok(answers)
 }
 
-/// Lane ids are digests; messages of one group mostly share a lane.
-#[derive(Default)]
-struct LaneIds<'m>(Vec<(&'m Lane, LaneId)>);
-
-impl<'m> LaneIds<'m> {
-    fn id(&mut self, lane: &'m Lane) -> LaneId {
-        if let Some((_, id)) = self.0.iter().rev().take(8).find(|(known, _)| *known == lane) {
-            return *id;
-        }
-        let id = lane.id();
-        self.0.push((lane, id));
-        id
-    }
-}
-
-fn account_key(message: &NewMessage) -> AccountKey {
-    AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() }
-}
-
-/// A slot for a message that could go at once. Slots are parked only where nothing else was due.
-fn hand_over(txn: &Txn<'_>, message: &NewMessage) -> Option<Lease> {
-    let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
-    let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
-    if message.state != State::Ready || !due_now || !small {
-        return None;
-    }
-    txn.handover.take(&account_key(message), message.created_at)
-}
-
-fn claimed(message: &NewMessage, lease: Lease) -> Claimed {
-    Claimed {
-        uid: message.uid,
-        lane: message.lane.clone(),
-        token: lease.token,
-        version: 2,
-        attempt: 1,
-        retries: 0,
-        doubts: 0,
-        lost_leases: 0,
-        on_doubt: message.on_doubt,
-        created_at: message.created_at,
-        claimed_at: message.created_at,
-        expires_at: message.expires_at,
-        request_id: message.content.request_id.clone(),
-        sender: message.content.sender.clone(),
-        recipients: (0..)
-            .zip(&message.recipients)
-            .map(|(position, recipient)| ClaimedRecipient {
-                position,
-                address: recipient.address.clone(),
-                kind: recipient.kind,
-            })
-            .collect(),
-        sent_before: 0,
-        doubtful_before: 0,
-        eight_bit: message.content.eight_bit,
-        smtputf8: message.content.smtputf8,
-        size: message.content.raw.len() as u32,
-        raw: Some(message.content.raw.clone()),
-    }
-}
-
-async fn insert_lanes(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let mut fresh = Vec::new();
     for &Entry { message, lane: id, .. } in entries {
         if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
@@ -165,35 +83,34 @@ async fn insert_lanes(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), St
                 .bind(lane.priority.code())
                 .bind(lane.batch.as_ref().map(|batch| batch.as_str()));
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }
 
-async fn insert_messages(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
         let mut query = sqlx::query(sql);
         for entry in run {
             let Entry { message, lane, lease } = entry;
-            let handed = lease.is_some();
             query = query
                 .bind(message.uid.as_bytes().as_slice())
                 .bind(message.lane.tenant.as_str())
                 .bind(lane.as_bytes().as_slice())
                 .bind(entry.state().status().code())
                 .bind(entry.state().wait().map(|wait| wait.code()))
-                .bind(if handed { None } else { message.due_at.map(|at| at.as_millis()) })
-                .bind(i64::from(handed))
+                .bind(entry.due_at().map(|at| at.as_millis()))
+                .bind(entry.attempt())
                 .bind(message.on_doubt as i64)
                 .bind(lease.map(|lease| lease.incarnation.as_bytes().to_vec()))
                 .bind(lease.map(|lease| lease.token.as_i64()))
                 .bind(lease.map(|lease| lease.until.as_millis()))
-                .bind(1 + i64::from(handed))
-                .bind(message.events.len() as i64 + i64::from(handed))
+                .bind(entry.version())
+                .bind(entry.event_count())
                 .bind(message.created_at.as_millis())
                 .bind(message.expires_at.map(|at| at.as_millis()));
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     for (sql, run) in INSERT_CONTENT.runs(entries) {
         let mut query = sqlx::query(sql);
@@ -215,12 +132,12 @@ async fn insert_messages(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(),
                 .bind(content.raw.len() as i64)
                 .bind(content.raw.as_ref());
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }
 
-async fn insert_parts(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| {
@@ -237,17 +154,13 @@ async fn insert_parts(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), St
                 .bind(recipient.address.as_str())
                 .bind(0);
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
-    let sending = NewEvent { kind: EventKind::Sending, data: Some(super::ATTEMPT_ONE.to_owned()) };
     let events: Vec<_> = entries
         .iter()
         .flat_map(|entry| {
-            let handed = entry.lease.is_some().then_some(&sending);
-            let of_message = entry.message.events.iter().chain(handed);
-            (1i64..)
-                .zip(of_message)
-                .map(move |(seq, event)| (entry.message.uid, seq, entry.message.created_at, event))
+            let numbered = (1i64..).zip(entry.events());
+            numbered.map(move |(seq, event)| (entry.message.uid, seq, entry.message.created_at, event))
         })
         .collect();
     super::insert_events(txn, &events).await?;
@@ -263,7 +176,7 @@ async fn insert_parts(txn: &mut Txn<'_>, entries: &[Entry<'_>]) -> Result<(), St
                 .bind(tag.as_str())
                 .bind(message.uid.as_bytes().as_slice());
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use postway_domain::{Account, AccountId, TenantId, Time, secret::Sealed};
 use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{failed, parsed, writer::Txn};
+use super::{engine::Txn, failed};
 use crate::{
+    decode::parsed,
     error::StoreError,
     port::DeleteAccount,
     record::{AccountKey, Tenant},
@@ -25,31 +26,31 @@ pub(super) const IN_USE: &str = "SELECT EXISTS (SELECT 1 FROM tenant WHERE id = 
      WHERE lane.tenant = ?1 AND lane.account = ?2 AND message.status IN (0, 1, 2, 3, 4, 8))";
 pub(super) const DELETE: &str = "DELETE FROM account WHERE tenant = ? AND id = ?";
 
-pub(super) async fn create_tenant(txn: &mut Txn<'_>, tenant: &Tenant) -> Result<bool, StoreError> {
-    txn.wrote = true;
+pub(super) async fn create_tenant(txn: &mut Txn, tenant: &Tenant) -> Result<bool, StoreError> {
+    txn.after.wrote = true;
     let done = sqlx::query(CREATE_TENANT)
         .bind(tenant.id.as_str())
         .bind(&tenant.name)
         .bind(tenant.default_account.as_ref().map(|id| id.as_str()))
         .bind(tenant.created_at.as_millis())
-        .execute(&mut *txn.conn)
+        .execute(&mut txn.conn)
         .await
         .map_err(failed)?;
     Ok(done.rows_affected() == 1)
 }
 
 pub(super) async fn set_default(
-    txn: &mut Txn<'_>,
+    txn: &mut Txn,
     tenant: &TenantId,
     account: &AccountId,
 ) -> Result<(), StoreError> {
-    txn.wrote = true;
+    txn.after.wrote = true;
     let query = sqlx::query(SET_DEFAULT).bind(account.as_str()).bind(tenant.as_str());
-    query.execute(&mut *txn.conn).await.map_err(failed)?;
+    query.execute(&mut txn.conn).await.map_err(failed)?;
     Ok(())
 }
 
-pub(super) async fn create(txn: &mut Txn<'_>, account: &Account) -> Result<bool, StoreError> {
+pub(super) async fn create(txn: &mut Txn, account: &Account) -> Result<bool, StoreError> {
     let done = sqlx::query(CREATE)
         .bind(account.tenant.as_str())
         .bind(account.id.as_str())
@@ -58,14 +59,14 @@ pub(super) async fn create(txn: &mut Txn<'_>, account: &Account) -> Result<bool,
         .bind(account.version)
         .bind(account.created_at.as_millis())
         .bind(account.updated_at.as_millis())
-        .execute(&mut *txn.conn)
+        .execute(&mut txn.conn)
         .await
         .map_err(failed)?;
     note_change(txn, &account.tenant, &account.id);
     Ok(done.rows_affected() == 1)
 }
 
-pub(super) async fn update(txn: &mut Txn<'_>, account: &Account, expected: i64) -> Result<bool, StoreError> {
+pub(super) async fn update(txn: &mut Txn, account: &Account, expected: i64) -> Result<bool, StoreError> {
     let done = sqlx::query(UPDATE)
         .bind(settings_json(account)?)
         .bind(account.secret.as_ref().map(|sealed| sealed.0.as_slice()))
@@ -74,7 +75,7 @@ pub(super) async fn update(txn: &mut Txn<'_>, account: &Account, expected: i64) 
         .bind(account.tenant.as_str())
         .bind(account.id.as_str())
         .bind(expected)
-        .execute(&mut *txn.conn)
+        .execute(&mut txn.conn)
         .await
         .map_err(failed)?;
     note_change(txn, &account.tenant, &account.id);
@@ -82,28 +83,28 @@ pub(super) async fn update(txn: &mut Txn<'_>, account: &Account, expected: i64) 
 }
 
 pub(super) async fn delete(
-    txn: &mut Txn<'_>,
+    txn: &mut Txn,
     tenant: &TenantId,
     id: &AccountId,
 ) -> Result<DeleteAccount, StoreError> {
     let in_use: bool = sqlx::query_scalar(IN_USE)
         .bind(tenant.as_str())
         .bind(id.as_str())
-        .fetch_one(&mut *txn.conn)
+        .fetch_one(&mut txn.conn)
         .await
         .map_err(failed)?;
     if in_use {
         return Ok(DeleteAccount::InUse);
     }
     let query = sqlx::query(DELETE).bind(tenant.as_str()).bind(id.as_str());
-    let done = query.execute(&mut *txn.conn).await.map_err(failed)?;
+    let done = query.execute(&mut txn.conn).await.map_err(failed)?;
     note_change(txn, tenant, id);
     Ok(if done.rows_affected() == 1 { DeleteAccount::Deleted } else { DeleteAccount::NotFound })
 }
 
-fn note_change(txn: &mut Txn<'_>, tenant: &TenantId, id: &AccountId) {
-    txn.wrote = true;
-    txn.woken.insert(AccountKey { tenant: tenant.clone(), account: id.clone() });
+fn note_change(txn: &mut Txn, tenant: &TenantId, id: &AccountId) {
+    txn.after.wrote = true;
+    txn.after.woken.insert(AccountKey { tenant: tenant.clone(), account: id.clone() });
 }
 
 fn settings_json(account: &Account) -> Result<String, StoreError> {

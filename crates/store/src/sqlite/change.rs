@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use postway_domain::{MessageUid, RecipientStatus, State, Status, TenantId};
 use sqlx::Row;
 
-use super::{bytes16, failed, insert_events, parsed, rows::Multi, writer::Txn};
+use super::{bytes16, engine::Txn, failed, insert_events, rows::Multi};
 use crate::{
+    decode::parsed,
     error::StoreError,
+    group::rounds,
     record::{AccountKey, Change, RecipientChange, WireCommit},
 };
 
@@ -57,24 +59,9 @@ pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
 
 pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
 
-/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
-/// same message waits for the next round and sees the first. Gives the rounds as indexes.
-fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
-    let mut nth: HashMap<MessageUid, usize> = HashMap::with_capacity(uids.len());
-    let mut rounds: Vec<Vec<usize>> = Vec::new();
-    for (index, uid) in uids.enumerate() {
-        let round = nth.entry(uid).or_default();
-        if *round == rounds.len() {
-            rounds.push(Vec::new());
-        }
-        rounds[*round].push(index);
-        *round += 1;
-    }
-    rounds
-}
-
-pub(super) async fn wire_commit(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; commits.len()];
+    txn.after.wrote |= !commits.is_empty();
     for round in rounds(commits.iter().map(|commit| commit.uid)) {
         let of_round: Vec<&WireCommit> = round.iter().map(|&index| commits[index]).collect();
         let written = commit_round(txn, &of_round).await?;
@@ -85,7 +72,7 @@ pub(super) async fn wire_commit(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> R
     Ok(held)
 }
 
-async fn commit_round(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<HashSet<MessageUid>, StoreError> {
+async fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashSet<MessageUid>, StoreError> {
     let mut held = HashSet::with_capacity(commits.len());
     for (sql, run) in COMMIT_WIRE.runs(commits) {
         let mut query = sqlx::query(sql);
@@ -96,7 +83,7 @@ async fn commit_round(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<Hash
                 .bind(commit.version)
                 .bind(commit.at.as_millis());
         }
-        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
             held.insert(MessageUid::from_bytes(bytes16(&row, 0)?));
         }
     }
@@ -109,8 +96,9 @@ async fn commit_round(txn: &mut Txn<'_>, commits: &[&WireCommit]) -> Result<Hash
     Ok(held)
 }
 
-pub(super) async fn apply(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; changes.len()];
+    txn.after.wrote |= !changes.is_empty();
     for round in rounds(changes.iter().map(|change| change.uid)) {
         let of_round: Vec<&Change> = round.iter().map(|&index| changes[index]).collect();
         let written = apply_round(txn, &of_round).await?;
@@ -128,7 +116,7 @@ struct Written {
     lane: Vec<u8>,
 }
 
-async fn apply_round(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
     let written = update(txn, changes).await?;
     let done: Vec<&Change> =
         changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
@@ -138,7 +126,9 @@ async fn apply_round(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        events.extend((first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event)));
+        events.extend(
+            (first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event.clone())),
+        );
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
         if change.due_at.is_some() {
             lanes.insert(row.lane.clone());
@@ -155,7 +145,7 @@ async fn apply_round(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<Vec<bool>
     Ok(changes.iter().map(|change| written.contains_key(&change.uid)).collect())
 }
 
-async fn update(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     for (sql, run) in APPLY.runs(changes) {
         let mut query = sqlx::query(sql);
@@ -178,7 +168,7 @@ async fn update(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<HashMap<Messag
                 .bind(change.exhausted)
                 .bind(change.error.as_deref());
         }
-        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
             let of_message = Written {
                 event_seq: row.try_get(1).map_err(failed)?,
                 tenant: parsed(row.try_get(2).map_err(failed)?)?,
@@ -190,15 +180,15 @@ async fn update(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<HashMap<Messag
     Ok(written)
 }
 
-async fn wake_lanes(txn: &mut Txn<'_>, lanes: HashSet<Vec<u8>>) -> Result<(), StoreError> {
+async fn wake_lanes(txn: &mut Txn, lanes: HashSet<Vec<u8>>) -> Result<(), StoreError> {
     let lanes: Vec<Vec<u8>> = lanes.into_iter().collect();
     for (sql, run) in LANES.runs(&lanes) {
         let mut query = sqlx::query(sql);
         for lane in run {
             query = query.bind(lane);
         }
-        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
-            txn.woken.insert(AccountKey {
+        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
+            txn.after.woken.insert(AccountKey {
                 tenant: parsed(row.try_get(1).map_err(failed)?)?,
                 account: parsed(row.try_get(2).map_err(failed)?)?,
             });
@@ -208,7 +198,7 @@ async fn wake_lanes(txn: &mut Txn<'_>, lanes: HashSet<Vec<u8>>) -> Result<(), St
 }
 
 async fn change_recipients(
-    txn: &mut Txn<'_>,
+    txn: &mut Txn,
     changes: &[(MessageUid, &RecipientChange)],
 ) -> Result<(), StoreError> {
     for (sql, run) in CHANGE_RECIPIENT.runs(changes) {
@@ -223,12 +213,12 @@ async fn change_recipients(
                 .bind(reply.and_then(|reply| reply.enhanced.as_deref()))
                 .bind(reply.map(|reply| reply.text.as_str()));
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }
 
-async fn end_recipients(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), StoreError> {
+async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
     for &status in RecipientStatus::ALL {
         let ending: Vec<MessageUid> = changes
             .iter()
@@ -242,13 +232,13 @@ async fn end_recipients(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), St
             for uid in run {
                 query = query.bind(uid.as_bytes().as_slice());
             }
-            query.execute(&mut *txn.conn).await.map_err(failed)?;
+            query.execute(&mut txn.conn).await.map_err(failed)?;
         }
     }
     Ok(())
 }
 
-async fn insert_attempts(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), StoreError> {
+async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
     let attempts: Vec<_> = changes
         .iter()
         .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))
@@ -270,7 +260,7 @@ async fn insert_attempts(txn: &mut Txn<'_>, changes: &[&Change]) -> Result<(), S
                 .bind(reply.map(|reply| reply.text.as_str()))
                 .bind(attempt.provider_message_id.as_deref());
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }

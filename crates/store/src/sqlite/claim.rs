@@ -4,28 +4,19 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LaneId, MessageUid, RecipientStatus, Time,
+    Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
     fairness::{self, DueLane},
     message::{Input, transition},
 };
 use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{
-    bytes16, failed, insert_events, on_doubt, parsed, priority, recipient_kind, rows::Multi, state,
-    writer::Txn,
-};
+use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, rows::Multi, state};
 use crate::{
+    decode::parsed,
     error::StoreError,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, NewEvent},
+    group::Parking,
+    record::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
 };
-
-/// Room to leave standing once the transaction is durable.
-pub(super) struct Parking {
-    pub key: AccountKey,
-    pub lease: Lease,
-    pub now: Time,
-    pub room: u32,
-}
 
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      SELECT id, priority, batch, (SELECT due_at FROM message WHERE lane = lane.id AND due_at IS NOT NULL \
@@ -53,12 +44,12 @@ pub(super) static OPEN_RECIPIENTS: Multi = Multi::new(
     ") ORDER BY uid, position",
 );
 
-pub(super) async fn claim(txn: &mut Txn<'_>, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+pub(super) async fn claim(txn: &mut Txn, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
     for want in &request.wants {
         let taken = claim_for(txn, request, want, &mut claimed).await?;
         if want.park {
-            txn.parked.push(Parking {
+            txn.after.parked.push(Parking {
                 key: want.key.clone(),
                 lease: request.lease,
                 now: request.now,
@@ -67,14 +58,14 @@ pub(super) async fn claim(txn: &mut Txn<'_>, request: &ClaimRequest) -> Result<V
         }
     }
     if !claimed.is_empty() {
-        txn.wrote = true;
+        txn.after.wrote = true;
         add_recipients(txn, &mut claimed).await?;
     }
     Ok(claimed)
 }
 
 async fn claim_for(
-    txn: &mut Txn<'_>,
+    txn: &mut Txn,
     request: &ClaimRequest,
     want: &AccountWant,
     claimed: &mut Vec<Claimed>,
@@ -85,7 +76,7 @@ async fn claim_for(
         .bind(want.key.tenant.as_str())
         .bind(want.key.account.as_str())
         .bind(request.now.as_millis())
-        .fetch_all(&mut *txn.conn)
+        .fetch_all(&mut txn.conn)
         .await
         .map_err(failed)?;
     for row in rows {
@@ -93,7 +84,7 @@ async fn claim_for(
         batches.insert(lane, row.try_get::<Option<String>, _>(2).map_err(failed)?);
         due.push(DueLane {
             lane,
-            priority: priority(&row, 1)?,
+            priority: coded(&row, 1, Priority::from_code)?,
             oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
         });
     }
@@ -117,7 +108,7 @@ async fn claim_for(
 }
 
 async fn lease_from(
-    txn: &mut Txn<'_>,
+    txn: &mut Txn,
     request: &ClaimRequest,
     lane_id: LaneId,
     lane: &Lane,
@@ -130,7 +121,7 @@ async fn lease_from(
         .bind(now_ms)
         .bind(now_ms)
         .bind(i64::from(limit))
-        .fetch_all(&mut *txn.conn)
+        .fetch_all(&mut txn.conn)
         .await
         .map_err(failed)?;
     let mut claimed = Vec::with_capacity(rows.len());
@@ -156,9 +147,8 @@ async fn lease_from(
         for one in run {
             query = query.bind(one.uid.as_bytes().as_slice());
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
-    let events: Vec<_> = events.iter().map(|(uid, seq, at, event)| (*uid, *seq, *at, event)).collect();
     insert_events(txn, &events).await?;
     Ok(claimed)
 }
@@ -192,7 +182,7 @@ fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<
 }
 
 /// An attempt is for the recipients still pending; when none is, for those in doubt.
-async fn add_recipients(txn: &mut Txn<'_>, claimed: &mut [Claimed]) -> Result<(), StoreError> {
+async fn add_recipients(txn: &mut Txn, claimed: &mut [Claimed]) -> Result<(), StoreError> {
     #[derive(Default)]
     struct Parts {
         pending: Vec<ClaimedRecipient>,
@@ -205,13 +195,13 @@ async fn add_recipients(txn: &mut Txn<'_>, claimed: &mut [Claimed]) -> Result<()
         for one in run {
             query = query.bind(one.uid.as_bytes().to_vec());
         }
-        for row in query.fetch_all(&mut *txn.conn).await.map_err(failed)? {
+        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
             let of_message = parts.entry(MessageUid::from_bytes(bytes16(&row, 0)?)).or_default();
-            let status = super::recipient_status(&row, 4)?;
+            let status = coded(&row, 4, RecipientStatus::from_code)?;
             let recipient = || -> Result<ClaimedRecipient, StoreError> {
                 Ok(ClaimedRecipient {
                     position: row.try_get(1).map_err(failed)?,
-                    kind: recipient_kind(&row, 2)?,
+                    kind: coded(&row, 2, RecipientKind::from_code)?,
                     address: parsed(row.try_get(3).map_err(failed)?)?,
                 })
             };

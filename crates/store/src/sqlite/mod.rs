@@ -8,33 +8,28 @@ mod accounts;
 mod change;
 mod claim;
 mod dedup;
+mod engine;
 mod migrate;
 mod open;
 mod read;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod writer;
 
-use std::{
-    fs::File,
-    str::FromStr,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{fs::File, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountId, Incarnation, MessageUid, Priority, RecipientKind, RecipientStatus, State, Status,
-    TenantId, Time,
-    message::{OnDoubt, Wait},
+    Account, AccountId, Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt,
 };
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
-use tokio::{sync::Mutex, task::JoinHandle};
 
-use self::writer::{Answer, Job, Txn, Writer};
+use self::engine::Txn;
 use crate::{
+    decode,
     error::StoreError,
+    group::{DirectoryJob, Writers},
     handover::HandOver,
     port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
     record::{
@@ -45,61 +40,25 @@ use crate::{
 
 pub use migrate::{Migration, MigrationState};
 
-/// The particulars of a first attempt's `sending` event.
-const ATTEMPT_ONE: &str = "{\"attempt\":1}";
-
 /// A store in one SQLite file.
 pub struct SqliteStore {
-    writer: std::sync::Mutex<Option<Writer>>,
-    writer_task: Mutex<Option<JoinHandle<()>>>,
+    writers: Writers,
     readers: SqlitePool,
     handover: Arc<HandOver>,
-    commits: Arc<AtomicU64>,
     _lock: File,
-}
-
-impl SqliteStore {
-    async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
-        let writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        writer.ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?.ask(job).await
-    }
-
-    async fn ask_held(&self, job: Job) -> Result<Vec<bool>, StoreError> {
-        match self.ask(job).await? {
-            Answer::Held(held) => Ok(held),
-            _ => Err(mismatched()),
-        }
-    }
-
-    async fn ask_done(&self, job: Job) -> Result<bool, StoreError> {
-        match self.ask(job).await? {
-            Answer::Done(done) => Ok(done),
-            _ => Err(mismatched()),
-        }
-    }
-}
-
-fn mismatched() -> StoreError {
-    StoreError::Unexpected("the writer answered another question".into())
 }
 
 #[async_trait]
 impl Intake for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
-        match self.ask(Job::Accept(messages)).await? {
-            Answer::Accepted(acceptances) => Ok(acceptances),
-            _ => Err(mismatched()),
-        }
+        self.writers.accept(messages).await
     }
 }
 
 #[async_trait]
 impl Work for SqliteStore {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        match self.ask(Job::Claim(request)).await? {
-            Answer::Claimed(claimed) => Ok(claimed),
-            _ => Err(mismatched()),
-        }
+        self.writers.claim(request).await
     }
 
     async fn handed_over(&self) -> Vec<Claimed> {
@@ -111,11 +70,11 @@ impl Work for SqliteStore {
     }
 
     async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
-        self.ask_held(Job::WireCommit(commits)).await
+        self.writers.wire_commit(commits).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
-        self.ask_held(Job::Apply(changes)).await
+        self.writers.apply(changes).await
     }
 
     async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
@@ -192,11 +151,11 @@ impl Accounts for SqliteStore {
     }
 
     async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        self.ask_done(Job::CreateTenant(tenant)).await
+        self.writers.done(DirectoryJob::CreateTenant(tenant)).await
     }
 
     async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
-        self.ask_done(Job::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
+        self.writers.done(DirectoryJob::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
     }
 
     async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
@@ -212,18 +171,15 @@ impl Accounts for SqliteStore {
     }
 
     async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
-        self.ask_done(Job::CreateAccount(account)).await
+        self.writers.done(DirectoryJob::CreateAccount(account)).await
     }
 
     async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
-        self.ask_done(Job::UpdateAccount(account, expected_version)).await
+        self.writers.done(DirectoryJob::UpdateAccount(account, expected_version)).await
     }
 
     async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
-        match self.ask(Job::DeleteAccount(tenant.clone(), id.clone())).await? {
-            Answer::Deleted(deleted) => Ok(deleted),
-            _ => Err(mismatched()),
-        }
+        self.writers.delete_account(tenant.clone(), id.clone()).await
     }
 }
 
@@ -235,20 +191,13 @@ impl Operate for SqliteStore {
     }
 
     fn commits(&self) -> u64 {
-        self.commits.load(std::sync::atomic::Ordering::Relaxed)
+        self.writers.commits()
     }
 
     async fn close(&self) {
         // Readers first: the last connection to go folds the WAL back into the file.
         self.readers.close().await;
-        let writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        // The writer ends when its last sender is gone, after finishing what was sent.
-        drop(writer);
-        if let Some(task) = self.writer_task.lock().await.take()
-            && let Err(error) = task.await
-        {
-            tracing::error!(%error, "the store's writer ended badly");
-        }
+        self.writers.close().await;
     }
 }
 
@@ -275,8 +224,8 @@ fn failed(error: sqlx::Error) -> StoreError {
 }
 
 async fn insert_events(
-    txn: &mut Txn<'_>,
-    events: &[(MessageUid, i64, Time, &NewEvent)],
+    txn: &mut Txn,
+    events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
     for (sql, run) in accept::INSERT_EVENT.runs(events) {
         let mut query = sqlx::query(sql);
@@ -288,52 +237,28 @@ async fn insert_events(
                 .bind(event.kind.code())
                 .bind(event.data.as_deref());
         }
-        query.execute(&mut *txn.conn).await.map_err(failed)?;
+        query.execute(&mut txn.conn).await.map_err(failed)?;
     }
     Ok(())
 }
 
 fn bytes16(row: &SqliteRow, index: usize) -> Result<[u8; 16], StoreError> {
-    let bytes: &[u8] = row.try_get(index).map_err(failed)?;
-    bytes.try_into().map_err(|_| StoreError::Unexpected("an id that is not 16 bytes".into()))
-}
-
-fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
-    text.parse().map_err(|_| {
-        StoreError::Unexpected(format!("a stored {} that does not parse", std::any::type_name::<T>()))
-    })
+    decode::id16(row.try_get(index).map_err(failed)?)
 }
 
 fn coded<T>(row: &SqliteRow, index: usize, from_code: fn(i64) -> Option<T>) -> Result<T, StoreError> {
-    let code = row.try_get(index).map_err(failed)?;
-    from_code(code).ok_or_else(|| {
-        StoreError::Unexpected(format!(
-            "a stored {} with the unknown code {code}",
-            std::any::type_name::<T>()
-        ))
-    })
-}
-
-fn priority(row: &SqliteRow, index: usize) -> Result<Priority, StoreError> {
-    coded(row, index, Priority::from_code)
-}
-
-fn recipient_kind(row: &SqliteRow, index: usize) -> Result<RecipientKind, StoreError> {
-    coded(row, index, RecipientKind::from_code)
-}
-
-fn recipient_status(row: &SqliteRow, index: usize) -> Result<RecipientStatus, StoreError> {
-    coded(row, index, RecipientStatus::from_code)
+    decode::coded(row.try_get(index).map_err(failed)?, from_code)
 }
 
 fn on_doubt(row: &SqliteRow, index: usize) -> Result<OnDoubt, StoreError> {
-    let code: i64 = row.try_get(index).map_err(failed)?;
-    Ok(if code == OnDoubt::Hold as i64 { OnDoubt::Hold } else { OnDoubt::Resend })
+    Ok(decode::on_doubt(row.try_get(index).map_err(failed)?))
 }
 
 /// A state from three columns in a row: status, wait, wire_committed.
 fn state(row: &SqliteRow, first: usize) -> Result<State, StoreError> {
-    let status = coded(row, first, Status::from_code)?;
-    let wait: Option<i64> = row.try_get(first + 1).map_err(failed)?;
-    Ok(State::from_parts(status, wait.and_then(Wait::from_code), row.try_get(first + 2).map_err(failed)?))
+    decode::state(
+        row.try_get(first).map_err(failed)?,
+        row.try_get(first + 1).map_err(failed)?,
+        row.try_get(first + 2).map_err(failed)?,
+    )
 }

@@ -11,14 +11,14 @@ use sqlx::{
     ConnectOptions, Connection, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::Mutex;
 
 use super::{
-    SqliteStore, failed,
+    SqliteStore,
+    engine::Txn,
+    failed,
     migrate::{self, Migration, MigrationState},
-    writer::Writer,
 };
-use crate::{error::StoreError, handover::HandOver};
+use crate::{error::StoreError, group::Writers, handover::HandOver};
 
 /// Connections that read.
 const READERS: u32 = 4;
@@ -65,15 +65,8 @@ impl SqliteStore {
             .await
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
-        let (writer, task) = Writer::start(conn, handover.clone());
-        Ok(Self {
-            commits: writer.commit_counter(),
-            writer: std::sync::Mutex::new(Some(writer)),
-            writer_task: Mutex::new(Some(task)),
-            readers,
-            handover,
-            _lock: lock,
-        })
+        let writers = Writers::start(vec![Txn::new(conn, handover.clone())], &handover);
+        Ok(Self { writers, readers, handover, _lock: lock })
     }
 
     /// Which migrations the file in `path` has.

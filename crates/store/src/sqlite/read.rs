@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use postway_domain::{Event, EventKind, Incarnation, Lane, MessageUid, Status, TenantId, Time};
+use postway_domain::{
+    Event, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientKind, RecipientStatus, Status,
+    TenantId, Time,
+};
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{bytes16, failed, on_doubt, parsed, priority, recipient_kind, recipient_status, state};
+use super::{bytes16, coded, failed, on_doubt, state};
 use crate::{
+    decode::{self, parsed},
     error::StoreError,
     record::{
         AccountKey, AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, QueueState,
@@ -69,7 +73,7 @@ fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError> {
         lane: Lane {
             tenant: parsed(row.try_get(5).map_err(failed)?)?,
             account: parsed(row.try_get(6).map_err(failed)?)?,
-            priority: priority(row, 7)?,
+            priority: coded(row, 7, Priority::from_code)?,
             batch: batch.map(parsed).transpose()?,
         },
         state: state(row, 1)?,
@@ -90,10 +94,7 @@ fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError> {
         message_id: row.try_get(23).map_err(failed)?,
         request_id: row.try_get(24).map_err(failed)?,
         external_id: row.try_get(25).map_err(failed)?,
-        tags: tags.map_or(Ok(Vec::new()), |tags| {
-            serde_json::from_str(tags)
-                .map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
-        })?,
+        tags: decode::tags(tags)?,
         metadata: row.try_get(27).map_err(failed)?,
         provider_message_id: row.try_get(28).map_err(failed)?,
     })
@@ -141,8 +142,8 @@ pub(super) async fn message(
     for row in sqlx::query(RECIPIENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
         record.recipients.push(RecipientView {
             address: row.try_get(0).map_err(failed)?,
-            kind: recipient_kind(&row, 1)?,
-            status: recipient_status(&row, 2)?,
+            kind: coded(&row, 1, RecipientKind::from_code)?,
+            status: coded(&row, 2, RecipientStatus::from_code)?,
             reply: read_reply(&row, 3)?,
         });
     }

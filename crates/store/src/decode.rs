@@ -1,0 +1,39 @@
+//! From what a database keeps to what the domain means; the same for every driver.
+
+use std::{any::type_name, str::FromStr};
+
+use postway_domain::{
+    State, Status,
+    message::{OnDoubt, Wait},
+};
+
+use crate::error::StoreError;
+
+pub(crate) fn id16(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Unexpected("an id that is not 16 bytes".into()))
+}
+
+pub(crate) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
+    text.parse()
+        .map_err(|_| StoreError::Unexpected(format!("a stored {} that does not parse", type_name::<T>())))
+}
+
+pub(crate) fn coded<T>(code: i64, from_code: fn(i64) -> Option<T>) -> Result<T, StoreError> {
+    from_code(code).ok_or_else(|| {
+        StoreError::Unexpected(format!("a stored {} with the unknown code {code}", type_name::<T>()))
+    })
+}
+
+pub(crate) fn on_doubt(code: i64) -> OnDoubt {
+    if code == OnDoubt::Hold as i64 { OnDoubt::Hold } else { OnDoubt::Resend }
+}
+
+pub(crate) fn state(status: i64, wait: Option<i64>, wire_committed: bool) -> Result<State, StoreError> {
+    Ok(State::from_parts(coded(status, Status::from_code)?, wait.and_then(Wait::from_code), wire_committed))
+}
+
+pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
+    json.map_or(Ok(Vec::new()), |json| {
+        serde_json::from_str(json).map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
+    })
+}

@@ -1,0 +1,346 @@
+//! Group commit, the same for every database.
+//!
+//! Every write of the process goes through here. A writer takes all that has arrived while its last commit ran, does it
+//! in one transaction, and answers after the commit: so an fsync is shared by whoever came in time, and nobody waits on
+//! a timer. If a group fails, its jobs rerun one by one and only the guilty one is told.
+//!
+//! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use postway_domain::{Account, AccountId, MessageUid, TenantId, Time};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use crate::{
+    crash::crash_point,
+    error::StoreError,
+    handover::HandOver,
+    port::DeleteAccount,
+    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, Lease, NewMessage, Tenant, WireCommit},
+};
+
+/// Jobs that may wait for a writer; senders wait beyond that.
+const QUEUE_JOBS_MAX: usize = 8_192;
+/// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
+const GROUP_MESSAGES_MAX: usize = 1_024;
+
+/// Something to write.
+pub(crate) enum Job {
+    Accept(Vec<NewMessage>),
+    WireCommit(Vec<WireCommit>),
+    Apply(Vec<Change>),
+    Claim(ClaimRequest),
+    Directory(DirectoryJob),
+}
+
+/// A change of tenants or accounts: rare, and done one by one.
+pub(crate) enum DirectoryJob {
+    CreateTenant(Tenant),
+    SetDefaultAccount(TenantId, AccountId),
+    CreateAccount(Account),
+    UpdateAccount(Account, i64),
+    DeleteAccount(TenantId, AccountId),
+}
+
+/// What came of a job.
+pub(crate) enum Answer {
+    Accepted(Vec<Acceptance>),
+    Held(Vec<bool>),
+    Claimed(Vec<Claimed>),
+    Done(bool),
+    Deleted(DeleteAccount),
+}
+
+/// What is to be done once a transaction is durable.
+#[derive(Default)]
+pub(crate) struct After {
+    /// Messages handed over to standing claims.
+    pub delivered: Vec<Claimed>,
+    /// Accounts that have new work, or have changed.
+    pub woken: BTreeSet<AccountKey>,
+    /// Room to leave standing.
+    pub parked: Vec<Parking>,
+    /// Whether anything was written at all.
+    pub wrote: bool,
+}
+
+/// Room of one account that a claim could not fill.
+pub(crate) struct Parking {
+    pub key: AccountKey,
+    pub lease: Lease,
+    pub now: Time,
+    pub room: u32,
+}
+
+/// One connection that writes. Between `begin` and `commit` the other methods share a transaction.
+#[async_trait]
+pub(crate) trait Engine: Send + 'static {
+    async fn begin(&mut self) -> Result<(), StoreError>;
+    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError>;
+    async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError>;
+    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError>;
+    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
+    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError>;
+    /// Makes it durable, and tells what to do then.
+    async fn commit(&mut self) -> Result<After, StoreError>;
+    /// Forgets it. Must leave the engine fit for the next transaction, whatever went wrong.
+    async fn rollback(&mut self);
+    async fn close(self);
+}
+
+struct Request {
+    job: Job,
+    answer: oneshot::Sender<Result<Answer, StoreError>>,
+}
+
+type Inbox = Arc<tokio::sync::Mutex<mpsc::Receiver<Request>>>;
+
+/// The way to the writers.
+pub(crate) struct Writers {
+    requests: Mutex<Option<mpsc::Sender<Request>>>,
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Writers {
+    /// Starts one writer per engine.
+    pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
+        let (requests, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
+        let inbox = Arc::new(tokio::sync::Mutex::new(inbox));
+        let commits = Arc::new(AtomicU64::new(0));
+        let mut tasks = JoinSet::new();
+        for engine in engines {
+            let writer = Writer { engine, handover: handover.clone(), commits: commits.clone() };
+            tasks.spawn(writer.run(inbox.clone()));
+        }
+        Self { requests: Mutex::new(Some(requests)), tasks: tokio::sync::Mutex::new(tasks), commits }
+    }
+
+    /// Transactions committed with writes in them.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Finishes what was sent and lets the engines close.
+    pub async fn close(&self) {
+        // The writers end when the last sender is gone.
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        while let Some(ended) = self.tasks.lock().await.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a writer of the store ended badly");
+            }
+        }
+    }
+
+    async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
+        let gone = || StoreError::Unavailable("the store is closed".into());
+        let requests =
+            self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(gone)?;
+        let (answer, answered) = oneshot::channel();
+        requests.send(Request { job, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    pub async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        match self.ask(Job::Accept(messages)).await? {
+            Answer::Accepted(acceptances) => Ok(acceptances),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        match self.ask(Job::Claim(request)).await? {
+            Answer::Claimed(claimed) => Ok(claimed),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        match self.ask(Job::WireCommit(commits)).await? {
+            Answer::Held(held) => Ok(held),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        match self.ask(Job::Apply(changes)).await? {
+            Answer::Held(held) => Ok(held),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn done(&self, job: DirectoryJob) -> Result<bool, StoreError> {
+        match self.ask(Job::Directory(job)).await? {
+            Answer::Done(done) => Ok(done),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn delete_account(&self, tenant: TenantId, id: AccountId) -> Result<DeleteAccount, StoreError> {
+        match self.ask(Job::Directory(DirectoryJob::DeleteAccount(tenant, id))).await? {
+            Answer::Deleted(deleted) => Ok(deleted),
+            _ => Err(mismatched()),
+        }
+    }
+}
+
+fn mismatched() -> StoreError {
+    StoreError::Unexpected("the writer answered another question".into())
+}
+
+impl Job {
+    /// How many messages it is about, about.
+    fn messages(&self) -> usize {
+        match self {
+            Job::Accept(messages) => messages.len(),
+            Job::WireCommit(commits) => commits.len(),
+            Job::Apply(changes) => changes.len(),
+            Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
+            Job::Directory(_) => 1,
+        }
+    }
+}
+
+struct Writer<E> {
+    engine: E,
+    handover: Arc<HandOver>,
+    commits: Arc<AtomicU64>,
+}
+
+impl<E: Engine> Writer<E> {
+    async fn run(mut self, inbox: Inbox) {
+        let mut arrived = Vec::new();
+        loop {
+            if arrived.is_empty() && inbox.lock().await.recv_many(&mut arrived, GROUP_MESSAGES_MAX).await == 0
+            {
+                break;
+            }
+            self.answer(take_group(&mut arrived)).await;
+        }
+        self.engine.close().await;
+    }
+
+    async fn answer(&mut self, group: Vec<Request>) {
+        let jobs: Vec<&Job> = group.iter().map(|request| &request.job).collect();
+        // A caller that went away does not need its answer.
+        match self.commit(&jobs).await {
+            Ok(answers) => {
+                for (request, answer) in group.into_iter().zip(answers) {
+                    let _ = request.answer.send(Ok(answer));
+                }
+            }
+            Err(error) if group.len() == 1 => {
+                for request in group {
+                    let _ = request.answer.send(Err(error.clone()));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(jobs = group.len(), %error, "a group commit failed; its jobs rerun one by one");
+                for request in group {
+                    let answers = self.commit(&[&request.job]).await;
+                    let answer = answers.and_then(|mut answers| {
+                        answers.pop().ok_or_else(|| StoreError::Unexpected("no answer to a job".into()))
+                    });
+                    let _ = request.answer.send(answer);
+                }
+            }
+        }
+    }
+
+    async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+        let committed = match self.do_jobs(jobs).await {
+            Ok(answers) => {
+                crash_point("store_before_commit");
+                self.engine.commit().await.map(|after| (answers, after))
+            }
+            Err(error) => Err(error),
+        };
+        let (answers, after) = match committed {
+            Ok(committed) => committed,
+            Err(error) => {
+                self.engine.rollback().await;
+                return Err(error);
+            }
+        };
+        crash_point("store_after_commit");
+        if after.wrote {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            metrics::counter!("postway_store_commits_total").increment(1);
+            metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
+        }
+        for parking in after.parked {
+            self.handover.park(&parking.key, &parking.lease, parking.now, parking.room);
+        }
+        self.handover.deliver(after.delivered);
+        self.handover.wake(after.woken);
+        Ok(answers)
+    }
+
+    /// Runs the jobs of a group kind by kind, so that each kind is one set of statements: what is new first, then what
+    /// became of older work, and claims after that, so that they see both.
+    async fn do_jobs(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+        let mut accepts = Vec::new();
+        let mut wire_commits = Vec::new();
+        let mut changes = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Accept(messages) => accepts.extend(messages),
+                Job::WireCommit(commits) => wire_commits.extend(commits),
+                Job::Apply(set) => changes.extend(set),
+                Job::Claim(_) | Job::Directory(_) => {}
+            }
+        }
+        self.engine.begin().await?;
+        let mut accepted = self.engine.accept(&accepts).await?.into_iter();
+        let mut committed = self.engine.wire_commit(&wire_commits).await?.into_iter();
+        let mut applied = self.engine.apply(&changes).await?.into_iter();
+        let mut answers = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            answers.push(match job {
+                Job::Accept(messages) => Answer::Accepted(accepted.by_ref().take(messages.len()).collect()),
+                Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
+                Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
+                Job::Claim(request) => Answer::Claimed(self.engine.claim(request).await?),
+                Job::Directory(job) => self.engine.directory(job).await?,
+            });
+        }
+        Ok(answers)
+    }
+}
+
+/// Takes as many requests as fit into one transaction, at least one, in the order of their arrival.
+fn take_group(arrived: &mut Vec<Request>) -> Vec<Request> {
+    let mut messages = 0;
+    let mut fits = |request: &Request| {
+        messages += request.job.messages();
+        messages <= GROUP_MESSAGES_MAX
+    };
+    let count = arrived.iter().take_while(|request| fits(request)).count().max(1);
+    arrived.drain(..count).collect()
+}
+
+/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
+/// same message waits for the next round and sees the first. Gives the rounds as indexes.
+pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
+    let mut nth: HashMap<MessageUid, usize> = HashMap::with_capacity(uids.len());
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for (index, uid) in uids.enumerate() {
+        let round = nth.entry(uid).or_default();
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(index);
+        *round += 1;
+    }
+    rounds
+}

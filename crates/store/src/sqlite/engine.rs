@@ -1,0 +1,140 @@
+//! The one connection that writes.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use postway_domain::{LaneId, Status, TenantId};
+use sqlx::{Connection, SqliteConnection};
+
+use super::{accept, accounts, change, claim, failed, rows::Multi};
+use crate::{
+    error::StoreError,
+    group::{After, Answer, DirectoryJob, Engine},
+    handover::HandOver,
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+};
+
+/// The connection, and what is known of the transaction under way.
+pub(super) struct Txn {
+    pub conn: SqliteConnection,
+    pub handover: Arc<HandOver>,
+    pub known_lanes: BTreeSet<LaneId>,
+    pub new_lanes: Vec<LaneId>,
+    pub after: After,
+    moved: HashMap<(TenantId, Status), i64>,
+}
+
+pub(super) static COUNT: Multi = Multi::new(
+    "INSERT INTO tally (tenant, status, count) VALUES ",
+    3,
+    " ON CONFLICT (tenant, status) DO UPDATE SET count = count + excluded.count",
+);
+
+impl Txn {
+    pub fn new(conn: SqliteConnection, handover: Arc<HandOver>) -> Self {
+        Self {
+            conn,
+            handover,
+            known_lanes: BTreeSet::new(),
+            new_lanes: Vec::new(),
+            after: After::default(),
+            moved: HashMap::new(),
+        }
+    }
+
+    /// Counts a message in at `to`, and out at `from`.
+    pub fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+        if from == Some(to) {
+            return;
+        }
+        for (status, by) in [(from, -1), (Some(to), 1)] {
+            if let Some(status) = status {
+                *self.moved.entry((tenant.clone(), status)).or_default() += by;
+            }
+        }
+    }
+
+    async fn write_counts(&mut self) -> Result<(), StoreError> {
+        let moved: Vec<_> = self.moved.drain().filter(|(_, by)| *by != 0).collect();
+        for (sql, run) in COUNT.runs(&moved) {
+            let mut query = sqlx::query(sql);
+            for ((tenant, status), by) in run {
+                query = query.bind(tenant.as_str()).bind(status.code()).bind(*by);
+            }
+            query.execute(&mut self.conn).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.new_lanes.clear();
+        self.moved.clear();
+        self.after = After::default();
+    }
+}
+
+#[async_trait]
+impl Engine for Txn {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.forget();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+        accept::accept(self, messages).await
+    }
+
+    async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+        change::wire_commit(self, commits).await
+    }
+
+    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+        change::apply(self, changes).await
+    }
+
+    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        claim::claim(self, request).await
+    }
+
+    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {
+        Ok(match job {
+            DirectoryJob::CreateTenant(tenant) => Answer::Done(accounts::create_tenant(self, tenant).await?),
+            DirectoryJob::SetDefaultAccount(tenant, account) => {
+                accounts::set_default(self, tenant, account).await?;
+                Answer::Done(true)
+            }
+            DirectoryJob::CreateAccount(account) => Answer::Done(accounts::create(self, account).await?),
+            DirectoryJob::UpdateAccount(account, expected) => {
+                Answer::Done(accounts::update(self, account, *expected).await?)
+            }
+            DirectoryJob::DeleteAccount(tenant, id) => {
+                Answer::Deleted(accounts::delete(self, tenant, id).await?)
+            }
+        })
+    }
+
+    async fn commit(&mut self) -> Result<After, StoreError> {
+        self.write_counts().await?;
+        sqlx::query("COMMIT").execute(&mut self.conn).await.map_err(failed)?;
+        self.known_lanes.extend(self.new_lanes.drain(..));
+        Ok(std::mem::take(&mut self.after))
+    }
+
+    async fn rollback(&mut self) {
+        if let Err(error) = sqlx::query("ROLLBACK").execute(&mut self.conn).await {
+            tracing::debug!(%error, "nothing to roll back");
+        }
+        // Slots taken for messages that were not stored come back with the dispatcher's next claim.
+        self.forget();
+    }
+
+    async fn close(self) {
+        if let Err(error) = self.conn.close().await {
+            tracing::warn!(%error, "the database did not close cleanly");
+        }
+    }
+}
