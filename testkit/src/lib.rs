@@ -1,8 +1,10 @@
-//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, and certificates.
+//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, and real databases.
 //!
 //! Nothing here is linked into the product. All traffic stays on loopback, on ports the system chooses.
 
 pub mod cert;
+pub mod mariadb;
+pub mod postgres;
 pub mod smtp_sink;
 
 pub use cert::{TestCa, TestCert};

@@ -6,6 +6,7 @@
 mod client;
 mod command;
 mod config;
+mod database;
 mod failure;
 mod housekeeping;
 mod http;

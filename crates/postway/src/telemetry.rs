@@ -70,6 +70,10 @@ fn describe() {
         "postway_in_doubt_total",
         "Messages whose final dot went out without a recorded answer"
     );
+    describe_counter!(
+        "postway_store_conflicts_total",
+        "Transactions undone by others' locks and tried again"
+    );
     describe_counter!("postway_store_commits_total", "Transactions committed by the store");
     describe_counter!("postway_http_requests_total", "HTTP requests answered, by route and status");
     describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");

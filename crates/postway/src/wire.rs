@@ -8,16 +8,11 @@ use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Incarnation, TenantId, Time};
 use postway_intake::{Door, Limits};
-use postway_store::{Store, record::Tenant, sqlite::SqliteStore};
+use postway_store::{Store, record::Tenant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    config::{Config, Database},
-    housekeeping::Housekeeping,
-    http, keys,
-    shutdown::Signals,
-};
+use crate::{config::Config, database, housekeeping::Housekeeping, http, keys, shutdown::Signals};
 
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
@@ -48,8 +43,10 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let admin_key = keys::admin_key(config)?;
     let secret_key = Arc::new(keys::secret_key(config)?);
-    let Database::Sqlite { path } = &config.database;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).await?);
+    let store = tokio::select! {
+        store = database::open(&config.database) => store?,
+        () = signals.next() => return Ok(()),
+    };
     lay_ground(&*store, clock.now()).await?;
 
     let incarnation = Incarnation::new(clock.now(), &mut rand::rng());
@@ -139,14 +136,20 @@ fn make_private_folder(path: &std::path::Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// The tenant and the account that make a first run work.
+/// The tenant and the account that make a first run work. The default account is named last, so a crash in between is
+/// repaired by the next start.
 async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
     let tenant: TenantId = "default".parse()?;
-    if store.tenant(&tenant).await?.is_some() {
-        return Ok(());
-    }
     let sandbox: AccountId = "sandbox".parse()?;
-    // The account first: a crash in between leaves no tenant, and the next start repeats both.
+    match store.tenant(&tenant).await? {
+        Some(Tenant { default_account: Some(_), .. }) => return Ok(()),
+        Some(_) => {}
+        None => {
+            let name = "Default".to_owned();
+            let fresh = Tenant { id: tenant.clone(), name, default_account: None, created_at: now };
+            store.create_tenant(fresh).await?;
+        }
+    }
     let account = Account {
         tenant: tenant.clone(),
         id: sandbox.clone(),
@@ -157,14 +160,7 @@ async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
         updated_at: now,
     };
     store.create_account(account).await?;
-    store
-        .create_tenant(Tenant {
-            id: tenant,
-            name: "Default".to_owned(),
-            default_account: Some(sandbox),
-            created_at: now,
-        })
-        .await?;
+    store.set_default_account(&tenant, &sandbox).await?;
     Ok(())
 }
 

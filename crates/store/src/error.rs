@@ -6,6 +6,10 @@ pub enum StoreError {
     /// The database is away, full or overloaded: nothing was acknowledged, try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// Another transaction was in the way (deadlock, serialization failure, lock timeout) and this one was undone. The
+    /// writers try again by themselves; a caller sees it only when that did not help.
+    #[error("the database is busy with conflicting work: {0}")]
+    Conflict(String),
     /// The database refused or returned something that this program does not understand.
     #[error("the database answered something unexpected: {0}")]
     Unexpected(String),
@@ -28,7 +32,7 @@ impl StoreError {
     /// Whether the same call may succeed later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            StoreError::Unavailable(_) | StoreError::Locked(_) => true,
+            StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Locked(_) => true,
             StoreError::Unexpected(_) | StoreError::SchemaTooNew { .. } => false,
         }
     }

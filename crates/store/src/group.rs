@@ -2,7 +2,8 @@
 //!
 //! Every write of the process goes through here. A writer takes all that has arrived while its last commit ran, does it
 //! in one transaction, and answers after the commit: so an fsync is shared by whoever came in time, and nobody waits on
-//! a timer. If a group fails, its jobs rerun one by one and only the guilty one is told.
+//! a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
+//! one by one and only the guilty one is told; if the database is away, all are told.
 //!
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
@@ -12,6 +13,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -33,6 +35,12 @@ use crate::{
 const QUEUE_JOBS_MAX: usize = 8_192;
 /// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
 const GROUP_MESSAGES_MAX: usize = 1_024;
+/// How often a transaction is tried that other transactions are in the way of.
+const CONFLICT_TRIES: u32 = 8;
+/// The longest pause before the second try; it doubles for each one after.
+const CONFLICT_PAUSE_MS: u64 = 30;
+/// The longest pause of all.
+const CONFLICT_PAUSE_MS_MAX: u64 = 1_000;
 
 /// Something to write.
 pub(crate) enum Job {
@@ -246,18 +254,46 @@ impl<E: Engine> Writer<E> {
             }
             Err(error) => {
                 tracing::warn!(jobs = group.len(), %error, "a group commit failed; its jobs rerun one by one");
+                let mut away = None;
                 for request in group {
+                    // Each would find the same, and each might wait long for it.
+                    if let Some(away) = &away {
+                        let _ = request.answer.send(Err(StoreError::clone(away)));
+                        continue;
+                    }
                     let answers = self.commit(&[&request.job]).await;
                     let answer = answers.and_then(|mut answers| {
                         answers.pop().ok_or_else(|| StoreError::Unexpected("no answer to a job".into()))
                     });
+                    away = answer.as_ref().err().filter(|_| is_away(&error)).filter(|e| is_away(e)).cloned();
                     let _ = request.answer.send(answer);
                 }
             }
         }
     }
 
+    /// Commits, again where other transactions were in the way.
     async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.try_commit(jobs).await {
+                Err(StoreError::Conflict(reason)) if tries < CONFLICT_TRIES => {
+                    metrics::counter!("postway_store_conflicts_total").increment(1);
+                    tracing::debug!(
+                        jobs = jobs.len(),
+                        tries,
+                        reason,
+                        "a transaction was undone; it is tried again"
+                    );
+                    tokio::time::sleep(conflict_pause(tries, rand::random())).await;
+                    tries += 1;
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
         let committed = match self.do_jobs(jobs).await {
             Ok(answers) => {
                 crash_point("store_before_commit");
@@ -318,6 +354,16 @@ impl<E: Engine> Writer<E> {
     }
 }
 
+fn is_away(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(_))
+}
+
+/// Full jitter, so that those who met once do not meet again: anything up to a bound that doubles. `dice` is random.
+fn conflict_pause(tries: u32, dice: u64) -> Duration {
+    let bound_ms = (CONFLICT_PAUSE_MS << (tries - 1).min(16)).min(CONFLICT_PAUSE_MS_MAX);
+    Duration::from_millis(dice % (bound_ms + 1))
+}
+
 /// Takes as many requests as fit into one transaction, at least one, in the order of their arrival.
 fn take_group(arrived: &mut Vec<Request>) -> Vec<Request> {
     let mut messages = 0;
@@ -343,4 +389,85 @@ pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec
         *round += 1;
     }
     rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails its transactions as told, then does nothing well.
+    struct Stub {
+        failures: Vec<StoreError>,
+        begun: Arc<AtomicU64>,
+    }
+
+    #[async_trait]
+    impl Engine for Stub {
+        async fn begin(&mut self) -> Result<(), StoreError> {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            self.failures.pop().map_or(Ok(()), Err)
+        }
+        async fn accept(&mut self, _: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+            Ok(Vec::new())
+        }
+        async fn wire_commit(&mut self, _: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+            Ok(Vec::new())
+        }
+        async fn apply(&mut self, _: &[&Change]) -> Result<Vec<bool>, StoreError> {
+            Ok(Vec::new())
+        }
+        async fn claim(&mut self, _: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+            Ok(Vec::new())
+        }
+        async fn directory(&mut self, _: &DirectoryJob) -> Result<Answer, StoreError> {
+            Ok(Answer::Done(true))
+        }
+        async fn commit(&mut self) -> Result<After, StoreError> {
+            Ok(After::default())
+        }
+        async fn rollback(&mut self) {}
+        async fn close(self) {}
+    }
+
+    /// How a call ends, and how many transactions it took.
+    async fn apply_with(failures: Vec<StoreError>) -> (Result<Vec<bool>, StoreError>, u64) {
+        let begun = Arc::new(AtomicU64::new(0));
+        let writers = Writers::start(vec![Stub { failures, begun: begun.clone() }], &Arc::default());
+        let applied = writers.apply(Vec::new()).await;
+        writers.close().await;
+        (applied, begun.load(Ordering::Relaxed))
+    }
+
+    fn conflicts(count: usize) -> Vec<StoreError> {
+        vec![StoreError::Conflict("deadlock".into()); count]
+    }
+
+    #[tokio::test]
+    async fn a_transaction_in_conflict_is_tried_again() {
+        let (applied, begun) = apply_with(conflicts(2)).await;
+        assert!(applied.is_ok());
+        assert_eq!(begun, 3);
+    }
+
+    #[tokio::test]
+    async fn a_conflict_that_stays_is_told_after_eight_tries() {
+        let (applied, begun) = apply_with(conflicts(20)).await;
+        assert!(matches!(applied, Err(StoreError::Conflict(_))));
+        assert_eq!(begun, 8);
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_away_is_told_at_once() {
+        let (applied, begun) = apply_with(vec![StoreError::Unavailable("gone".into())]).await;
+        assert!(matches!(applied, Err(StoreError::Unavailable(_))));
+        assert_eq!(begun, 1);
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_second_and_are_random_below() {
+        let longest = |tries| (0..2_000).map(|dice| conflict_pause(tries, dice)).max().unwrap();
+        let bounds = (1..=8).map(|tries| longest(tries).as_millis()).collect::<Vec<_>>();
+        assert_eq!(bounds, [30, 60, 120, 240, 480, 960, 1_000, 1_000]);
+        assert_eq!(conflict_pause(8, 0), Duration::ZERO);
+    }
 }

@@ -17,8 +17,11 @@ pub mod error;
 mod group;
 pub mod handover;
 pub mod memory;
+pub mod mysql;
 pub mod port;
+pub mod postgres;
 pub mod record;
+mod rows;
 pub mod sqlite;
 
 #[cfg(any(test, feature = "conformance"))]

@@ -6,11 +6,10 @@ use std::{collections::HashMap, time::Duration};
 use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use postway_e2e::{Client, Gateway, PATIENCE, events_of, mail, text};
-use postway_testkit::{Action, SmtpSink, Verb};
+use postway_testkit::{Action, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
 use rand::Rng;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
-const KILLS: usize = 30;
 const CLIENTS: usize = 5;
 /// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
 const PACE: Duration = Duration::from_millis(20);
@@ -42,18 +41,34 @@ async fn post(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_lose_nothing_and_duplicate_only_what_is_in_doubt() -> anyhow::Result<()> {
+    kill_again_and_again(30, &[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_they_on_postgresql() -> anyhow::Result<()> {
+    let database = PostgresDatabase::create();
+    kill_again_and_again(20, &[("POSTWAY_DATABASE_URL", &database.url())]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_they_on_mariadb() -> anyhow::Result<()> {
+    let url = MariaDb::shared().create_database();
+    kill_again_and_again(20, &[("POSTWAY_DATABASE_URL", &url)]).await
+}
+
+async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Result<()> {
     let sink = SmtpSink::builder().on(Verb::Dot, Action::Delay(DOT_DELAY).recorded()).start().await;
-    let mut gateway = Gateway::start().await?;
+    let mut gateway = Gateway::start_with(env).await?;
     gateway.relay_with(sink.port(), serde_json::json!({"max_connections": 6})).await?;
     let (stop, stopped) = watch::channel(false);
     let mut clients = JoinSet::new();
     for name in 0..CLIENTS {
         clients.spawn(post(gateway.client(), name, stopped.clone()));
     }
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         sleep(Duration::from_millis(rand::rng().random_range(100..900))).await;
         gateway.kill().await?;
-        gateway.launch(&[]).await?;
+        gateway.launch(env).await?;
     }
     stop.send_replace(true);
     let mut acknowledged = Vec::new();
@@ -66,7 +81,7 @@ async fn random_kills_lose_nothing_and_duplicate_only_what_is_in_doubt() -> anyh
     for mail in sink.mails() {
         *copies.entry(mail.postway_id.context("a mail without X-Postway-ID")?).or_default() += 1;
     }
-    assert!(acknowledged.len() > KILLS * 5, "there was no load: {}", acknowledged.len());
+    assert!(acknowledged.len() > kills * 5, "there was no load: {}", acknowledged.len());
     assert_eq!(stats["by_status"]["sent"], acknowledged.len(), "{stats:#}");
     assert_eq!(copies.len(), acknowledged.len(), "the relay has every mail, and no other");
     let gateway = &gateway;

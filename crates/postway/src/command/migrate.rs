@@ -3,7 +3,7 @@
 //! A server migrates on its own at start; this is for those who want to look first, or to migrate apart.
 
 use clap::Subcommand;
-use postway_store::sqlite::SqliteStore;
+use postway_store::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 
 use super::Session;
 use crate::config::Database;
@@ -24,10 +24,13 @@ pub async fn run(session: &Session, command: MigrateCommand) -> Result<(), Failu
 }
 
 async fn migrate(database: &Database, command: &MigrateCommand) -> anyhow::Result<String> {
-    let Database::Sqlite { path } = database;
     match command {
         MigrateCommand::Status => {
-            let states = SqliteStore::migration_status(path).await?;
+            let states = match database {
+                Database::Sqlite { path } => SqliteStore::migration_status(path).await?,
+                Database::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
+                Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
+            };
             let line = |state: &postway_store::sqlite::MigrationState| {
                 let applied = if state.applied { "applied" } else { "missing" };
                 format!("{:04}  {:<24}  {applied}", state.migration.version, state.migration.name)
@@ -35,7 +38,11 @@ async fn migrate(database: &Database, command: &MigrateCommand) -> anyhow::Resul
             Ok(states.iter().map(line).collect::<Vec<_>>().join("\n"))
         }
         MigrateCommand::Up => {
-            let applied = SqliteStore::migrate(path).await?;
+            let applied = match database {
+                Database::Sqlite { path } => SqliteStore::migrate(path).await?,
+                Database::Postgres { url } => PostgresStore::migrate(url.expose()).await?,
+                Database::Mysql { url } => MysqlStore::migrate(url.expose()).await?,
+            };
             let line = |migration: &postway_store::sqlite::Migration| {
                 format!("applied {:04} {}", migration.version, migration.name)
             };

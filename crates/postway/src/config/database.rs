@@ -2,15 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layers::Layers;
+use super::{keys::Secret, layers::Layers};
 
 /// Which database holds the messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Database {
     /// A file, opened by one process.
     Sqlite {
         /// The database file.
         path: PathBuf,
+    },
+    /// A PostgreSQL server.
+    Postgres {
+        /// Where it is and who signs in; may hold a password.
+        url: Secret,
+    },
+    /// A MySQL or MariaDB server.
+    Mysql {
+        /// Where it is and who signs in; may hold a password.
+        url: Secret,
     },
 }
 
@@ -39,10 +49,25 @@ fn parse(url: &str) -> Result<Database, String> {
             }
             Ok(Database::Sqlite { path: PathBuf::from(path) })
         }
-        "postgres" | "postgresql" | "mysql" | "mariadb" => {
-            Err(format!("{scheme}:// is not in this build yet; use sqlite:// and a path"))
+        "postgres" | "postgresql" => server(url, |url| Database::Postgres { url }),
+        "mysql" => server(url, |url| Database::Mysql { url }),
+        "mariadb" => server(&url.replacen("mariadb", "mysql", 1), |url| Database::Mysql { url }),
+        _ => Err("unknown scheme; use sqlite:// and a path, postgres://user:password@host/database or \
+                  mysql://user:password@host/database"
+            .to_owned()),
+    }
+}
+
+/// A server's URL must name a host and a database; what is behind them shows when it is opened.
+fn server(url: &str, kind: impl Fn(Secret) -> Database) -> Result<Database, String> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    match place.split_once('/') {
+        Some((host, name)) if !host.is_empty() && !name.is_empty() && !name.starts_with('?') => {
+            Ok(kind(Secret::new(url)))
         }
-        _ => Err("unknown scheme; use sqlite:// and a path".to_owned()),
+        _ => Err("names no host or no database; write it like postgres://user:password@host:5432/postway"
+            .to_owned()),
     }
 }
 
@@ -52,18 +77,26 @@ mod tests {
 
     #[test]
     fn sqlite_paths_may_be_relative_or_absolute() {
-        for (url, path) in
+        for (url, expected) in
             [("sqlite://a/b.db", "a/b.db"), ("sqlite:///srv/b.db", "/srv/b.db"), ("sqlite:b.db", "b.db")]
         {
-            assert_eq!(parse(url), Ok(Database::Sqlite { path: PathBuf::from(path) }));
+            let Ok(Database::Sqlite { path }) = parse(url) else { panic!("{url}") };
+            assert_eq!(path, PathBuf::from(expected));
         }
     }
 
     #[test]
-    fn other_databases_are_refused_with_the_reason() {
-        assert!(parse("postgres://u:p@h/db").unwrap_err().contains("not in this build yet"));
-        assert!(parse("mysql://h/db").unwrap_err().contains("not in this build yet"));
-        assert!(parse("redis://h").unwrap_err().contains("unknown scheme"));
-        assert!(parse("sqlite::memory:").unwrap_err().contains("names no file"));
+    fn servers_need_a_host_and_a_database_and_hide_their_password() {
+        let Ok(postgres) = parse("postgres://u:hunter2@h:5432/db") else { panic!() };
+        assert!(matches!(postgres, Database::Postgres { .. }));
+        assert!(!format!("{postgres:?}").contains("hunter2"));
+        assert!(matches!(parse("mysql://h/db"), Ok(Database::Mysql { .. })));
+        let Ok(Database::Mysql { url }) = parse("mariadb://h/db") else { panic!() };
+        assert_eq!(url.expose(), "mysql://h/db");
+        for incomplete in ["postgres://", "postgres://h", "postgres://h/", "mysql:///db", "mysql://u:p@/db"] {
+            assert!(parse(incomplete).is_err_and(|error| error.contains("names no host")), "{incomplete}");
+        }
+        assert!(parse("redis://h").is_err_and(|error| error.contains("unknown scheme")));
+        assert!(parse("sqlite::memory:").is_err_and(|error| error.contains("names no file")));
     }
 }

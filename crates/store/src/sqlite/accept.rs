@@ -1,11 +1,15 @@
 //! Storing new messages, set-wise.
+//!
+//! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
+//! it touches into a journal of the statement.
 
-use super::{engine::Txn, failed, rows::Multi};
+use super::{engine::Txn, failed};
 use crate::{
     dedup::refuse_repeats,
     entry::{Entry, LaneIds, hand_over},
     error::StoreError,
     record::{Acceptance, NewMessage},
+    rows::Multi,
 };
 
 pub(super) static INSERT_LANE: Multi = Multi::new(

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use postway_domain::{MessageUid, RecipientStatus, State, Status, TenantId};
 use sqlx::Row;
 
-use super::{bytes16, engine::Txn, failed, insert_events, rows::Multi};
+use super::{bytes16, engine::Txn, failed, insert_events};
 use crate::{
     decode::parsed,
     error::StoreError,
     group::rounds,
     record::{AccountKey, Change, RecipientChange, WireCommit},
+    rows::Multi,
 };
 
 pub(super) static COMMIT_WIRE: Multi = Multi::new(

@@ -10,12 +10,13 @@ use postway_domain::{
 };
 use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, rows::Multi, state};
+use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state};
 use crate::{
     decode::parsed,
     error::StoreError,
     group::Parking,
     record::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    rows::Multi,
 };
 
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\

@@ -4,12 +4,13 @@ use async_trait::async_trait;
 use postway_domain::MessageUid;
 use sqlx::Row;
 
-use super::{bytes16, engine::Txn, failed, rows::Multi};
+use super::{bytes16, engine::Txn, failed};
 use crate::{
     decode::parsed,
     dedup::{KeyTable, Keyed, Winners},
     error::StoreError,
     record::NewMessage,
+    rows::Multi,
 };
 
 pub(super) static DROP_TOMBSTONES: Multi =

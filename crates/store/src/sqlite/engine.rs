@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, accounts, change, claim, failed, rows::Multi};
+use super::{accept, accounts, change, claim, failed};
 use crate::{
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    rows::Multi,
 };
 
 /// The connection, and what is known of the transaction under way.

@@ -12,7 +12,7 @@ pub struct Migration {
     pub version: i64,
     /// What it does, in a word or two.
     pub name: &'static str,
-    sql: &'static str,
+    pub(crate) sql: &'static str,
 }
 
 /// Every migration this program knows, in order.

@@ -12,7 +12,6 @@ mod engine;
 mod migrate;
 mod open;
 mod read;
-mod rows;
 #[cfg(test)]
 mod tests;
 

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::{SqliteStore, accept, accounts, change, claim, dedup, read, rows::Multi};
-use crate::{error::StoreError, port::Store};
+use super::{SqliteStore, accept, accounts, change, claim, dedup, read};
+use crate::{error::StoreError, port::Store, rows::Multi};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
     let folder = TempDir::new().unwrap();

@@ -74,6 +74,9 @@ pub struct BenchArgs {
     /// Where to make the temporary data folder; a disk gives honest figures, memory does not
     #[arg(long, value_name = "FOLDER")]
     temp_dir: Option<PathBuf>,
+    /// The database of the server that is started: an empty one, whose URL this is [default: a SQLite file]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
     /// The process of a running server, to measure its CPU time and memory
     #[arg(long, requires = "url")]
     pid: Option<u32>,
@@ -92,7 +95,7 @@ pub async fn run(session: &Session, args: BenchArgs) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(args.timeout_seconds);
     let server = match session.names_a_server() {
         true => Server::running(session.client()?, args.pid),
-        false => Server::start(args.temp_dir.as_deref()).await?,
+        false => Server::start(args.temp_dir.as_deref(), args.database.as_deref()).await?,
     };
     let report = Bench { args, client: &server.client, pid: server.pid, deadline }.run().await;
     let stopped = server.stop().await;

@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// Starts one with an empty database on a free port of this machine, and waits until it is ready.
-    pub async fn start(parent: Option<&Path>) -> Result<Self, Failure> {
+    pub async fn start(parent: Option<&Path>, database: Option<&str>) -> Result<Self, Failure> {
         let folder = match parent {
             Some(parent) => tempfile::tempdir_in(parent),
             None => tempfile::tempdir(),
@@ -68,6 +68,7 @@ impl Server {
             .stderr(log);
         command.env("POSTWAY_DATA_DIR", folder.path().join("data")).env("POSTWAY_HTTP_LISTEN", &address);
         command.env("POSTWAY_ADMIN_KEY", &key).kill_on_drop(true);
+        command.envs(database.map(|url| ("POSTWAY_DATABASE_URL", url)));
         let child = command.spawn().context("cannot start the server")?;
         let client = Client::new(&format!("http://{address}"), Some(Secret::new(key)), None)?;
         let mut server = Self { pid: child.id(), client, own: Some(Own { child, folder }) };

@@ -2,9 +2,6 @@
 //!
 //! A multi-row statement is prepared once per row count, so there are only so many counts: every one below sixteen,
 //! and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14.
-//!
-//! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
-//! it touches into a journal of the statement.
 
 use std::sync::OnceLock;
 
@@ -15,11 +12,19 @@ const POWER_MAX: u32 = 7;
 const TEXTS: usize = EXACT + (POWER_MAX - EXACT.ilog2() + 1) as usize;
 
 /// A statement whose list of rows grows with the data.
-pub struct Multi {
+pub(crate) struct Multi {
     head: &'static str,
-    columns: usize,
+    row: Row,
     tail: &'static str,
     texts: [OnceLock<String>; TEXTS],
+}
+
+/// What is repeated.
+enum Row {
+    /// So many placeholders in brackets; one goes without.
+    Placeholders(usize),
+    /// A piece of SQL, and what stands between two of them.
+    Piece { sql: &'static str, between: &'static str },
 }
 
 /// The largest count that is not above `rows` and has a statement, and that statement's place.
@@ -34,16 +39,29 @@ fn shape(rows: usize) -> (usize, usize) {
 impl Multi {
     /// `head`, then rows of `columns` placeholders, then `tail`. One column makes a plain list.
     pub const fn new(head: &'static str, columns: usize, tail: &'static str) -> Self {
-        Self { head, columns, tail, texts: [const { OnceLock::new() }; TEXTS] }
+        Self { head, row: Row::Placeholders(columns), tail, texts: [const { OnceLock::new() }; TEXTS] }
+    }
+
+    /// `head`, then `sql` once per row with `between` in between, then `tail`.
+    pub const fn of_pieces(
+        head: &'static str,
+        sql: &'static str,
+        between: &'static str,
+        tail: &'static str,
+    ) -> Self {
+        Self { head, row: Row::Piece { sql, between }, tail, texts: [const { OnceLock::new() }; TEXTS] }
     }
 
     fn text(&'static self, rows: usize, place: usize) -> &'static str {
         self.texts[place].get_or_init(|| {
-            let row = match self.columns {
-                1 => "?".to_owned(),
-                columns => format!("({})", vec!["?"; columns].join(",")),
+            let list = match self.row {
+                Row::Placeholders(1) => vec!["?"; rows].join(","),
+                Row::Placeholders(columns) => {
+                    vec![format!("({})", vec!["?"; columns].join(",")); rows].join(",")
+                }
+                Row::Piece { sql, between } => vec![sql; rows].join(between),
             };
-            format!("{}{}{}", self.head, vec![row; rows].join(","), self.tail)
+            format!("{}{list}{}", self.head, self.tail)
         })
     }
 
@@ -69,6 +87,15 @@ mod tests {
     use super::*;
 
     static PAIRS: Multi = Multi::new("INSERT INTO t VALUES ", 2, " RETURNING a");
+
+    static EITHER: Multi =
+        Multi::of_pieces("SELECT 1 FROM t WHERE ", "(a = ? AND b = ?)", " OR ", " LIMIT 1");
+
+    #[test]
+    fn pieces_are_repeated_as_they_are() {
+        let text = "SELECT 1 FROM t WHERE (a = ? AND b = ?) OR (a = ? AND b = ?) LIMIT 1";
+        assert_eq!(EITHER.sample(), text);
+    }
 
     #[test]
     fn many_rows_run_as_powers_of_two_and_a_rest() {

@@ -1,0 +1,269 @@
+//! Leasing due work.
+//!
+//! What another writer is leasing at the moment is skipped, not waited for. The bodies are read after the lease, because
+//! a locking read of both tables would lock both.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use postway_domain::{
+    Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    fairness::{self, DueLane},
+    message::{Input, transition},
+};
+use sqlx::{Row, mysql::MySqlRow};
+
+use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state, text, time, unsigned};
+use crate::{
+    decode::parsed,
+    error::StoreError,
+    group::Parking,
+    record::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    rows::Multi,
+};
+
+/// The first message of a lane that can go decides, so later ones are not looked at.
+pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
+     SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
+     WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
+     ORDER BY m.due_at LIMIT 1) AS due_at \
+     FROM lane l WHERE l.tenant = ? AND l.account = ?) AS lanes WHERE due_at <= ?";
+
+pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
+     m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq \
+     FROM message m FORCE INDEX (message_due) \
+     WHERE m.due_lane = ? AND m.due_at <= ? AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
+     ORDER BY m.due_at, m.uid LIMIT ? FOR UPDATE SKIP LOCKED";
+
+pub(super) static LEASE: Multi = Multi::new(
+    "UPDATE message FORCE INDEX (PRIMARY) SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, \
+     lease_node = ?, lease_token = ?, lease_until = ?, attempt = attempt + 1, version = version + 1, \
+     event_seq = event_seq + 1, updated_at = ? WHERE uid IN (",
+    1,
+    ")",
+);
+
+pub(super) static CONTENTS: Multi = Multi::new(
+    "SELECT uid, request_id, sender, eight_bit, smtputf8, size, CASE WHEN size <= ? THEN raw END \
+     FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
+    1,
+    ")",
+);
+
+pub(super) static OPEN_RECIPIENTS: Multi = Multi::new(
+    "SELECT uid, position, kind, address, status FROM recipient FORCE INDEX (PRIMARY) \
+     WHERE status IN (0, 1, 3) AND uid IN (",
+    1,
+    ") ORDER BY uid, position",
+);
+
+pub(super) async fn claim(txn: &mut Txn, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed = Vec::new();
+    for want in &request.wants {
+        let taken = claim_for(txn, request, want, &mut claimed).await?;
+        if want.park {
+            txn.after.parked.push(Parking {
+                key: want.key.clone(),
+                lease: request.lease,
+                now: request.now,
+                room: want.room - taken,
+            });
+        }
+    }
+    if !claimed.is_empty() {
+        txn.after.wrote = true;
+        add_contents(txn, &mut claimed, request.inline_bytes_max).await?;
+        add_recipients(txn, &mut claimed).await?;
+    }
+    Ok(claimed)
+}
+
+async fn claim_for(
+    txn: &mut Txn,
+    request: &ClaimRequest,
+    want: &AccountWant,
+    claimed: &mut Vec<Claimed>,
+) -> Result<u32, StoreError> {
+    let mut due = Vec::new();
+    let mut batches = HashMap::new();
+    let rows = sqlx::query(DUE_LANES)
+        .bind(request.now.as_millis())
+        .bind(want.key.tenant.as_str())
+        .bind(want.key.account.as_str())
+        .bind(request.now.as_millis())
+        .fetch_all(txn.conn()?)
+        .await
+        .map_err(failed)?;
+    for row in rows {
+        let lane = LaneId::from_bytes(bytes16(&row, 0)?);
+        batches.insert(lane, row.try_get::<Option<String>, _>(2).map_err(failed)?);
+        due.push(DueLane {
+            lane,
+            priority: coded(&row, 1, Priority::from_code)?,
+            oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
+        });
+    }
+    fairness::order(&mut due, request.now);
+    let mut taken = 0;
+    for due_lane in due {
+        if taken == want.room {
+            break;
+        }
+        let lane = Lane {
+            tenant: want.key.tenant.clone(),
+            account: want.key.account.clone(),
+            priority: due_lane.priority,
+            batch: batches.remove(&due_lane.lane).flatten().map(|batch| parsed(&batch)).transpose()?,
+        };
+        let from_lane = lease_from(txn, request, due_lane.lane, &lane, want.room - taken).await?;
+        taken += from_lane.len() as u32;
+        claimed.extend(from_lane);
+    }
+    Ok(taken)
+}
+
+async fn lease_from(
+    txn: &mut Txn,
+    request: &ClaimRequest,
+    lane_id: LaneId,
+    lane: &Lane,
+    limit: u32,
+) -> Result<Vec<Claimed>, StoreError> {
+    let now_ms = request.now.as_millis();
+    let rows = sqlx::query(DUE_MESSAGES)
+        .bind(lane_id.as_bytes().as_slice())
+        .bind(now_ms)
+        .bind(now_ms)
+        .bind(i64::from(limit))
+        .fetch_all(txn.conn()?)
+        .await
+        .map_err(failed)?;
+    let mut claimed = Vec::with_capacity(rows.len());
+    let mut events = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let from = state(row, 1)?;
+        let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
+        let one = read_claimed(row, lane, request)?;
+        let event_seq: i64 = row.try_get(12).map_err(failed)?;
+        if let Some(kind) = effects.event {
+            let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
+            events.push((one.uid, event_seq + 1, request.now, NewEvent { kind, data }));
+        }
+        txn.count(&lane.tenant, Some(from.status()), to.status());
+        claimed.push(one);
+    }
+    for (sql, run) in LEASE.runs(&claimed) {
+        let mut query = sqlx::query(sql)
+            .bind(request.lease.incarnation.as_bytes().as_slice())
+            .bind(request.lease.token.as_i64())
+            .bind(request.lease.until.as_millis())
+            .bind(now_ms);
+        for one in run {
+            query = query.bind(one.uid.as_bytes().as_slice());
+        }
+        query.execute(txn.conn()?).await.map_err(failed)?;
+    }
+    insert_events(txn, &events).await?;
+    Ok(claimed)
+}
+
+/// A message as leased, still without its content.
+fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+    Ok(Claimed {
+        uid: MessageUid::from_bytes(bytes16(row, 0)?),
+        lane: lane.clone(),
+        token: request.lease.token,
+        version: row.try_get::<i64, _>(4).map_err(failed)? + 1,
+        attempt: row.try_get::<i64, _>(5).map_err(failed)? + 1,
+        retries: row.try_get(6).map_err(failed)?,
+        doubts: row.try_get(7).map_err(failed)?,
+        lost_leases: row.try_get(8).map_err(failed)?,
+        on_doubt: on_doubt(row, 9)?,
+        created_at: time(row, 10)?.unwrap_or(request.now),
+        claimed_at: request.now,
+        expires_at: time(row, 11)?,
+        request_id: None,
+        sender: String::new(),
+        recipients: Vec::new(),
+        sent_before: 0,
+        doubtful_before: 0,
+        eight_bit: false,
+        smtputf8: false,
+        size: 0,
+        raw: None,
+    })
+}
+
+async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -> Result<(), StoreError> {
+    let mut places: HashMap<MessageUid, usize> =
+        claimed.iter().enumerate().map(|(place, one)| (one.uid, place)).collect();
+    let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
+    for (sql, run) in CONTENTS.runs(&uids) {
+        let mut query = sqlx::query(sql).bind(i64::from(inline_max));
+        for uid in run {
+            query = query.bind(uid.as_bytes().as_slice());
+        }
+        for row in query.fetch_all(txn.conn()?).await.map_err(failed)? {
+            let Some(place) = places.remove(&MessageUid::from_bytes(bytes16(&row, 0)?)) else { continue };
+            let one = &mut claimed[place];
+            one.request_id = text(&row, 1)?;
+            one.sender = row.try_get(2).map_err(failed)?;
+            one.eight_bit = row.try_get(3).map_err(failed)?;
+            one.smtputf8 = row.try_get(4).map_err(failed)?;
+            one.size = unsigned(&row, 5)?;
+            one.raw = row.try_get::<Option<Vec<u8>>, _>(6).map_err(failed)?.map(Bytes::from);
+        }
+    }
+    if places.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Unexpected(format!("{} messages without their content", places.len())))
+}
+
+/// An attempt is for the recipients still pending; when none is, for those in doubt.
+async fn add_recipients(txn: &mut Txn, claimed: &mut [Claimed]) -> Result<(), StoreError> {
+    #[derive(Default)]
+    struct Parts {
+        pending: Vec<ClaimedRecipient>,
+        doubtful: Vec<ClaimedRecipient>,
+        sent: u32,
+    }
+    let mut parts: HashMap<MessageUid, Parts> = HashMap::with_capacity(claimed.len());
+    for (sql, run) in OPEN_RECIPIENTS.runs(claimed) {
+        let mut query = sqlx::query(sql);
+        for one in run {
+            query = query.bind(one.uid.as_bytes().to_vec());
+        }
+        for row in query.fetch_all(txn.conn()?).await.map_err(failed)? {
+            let of_message = parts.entry(MessageUid::from_bytes(bytes16(&row, 0)?)).or_default();
+            let status = coded(&row, 4, RecipientStatus::from_code)?;
+            let recipient = || -> Result<ClaimedRecipient, StoreError> {
+                Ok(ClaimedRecipient {
+                    position: unsigned(&row, 1)?,
+                    kind: coded(&row, 2, RecipientKind::from_code)?,
+                    address: parsed(row.try_get(3).map_err(failed)?)?,
+                })
+            };
+            match status {
+                RecipientStatus::Pending => of_message.pending.push(recipient()?),
+                RecipientStatus::InDoubt => of_message.doubtful.push(recipient()?),
+                RecipientStatus::Sent => of_message.sent += 1,
+                RecipientStatus::Failed
+                | RecipientStatus::Suppressed
+                | RecipientStatus::Cancelled
+                | RecipientStatus::Expired => {}
+            }
+        }
+    }
+    for one in claimed {
+        let Parts { pending, doubtful, sent } = parts.remove(&one.uid).unwrap_or_default();
+        one.sent_before = sent;
+        if pending.is_empty() {
+            one.recipients = doubtful;
+        } else {
+            one.doubtful_before = doubtful.len() as u32;
+            one.recipients = pending;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! What went wrong, from the driver's words into the port's.
+
+use sqlx::mysql::MySqlDatabaseError;
+
+use crate::error::StoreError;
+
+/// A driver's error in the port's words.
+pub(super) fn failed(error: sqlx::Error) -> StoreError {
+    match &error {
+        sqlx::Error::Database(database) => {
+            let number = database.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+            match number {
+                // Lock wait timeout, deadlock (and a failed certification on Galera).
+                Some(1205 | 1213) => StoreError::Conflict(error.to_string()),
+                Some(number) if is_away(number) => StoreError::Unavailable(error.to_string()),
+                _ => StoreError::Unexpected(error.to_string()),
+            }
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => StoreError::Unavailable(error.to_string()),
+        _ => StoreError::Unexpected(error.to_string()),
+    }
+}
+
+/// Whether the server says by this number that it cannot serve now.
+fn is_away(number: u16) -> bool {
+    match number {
+        // Disk full, out of memory, table full.
+        1021 | 1037 | 1038 | 1041 | 1114
+        // Too many connections, of all or of this user.
+        | 1040 | 1203 | 1226
+        // A Galera node that is not in the cluster; shutting down; connection aborted or killed; cannot create a thread.
+        | 1047 | 1053 | 1077 | 1079 | 1135 | 1152 | 1158..=1161 | 1184 | 1927
+        // Statement interrupted, or over its time.
+        | 1317 | 1969 | 3024
+        // Read-only.
+        | 1290 | 1792 | 1836 => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,222 @@
+//! A store in MySQL 8 or MariaDB 10.6 and later, shared with whatever else its server does.
+//!
+//! Only MariaDB is tested; every statement is one that both have. Transactions are READ COMMITTED, several connections
+//! write at once, rows are locked in the order of their ids, and what is being leased by another is skipped.
+//!
+//! One process per database, held by a named lock of the server (`GET_LOCK`) on a connection of its own: a second one
+//! is refused with a sentence that says so. A message must fit into the server's `max_allowed_packet`.
+//!
+//! A lost connection fails what is under way as unavailable and is replaced with the next transaction. Deadlocks and
+//! lock timeouts are [`StoreError::Conflict`].
+
+mod accept;
+mod accounts;
+mod change;
+mod claim;
+mod dedup;
+mod engine;
+mod fault;
+mod migrate;
+mod open;
+mod parts;
+mod queue;
+mod read;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
+use sqlx::{Connection, MySqlConnection, MySqlPool};
+use tokio::sync::Mutex;
+
+use self::{
+    accept::insert_events,
+    fault::failed,
+    row::{bytes16, coded, on_doubt, state, text, time, unsigned},
+};
+use crate::{
+    error::StoreError,
+    group::{DirectoryJob, Writers},
+    handover::HandOver,
+    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    record::{
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+    },
+};
+
+pub use crate::sqlite::{Migration, MigrationState};
+
+/// A store in one MySQL or MariaDB database.
+pub struct MysqlStore {
+    writers: Writers,
+    readers: MySqlPool,
+    handover: Arc<HandOver>,
+    /// Holds the database's lock as long as it is open.
+    lock: Mutex<Option<MySqlConnection>>,
+}
+
+#[async_trait]
+impl Intake for MysqlStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        self.writers.accept(messages).await
+    }
+}
+
+#[async_trait]
+impl Work for MysqlStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        self.writers.claim(request).await
+    }
+
+    async fn handed_over(&self) -> Vec<Claimed> {
+        self.handover.delivered().await
+    }
+
+    fn unpark(&self) {
+        self.handover.unpark();
+    }
+
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        self.writers.wire_commit(commits).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        self.writers.apply(changes).await
+    }
+
+    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        read::raw(&self.readers, None, uid).await
+    }
+
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<Stalled>, StoreError> {
+        queue::stalled(&self.readers, alive, now, limit).await
+    }
+
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+        queue::overdue(&self.readers, now, limit).await
+    }
+
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
+        queue::queue_state(&self.readers, now).await
+    }
+
+    async fn woken(&self) -> Vec<AccountKey> {
+        self.handover.woken().await
+    }
+}
+
+#[async_trait]
+impl Read for MysqlStore {
+    async fn message(
+        &self,
+        tenant: &TenantId,
+        key: &MessageKey,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        read::message(&self.readers, tenant, key).await
+    }
+
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<Vec<MessageSummary>, StoreError> {
+        read::messages(&self.readers, tenant, filter, before, limit).await
+    }
+
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        read::raw(&self.readers, Some(tenant), uid).await
+    }
+
+    async fn latest(
+        &self,
+        tenant: &TenantId,
+        state: Option<Status>,
+        since: Time,
+        limit: u32,
+    ) -> Result<Vec<Time>, StoreError> {
+        read::latest(&self.readers, tenant, state, since, limit).await
+    }
+
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+        read::stats(&self.readers, tenant, now).await
+    }
+}
+
+#[async_trait]
+impl Accounts for MysqlStore {
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        let query = sqlx::query(accounts::TENANT).bind(id.as_str());
+        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
+        row.as_ref().map(accounts::read_tenant).transpose()
+    }
+
+    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::CreateTenant(tenant)).await
+    }
+
+    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
+        self.writers.done(DirectoryJob::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
+    }
+
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
+        let tenant = tenant.map(|id| id.as_str());
+        let query = sqlx::query(accounts::ACCOUNTS);
+        let query = query.bind(tenant).bind(tenant).bind(None::<&str>).bind(None::<&str>);
+        let rows = query.fetch_all(&self.readers).await.map_err(failed)?;
+        rows.iter().map(accounts::read_account).collect()
+    }
+
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
+        let (tenant, id) = (tenant.as_str(), id.as_str());
+        let query = sqlx::query(accounts::ACCOUNTS).bind(tenant).bind(tenant).bind(id).bind(id);
+        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
+        row.as_ref().map(accounts::read_account).transpose()
+    }
+
+    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::CreateAccount(account)).await
+    }
+
+    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::UpdateAccount(account, expected_version)).await
+    }
+
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
+        self.writers.delete_account(tenant.clone(), id.clone()).await
+    }
+}
+
+#[async_trait]
+impl Operate for MysqlStore {
+    async fn ping(&self) -> Result<(), StoreError> {
+        // Through the writer, because a store that can only read is not ready.
+        self.apply(Vec::new()).await.map(drop)
+    }
+
+    fn commits(&self) -> u64 {
+        self.writers.commits()
+    }
+
+    async fn close(&self) {
+        self.writers.close().await;
+        self.readers.close().await;
+        // Last, so that nobody else begins before this one has ended.
+        if let Some(lock) = self.lock.lock().await.take()
+            && let Err(error) = lock.close().await
+        {
+            tracing::warn!(%error, "the connection that holds the database's lock did not close cleanly");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Reaching the server: address, connections, lock, schema.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection, MySqlConnection,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions},
+};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{Migration, MigrationState, MysqlStore, engine::Txn, failed, migrate};
+use crate::{error::StoreError, group::Writers, handover::HandOver};
+
+/// Connections that write.
+const WRITERS: i64 = 2;
+/// Connections that read.
+const READERS: u32 = 8;
+/// Processes that count in shards of their own; beyond, some share one and wait for each other.
+const SHARDED_PROCESSES: i64 = 16;
+/// How long a connection may take to be made, or to become free.
+const CONNECT_LASTS_MAX: Duration = Duration::from_secs(10);
+/// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
+const STATEMENTS: usize = 512;
+/// Below this, a message of the usual 25 MB does not fit.
+const PACKET_BYTES_WISH: u64 = 64 * 1024 * 1024;
+
+const WRITER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5";
+/// REPEATABLE READ, so that the statements of one transaction see one snapshot. The limit of 30 s has a name of its own
+/// in MySQL (in ms) and in MariaDB (in s).
+const READER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; \
+     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION' \
+     /*!80000 , max_execution_time = 30000 */ /*M!100600 , max_statement_time = 30 */";
+/// The lock goes with its connection, which must not be ended for being idle. A year is the most there is.
+const LOCK_SESSION: &str = "SET SESSION wait_timeout = 31536000";
+/// Named locks are the server's, not the database's, and their names are short.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA1(DATABASE())), 0)";
+
+/// Where the database is.
+pub(super) struct Server {
+    options: MySqlConnectOptions,
+}
+
+impl Server {
+    fn parse(url: &str) -> Result<Self, StoreError> {
+        // The driver knows one scheme for both.
+        let url = match url.strip_prefix("mariadb://") {
+            Some(rest) => format!("mysql://{rest}"),
+            None => url.to_owned(),
+        };
+        let wrong = |why: String| {
+            StoreError::Unexpected(format!(
+                "{why}: the address must be like mysql://user:password@host/database"
+            ))
+        };
+        if !url.starts_with("mysql://") {
+            return Err(wrong("not an address of MySQL or MariaDB".to_owned()));
+        }
+        let options: MySqlConnectOptions =
+            url.parse().map_err(|error: sqlx::Error| wrong(error.to_string()))?;
+        if options.get_database().is_none() {
+            return Err(wrong("the address names no database".to_owned()));
+        }
+        let options = options
+            .charset("utf8mb4")
+            .pipes_as_concat(false)
+            .statement_cache_capacity(STATEMENTS)
+            .disable_statement_logging();
+        Ok(Self { options })
+    }
+
+    async fn connect(&self, session: &'static str) -> Result<MySqlConnection, StoreError> {
+        let cannot = |why: String| {
+            let (host, port) = (self.options.get_host(), self.options.get_port());
+            let database = self.options.get_database().unwrap_or_default();
+            StoreError::Unavailable(format!("cannot reach {database} on {host}:{port}: {why}"))
+        };
+        let connecting = async {
+            let mut conn = self.options.connect().await?;
+            sqlx::raw_sql(session).execute(&mut conn).await?;
+            Ok::<_, sqlx::Error>(conn)
+        };
+        match timeout(CONNECT_LASTS_MAX, connecting).await {
+            Ok(connected) => connected.map_err(|error| cannot(error.to_string())),
+            Err(_) => Err(cannot("no answer in time".to_owned())),
+        }
+    }
+
+    /// A connection that writes.
+    pub async fn writer(&self) -> Result<MySqlConnection, StoreError> {
+        self.connect(WRITER_SESSION).await
+    }
+
+    /// A connection that holds the database's lock.
+    async fn locked(&self) -> Result<MySqlConnection, StoreError> {
+        let mut conn = self.connect(LOCK_SESSION).await?;
+        check_version(&mut conn).await?;
+        let got: Option<i64> = sqlx::query_scalar(LOCK).fetch_one(&mut conn).await.map_err(failed)?;
+        if got == Some(1) {
+            return Ok(conn);
+        }
+        Err(StoreError::Locked(format!(
+            "another postway uses the database {} on {}: stop it first, or give this one its own database",
+            self.options.get_database().unwrap_or_default(),
+            self.options.get_host(),
+        )))
+    }
+}
+
+impl MysqlStore {
+    /// Opens the store at `url` (`mysql://user:password@host:port/database`), making its schema as needed. Refuses if
+    /// another process has it open.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let server = Arc::new(Server::parse(url)?);
+        let mut lock = server.locked().await?;
+        migrate::up(&mut lock).await?;
+        let packet_bytes_max: u64 =
+            sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut lock).await.map_err(failed)?;
+        if packet_bytes_max < PACKET_BYTES_WISH {
+            tracing::warn!(
+                packet_bytes_max,
+                "larger messages are refused: raise the server's max_allowed_packet"
+            );
+        }
+        let readers = MySqlPoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(CONNECT_LASTS_MAX)
+            .after_connect(|conn, _| {
+                Box::pin(async move { sqlx::raw_sql(READER_SESSION).execute(conn).await.map(drop) })
+            })
+            .connect_lazy_with(server.options.clone());
+        let handover = Arc::new(HandOver::default());
+        let first_shard = rand::random_range(0..SHARDED_PROCESSES) * WRITERS;
+        let engines = (first_shard..first_shard + WRITERS)
+            .map(|shard| Txn::new(server.clone(), packet_bytes_max, shard, handover.clone()))
+            .collect();
+        let writers = Writers::start(engines, &handover);
+        Ok(Self { writers, readers, handover, lock: Mutex::new(Some(lock)) })
+    }
+
+    /// Which migrations the database at `url` has.
+    pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
+        let mut conn = Server::parse(url)?.writer().await?;
+        let status = migrate::status(&mut conn).await;
+        conn.close().await.map_err(failed)?;
+        status
+    }
+
+    /// Brings the schema of the database at `url` up to date, and returns what that took.
+    pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
+        let mut conn = Server::parse(url)?.locked().await?;
+        let applied = migrate::up(&mut conn).await;
+        conn.close().await.map_err(failed)?;
+        applied
+    }
+}
+
+/// SKIP LOCKED came with MySQL 8.0.1 and MariaDB 10.6.
+async fn check_version(conn: &mut MySqlConnection) -> Result<(), StoreError> {
+    let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(conn).await.map_err(failed)?;
+    if is_recent(&version) {
+        return Ok(());
+    }
+    Err(StoreError::Unexpected(format!("the server is {version}: use MySQL 8 or MariaDB 10.6, or later")))
+}
+
+fn is_recent(version: &str) -> bool {
+    let mut parts = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    found >= if version.contains("MariaDB") { (10, 6) } else { (8, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_servers_are_told_from_recent_ones() {
+        for recent in
+            ["8.0.36", "8.4.0-log", "9.1.0", "10.6.0-MariaDB", "10.11.19-MariaDB-0+deb12u1", "11.4.2-MariaDB"]
+        {
+            assert!(is_recent(recent), "{recent}");
+        }
+        for old in ["5.7.44-log", "10.5.23-MariaDB", "", "unknown"] {
+            assert!(!is_recent(old), "{old}");
+        }
+    }
+
+    #[test]
+    fn an_address_must_name_a_database() {
+        for wrong in ["mysql://root@localhost", "postgres://a/b", "mysql:", ""] {
+            assert!(
+                matches!(Server::parse(wrong), Err(StoreError::Unexpected(text)) if text.contains("must be like"))
+            );
+        }
+        assert!(Server::parse("mariadb://root@localhost/mail").is_ok());
+    }
+}

@@ -1,0 +1,320 @@
+//! Reads for people. They run on connections of their own and never wait for a writer.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use postway_domain::{
+    Event, EventKind, Lane, MessageUid, Priority, RecipientKind, RecipientStatus, Status, TenantId, Time,
+};
+use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
+
+use super::{bytes16, coded, failed, on_doubt, state, text, time, unsigned};
+use crate::{
+    decode::{self, parsed},
+    error::StoreError,
+    record::{
+        AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply, Stats,
+    },
+};
+
+/// A list by a status that has at most this many messages sorts them; beyond, it walks the tenant's messages.
+const SORT_MESSAGES_MAX: i64 = 20_000;
+
+/// The columns of a summary, in the order in which [`read_summary`] takes them.
+const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.client_id, l.tenant, l.account, l.priority, \
+     l.batch, m.version, m.attempt, m.retries, m.doubts, m.on_doubt, m.created_at, m.updated_at, m.due_at, \
+     m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
+     c.external_id, c.tags, c.metadata, (SELECT a.provider_message_id FROM attempt a WHERE a.uid = m.uid \
+     AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1)";
+
+pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND `key` = ?";
+pub(super) const RECIPIENTS: &str =
+    "SELECT address, kind, status, smtp_code, enhanced, reply FROM recipient WHERE uid = ? ORDER BY position";
+pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
+     enhanced, reply, provider_message_id FROM attempt WHERE uid = ? ORDER BY number";
+pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq";
+pub(super) const RAW: &str = "SELECT c.raw FROM content c JOIN message m ON m.uid = c.uid \
+     WHERE c.uid = ? AND (? IS NULL OR m.tenant = ?)";
+pub(super) const TALLY: &str =
+    "SELECT status, CAST(SUM(`count`) AS SIGNED) FROM tally WHERE (? IS NULL OR tenant = ?) GROUP BY status";
+pub(super) const OLDEST_DUE: &str = "SELECT MIN(due_at) FROM (SELECT (SELECT m.due_at FROM message m \
+     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l \
+     WHERE (? IS NULL OR l.tenant = ?)) AS lanes";
+pub(super) const COUNT: &str =
+    "SELECT CAST(COALESCE(SUM(`count`), 0) AS SIGNED) FROM tally WHERE tenant = ? AND status = ?";
+
+fn time_set(row: &MySqlRow, index: usize) -> Result<Time, StoreError> {
+    Ok(Time::from_millis(row.try_get(index).map_err(failed)?))
+}
+
+fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError> {
+    let client_id: Option<&str> = row.try_get(4).map_err(failed)?;
+    let batch: Option<&str> = row.try_get(8).map_err(failed)?;
+    let tags: Option<&str> = row.try_get(26).map_err(failed)?;
+    Ok(MessageSummary {
+        uid: MessageUid::from_bytes(bytes16(row, 0)?),
+        client_id: client_id.map(parsed).transpose()?,
+        lane: Lane {
+            tenant: parsed(row.try_get(5).map_err(failed)?)?,
+            account: parsed(row.try_get(6).map_err(failed)?)?,
+            priority: coded(row, 7, Priority::from_code)?,
+            batch: batch.map(parsed).transpose()?,
+        },
+        state: state(row, 1)?,
+        version: row.try_get(9).map_err(failed)?,
+        attempt: row.try_get(10).map_err(failed)?,
+        retries: row.try_get(11).map_err(failed)?,
+        doubts: row.try_get(12).map_err(failed)?,
+        on_doubt: on_doubt(row, 13)?,
+        created_at: time_set(row, 14)?,
+        updated_at: time_set(row, 15)?,
+        due_at: time(row, 16)?,
+        expires_at: time(row, 17)?,
+        sent_at: time(row, 18)?,
+        failed_at: time(row, 19)?,
+        exhausted: row.try_get(20).map_err(failed)?,
+        error: row.try_get(21).map_err(failed)?,
+        subject: row.try_get(22).map_err(failed)?,
+        message_id: row.try_get(23).map_err(failed)?,
+        request_id: text(row, 24)?,
+        external_id: row.try_get(25).map_err(failed)?,
+        tags: decode::tags(tags)?,
+        metadata: row.try_get(27).map_err(failed)?,
+        provider_message_id: text(row, 28)?,
+    })
+}
+
+fn read_reply(row: &MySqlRow, first: usize) -> Result<Option<SmtpReply>, StoreError> {
+    let words: Option<String> = row.try_get(first + 2).map_err(failed)?;
+    let Some(text) = words else { return Ok(None) };
+    let code: Option<i64> = row.try_get(first).map_err(failed)?;
+    Ok(Some(SmtpReply {
+        code: code.map(|_| unsigned(row, first)).transpose()?,
+        enhanced: row.try_get(first + 1).map_err(failed)?,
+        text,
+    }))
+}
+
+pub(super) async fn message(
+    pool: &MySqlPool,
+    tenant: &TenantId,
+    key: &MessageKey,
+) -> Result<Option<MessageRecord>, StoreError> {
+    // One snapshot (readers are REPEATABLE READ), so that the parts agree with the state.
+    let mut snapshot = pool.begin().await.map_err(failed)?;
+    let uid: Vec<u8> = match key {
+        MessageKey::Uid(uid) => uid.as_bytes().to_vec(),
+        MessageKey::Client(id) => {
+            let query = sqlx::query_scalar(FIND_CLIENT).bind(tenant.as_str()).bind(id.as_str().as_bytes());
+            match query.fetch_optional(&mut *snapshot).await.map_err(failed)? {
+                Some(uid) => uid,
+                None => return Ok(None),
+            }
+        }
+    };
+    let mut query = QueryBuilder::<MySql>::new(SUMMARY);
+    query.push(" FROM message m JOIN content c ON c.uid = m.uid JOIN lane l ON l.id = m.lane WHERE m.uid = ");
+    query.push_bind(uid.clone()).push(" AND m.tenant = ").push_bind(tenant.as_str());
+    let Some(row) = query.build().fetch_optional(&mut *snapshot).await.map_err(failed)? else {
+        return Ok(None);
+    };
+    let mut record = MessageRecord {
+        summary: read_summary(&row)?,
+        recipients: Vec::new(),
+        attempts: Vec::new(),
+        events: Vec::new(),
+    };
+    for row in sqlx::query(RECIPIENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
+        record.recipients.push(RecipientView {
+            address: row.try_get(0).map_err(failed)?,
+            kind: coded(&row, 1, RecipientKind::from_code)?,
+            status: coded(&row, 2, RecipientStatus::from_code)?,
+            reply: read_reply(&row, 3)?,
+        });
+    }
+    for row in sqlx::query(ATTEMPTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
+        record.attempts.push(AttemptView {
+            number: row.try_get(0).map_err(failed)?,
+            started_at: time_set(&row, 1)?,
+            duration_ms: row.try_get(2).map_err(failed)?,
+            account: row.try_get(3).map_err(failed)?,
+            remote: row.try_get(4).map_err(failed)?,
+            outcome: row.try_get(5).map_err(failed)?,
+            reply: read_reply(&row, 6)?,
+            provider_message_id: text(&row, 9)?,
+        });
+    }
+    for row in sqlx::query(EVENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
+        let code = row.try_get(2).map_err(failed)?;
+        record.events.push(Event {
+            seq: row.try_get(0).map_err(failed)?,
+            at: time_set(&row, 1)?,
+            kind: EventKind::from_code(code)
+                .ok_or_else(|| StoreError::Unexpected(format!("unknown event kind {code}")))?,
+            data: row.try_get(3).map_err(failed)?,
+        });
+    }
+    Ok(Some(record))
+}
+
+pub(super) async fn messages(
+    pool: &MySqlPool,
+    tenant: &TenantId,
+    filter: &Filter,
+    before: Option<MessageUid>,
+    limit: u32,
+) -> Result<Vec<MessageSummary>, StoreError> {
+    let mut query = QueryBuilder::<MySql>::new(SUMMARY);
+    query.push(" FROM message m ");
+    if let Some(status) = filter.status
+        && few(pool, tenant, status).await?
+    {
+        query.push("FORCE INDEX (message_status) ");
+    }
+    // Where another table's index finds the messages, the server may start there.
+    let elsewhere = [&filter.recipient, &filter.tag, &filter.request_id, &filter.provider_message_id];
+    let join = if elsewhere.iter().any(|text| text.is_some()) { "JOIN" } else { "STRAIGHT_JOIN" };
+    query.push(join).push(" content c ON c.uid = m.uid ");
+    query.push(join).push(" lane l ON l.id = m.lane WHERE m.tenant = ").push_bind(tenant.as_str());
+    if let Some(before) = before {
+        query.push(" AND m.uid < ").push_bind(before.as_bytes().to_vec());
+    }
+    if let Some(status) = filter.status {
+        query.push(" AND m.status = ").push_bind(status.code());
+    }
+    if let Some(account) = &filter.account {
+        query.push(" AND l.account = ").push_bind(account.as_str());
+    }
+    if let Some(batch) = &filter.batch {
+        query.push(" AND m.lane IN (SELECT id FROM lane WHERE tenant = ").push_bind(tenant.as_str());
+        query.push(" AND batch = ").push_bind(batch.as_bytes()).push(")");
+    }
+    if let Some(recipient) = &filter.recipient {
+        query
+            .push(" AND m.uid IN (SELECT uid FROM recipient WHERE address = ")
+            .push_bind(recipient)
+            // The index ignores accents and trailing spaces; addresses that differ in them are not the same.
+            .push(" AND CAST(LOWER(address) AS BINARY) = CAST(LOWER(")
+            .push_bind(recipient)
+            .push(") AS BINARY))");
+    }
+    if let Some(tag) = &filter.tag {
+        query.push(" AND m.uid IN (SELECT uid FROM tag WHERE tenant = ").push_bind(tenant.as_str());
+        query.push(" AND tag = ").push_bind(tag.as_bytes()).push(")");
+    }
+    if let Some(request) = &filter.request_id {
+        query
+            .push(" AND m.uid IN (SELECT uid FROM content WHERE request_id = ")
+            .push_bind(request.as_bytes())
+            .push(")");
+    }
+    if let Some(id) = &filter.provider_message_id {
+        query
+            .push(" AND m.uid IN (SELECT uid FROM attempt WHERE provider_message_id = ")
+            .push_bind(id.as_bytes())
+            .push(")");
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND m.created_at >= ").push_bind(since.as_millis());
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND m.created_at < ").push_bind(until.as_millis());
+    }
+    if filter.exhausted {
+        query.push(" AND m.exhausted = 1");
+    }
+    query.push(" ORDER BY m.uid DESC LIMIT ").push_bind(i64::from(limit));
+    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
+    rows.iter().map(read_summary).collect()
+}
+
+async fn few(pool: &MySqlPool, tenant: &TenantId, status: Status) -> Result<bool, StoreError> {
+    let count: i64 = sqlx::query_scalar(COUNT)
+        .bind(tenant.as_str())
+        .bind(status.code())
+        .fetch_one(pool)
+        .await
+        .map_err(failed)?;
+    Ok(count <= SORT_MESSAGES_MAX)
+}
+
+pub(super) async fn raw(
+    pool: &MySqlPool,
+    tenant: Option<&TenantId>,
+    uid: MessageUid,
+) -> Result<Option<Bytes>, StoreError> {
+    let raw: Option<Vec<u8>> = sqlx::query_scalar(RAW)
+        .bind(uid.as_bytes().as_slice())
+        .bind(tenant.map(|tenant| tenant.as_str()))
+        .bind(tenant.map(|tenant| tenant.as_str()))
+        .fetch_optional(pool)
+        .await
+        .map_err(failed)?;
+    Ok(raw.map(Bytes::from))
+}
+
+pub(super) async fn latest(
+    pool: &MySqlPool,
+    tenant: &TenantId,
+    state: Option<Status>,
+    since: Time,
+    limit: u32,
+) -> Result<Vec<Time>, StoreError> {
+    let mut query = QueryBuilder::<MySql>::new("SELECT ");
+    match state {
+        Some(state) => {
+            query
+                .push("updated_at FROM message FORCE INDEX (message_status) WHERE status = ")
+                .push_bind(state.code());
+            query.push(" AND updated_at >= ").push_bind(since.as_millis());
+            query.push(" AND tenant = ").push_bind(tenant.as_str());
+            query.push(" ORDER BY updated_at DESC");
+        }
+        None => {
+            // Ids begin with the time of acceptance, so their order is its order.
+            query
+                .push("created_at FROM message FORCE INDEX (message_tenant) WHERE tenant = ")
+                .push_bind(tenant.as_str());
+            query.push(" AND created_at >= ").push_bind(since.as_millis());
+            query.push(" AND uid >= ").push_bind(first_uid(since).to_vec());
+            query.push(" ORDER BY uid DESC");
+        }
+    }
+    query.push(" LIMIT ").push_bind(i64::from(limit));
+    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
+    rows.iter().map(|row| time_set(row, 0)).collect()
+}
+
+/// The lowest id that a message accepted at `time` can have.
+fn first_uid(time: Time) -> [u8; 16] {
+    let mut uid = [0; 16];
+    uid[..6].copy_from_slice(&time.as_millis().max(0).to_be_bytes()[2..]);
+    uid
+}
+
+pub(super) async fn stats(
+    pool: &MySqlPool,
+    tenant: Option<&TenantId>,
+    now: Time,
+) -> Result<Stats, StoreError> {
+    let tenant = tenant.map(|tenant| tenant.as_str());
+    let mut by_status = BTreeMap::new();
+    for row in sqlx::query(TALLY).bind(tenant).bind(tenant).fetch_all(pool).await.map_err(failed)? {
+        let code = row.try_get(0).map_err(failed)?;
+        let status = Status::from_code(code)
+            .ok_or_else(|| StoreError::Unexpected(format!("unknown status {code}")))?;
+        by_status.insert(status, row.try_get(1).map_err(failed)?);
+    }
+    let oldest: Option<i64> =
+        sqlx::query_scalar(OLDEST_DUE).bind(tenant).bind(tenant).fetch_one(pool).await.map_err(failed)?;
+    let oldest_due_at = oldest.map(Time::from_millis).filter(|due| *due <= now);
+    Ok(Stats { by_status, oldest_due_at })
+}
+
+/// A statement that only a test prepares needs no more than its text.
+#[cfg(test)]
+pub(super) fn summary_sql() -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!(
+        "{SUMMARY} FROM message m JOIN content c ON c.uid = m.uid JOIN lane l ON l.id = m.lane"
+    ))
+}

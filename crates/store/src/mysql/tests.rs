@@ -1,0 +1,315 @@
+//! The conformance suite on MariaDB, and what concerns this database alone.
+
+use std::sync::Arc;
+
+use postway_domain::{Status, message::Outcome};
+use postway_testkit::mariadb::MariaDb;
+use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
+
+use super::{MysqlStore, accept, accounts, change, claim, dedup, engine, parts, queue, read};
+use crate::{
+    conformance::{
+        sample::{Sample, at},
+        stage,
+    },
+    error::StoreError,
+    port::Store,
+    record::Acceptance,
+    rows::Multi,
+};
+
+/// A fresh database; it goes with the server at the end of the tests.
+fn database() -> String {
+    MariaDb::shared().create_database()
+}
+
+async fn mariadb() -> (Arc<dyn Store>, String) {
+    let url = database();
+    let store = MysqlStore::open(&url).await.unwrap();
+    (Arc::new(store), url)
+}
+
+mod conformance {
+    use super::mariadb;
+
+    crate::conformance_tests!(mariadb);
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_with_what_to_do() {
+    let (store, url) = mariadb().await;
+    let second = MysqlStore::open(&url).await;
+    assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
+    assert!(matches!(MysqlStore::migrate(&url).await, Err(StoreError::Locked(_))));
+    store.close().await;
+    MysqlStore::open(&url).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let (store, url) = mariadb().await;
+    store.close().await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    sqlx::query("INSERT INTO schema_migration VALUES (99, 'from the future')").execute(&pool).await.unwrap();
+    pool.close().await;
+    assert!(matches!(MysqlStore::open(&url).await, Err(StoreError::SchemaTooNew { found: 99, .. })));
+    let states = MysqlStore::migration_status(&url).await;
+    assert!(matches!(states, Err(StoreError::SchemaTooNew { .. })));
+}
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    let url = database();
+    assert!(MysqlStore::migration_status(&url).await.unwrap().iter().all(|state| !state.applied));
+    assert_eq!(MysqlStore::migrate(&url).await.unwrap().len(), super::migrate::MIGRATIONS.len());
+    assert!(MysqlStore::migrate(&url).await.unwrap().is_empty());
+    assert!(MysqlStore::migration_status(&url).await.unwrap().iter().all(|state| state.applied));
+}
+
+/// DDL commits by itself, so a crash leaves tables without their record.
+#[tokio::test]
+async fn a_migration_cut_short_is_run_again() {
+    let url = database();
+    MysqlStore::migrate(&url).await.unwrap();
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    sqlx::raw_sql("DELETE FROM schema_migration; DROP TABLE tally").execute(&pool).await.unwrap();
+    assert_eq!(MysqlStore::migrate(&url).await.unwrap().len(), 1);
+    sqlx::query("SELECT shard FROM tally").fetch_all(&pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn migrations_have_the_numbers_and_names_of_the_other_databases() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let sqlite = crate::sqlite::SqliteStore::migration_status(&folder.path().join("a.db")).await.unwrap();
+    let names = |migration: &super::Migration| (migration.version, migration.name);
+    let theirs: Vec<_> = sqlite.iter().map(|state| names(&state.migration)).collect();
+    assert_eq!(super::migrate::MIGRATIONS.iter().map(names).collect::<Vec<_>>(), theirs);
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_said_to_be() {
+    let away = MysqlStore::open("mysql://root@127.0.0.1:1/mail").await;
+    assert!(matches!(away, Err(StoreError::Unavailable(text)) if text.contains("mail on 127.0.0.1:1")));
+}
+
+/// Whoever was connected is cut off; the next call finds a new connection.
+#[tokio::test]
+async fn a_lost_connection_is_replaced() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    stage::accept(&store, Sample::new(1)).await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let writers = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
+         AND id <> IS_USED_LOCK(CONCAT('postway.', SHA1(DATABASE())))";
+    for row in sqlx::query(writers).fetch_all(&pool).await.unwrap() {
+        let id: i64 = row.try_get(0).unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(format!("KILL {id}"))).execute(&pool).await.unwrap();
+    }
+    for n in 2..6 {
+        stage::accept(&store, Sample::new(n)).await;
+    }
+    store.ping().await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_message_larger_than_a_packet_is_refused_with_what_to_do() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let packet: u64 = sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&pool).await.unwrap();
+    let sized =
+        |n: u32, bytes: usize| Sample::new(n).content(|content| content.raw = vec![b'x'; bytes].into());
+    let large = store.accept(vec![sized(1, packet as usize).build()]).await;
+    assert!(matches!(large, Err(StoreError::Unexpected(text)) if text.contains("max_allowed_packet")));
+    // Together they are larger than a packet, one by one they are not.
+    let many: Vec<_> = (2..8).map(|n| sized(n, 3 * 1024 * 1024).build()).collect();
+    let accepted = store.accept(many).await.unwrap();
+    assert_eq!(accepted, vec![Acceptance::Accepted { handed_over: false }; 6]);
+    store.close().await;
+}
+
+/// Character comparison would ignore the space.
+#[tokio::test]
+async fn keys_that_differ_in_a_trailing_space_are_two() {
+    let (store, _url) = mariadb().await;
+    stage::open(&store).await;
+    stage::accept(&store, Sample::new(1).key("k")).await;
+    stage::accept(&store, Sample::new(2).key("k ").body(2)).await;
+    store.close().await;
+}
+
+/// The key of a deleted message is free once its time is over.
+#[tokio::test]
+async fn a_tombstone_whose_time_is_over_is_taken_over() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    let first = stage::accept(&store, Sample::new(1).key("k")).await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    sqlx::query("UPDATE dedup SET expires_at = ?").bind(at(100).as_millis()).execute(&pool).await.unwrap();
+    let repeat = stage::offer(&store, Sample::new(2).key("k").created(99)).await;
+    assert_eq!(repeat, Acceptance::Repeat { uid: first });
+    let third = stage::accept(&store, Sample::new(3).key("k").created(100)).await;
+    let repeat = stage::offer(&store, Sample::new(4).key("k").created(5_000)).await;
+    assert_eq!(repeat, Acceptance::Repeat { uid: third });
+    store.close().await;
+}
+
+/// Clients repeat their keys in any order while workers claim and settle: writers that meet wait or try again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_that_meet_lose_nothing_and_send_nothing_twice() {
+    const CLIENTS: u32 = 8;
+    const KEYS: u32 = 64;
+    let (store, _url) = mariadb().await;
+    stage::open(&store).await;
+    let clients = (0..CLIENTS).map(|client| {
+        let store = store.clone();
+        async move {
+            let mut accepted = 0;
+            for part in 0..KEYS / 8 {
+                // An odd factor: each client has another order of the same keys.
+                let keys = (0..8).map(|n| ((part * 8 + n) * (2 * client + 1)) % KEYS);
+                let offered = keys.map(|key| Sample::new(client * KEYS + key).key(&key.to_string()).build());
+                let answers = store.accept(offered.collect()).await.unwrap();
+                accepted += answers.iter().filter(|one| matches!(one, Acceptance::Accepted { .. })).count();
+            }
+            accepted
+        }
+    });
+    let workers = (1..=4i64).map(|worker| {
+        let store = store.clone();
+        async move {
+            let mut sent = 0;
+            while store.stats(None, at(1)).await.unwrap().by_status.get(&Status::Sent) != Some(&KEYS.into()) {
+                let mut claimed = stage::claim(&store, worker, at(1), 7).await;
+                let permissions = claimed.iter().map(|one| stage::permission(one, at(2))).collect();
+                assert!(store.wire_commit(permissions).await.unwrap().into_iter().all(|held| held));
+                claimed.iter_mut().for_each(|one| one.version += 1);
+                let ended = claimed.iter().map(|one| stage::outcome(one, true, Outcome::Sent, at(3)));
+                let held = store.apply(ended.collect()).await.unwrap();
+                assert!(held.iter().all(|held| *held));
+                sent += held.len();
+            }
+            sent
+        }
+    });
+    let clients = tokio::spawn(stage::all_at_once(clients.collect::<Vec<_>>()));
+    let sent: usize = stage::all_at_once(workers).await.into_iter().sum();
+    let accepted: usize = clients.await.unwrap().into_iter().sum();
+    assert_eq!((accepted, sent), (KEYS as usize, KEYS as usize));
+    store.close().await;
+}
+
+fn multi_row() -> Vec<&'static Multi> {
+    vec![
+        &dedup::INSERT_DEDUP,
+        &dedup::FIND_DEDUP,
+        &dedup::DROP_DEDUP,
+        &accept::INSERT_LANE,
+        &accept::INSERT_MESSAGE,
+        &accept::INSERT_CONTENT,
+        &accept::INSERT_RECIPIENT,
+        &accept::INSERT_EVENT,
+        &accept::INSERT_TAG,
+        &claim::LEASE,
+        &claim::CONTENTS,
+        &claim::OPEN_RECIPIENTS,
+        &change::LOCK,
+        &change::COMMIT_WIRE,
+        &change::APPLY,
+        &parts::CHANGE_RECIPIENT,
+        &parts::END_RECIPIENTS,
+        &parts::INSERT_ATTEMPT,
+        &change::LANES,
+        &engine::COUNT,
+        &queue::LATER,
+    ]
+}
+
+#[tokio::test]
+async fn every_statement_prepares() {
+    let (store, url) = mariadb().await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let single = [
+        claim::DUE_LANES,
+        claim::DUE_MESSAGES,
+        accounts::CREATE_TENANT,
+        accounts::SET_DEFAULT,
+        accounts::TENANT,
+        accounts::CREATE,
+        accounts::UPDATE,
+        accounts::ACCOUNTS,
+        accounts::IN_USE,
+        accounts::DELETE,
+        read::FIND_CLIENT,
+        read::RECIPIENTS,
+        read::ATTEMPTS,
+        read::EVENTS,
+        read::RAW,
+        read::TALLY,
+        read::COUNT,
+        read::OLDEST_DUE,
+        queue::OVERDUE,
+        queue::QUEUE,
+    ];
+    for sql in multi_row().iter().map(|multi| multi.sample()).chain(single) {
+        pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+    pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
+    let stalled = sqlx::AssertSqlSafe(format!("{}FALSE) ORDER BY m.updated_at LIMIT ?", queue::STALLED));
+    pool.prepare(stalled.into_sql_str()).await.unwrap();
+    store.close().await;
+}
+
+/// The steps of a plan: table, how it is read, by which index.
+async fn plan(conn: &mut MySqlConnection, sql: &str) -> Vec<(String, String, String)> {
+    let text = format!("EXPLAIN {}", sql.replace("LIMIT ?", "LIMIT 10"));
+    let parameters = text.matches('?').count();
+    let mut explain = sqlx::query(sqlx::AssertSqlSafe(text));
+    for n in 0..parameters {
+        // Good as an id and as a number.
+        explain = explain.bind(format!("{:016}", 1_700_000_000_000 + n).into_bytes());
+    }
+    let rows = explain.fetch_all(conn).await.unwrap();
+    let column = |row: &sqlx::mysql::MySqlRow, name: &str| {
+        row.try_get::<Option<String>, _>(name).unwrap().unwrap_or_default()
+    };
+    rows.iter().map(|row| (column(row, "table"), column(row, "type"), column(row, "key"))).collect()
+}
+
+/// The claim and the fenced writes must not scan, nor lock, what they do not return.
+#[tokio::test]
+async fn hot_statements_use_their_indexes() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    store
+        .accept((0..500).map(|n| Sample::new(n).expires(5).key(&n.to_string()).build()).collect())
+        .await
+        .unwrap();
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    sqlx::raw_sql("ANALYZE TABLE message, lane, recipient, dedup").execute(&pool).await.unwrap();
+    let mut conn = pool.acquire().await.unwrap();
+    for (sql, table, index) in [
+        (claim::DUE_MESSAGES, "m", "message_due"),
+        (claim::DUE_LANES, "m", "message_due"),
+        (queue::QUEUE, "m", "message_due"),
+        (queue::LATER.sample(), "m", "message_due"),
+        (queue::OVERDUE, "m", "message_expiry"),
+        (change::LOCK.sample(), "message", "PRIMARY"),
+        (change::COMMIT_WIRE.sample(), "m", "PRIMARY"),
+        (change::APPLY.sample(), "m", "PRIMARY"),
+        (parts::CHANGE_RECIPIENT.sample(), "r", "PRIMARY"),
+        (parts::END_RECIPIENTS.sample(), "recipient", "PRIMARY"),
+        (claim::LEASE.sample(), "message", "PRIMARY"),
+        (dedup::FIND_DEDUP.sample(), "dedup", "PRIMARY"),
+    ] {
+        let plan = plan(&mut conn, sql).await;
+        let of_table: Vec<_> = plan.iter().filter(|(name, ..)| name == table).collect();
+        assert!(!of_table.is_empty(), "{sql}\n{plan:#?}");
+        for (_, kind, key) in of_table {
+            assert!(key == index && kind != "index" && kind != "ALL", "{sql}\n{plan:#?}");
+        }
+    }
+    drop(conn);
+    store.close().await;
+}

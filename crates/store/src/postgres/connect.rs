@@ -1,0 +1,158 @@
+//! Connections and the lock: how this process reaches the database, and how it holds it alone.
+//!
+//! A connection says at once how long a statement may run and how its statements shall be planned. A queue's tables are
+//! empty one minute and large the next, so their statistics are always late: a plan made for the empty table would scan
+//! the large one. Every statement here has its index; the settings keep the planner on it.
+
+use std::{future::Future, time::Duration};
+
+use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::sync::Mutex;
+
+use super::{code_of, failed};
+use crate::error::StoreError;
+
+/// The longest wait for a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest wait for a step of a transaction: more than the server allows a statement, for servers that are gone.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Names the lock among the advisory locks of a database.
+const LOCK: i64 = i64::from_be_bytes(*b"postway\x01");
+
+/// For every connection. A dead peer is noticed within a minute. What is acknowledged is durable, whatever the server's
+/// default. Cost limits of the planner are meaningless with `enable_seqscan` off, and so is compiling by them.
+pub(super) const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
+     SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; \
+     SET jit = off; SET enable_seqscan = off; \
+     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+/// For writers: look-ups by index in the order of the arrays given, planned once.
+pub(super) const WRITER_SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_bitmapscan = off; \
+     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = off";
+
+/// For the holder of the lock, which also migrates: it may wait and work as long as it takes.
+const HOLDER_SETTINGS: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET lock_timeout = '1s'; SET enable_seqscan = on";
+
+/// Reads the URL; its password never gets into an error.
+pub(super) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let wrong = |reason: &str| {
+        StoreError::Unexpected(format!(
+            "the database URL is not one of PostgreSQL ({reason}): write it as postgres://user:password@host/database"
+        ))
+    };
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(wrong("it does not begin with postgres://"));
+    }
+    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| wrong(&error.to_string()))?;
+    Ok(options.application_name("postway").disable_statement_logging())
+}
+
+/// A connection with these settings.
+pub(super) async fn connect(
+    options: &PgConnectOptions,
+    settings: &'static str,
+) -> Result<PgConnection, StoreError> {
+    let connected = async {
+        let mut conn = PgConnection::connect_with(options).await?;
+        sqlx::raw_sql(SETTINGS).execute(&mut conn).await?;
+        sqlx::raw_sql(settings).execute(&mut conn).await?;
+        Ok(conn)
+    };
+    match tokio::time::timeout(CONNECT_TIMEOUT, connected).await {
+        Ok(connected) => connected.map_err(|error| unreachable(options, error)),
+        Err(_) => Err(StoreError::Unavailable(format!("{} does not answer", place(options)))),
+    }
+}
+
+fn place(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or_else(|| options.get_username());
+    format!("PostgreSQL at {}:{}, database {database},", options.get_host(), options.get_port())
+}
+
+/// What waiting heals is told from what somebody must correct.
+pub(super) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
+    let place = place(options);
+    let refused =
+        code_of(&error).is_some_and(|code| code.starts_with("28") || code == "3D000" || code == "42501");
+    if refused || matches!(error, sqlx::Error::Configuration(_) | sqlx::Error::Tls(_)) {
+        return StoreError::Unexpected(format!("{place} refuses: {error}; check the database URL"));
+    }
+    match failed(error) {
+        StoreError::Unavailable(text) => {
+            StoreError::Unavailable(format!("{place} cannot be reached: {text}"))
+        }
+        error => error,
+    }
+}
+
+/// Bounds a step of a transaction.
+pub(super) async fn within<T>(step: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let late = |_| StoreError::Unavailable("the database did not answer in time".into());
+    tokio::time::timeout(STEP_TIMEOUT, step).await.map_err(late)?
+}
+
+/// The lock that makes this process the only one on its database, on a connection of its own.
+pub(super) struct Hold {
+    options: PgConnectOptions,
+    conn: Mutex<Option<PgConnection>>,
+}
+
+impl Hold {
+    /// Takes the lock. Refuses if another process has it.
+    pub async fn take(options: &PgConnectOptions) -> Result<Self, StoreError> {
+        let conn = lock(options).await?;
+        Ok(Self { options: options.clone(), conn: Mutex::new(Some(conn)) })
+    }
+
+    /// Makes sure that the lock is still held, after the server or the network was away.
+    pub async fn keep(&self) -> Result<(), StoreError> {
+        let mut held = self.conn.lock().await;
+        if let Some(conn) = held.as_mut()
+            && within(async { conn.ping().await.map_err(failed) }).await.is_ok()
+        {
+            return Ok(());
+        }
+        // Dropped first: our own old session must not be in the way.
+        *held = None;
+        *held = Some(lock(&self.options).await?);
+        Ok(())
+    }
+
+    /// Does something on the connection that holds the lock.
+    pub async fn with<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.conn.lock().await.as_mut() {
+            Some(conn) => work(conn).await,
+            None => Err(StoreError::Unavailable("the store is closed".into())),
+        }
+    }
+
+    /// Lets go of the lock.
+    pub async fn release(&self) {
+        let Some(mut conn) = self.conn.lock().await.take() else { return };
+        // By name, because the server notices the end of a connection a moment later.
+        let unlocked = sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut conn).await;
+        if let Err(error) = unlocked.and(conn.close().await) {
+            tracing::debug!(%error, "the lock's connection was gone already");
+        }
+    }
+}
+
+async fn lock(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let mut conn = connect(options, HOLDER_SETTINGS).await?;
+    // Waits as long as `lock_timeout`: the server may still be noticing the end of an earlier life of ours.
+    match sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await {
+        Ok(_) => {}
+        Err(error) if code_of(&error).as_deref() == Some("55P03") => {
+            return Err(StoreError::Locked(format!(
+                "another postway uses {} already: stop it first, or give this one a database of its own",
+                place(options).trim_end_matches(',')
+            )));
+        }
+        Err(error) => return Err(unreachable(options, error)),
+    }
+    sqlx::query("SET lock_timeout = '5s'").execute(&mut conn).await.map_err(failed)?;
+    Ok(conn)
+}

@@ -1,0 +1,237 @@
+//! A connection that writes.
+//!
+//! A connection that fails before its commit has changed nothing: the transaction is tried again on a new one. One that
+//! fails while it commits leaves a doubt, which is settled by asking the server what became of the transaction.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use postway_domain::{LaneId, Status, TenantId};
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+
+use super::{
+    accept, accounts, change, claim, column,
+    connect::{self, Hold, WRITER_SETTINGS, within},
+    failed, is_lost, undone,
+};
+use crate::{
+    error::StoreError,
+    group::{After, Answer, DirectoryJob, Engine},
+    handover::HandOver,
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+};
+
+/// How often the server is asked what became of a commit whose answer was lost, with a pause between.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(250);
+
+/// The isolation is part of the design, whatever the server's default.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub(super) const COUNT: &str = "INSERT INTO tally AS t (tenant, status, shard, count) \
+     SELECT v.tenant, v.status, $4, v.count FROM UNNEST($1::text[], $2::bigint[], $3::bigint[]) \
+     AS v(tenant, status, count) \
+     ON CONFLICT (tenant, status, shard) DO UPDATE SET count = t.count + excluded.count \
+     RETURNING pg_current_xact_id()::text";
+pub(super) const XACT: &str = "SELECT pg_current_xact_id_if_assigned()::text";
+pub(super) const XACT_STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
+
+/// The way back to the database.
+pub(super) struct Link {
+    pub options: PgConnectOptions,
+    pub hold: Arc<Hold>,
+}
+
+/// The connection, and what is known of the transaction under way.
+pub(super) struct Txn {
+    pub conn: PgConnection,
+    pub handover: Arc<HandOver>,
+    pub known_lanes: BTreeSet<LaneId>,
+    pub new_lanes: Vec<LaneId>,
+    pub after: After,
+    moved: HashMap<(TenantId, Status), i64>,
+    shard: i64,
+    link: Link,
+    /// Whether the connection may be used again.
+    sound: bool,
+}
+
+impl Txn {
+    pub fn new(conn: PgConnection, link: Link, shard: i64, handover: Arc<HandOver>) -> Self {
+        Self {
+            conn,
+            handover,
+            known_lanes: BTreeSet::new(),
+            new_lanes: Vec::new(),
+            after: After::default(),
+            moved: HashMap::new(),
+            shard,
+            link,
+            sound: true,
+        }
+    }
+
+    /// Counts a message in at `to`, and out at `from`.
+    pub fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+        if from == Some(to) {
+            return;
+        }
+        for (status, by) in [(from, -1), (Some(to), 1)] {
+            if let Some(status) = status {
+                *self.moved.entry((tenant.clone(), status)).or_default() += by;
+            }
+        }
+    }
+
+    /// Writes the counters, and gives the transaction's id, if it has written anything.
+    async fn write_counts(&mut self) -> Result<Option<String>, StoreError> {
+        let mut moved: Vec<_> = self.moved.drain().filter(|(_, by)| *by != 0).collect();
+        if moved.is_empty() {
+            return if self.after.wrote {
+                sqlx::query_scalar(XACT).fetch_one(&mut self.conn).await.map_err(undone)
+            } else {
+                Ok(None)
+            };
+        }
+        // In order, for the case that two processes share a shard.
+        moved.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let ids: Vec<String> = sqlx::query_scalar(COUNT)
+            .bind(column(&moved, |((tenant, _), _)| tenant.as_str()))
+            .bind(column(&moved, |((_, status), _)| status.code()))
+            .bind(column(&moved, |(_, by)| *by))
+            .bind(self.shard)
+            .fetch_all(&mut self.conn)
+            .await
+            .map_err(undone)?;
+        Ok(ids.into_iter().next())
+    }
+
+    fn forget(&mut self) {
+        self.new_lanes.clear();
+        self.moved.clear();
+        self.after = After::default();
+    }
+
+    async fn reconnect(&mut self) -> Result<(), StoreError> {
+        self.sound = false;
+        // Whoever was away may have lost the database to another process meanwhile.
+        self.link.hold.keep().await?;
+        self.conn = connect::connect(&self.link.options, WRITER_SETTINGS).await?;
+        self.sound = true;
+        Ok(())
+    }
+
+    /// After a failure that is not about the work, the connection is not trusted: it may lead to a server that is
+    /// shutting down, read-only or gone.
+    fn noted<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.sound &= !matches!(done, Err(StoreError::Unavailable(_)));
+        done
+    }
+
+    async fn finish(&mut self) -> Result<(), StoreError> {
+        let id = within(self.write_counts()).await?;
+        let commit = async { Ok(sqlx::raw_sql("COMMIT").execute(&mut self.conn).await) };
+        let lost = match within(commit).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) if !is_lost(&error) => return Err(failed(error)),
+            Ok(Err(error)) => undone(error),
+            Err(late) => late,
+        };
+        self.sound = false;
+        match id {
+            Some(id) => self.settle(&id).await,
+            None => Err(lost),
+        }
+    }
+
+    /// Finds out what became of a transaction whose commit was not answered.
+    async fn settle(&mut self, id: &str) -> Result<(), StoreError> {
+        for _ in 0..SETTLE_TRIES {
+            if self.reconnect().await.is_ok() {
+                let query = sqlx::query_scalar(XACT_STATUS).bind(id);
+                let asked = within(async { query.fetch_one(&mut self.conn).await.map_err(failed) }).await;
+                match self.noted::<Option<String>>(asked).as_ref().map(Option::as_deref) {
+                    Ok(Some("committed")) => return Ok(()),
+                    Ok(Some("aborted")) => {
+                        return Err(StoreError::Conflict("the connection was lost before the commit".into()));
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+            tokio::time::sleep(SETTLE_PAUSE).await;
+        }
+        Err(StoreError::Unavailable(
+            "the connection was lost, and what became of the commit is unknown".into(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Engine for Txn {
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.forget();
+        if self.sound {
+            let begun = within(async { sqlx::raw_sql(BEGIN).execute(&mut self.conn).await.map_err(failed) });
+            match begun.await {
+                Ok(_) => return Ok(()),
+                Err(error) => tracing::debug!(%error, "a writer's connection was lost; it reconnects"),
+            }
+        }
+        self.reconnect().await?;
+        let begun = sqlx::raw_sql(BEGIN).execute(&mut self.conn).await.map(drop).map_err(failed);
+        self.noted(begun)
+    }
+
+    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+        let done = within(accept::accept(self, messages)).await;
+        self.noted(done)
+    }
+
+    async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+        let done = within(change::wire_commit(self, commits)).await;
+        self.noted(done)
+    }
+
+    async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+        let done = within(change::apply(self, changes)).await;
+        self.noted(done)
+    }
+
+    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let done = within(claim::claim(self, request)).await;
+        self.noted(done)
+    }
+
+    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {
+        let done = within(accounts::directory(self, job)).await;
+        self.noted(done)
+    }
+
+    async fn commit(&mut self) -> Result<After, StoreError> {
+        let done = self.finish().await;
+        self.noted(done)?;
+        self.known_lanes.extend(self.new_lanes.drain(..));
+        Ok(std::mem::take(&mut self.after))
+    }
+
+    async fn rollback(&mut self) {
+        if self.sound {
+            let undo = async { sqlx::raw_sql("ROLLBACK").execute(&mut self.conn).await.map_err(failed) };
+            if let Err(error) = within(undo).await {
+                tracing::debug!(%error, "nothing to roll back");
+                self.sound = false;
+            }
+        }
+        // Slots taken for messages that were not stored come back with the dispatcher's next claim.
+        self.forget();
+    }
+
+    async fn close(self) {
+        if let Err(error) = self.conn.close().await {
+            tracing::debug!(%error, "a writer's connection was gone already");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The store on PostgreSQL 15 and later: several writers, READ COMMITTED, set-wise statements with array parameters.
+//!
+//! A statement takes its rows as arrays, so that it is the same statement for one row and for a thousand. Rows are locked
+//! in the order of their ids; what still ends in a deadlock or a lock timeout is tried again. Claims skip what another
+//! writer has locked.
+//!
+//! One process per database, held by an advisory lock: a second one is refused with a sentence that says so. A lost
+//! connection is replaced; a lost answer to a commit is settled by asking the server.
+
+mod accept;
+mod accounts;
+mod change;
+mod claim;
+mod connect;
+mod dedup;
+mod engine;
+mod migrate;
+mod open;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, sync::Arc};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use postway_domain::{
+    Account, AccountId, Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt,
+};
+use sqlx::{PgPool, Row, postgres::PgRow};
+
+use self::connect::{Hold, within};
+use crate::{
+    decode,
+    error::StoreError,
+    group::{DirectoryJob, Writers},
+    handover::HandOver,
+    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    record::{
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+    },
+};
+
+pub use migrate::{Migration, MigrationState};
+
+/// A store in one PostgreSQL database.
+pub struct PostgresStore {
+    writers: Writers,
+    readers: PgPool,
+    handover: Arc<HandOver>,
+    hold: Arc<Hold>,
+}
+
+#[async_trait]
+impl Intake for PostgresStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        self.writers.accept(messages).await
+    }
+}
+
+#[async_trait]
+impl Work for PostgresStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        self.writers.claim(request).await
+    }
+
+    async fn handed_over(&self) -> Vec<Claimed> {
+        self.handover.delivered().await
+    }
+
+    fn unpark(&self) {
+        self.handover.unpark();
+    }
+
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        self.writers.wire_commit(commits).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        self.writers.apply(changes).await
+    }
+
+    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        within(read::raw(&self.readers, None, uid)).await
+    }
+
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<Stalled>, StoreError> {
+        within(read::stalled(&self.readers, alive, now, limit)).await
+    }
+
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+        within(read::overdue(&self.readers, now, limit)).await
+    }
+
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
+        within(read::queue_state(&self.readers, now)).await
+    }
+
+    async fn woken(&self) -> Vec<AccountKey> {
+        self.handover.woken().await
+    }
+}
+
+#[async_trait]
+impl Read for PostgresStore {
+    async fn message(
+        &self,
+        tenant: &TenantId,
+        key: &MessageKey,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        within(read::message(&self.readers, tenant, key)).await
+    }
+
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<Vec<MessageSummary>, StoreError> {
+        within(read::messages(&self.readers, tenant, filter, before, limit)).await
+    }
+
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+        within(read::raw(&self.readers, Some(tenant), uid)).await
+    }
+
+    async fn latest(
+        &self,
+        tenant: &TenantId,
+        state: Option<Status>,
+        since: Time,
+        limit: u32,
+    ) -> Result<Vec<Time>, StoreError> {
+        within(read::latest(&self.readers, tenant, state, since, limit)).await
+    }
+
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+        within(read::stats(&self.readers, tenant, now)).await
+    }
+}
+
+#[async_trait]
+impl Accounts for PostgresStore {
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        let query = sqlx::query(accounts::TENANT).bind(id.as_str());
+        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
+        row.as_ref().map(accounts::read_tenant).transpose()
+    }
+
+    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::CreateTenant(tenant)).await
+    }
+
+    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
+        self.writers.done(DirectoryJob::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
+    }
+
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
+        let query = sqlx::query(accounts::ACCOUNTS).bind(tenant.map(|id| id.as_str())).bind(None::<&str>);
+        let rows = query.fetch_all(&self.readers).await.map_err(failed)?;
+        rows.iter().map(accounts::read_account).collect()
+    }
+
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
+        let query = sqlx::query(accounts::ACCOUNTS).bind(Some(tenant.as_str())).bind(Some(id.as_str()));
+        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
+        row.as_ref().map(accounts::read_account).transpose()
+    }
+
+    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::CreateAccount(account)).await
+    }
+
+    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
+        self.writers.done(DirectoryJob::UpdateAccount(account, expected_version)).await
+    }
+
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
+        self.writers.delete_account(tenant.clone(), id.clone()).await
+    }
+}
+
+#[async_trait]
+impl Operate for PostgresStore {
+    async fn ping(&self) -> Result<(), StoreError> {
+        // Through the writer, because a store that can only read is not ready.
+        self.apply(Vec::new()).await.map(drop)
+    }
+
+    fn commits(&self) -> u64 {
+        self.writers.commits()
+    }
+
+    async fn close(&self) {
+        self.writers.close().await;
+        self.readers.close().await;
+        // Last, so that nobody else starts before our last write is done.
+        self.hold.release().await;
+    }
+}
+
+/// PostgreSQL's code of an error, where it has one.
+fn code_of(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+    error.as_database_error().and_then(|database| database.code())
+}
+
+/// Whether the connection is gone, and with it what was not committed.
+fn is_lost(error: &sqlx::Error) -> bool {
+    match error {
+        // Class 08 is the connection, 57P01 to 57P05 its end by the server.
+        sqlx::Error::Database(_) => {
+            code_of(error).is_some_and(|code| code.starts_with("08") || code.starts_with("57P"))
+        }
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
+        _ => false,
+    }
+}
+
+/// A driver's error in the port's words.
+fn failed(error: sqlx::Error) -> StoreError {
+    if is_lost(&error) {
+        return StoreError::Unavailable(error.to_string());
+    }
+    match &error {
+        sqlx::Error::Database(_) => match code_of(&error).as_deref() {
+            // Serialization failure, deadlock, lock timeout.
+            Some("40001" | "40P01" | "55P03") => StoreError::Conflict(error.to_string()),
+            // A read-only server, a statement that took too long; 53 is lack of disk, memory or connections, 58 the
+            // system below.
+            Some("25006" | "57014") => StoreError::Unavailable(error.to_string()),
+            Some(code) if code.starts_with("53") || code.starts_with("58") => {
+                StoreError::Unavailable(error.to_string())
+            }
+            _ => StoreError::Unexpected(error.to_string()),
+        },
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => StoreError::Unavailable(error.to_string()),
+        _ => StoreError::Unexpected(error.to_string()),
+    }
+}
+
+/// The same inside a transaction, before its commit: a lost connection has undone it, so it can be tried again.
+fn undone(error: sqlx::Error) -> StoreError {
+    if is_lost(&error) { StoreError::Conflict(error.to_string()) } else { failed(error) }
+}
+
+/// One column of many rows, as an array parameter.
+fn column<'r, T, U>(rows: &'r [T], value: impl Fn(&'r T) -> U) -> Vec<U> {
+    rows.iter().map(value).collect()
+}
+
+/// Text of strangers (a relay's reply, a client's label) may hold NUL, which PostgreSQL's text cannot: the outcome of
+/// an attempt must not be lost for that.
+fn text(value: &str) -> Cow<'_, str> {
+    if value.contains('\0') { value.replace('\0', "\u{fffd}").into() } else { value.into() }
+}
+
+fn bytes16(row: &PgRow, index: usize) -> Result<[u8; 16], StoreError> {
+    decode::id16(row.try_get(index).map_err(failed)?)
+}
+
+/// PostgreSQL has no unsigned integers.
+fn unsigned<T: TryFrom<i64>>(row: &PgRow, index: usize) -> Result<T, StoreError> {
+    let number: i64 = row.try_get(index).map_err(failed)?;
+    T::try_from(number).map_err(|_| StoreError::Unexpected(format!("a stored number out of range: {number}")))
+}
+
+fn coded<T>(row: &PgRow, index: usize, from_code: fn(i64) -> Option<T>) -> Result<T, StoreError> {
+    decode::coded(row.try_get(index).map_err(failed)?, from_code)
+}
+
+fn on_doubt(row: &PgRow, index: usize) -> Result<OnDoubt, StoreError> {
+    Ok(decode::on_doubt(row.try_get(index).map_err(failed)?))
+}
+
+/// A state from three columns in a row: status, wait, wire_committed.
+fn state(row: &PgRow, first: usize) -> Result<State, StoreError> {
+    decode::state(
+        row.try_get(first).map_err(failed)?,
+        row.try_get(first + 1).map_err(failed)?,
+        row.try_get(first + 2).map_err(failed)?,
+    )
+}

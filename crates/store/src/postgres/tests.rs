@@ -1,0 +1,349 @@
+//! The conformance suite on a real PostgreSQL, and what concerns this database alone.
+
+use std::sync::{Arc, Mutex};
+
+use postway_domain::message::Outcome;
+use postway_testkit::postgres::PostgresDatabase;
+use sqlx::{Executor, PgPool, Row, SqlSafeStr};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::{PostgresStore, accept, accounts, change, claim, connect, dedup, engine, migrate, read};
+use crate::{
+    conformance::{
+        sample::{self, Sample, at},
+        stage,
+    },
+    error::StoreError,
+    port::Store,
+    record::{Acceptance, Filter},
+};
+
+/// Ends every connection of the store, and waits until they are gone.
+const END_ALL: &str = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity \
+     WHERE datname = current_database() AND application_name = 'postway'";
+
+async fn postgres() -> (Arc<dyn Store>, PostgresDatabase) {
+    let database = PostgresDatabase::create();
+    let store = PostgresStore::open(&database.url()).await.unwrap();
+    (Arc::new(store), database)
+}
+
+mod conformance {
+    use super::postgres;
+
+    crate::conformance_tests!(postgres);
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_with_what_to_do() {
+    let (store, database) = postgres().await;
+    let second = PostgresStore::open(&database.url()).await;
+    assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
+    store.close().await;
+    PostgresStore::open(&database.url()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let (store, database) = postgres().await;
+    store.close().await;
+    database.run("INSERT INTO schema_migration VALUES (99, 'from the future')");
+    let opened = PostgresStore::open(&database.url()).await;
+    assert!(matches!(opened, Err(StoreError::SchemaTooNew { found: 99, .. })));
+    let states = PostgresStore::migration_status(&database.url()).await;
+    assert!(matches!(states, Err(StoreError::SchemaTooNew { .. })));
+}
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    let database = PostgresDatabase::create();
+    let url = database.url();
+    assert!(PostgresStore::migration_status(&url).await.unwrap().iter().all(|state| !state.applied));
+    assert_eq!(PostgresStore::migrate(&url).await.unwrap().len(), migrate::MIGRATIONS.len());
+    assert!(PostgresStore::migrate(&url).await.unwrap().is_empty());
+    assert!(PostgresStore::migration_status(&url).await.unwrap().iter().all(|state| state.applied));
+}
+
+#[tokio::test]
+async fn a_wrong_address_says_what_to_check() {
+    let database = PostgresDatabase::create();
+    let missing = format!("{}_missing", database.url());
+    for (url, transient, told) in [
+        ("mysql://somewhere/db", false, "postgres://"),
+        (missing.as_str(), false, "check the database URL"),
+        ("postgres://someone:hidden@127.0.0.1:1/db", true, "127.0.0.1:1"),
+    ] {
+        let Err(error) = PostgresStore::open(url).await else { panic!("{url} was opened") };
+        assert_eq!(error.is_transient(), transient, "{error}");
+        assert!(error.to_string().contains(told), "{error}");
+        assert!(!error.to_string().contains("hidden"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn lost_connections_are_replaced() {
+    let (store, database) = postgres().await;
+    stage::open(&store).await;
+    for round in 0..3 {
+        let message = Sample::new(round).build();
+        let uid = message.uid;
+        store.accept(vec![message]).await.unwrap();
+        assert_ne!(database.run(END_ALL), "0");
+        store.ping().await.unwrap();
+        store.ping().await.unwrap();
+        assert!(store.body(uid).await.unwrap().is_some(), "round {round}");
+    }
+    // The lock came back with the first writer that reconnected.
+    assert!(matches!(PostgresStore::open(&database.url()).await, Err(StoreError::Locked(_))));
+}
+
+/// A relay may answer anything, and its answer must be kept all the same.
+#[tokio::test]
+async fn text_with_nul_is_stored_and_asked_for() {
+    let (store, _database) = postgres().await;
+    stage::open(&store).await;
+    let mut claimed = stage::accept_and_claim(&store, Sample::new(1), 1).await;
+    assert!(stage::commit_wire(&store, &mut claimed, at(1)).await);
+    let mut change = stage::outcome(&claimed, true, Outcome::Sent, at(2));
+    if let Some(attempt) = &mut change.attempt {
+        attempt.reply = Some(sample::reply(250, "2.0.0 ok \0 queued"));
+    }
+    assert_eq!(store.apply(vec![change]).await.unwrap(), [true]);
+    let record = stage::record(&store, claimed.uid).await;
+    let reply = record.attempts[0].reply.as_ref().unwrap();
+    assert!(reply.text.ends_with("ok \u{fffd} queued"), "{reply:?}");
+    let filter = Filter { tag: Some("\0".into()), ..Filter::default() };
+    assert!(store.messages(&sample::tenant(), &filter, None, 10).await.unwrap().is_empty());
+}
+
+/// Two writers, one server: what they undo of each other is done again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadlock_is_tried_again() {
+    let (store, database) = postgres().await;
+    stage::open(&store).await;
+    let mut first = stage::accept_and_claim(&store, Sample::new(1), 1).await;
+    let mut second = stage::accept_and_claim(&store, Sample::new(2), 2).await;
+    for claimed in [&mut first, &mut second] {
+        assert!(stage::commit_wire(&store, claimed, at(1)).await);
+    }
+    let (low, high) = if first.uid < second.uid { (first, second) } else { (second, first) };
+    let pool = PgPool::connect(&database.url()).await.unwrap();
+    let mut other = pool.begin().await.unwrap();
+    let lock = "SELECT uid FROM message WHERE uid = $1 FOR UPDATE";
+    sqlx::query("SET LOCAL deadlock_timeout = '60s'").execute(&mut *other).await.unwrap();
+    sqlx::query(lock).bind(high.uid.as_bytes().as_slice()).execute(&mut *other).await.unwrap();
+    let changes = [&low, &high].map(|claimed| stage::outcome(claimed, true, Outcome::Sent, at(5)));
+    let applied = tokio::spawn({
+        let store = store.clone();
+        async move { store.apply(changes.into()).await }
+    });
+    // The writer holds the lower one and waits for the higher; now the other wants the lower. The writer looks for
+    // deadlocks after a second, the other after a minute: so the writer is the one to be undone.
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while sqlx::query_scalar::<_, i64>(waits).fetch_one(&pool).await.unwrap() == 0 {
+        tokio::task::yield_now().await;
+    }
+    sqlx::query(lock).bind(low.uid.as_bytes().as_slice()).execute(&mut *other).await.unwrap();
+    other.rollback().await.unwrap();
+    assert_eq!(applied.await.unwrap().unwrap(), [true, true]);
+}
+
+/// A way to the server that can be cut at a statement.
+struct Cable {
+    url: String,
+    cut: Arc<Mutex<Option<Cut>>>,
+}
+
+/// When a client sends this, the connection is cut: before the server gets it, or before the client gets the answer.
+#[derive(Clone, Copy)]
+struct Cut {
+    at: &'static [u8],
+    server_gets_it: bool,
+}
+
+impl Cable {
+    async fn to(database: &PostgresDatabase) -> Self {
+        let url = database.url();
+        let server = url.split(['@', '/']).nth(3).unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = url.replace(&server, &listener.local_addr().unwrap().to_string());
+        let cut = Arc::new(Mutex::new(None));
+        let shared = cut.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(carry(client, server, shared.clone()));
+            }
+        });
+        Self { url, cut }
+    }
+
+    fn cut(&self, at: &'static [u8], server_gets_it: bool) {
+        *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it });
+    }
+}
+
+async fn carry(mut client: TcpStream, mut server: TcpStream, cut: Arc<Mutex<Option<Cut>>>) {
+    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let Ok(count @ 1..) = read else { return };
+                let here = |cut: &mut Cut| asked[..count].windows(cut.at.len()).any(|window| window == cut.at);
+                let cut = cut.lock().unwrap().take_if(here);
+                if cut.is_none_or(|cut| cut.server_gets_it) {
+                    server.write_all(&asked[..count]).await.unwrap();
+                }
+                if let Some(cut) = cut {
+                    if cut.server_gets_it {
+                        assert_ne!(server.read(&mut answered).await.unwrap(), 0, "the server answers");
+                    }
+                    return;
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(count @ 1..) = read else { return };
+                if client.write_all(&answered[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Before the commit, nothing happened; after it, the server knows that all did. Either way it is done once.
+#[tokio::test]
+async fn a_connection_cut_in_mid_transaction_costs_nothing() {
+    let database = PostgresDatabase::create();
+    let cable = Cable::to(&database).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&cable.url).await.unwrap());
+    stage::open(&store).await;
+    for (number, (at, server_gets_it)) in
+        (1..).zip([(&b"COMMIT"[..], true), (b"COMMIT", false), (b"INSERT INTO message", false)])
+    {
+        if at != b"COMMIT" {
+            // A statement's text goes over the wire once per connection: make them new.
+            database.run(END_ALL);
+        }
+        cable.cut(at, server_gets_it);
+        let message = Sample::new(number).build();
+        let uid = message.uid;
+        let answers = store.accept(vec![message]).await.unwrap();
+        assert_eq!(answers, [Acceptance::Accepted { handed_over: false }]);
+        assert!(cable.cut.lock().unwrap().is_none(), "the cable was not cut");
+        assert!(store.body(uid).await.unwrap().is_some());
+        assert_eq!(database.run("SELECT sum(count) FROM tally"), number.to_string());
+    }
+}
+
+/// What became of a commit is known to the server, even if its answer was lost.
+#[tokio::test]
+async fn the_server_tells_what_became_of_a_transaction() {
+    let database = PostgresDatabase::create();
+    PostgresStore::migrate(&database.url()).await.unwrap();
+    let options = connect::options(&database.url()).unwrap();
+    for (end, told) in [("COMMIT", "committed"), ("ROLLBACK", "aborted")] {
+        let mut conn = connect::connect(&options, connect::WRITER_SETTINGS).await.unwrap();
+        sqlx::query("BEGIN").execute(&mut conn).await.unwrap();
+        let query = sqlx::query_scalar(engine::COUNT).bind(vec!["t"]).bind(vec![1i64]).bind(vec![1i64]);
+        let id: String = query.bind(0i64).fetch_one(&mut conn).await.unwrap();
+        sqlx::query(end).execute(&mut conn).await.unwrap();
+        let query = sqlx::query_scalar(engine::XACT_STATUS).bind(&id);
+        let status: Option<String> = query.fetch_one(&mut conn).await.unwrap();
+        assert_eq!(status.as_deref(), Some(told));
+    }
+}
+
+#[tokio::test]
+async fn every_statement_prepares() {
+    let (_store, database) = postgres().await;
+    let pool = PgPool::connect(&database.url()).await.unwrap();
+    for sql in [
+        engine::COUNT,
+        engine::XACT,
+        engine::XACT_STATUS,
+        dedup::DROP_TOMBSTONES,
+        dedup::INSERT_DEDUP,
+        dedup::FIND_DEDUP,
+        dedup::DROP_DEDUP,
+        accept::INSERT_LANE,
+        accept::INSERT_MESSAGE,
+        accept::INSERT_CONTENT,
+        accept::INSERT_RECIPIENT,
+        accept::INSERT_EVENT,
+        accept::INSERT_TAG,
+        claim::DUE_LANES,
+        claim::DUE_MESSAGES,
+        claim::LEASE,
+        claim::OPEN_RECIPIENTS,
+        change::COMMIT_WIRE,
+        change::APPLY,
+        change::CHANGE_RECIPIENT,
+        change::END_RECIPIENTS,
+        change::INSERT_ATTEMPT,
+        change::LANES,
+        accounts::CREATE_TENANT,
+        accounts::SET_DEFAULT,
+        accounts::TENANT,
+        accounts::CREATE,
+        accounts::UPDATE,
+        accounts::ACCOUNTS,
+        accounts::IN_USE,
+        accounts::DELETE,
+        read::FIND_CLIENT,
+        read::RECIPIENTS,
+        read::ATTEMPTS,
+        read::EVENTS,
+        read::RAW,
+        read::TALLY,
+        read::OLDEST_DUE,
+        read::STALLED,
+        read::OVERDUE,
+        read::QUEUE,
+    ] {
+        pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+    pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
+}
+
+/// A plan is made while the tables are empty and kept when they are not, so it must be the right one from the start:
+/// no scan of a table, and each hot statement on its index.
+#[tokio::test]
+async fn hot_statements_use_their_indexes() {
+    let (_store, database) = postgres().await;
+    let options = connect::options(&database.url()).unwrap();
+    for (settings, sql, parameters, index) in [
+        (connect::WRITER_SETTINGS, claim::DUE_LANES, 3, "message_due"),
+        (connect::WRITER_SETTINGS, claim::DUE_MESSAGES, 4, "message_due"),
+        (connect::WRITER_SETTINGS, claim::LEASE, 5, "message_pkey"),
+        (connect::WRITER_SETTINGS, claim::OPEN_RECIPIENTS, 1, "recipient_pkey"),
+        (connect::WRITER_SETTINGS, change::COMMIT_WIRE, 4, "message_pkey"),
+        (connect::WRITER_SETTINGS, change::APPLY, 16, "message_pkey"),
+        (connect::WRITER_SETTINGS, change::CHANGE_RECIPIENT, 6, "recipient_pkey"),
+        (connect::WRITER_SETTINGS, change::END_RECIPIENTS, 3, "recipient_pkey"),
+        (connect::WRITER_SETTINGS, dedup::FIND_DEDUP, 3, "dedup_pkey"),
+        (connect::WRITER_SETTINGS, dedup::DROP_TOMBSTONES, 4, "dedup_pkey"),
+        (connect::WRITER_SETTINGS, dedup::DROP_DEDUP, 1, "dedup_uid"),
+        (connect::WRITER_SETTINGS, accounts::IN_USE, 2, "lane_account"),
+        ("", read::STALLED, 3, "message_status"),
+        ("", read::OVERDUE, 2, "message_expiry"),
+        ("", read::QUEUE, 1, "message_due"),
+        ("", read::OLDEST_DUE, 1, "message_due"),
+        ("", read::RAW, 2, "content_pkey"),
+    ] {
+        let mut conn = connect::connect(&options, settings).await.unwrap();
+        let explain = format!(
+            "SET plan_cache_mode = force_generic_plan; PREPARE hot AS {sql}; \
+             EXPLAIN EXECUTE hot({})",
+            vec!["NULL"; parameters].join(",")
+        );
+        let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(&mut conn).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains(index), "{sql}\n{plan}");
+        assert!(!plan.contains("Seq Scan on message") && !plan.contains("Hash Join"), "{sql}\n{plan}");
+    }
+}

@@ -1,0 +1,140 @@
+//! A MariaDB server for tests: started once per test process in a folder of its own, with a fresh database per test.
+//!
+//! It listens on a Unix socket in that folder, so that no port can be taken. A shell watches over it: when the test
+//! process ends, however it ends, the shell's input closes, and it stops the server and removes the folder. Nothing is
+//! synced to disk. Panics with a sentence where the server cannot be had: a test that needs it must not pass without.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Read},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{self, Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+/// How long the server may take to be ready.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Runs the server given as arguments until the input ends.
+const WATCH: &str =
+    r#"folder=$1; shift; "$@" & server=$!; read -r _; kill "$server"; wait "$server"; rm -rf "$folder""#;
+
+/// A running server.
+pub struct MariaDb {
+    socket: PathBuf,
+    databases: AtomicU32,
+    /// Its input is what keeps the server running.
+    _watch: Child,
+}
+
+impl MariaDb {
+    /// The server of this process, started by the first call.
+    pub fn shared() -> &'static MariaDb {
+        static SERVER: OnceLock<MariaDb> = OnceLock::new();
+        SERVER.get_or_init(MariaDb::start)
+    }
+
+    fn start() -> Self {
+        let folder = env::temp_dir().join(format!("postway-mariadb-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder for MariaDB can be made");
+        let user = run(Command::new("id").arg("-un"));
+        let user = user.trim();
+        install(&folder, user);
+
+        let socket = folder.join("socket");
+        let mut watch = Command::new("sh")
+            .args(["-c", WATCH, "sh"])
+            .arg(&folder)
+            .arg(program("mariadbd"))
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", folder.join("data").display()))
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!("--user={user}"))
+            .args([
+                "--skip-networking",
+                "--skip-name-resolve",
+                "--max-connections=500",
+                "--innodb-buffer-pool-size=128M",
+                "--innodb-log-file-size=48M",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--innodb-flush-method=nosync",
+                "--innodb-file-per-table=0",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for the tests; the server ends after them.
+            .process_group(0)
+            .spawn()
+            .expect("a shell can be started");
+        wait_until_ready(watch.stderr.take().expect("the server's log is piped"));
+        Self { socket, databases: AtomicU32::new(0), _watch: watch }
+    }
+
+    /// Makes an empty database and gives its URL.
+    pub fn create_database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let socket = self.socket.display();
+        run(Command::new(program("mariadb"))
+            .arg("--no-defaults")
+            .arg(format!("--socket={socket}"))
+            .arg("--user=root")
+            .arg(format!("--execute=CREATE DATABASE {name}")));
+        format!("mysql://root@localhost/{name}?socket={socket}")
+    }
+}
+
+fn install(folder: &Path, user: &str) {
+    run(Command::new(program("mariadb-install-db"))
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", folder.join("data").display()))
+        .arg(format!("--user={user}"))
+        .args(["--auth-root-authentication-method=normal", "--skip-test-db"]));
+}
+
+/// Reads the server's log until it says that it is ready, and goes on reading so that it can go on writing.
+fn wait_until_ready(log: impl Read + Send + 'static) {
+    let (ready, is_ready) = mpsc::channel();
+    thread::spawn(move || {
+        let mut said = String::new();
+        for line in BufReader::new(log).lines().map_while(Result::ok) {
+            if line.contains("ready for connections") {
+                // Nobody waits any more if it came too late.
+                let _ = ready.send(Ok(()));
+                said.clear();
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        let _ = ready.send(Err(said));
+    });
+    match is_ready.recv_timeout(STARTS_WITHIN) {
+        Ok(Ok(())) => {}
+        Ok(Err(said)) => panic!("MariaDB did not start:\n{said}"),
+        Err(_) => panic!("MariaDB was not ready after {STARTS_WITHIN:?}"),
+    }
+}
+
+/// Where a program is; servers are often not on the path of a user.
+fn program(name: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let mut found = folders.map(|folder| folder.join(name)).filter(|file| file.is_file());
+    found
+        .next()
+        .unwrap_or_else(|| panic!("{name} is missing: these tests need MariaDB 10.6 or later installed"))
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{command:?} failed: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
