@@ -9,6 +9,7 @@
 //! - every write of claimed work is fenced, and says which messages it changed;
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
+mod claiming;
 mod crash;
 mod decode;
 mod dedup;

@@ -11,8 +11,9 @@ use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, MySqlConnection};
 use tokio::time::timeout;
 
-use super::{accept, accounts, change, claim, failed, open::Server};
+use super::{accept, accounts, change, failed, open::Server};
 use crate::{
+    claiming,
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
@@ -152,7 +153,7 @@ impl Engine for Txn {
     }
 
     async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, claim::claim(self, request)).await;
+        let done = timeout(STEP_LASTS_MAX, claiming::claim(self, request)).await;
         self.in_time(done)
     }
 

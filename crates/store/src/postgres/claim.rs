@@ -1,11 +1,11 @@
 //! Leasing due work.
 
-use std::collections::HashMap;
-
+use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
     Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
-    fairness::{self, DueLane},
+    fairness::DueLane,
+    id::BatchCode,
     message::{Input, transition},
 };
 use sqlx::{Row, postgres::PgRow};
@@ -14,10 +14,11 @@ use super::{
     accept::insert_events, bytes16, coded, column, engine::Txn, failed, on_doubt, state, undone, unsigned,
 };
 use crate::{
+    claiming::{DueWork, KnownRecipient},
     decode::parsed,
     error::StoreError,
-    group::Parking,
-    record::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
+    group::After,
+    record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
 };
 
 pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_at FROM lane l CROSS JOIN LATERAL (\
@@ -42,67 +43,62 @@ pub(super) const OPEN_RECIPIENTS: &str = "SELECT r.uid, r.position, r.kind, r.ad
      FROM UNNEST($1::bytea[]) AS v(uid) CROSS JOIN LATERAL (SELECT * FROM recipient WHERE uid = v.uid \
      AND status IN (0, 1, 3) ORDER BY position) AS r";
 
-pub(super) async fn claim(txn: &mut Txn, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-    let mut claimed = Vec::new();
-    for want in &request.wants {
-        let taken = claim_for(txn, request, want, &mut claimed).await?;
-        if want.park {
-            txn.after.parked.push(Parking {
-                key: want.key.clone(),
-                lease: request.lease,
-                now: request.now,
-                room: want.room - taken,
-            });
-        }
+#[async_trait]
+impl DueWork for Txn {
+    async fn due_lanes(
+        &mut self,
+        key: &AccountKey,
+        now: Time,
+    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+        due_lanes(self, key, now).await
     }
-    if !claimed.is_empty() {
-        txn.after.wrote = true;
-        add_recipients(txn, &mut claimed).await?;
+
+    async fn lease_from(
+        &mut self,
+        request: &ClaimRequest,
+        id: LaneId,
+        lane: &Lane,
+        limit: u32,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        lease_from(self, request, id, lane, limit).await
     }
-    Ok(claimed)
+
+    async fn parts(
+        &mut self,
+        _: &ClaimRequest,
+        claimed: &mut [Claimed],
+    ) -> Result<Vec<KnownRecipient>, StoreError> {
+        known_recipients(self, claimed).await
+    }
+
+    fn after(&mut self) -> &mut After {
+        &mut self.after
+    }
 }
 
-async fn claim_for(
+async fn due_lanes(
     txn: &mut Txn,
-    request: &ClaimRequest,
-    want: &AccountWant,
-    claimed: &mut Vec<Claimed>,
-) -> Result<u32, StoreError> {
-    let mut due = Vec::new();
-    let mut batches = HashMap::new();
+    key: &AccountKey,
+    now: Time,
+) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
     let rows = sqlx::query(DUE_LANES)
-        .bind(want.key.tenant.as_str())
-        .bind(want.key.account.as_str())
-        .bind(request.now.as_millis())
+        .bind(key.tenant.as_str())
+        .bind(key.account.as_str())
+        .bind(now.as_millis())
         .fetch_all(&mut txn.conn)
         .await
         .map_err(undone)?;
-    for row in rows {
-        let lane = LaneId::from_bytes(bytes16(&row, 0)?);
-        batches.insert(lane, row.try_get::<Option<String>, _>(2).map_err(failed)?);
-        due.push(DueLane {
-            lane,
-            priority: coded(&row, 1, Priority::from_code)?,
-            oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
-        });
-    }
-    fairness::order(&mut due, request.now);
-    let mut taken = 0;
-    for due_lane in due {
-        if taken == want.room {
-            break;
-        }
-        let lane = Lane {
-            tenant: want.key.tenant.clone(),
-            account: want.key.account.clone(),
-            priority: due_lane.priority,
-            batch: batches.remove(&due_lane.lane).flatten().map(|batch| parsed(&batch)).transpose()?,
-        };
-        let from_lane = lease_from(txn, request, due_lane.lane, &lane, want.room - taken).await?;
-        taken += from_lane.len() as u32;
-        claimed.extend(from_lane);
-    }
-    Ok(taken)
+    rows.iter()
+        .map(|row| {
+            let lane = DueLane {
+                lane: LaneId::from_bytes(bytes16(row, 0)?),
+                priority: coded(row, 1, Priority::from_code)?,
+                oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
+            };
+            let batch: Option<&str> = row.try_get(2).map_err(failed)?;
+            Ok((lane, batch.map(parsed).transpose()?))
+        })
+        .collect()
 }
 
 async fn lease_from(
@@ -179,49 +175,23 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
     })
 }
 
-/// An attempt is for the recipients still pending; when none is, for those in doubt.
-async fn add_recipients(txn: &mut Txn, claimed: &mut [Claimed]) -> Result<(), StoreError> {
-    #[derive(Default)]
-    struct Parts {
-        pending: Vec<ClaimedRecipient>,
-        doubtful: Vec<ClaimedRecipient>,
-        sent: u32,
-    }
-    let mut parts: HashMap<MessageUid, Parts> = HashMap::with_capacity(claimed.len());
+async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
     let rows = sqlx::query(OPEN_RECIPIENTS)
         .bind(column(claimed, |one| one.uid.as_bytes().as_slice()))
         .fetch_all(&mut txn.conn)
         .await
         .map_err(undone)?;
-    for row in rows {
-        let of_message = parts.entry(MessageUid::from_bytes(bytes16(&row, 0)?)).or_default();
-        let status = coded(&row, 4, RecipientStatus::from_code)?;
-        let recipient = || -> Result<ClaimedRecipient, StoreError> {
-            Ok(ClaimedRecipient {
-                position: unsigned(&row, 1)?,
-                kind: coded(&row, 2, RecipientKind::from_code)?,
-                address: parsed(row.try_get(3).map_err(failed)?)?,
-            })
-        };
-        match status {
-            RecipientStatus::Pending => of_message.pending.push(recipient()?),
-            RecipientStatus::InDoubt => of_message.doubtful.push(recipient()?),
-            RecipientStatus::Sent => of_message.sent += 1,
-            RecipientStatus::Failed
-            | RecipientStatus::Suppressed
-            | RecipientStatus::Cancelled
-            | RecipientStatus::Expired => {}
-        }
-    }
-    for one in claimed {
-        let Parts { pending, doubtful, sent } = parts.remove(&one.uid).unwrap_or_default();
-        one.sent_before = sent;
-        if pending.is_empty() {
-            one.recipients = doubtful;
-        } else {
-            one.doubtful_before = doubtful.len() as u32;
-            one.recipients = pending;
-        }
-    }
-    Ok(())
+    rows.iter().map(read_recipient).collect()
+}
+
+fn read_recipient(row: &PgRow) -> Result<KnownRecipient, StoreError> {
+    Ok(KnownRecipient {
+        uid: MessageUid::from_bytes(bytes16(row, 0)?),
+        status: coded(row, 4, RecipientStatus::from_code)?,
+        recipient: ClaimedRecipient {
+            position: unsigned(row, 1)?,
+            kind: coded(row, 2, RecipientKind::from_code)?,
+            address: parsed(row.try_get(3).map_err(failed)?)?,
+        },
+    })
 }

@@ -14,11 +14,12 @@ use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
-    accept, accounts, change, claim, column,
+    accept, accounts, change, column,
     connect::{self, Hold, WRITER_SETTINGS, within},
     failed, is_lost, undone,
 };
 use crate::{
+    claiming,
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
@@ -201,7 +202,7 @@ impl Engine for Txn {
     }
 
     async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let done = within(claim::claim(self, request)).await;
+        let done = within(claiming::claim(self, request)).await;
         self.noted(done)
     }
 

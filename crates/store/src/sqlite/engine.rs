@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, accounts, change, claim, failed};
+use super::{accept, accounts, change, failed};
 use crate::{
+    claiming,
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
@@ -98,7 +99,7 @@ impl Engine for Txn {
     }
 
     async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        claim::claim(self, request).await
+        claiming::claim(self, request).await
     }
 
     async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {

@@ -1,0 +1,140 @@
+//! Claiming, the same for every database: which lanes, how many of each, and for which recipients.
+//!
+//! What a database brings is [`DueWork`]: finding due lanes, leasing from one, and reading what belongs to the leased.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use postway_domain::{
+    Lane, LaneId, MessageUid, RecipientStatus, Time,
+    fairness::{self, DueLane},
+    id::BatchCode,
+};
+
+use crate::{
+    error::StoreError,
+    group::{After, Parking},
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
+};
+
+/// A recipient that is sent, pending or in doubt.
+pub(crate) struct KnownRecipient {
+    pub uid: MessageUid,
+    pub status: RecipientStatus,
+    pub recipient: ClaimedRecipient,
+}
+
+/// The tables of due work, inside the claim's transaction.
+#[async_trait]
+pub(crate) trait DueWork: Send {
+    /// The account's lanes with work due now, each with its batch.
+    async fn due_lanes(
+        &mut self,
+        key: &AccountKey,
+        now: Time,
+    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError>;
+
+    /// Leases up to `limit` due messages of a lane, with events and counters; their recipients come later.
+    async fn lease_from(
+        &mut self,
+        request: &ClaimRequest,
+        id: LaneId,
+        lane: &Lane,
+        limit: u32,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Reads what belongs to leased messages: their recipients, in order, and whatever the lease did not bring.
+    async fn parts(
+        &mut self,
+        request: &ClaimRequest,
+        claimed: &mut [Claimed],
+    ) -> Result<Vec<KnownRecipient>, StoreError>;
+
+    /// What is to be done after the commit.
+    fn after(&mut self) -> &mut After;
+}
+
+pub(crate) async fn claim(
+    work: &mut impl DueWork,
+    request: &ClaimRequest,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed = Vec::new();
+    for want in &request.wants {
+        let taken = claim_for(work, request, want, &mut claimed).await?;
+        if want.park {
+            let room = want.room - taken;
+            let parking = Parking { key: want.key.clone(), lease: request.lease, now: request.now, room };
+            work.after().parked.push(parking);
+        }
+    }
+    if !claimed.is_empty() {
+        work.after().wrote = true;
+        let recipients = work.parts(request, &mut claimed).await?;
+        assign(&mut claimed, recipients);
+    }
+    Ok(claimed)
+}
+
+async fn claim_for(
+    work: &mut impl DueWork,
+    request: &ClaimRequest,
+    want: &AccountWant,
+    claimed: &mut Vec<Claimed>,
+) -> Result<u32, StoreError> {
+    let mut batches: HashMap<LaneId, Option<BatchCode>> = HashMap::new();
+    let mut due = Vec::new();
+    for (lane, batch) in work.due_lanes(&want.key, request.now).await? {
+        batches.insert(lane.lane, batch);
+        due.push(lane);
+    }
+    fairness::order(&mut due, request.now);
+    let mut taken = 0;
+    for DueLane { lane: id, priority, .. } in due {
+        if taken == want.room {
+            break;
+        }
+        let lane = Lane {
+            tenant: want.key.tenant.clone(),
+            account: want.key.account.clone(),
+            priority,
+            batch: batches.remove(&id).flatten(),
+        };
+        let from_lane = work.lease_from(request, id, &lane, want.room - taken).await?;
+        taken += from_lane.len() as u32;
+        claimed.extend(from_lane);
+    }
+    Ok(taken)
+}
+
+/// An attempt is for the recipients still pending; when none is, for those in doubt.
+fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
+    #[derive(Default)]
+    struct Parts {
+        pending: Vec<ClaimedRecipient>,
+        doubtful: Vec<ClaimedRecipient>,
+        sent: u32,
+    }
+    let mut parts: HashMap<MessageUid, Parts> = HashMap::with_capacity(claimed.len());
+    for KnownRecipient { uid, status, recipient } in recipients {
+        let of_message = parts.entry(uid).or_default();
+        match status {
+            RecipientStatus::Pending => of_message.pending.push(recipient),
+            RecipientStatus::InDoubt => of_message.doubtful.push(recipient),
+            RecipientStatus::Sent => of_message.sent += 1,
+            RecipientStatus::Failed
+            | RecipientStatus::Suppressed
+            | RecipientStatus::Cancelled
+            | RecipientStatus::Expired => {}
+        }
+    }
+    for one in claimed {
+        let Parts { pending, doubtful, sent } = parts.remove(&one.uid).unwrap_or_default();
+        one.sent_before = sent;
+        if pending.is_empty() {
+            one.recipients = doubtful;
+        } else {
+            one.doubtful_before = doubtful.len() as u32;
+            one.recipients = pending;
+        }
+    }
+}
