@@ -43,6 +43,8 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     postway_net::install_crypto_provider();
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
     // A server uses every core; a command waits for one answer.
     let mut builder = match cli.is_server() {
         true => tokio::runtime::Builder::new_multi_thread(),

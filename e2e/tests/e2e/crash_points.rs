@@ -2,7 +2,7 @@
 //! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
 use postway_e2e::{Gateway, column, event_types, events_of, eventually, mail};
-use postway_testkit::SmtpSink;
+use postway_testkit::{SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
 
 /// More than one mail takes, so that the crash strikes each of them.
 const COMMITS: usize = 6;
@@ -142,4 +142,37 @@ async fn a_crash_before_any_commit_loses_nothing_acknowledged() -> anyhow::Resul
 #[tokio::test]
 async fn a_crash_after_any_commit_loses_nothing_acknowledged() -> anyhow::Result<()> {
     crash_at_commits("store_after_commit").await
+}
+
+/// A migration that is cut short is done whole by the next one.
+async fn crash_in_migration(url: &str) -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let migrate = async |verb: &str, points: &str| {
+        gateway.run(&["migrate", verb], &[("POSTWAY_DATABASE_URL", url), ("FAILPOINTS", points)], b"").await
+    };
+    let struck = migrate("up", "store_migration=1*return").await?;
+    assert_eq!(struck.code, None, "it was not met: {struck:?}");
+    let status = migrate("status", "").await?;
+    assert!(status.out.contains("missing") && !status.out.contains("applied"), "{status:?}");
+    // The server may not have noticed yet that the one before is gone.
+    eventually("the migration", async || Ok(migrate("up", "").await?.code.filter(|code| *code == 0))).await?;
+    let status = migrate("status", "").await?;
+    assert!(status.out.contains("applied") && !status.out.contains("missing"), "{status:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_migration_cut_short_is_done_whole_by_the_next() -> anyhow::Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    crash_in_migration(&format!("sqlite://{}", folder.path().join("postway.db").display())).await
+}
+
+#[tokio::test]
+async fn so_it_is_on_postgresql() -> anyhow::Result<()> {
+    crash_in_migration(&PostgresDatabase::create().url()).await
+}
+
+#[tokio::test]
+async fn so_it_is_on_mariadb() -> anyhow::Result<()> {
+    crash_in_migration(&MariaDb::shared().create_database()).await
 }

@@ -5,8 +5,6 @@ use crate::{config::Loaded, telemetry, wire};
 /// Starts logs and metrics and runs the rooms.
 pub async fn run(loaded: Loaded) -> anyhow::Result<()> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
-    #[cfg(feature = "failpoints")]
-    let _failpoints = fail::FailScenario::setup();
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
