@@ -100,14 +100,10 @@ impl Courier {
         };
         match sent {
             Ok(delivery) => outcome::judge(&attempt, delivery, &mut rand::rng()),
-            Err(panic) => {
+            // Its text stays here: it may quote the mail. The process's panic hook has told where it was.
+            Err(_) => {
                 self.connection = None;
-                let said = panic
-                    .downcast_ref::<&str>()
-                    .map(|text| (*text).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_default();
-                tracing::error!(panic = said, "a message broke its courier");
+                tracing::error!("a message broke its courier");
                 outcome::quarantine(
                     &attempt,
                     Failure::poison(Phase::Compose, "sending it caused an internal error"),

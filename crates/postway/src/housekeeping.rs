@@ -66,15 +66,16 @@ impl Housekeeping {
             let policies = self.retry_policies().await?;
             let changes: Vec<Change> =
                 stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
-            for change in &changes {
+            let held = self.store.apply(changes.clone()).await?;
+            // Only what was written is told: a late worker may have been faster.
+            for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
                 tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
                 if change.to == State::InDoubt {
                     metrics::counter!("postway_in_doubt_total").increment(1);
                 }
                 count(change);
+                reclaimed += 1;
             }
-            let held = self.store.apply(changes).await?;
-            reclaimed += held.iter().filter(|held| **held).count() as u64;
         }
     }
 
@@ -94,8 +95,8 @@ impl Housekeeping {
                 return Ok(());
             }
             let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
-            changes.iter().for_each(count);
-            self.store.apply(changes).await?;
+            let held = self.store.apply(changes.clone()).await?;
+            changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)).for_each(count);
         }
     }
 
