@@ -138,7 +138,8 @@ pub enum DeleteAccount {
 /// The operator's side.
 #[async_trait]
 pub trait Operate: Send + Sync {
-    /// Whether the store answers and can write.
+    /// Whether the store answers and can begin and commit a transaction. Writes nothing, so a full disk shows only in
+    /// the calls that write.
     async fn ping(&self) -> Result<(), StoreError>;
 
     /// Transactions committed with writes in them since the start.

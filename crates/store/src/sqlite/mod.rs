@@ -185,7 +185,7 @@ impl Accounts for SqliteStore {
 #[async_trait]
 impl Operate for SqliteStore {
     async fn ping(&self) -> Result<(), StoreError> {
-        // Through the writer, because a store that can only read is not ready.
+        // Through the writer, because a store whose writer is stuck is not ready.
         self.apply(Vec::new()).await.map(drop)
     }
 
