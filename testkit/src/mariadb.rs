@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+use crate::installed::{program, run};
+
 /// How long the server may take to be ready.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
@@ -120,21 +122,4 @@ fn wait_until_ready(log: impl Read + Send + 'static) {
         Ok(Err(said)) => panic!("MariaDB did not start:\n{said}"),
         Err(_) => panic!("MariaDB was not ready after {STARTS_WITHIN:?}"),
     }
-}
-
-/// Where a program is; servers are often not on the path of a user.
-fn program(name: &str) -> PathBuf {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    let mut found = folders.map(|folder| folder.join(name)).filter(|file| file.is_file());
-    found
-        .next()
-        .unwrap_or_else(|| panic!("{name} is missing: these tests need MariaDB 10.6 or later installed"))
-}
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{command:?} failed: {}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
 }

@@ -201,6 +201,19 @@ impl Failure {
         self.code == STALE
     }
 
+    /// The category in the coarse words that gateways of this kind share, such as `QUOTA_ERROR`.
+    pub fn reference_category(&self) -> &'static str {
+        match self.category {
+            Category::Timeout => "TIMEOUT_ERROR",
+            Category::Quota | Category::RateLimited => "QUOTA_ERROR",
+            Category::Configuration | Category::Authentication => "CONFIGURATION_ERROR",
+            // Held, not failed, but it will not pass by itself.
+            Category::AccountSuspended => "PERMANENT_ERROR",
+            _ if self.is_permanent() => "PERMANENT_ERROR",
+            _ => "TRANSIENT_ERROR",
+        }
+    }
+
     /// True when waiting and trying again uses an attempt and may help.
     pub fn is_transient(&self) -> bool {
         self.severity == Severity::Transient

@@ -10,9 +10,11 @@
 mod crash;
 mod delivery;
 pub mod sandbox;
+pub mod ses;
 pub mod smtp;
 
 pub(crate) use crash::crash_point;
 pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
 pub use sandbox::Sandbox;
+pub use ses::{SesClient, SesCredentials, SesSettings, SesTimeouts};
 pub use smtp::{Credentials, Deadlines, SmtpConnection, SmtpSettings};

@@ -74,6 +74,8 @@ words! {
         Data = "data",
         /// The final dot and its reply.
         Dot = "dot",
+        /// A call of a provider's API: the request and its answer.
+        Request = "request",
         /// Before any connection: the mail itself could not be made.
         Compose = "compose",
     }
@@ -104,6 +106,8 @@ words! {
         Authentication = "authentication",
         /// The sending account is paused, disabled or blocked.
         AccountSuspended = "account_suspended",
+        /// The sending account is set up incompletely at its provider, or wrongly here.
+        Configuration = "configuration",
         /// The sending account has used up its quota.
         Quota = "quota",
         /// Too much, too fast.

@@ -1,0 +1,94 @@
+//! What the service answered, read as far as it can be.
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// The longest name that is kept; messages are cut where failures are made.
+const NAME_CHARS_MAX: usize = 64;
+
+/// An answer, whole or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The service's own name for the trouble, without its namespace: `MessageRejected`. Only the service itself
+    /// names one; what stands before it does not.
+    pub error: Option<String>,
+    /// What it said about it, or nothing.
+    pub message: String,
+    /// The document, if the body was JSON and whole.
+    pub document: Option<Value>,
+}
+
+impl Answer {
+    pub fn new(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let document: Option<Value> = serde_json::from_slice(body).ok();
+        let field = |names: &[&str]| {
+            let document = document.as_ref()?;
+            names.iter().find_map(|name| document.get(name)?.as_str())
+        };
+        let in_header = headers.get("x-amzn-errortype").and_then(|value| value.to_str().ok());
+        let error = match status {
+            200..300 => None,
+            _ => in_header.or_else(|| field(&["__type", "code", "Code"])).and_then(bare_name),
+        };
+        let message = field(&["message", "Message"]).unwrap_or_default().to_owned();
+        Self { status, error, message, document }
+    }
+
+    /// True for 2xx.
+    pub fn is_success(&self) -> bool {
+        self.status / 100 == 2
+    }
+
+    /// A text of the document.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.document.as_ref()?.get(name)?.as_str()
+    }
+}
+
+/// `com.amazonaws.ses#MessageRejected:http://…` is `MessageRejected`.
+fn bare_name(name: &str) -> Option<String> {
+    let name = name.split(':').next().unwrap_or(name);
+    let name = name.rsplit('#').next().unwrap_or(name).trim();
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| name.chars().take(NAME_CHARS_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(header: Option<&'static str>, body: &str) -> Answer {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = header {
+            headers.insert("x-amzn-ErrorType", value.parse().unwrap());
+        }
+        Answer::new(400, &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn the_name_is_found_wherever_the_service_puts_it() {
+        for (header, body) in [
+            (Some("MessageRejected"), r#"{"message":"no"}"#),
+            (Some("MessageRejected:http://internal.amazon.com/coral/"), r#"{"message":"no"}"#),
+            (None, r#"{"__type":"com.amazonaws.ses#MessageRejected","Message":"no"}"#),
+            (None, r#"{"code":"MessageRejected","message":"no"}"#),
+        ] {
+            let answer = answer(header, body);
+            assert_eq!((answer.error.as_deref(), answer.message.as_str()), (Some("MessageRejected"), "no"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_service_has_no_name() {
+        for body in
+            ["", "<html>", "[1]", r#"{"message":7}"#, r#"{"code":"a b"}"#, r#"{"code":404}"#, "{\"code\":"]
+        {
+            let answer = answer(None, body);
+            assert_eq!((answer.error, answer.message.as_str()), (None, ""), "{body}");
+        }
+        let long = format!(r#"{{"code":"{}"}}"#, "x".repeat(9_000));
+        assert_eq!(answer(None, &long).error.map(|name| name.len()), Some(NAME_CHARS_MAX));
+    }
+}

@@ -1,0 +1,194 @@
+//! The HTTP client of one account, and one call.
+
+use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+
+use postway_domain::{
+    Clock,
+    failure::{Category, Failure, Phase, Severity},
+};
+use reqwest::{Certificate, Method, Url, header, redirect, retry};
+
+use super::{
+    SesSettings,
+    answer::Answer,
+    settings::unusable,
+    sign::{Signed, sha256_hex},
+};
+
+/// An idle connection is closed after this long: before the service closes it, which could meet a request on its way.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+/// How much of an answer is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+const JSON: &str = "application/json";
+
+/// A client of SES for one account. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct SesClient {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: reqwest::Client,
+    base: Url,
+    host: String,
+    settings: SesSettings,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for SesClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SesClient").field("base", &self.inner.base.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// The body of a request, with its hash, so that signing it takes no time.
+pub(super) struct Payload {
+    pub json: String,
+    pub sha256: String,
+}
+
+impl Payload {
+    pub fn new(json: String) -> Self {
+        Self { sha256: sha256_hex(json.as_bytes()), json }
+    }
+}
+
+/// A call that got no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// No connection came to be: the service certainly saw nothing of it.
+    NotWritten(Failure),
+    /// A part of the request may have been written.
+    Unknown(Failure),
+}
+
+impl SesClient {
+    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used. The
+    /// clock dates the signatures.
+    pub fn new(settings: SesSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let base = settings.base()?;
+        let name = base.host_str().unwrap_or_default();
+        let host = base.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(settings.timeouts.connect())
+            .pool_idle_timeout(IDLE_MAX)
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .http1_only()
+            .referer(false);
+        if let Some(pem) = &settings.extra_roots_pem {
+            let roots = Certificate::from_pem_bundle(pem.as_bytes())
+                .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
+            builder = builder.tls_certs_merge(roots);
+        }
+        let http =
+            builder.build().map_err(|error| unusable(format!("cannot set up HTTPS: {}", root(&error))))?;
+        let inner = Inner { http, base, host, settings, clock };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The host and port calls go to, for the records of attempts.
+    pub fn remote(&self) -> String {
+        let Inner { base, .. } = &*self.inner;
+        format!("{}:{}", base.host_str().unwrap_or_default(), base.port_or_known_default().unwrap_or(443))
+    }
+
+    pub(super) fn settings(&self) -> &SesSettings {
+        &self.inner.settings
+    }
+
+    /// Signs and sends one request and reads the answer, whatever it is.
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        payload: Option<Payload>,
+    ) -> Result<Answer, Unanswered> {
+        let Inner { http, base, host, settings, clock } = &*self.inner;
+        let empty = sha256_hex(b"");
+        let signed = Signed {
+            method: method.as_str(),
+            host,
+            path,
+            content_type: payload.as_ref().map(|_| JSON),
+            payload_sha256: payload.as_ref().map_or(&empty, |payload| &payload.sha256),
+        };
+        let proof = signed.headers(&settings.region, &settings.credentials, clock.now());
+        let mut url = base.clone();
+        url.set_path(path);
+        let bytes = payload.as_ref().map_or(0, |payload| payload.json.len());
+        let mut request = http.request(method, url).timeout(settings.timeouts.request(bytes));
+        for (name, value) in proof {
+            request = request.header(name, value);
+        }
+        if let Some(payload) = payload {
+            request = request.header(header::CONTENT_TYPE, JSON).body(payload.json);
+        }
+        let mut response = request.send().await.map_err(|error| unanswered(&error))?;
+        let mut body = Vec::new();
+        // A body that breaks off or never ends takes nothing from what the status said.
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = ANSWER_BYTES_MAX - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(Answer::new(response.status().as_u16(), response.headers(), &body))
+    }
+}
+
+/// What a call without an answer means.
+fn unanswered(error: &reqwest::Error) -> Unanswered {
+    let cause = root(error);
+    let network =
+        |phase| Failure::new("NETWORK_ERROR", Category::Network, phase, Severity::Transient, &cause);
+    if error.is_builder() {
+        // A key with characters that no header can carry.
+        return Unanswered::NotWritten(unusable(format!("the request cannot be made: {cause}")));
+    }
+    if error.is_connect() {
+        let mut failure = network(Phase::Connect);
+        if is_certificate(error) {
+            failure.code = "tls_certificate".into();
+            failure.category = Category::Tls;
+            failure.phase = Phase::Tls;
+            failure.severity = Severity::Account;
+        }
+        return Unanswered::NotWritten(failure);
+    }
+    if error.is_timeout() {
+        let message = "no complete answer before the deadline of the call";
+        return Unanswered::Unknown(Failure::new(
+            "SES_TIMEOUT",
+            Category::Timeout,
+            Phase::Request,
+            Severity::Transient,
+            message,
+        ));
+    }
+    Unanswered::Unknown(network(Phase::Request))
+}
+
+/// The innermost reason; the outer ones repeat the address.
+fn root(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// True when the service showed a certificate that does not verify.
+fn is_certificate(error: &(dyn Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return matches!(tls, rustls::Error::InvalidCertificate(_));
+    }
+    // What an I/O error was made of is not among its sources.
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => is_certificate(inner),
+        None => error.source().is_some_and(is_certificate),
+    }
+}

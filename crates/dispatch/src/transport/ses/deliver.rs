@@ -1,0 +1,209 @@
+//! One mail, and the check of an account.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::failure::{Category, Failure, Phase, Severity};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{
+    SesClient,
+    client::{Payload, Unanswered},
+    judge,
+    settings::MAIL_BYTES_MAX,
+};
+use crate::transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+
+const SEND: &str = "/v2/email/outbound-emails";
+const ACCOUNT: &str = "/v2/email/account";
+/// The most recipients of one call.
+const RECIPIENTS_MAX: usize = 50;
+/// The longest address that SES takes.
+const ADDRESS_BYTES_MAX: usize = 320;
+
+impl SesClient {
+    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    pub async fn deliver(&self, envelope: &Envelope<'_>, body: &[u8], gate: &mut dyn WireGate) -> Delivery {
+        let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
+        let end = match check(envelope, body) {
+            Err(failure) => DeliveryEnd::NotSent(failure),
+            Ok(()) => match choose(envelope, &mut recipients) {
+                named if named.is_empty() => DeliveryEnd::NoRecipients,
+                named => self.transact(envelope, &named, body, gate, &recipients).await,
+            },
+        };
+        Delivery { recipients, end }
+    }
+
+    async fn transact(
+        &self,
+        envelope: &Envelope<'_>,
+        named: &[&str],
+        body: &[u8],
+        gate: &mut dyn WireGate,
+        recipients: &[RecipientReply],
+    ) -> DeliveryEnd {
+        let payload = Payload::new(self.request(envelope, named, body));
+        if gate.commit(recipients).await.is_err() {
+            return DeliveryEnd::GateRefused;
+        }
+        crash_point!("ses_after_gate");
+        let answer = self.call(Method::POST, SEND, Some(payload)).await;
+        crash_point!("ses_after_answer");
+        match answer {
+            Ok(answer) => judge::judge(&answer, envelope),
+            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
+            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
+        }
+    }
+
+    /// The document that asks for this mail to be sent.
+    fn request(&self, envelope: &Envelope<'_>, named: &[&str], body: &[u8]) -> String {
+        let mut rest = json!({"Destination": {"ToAddresses": named}});
+        if !envelope.sender.is_empty() {
+            rest["FeedbackForwardingEmailAddress"] = json!(envelope.sender);
+        }
+        if let Some(name) = &self.settings().configuration_set {
+            rest["ConfigurationSetName"] = json!(name);
+        }
+        let rest = rest.to_string();
+        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        let mut request = String::with_capacity(body.len().div_ceil(3) * 4 + rest.len() + 64);
+        request.push_str(r#"{"Content":{"Raw":{"Data":""#);
+        BASE64_STANDARD.encode_string(body, &mut request);
+        request.push_str(r#""}},"#);
+        request.push_str(rest.trim_start_matches('{'));
+        request
+    }
+
+    /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends nothing.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let answer = self.call(Method::GET, ACCOUNT, None).await.map_err(|unanswered| match unanswered {
+            Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
+        })?;
+        if answer.is_success() {
+            let document = answer.document.as_ref();
+            return match document.and_then(|document| document.get("SendingEnabled")?.as_bool()) {
+                Some(false) => Err(paused(answer.text("EnforcementStatus"))),
+                Some(true) => Ok(()),
+                None => Err(no_service("its answer to GetAccount says nothing about sending")),
+            };
+        }
+        match answer.error.as_deref() {
+            // Who may send need not be allowed to ask: the key was good.
+            Some("AccessDeniedException" | "AccessDenied") if answer.message.contains("ses:GetAccount") => {
+                Ok(())
+            }
+            // A stand-in for SES that does not know this call, but answers as SES does.
+            Some("UnknownOperationException" | "NotImplemented" | "NotImplementedException") => Ok(()),
+            None if answer.status == 404 => {
+                Err(no_service("it does not know GetAccount; send a test mail instead"))
+            }
+            _ => Err(judge::failure(&answer, &NOBODY)),
+        }
+    }
+}
+
+/// The envelope of a call that sends nothing.
+const NOBODY: Envelope<'_> =
+    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false };
+
+fn paused(enforcement: Option<&str>) -> Failure {
+    let status = enforcement.unwrap_or("unknown");
+    let message = format!("sending is switched off for this AWS account (enforcement status: {status})");
+    Failure::new(
+        "SES_ACCOUNT_SENDING_PAUSED",
+        Category::AccountSuspended,
+        Phase::Request,
+        Severity::Account,
+        message,
+    )
+}
+
+fn no_service(reason: &str) -> Failure {
+    let message = format!("the endpoint does not answer as SES does: {reason}");
+    Failure::new("SES_ENDPOINT_INVALID", Category::Configuration, Phase::Request, Severity::Account, message)
+}
+
+/// Refuses what SES is known not to take.
+fn check(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
+    let refuse = |code: &'static str, category, message: String| {
+        Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
+    };
+    let addresses = envelope.recipients.iter().chain([&envelope.sender]);
+    if envelope.smtputf8 || addresses.into_iter().any(|address| !address.is_ascii()) {
+        let message = "SES has no SMTPUTF8, which this mail's addresses or headers need";
+        return refuse("smtputf8_unsupported", Category::Smtputf8Unsupported, message.to_owned());
+    }
+    if body.len() > MAIL_BYTES_MAX {
+        let message = format!("the mail has {} bytes, SES takes {MAIL_BYTES_MAX}", body.len());
+        return refuse("message_too_large", Category::MessageTooLarge, message);
+    }
+    if !envelope.sender.is_empty() && !is_address(envelope.sender) {
+        return refuse("address_invalid", Category::SenderRejected, INVALID.to_owned());
+    }
+    Ok(())
+}
+
+const INVALID: &str = "the address has a space, control character, comma or angle bracket, or is too long";
+
+/// Those of the recipients that the call names. One bad address would have the whole call refused; more than SES
+/// takes at once wait for the next.
+fn choose<'a>(envelope: &Envelope<'a>, recipients: &mut [RecipientReply]) -> Vec<&'a str> {
+    let mut named = Vec::with_capacity(envelope.recipients.len().min(RECIPIENTS_MAX));
+    for (address, reply) in envelope.recipients.iter().zip(recipients) {
+        let refused = |code: &'static str, category, severity, message: &str| {
+            Failure::new(code, category, Phase::Rcpt, severity, message)
+        };
+        *reply = if !is_address(address) {
+            RecipientReply::Refused(refused(
+                "address_invalid",
+                Category::UnknownRecipient,
+                Severity::Permanent,
+                INVALID,
+            ))
+        } else if named.len() == RECIPIENTS_MAX {
+            RecipientReply::Deferred(refused(
+                "SES_TOO_MANY_RECIPIENTS",
+                Category::TooManyRecipients,
+                Severity::Transient,
+                "SES takes 50 recipients per call",
+            ))
+        } else {
+            named.push(*address);
+            RecipientReply::Accepted(Reply {
+                code: 200,
+                enhanced: None,
+                text: "named in the call".to_owned(),
+            })
+        };
+    }
+    named
+}
+
+/// True when the service cannot take this for a list, a name with an address, or nothing.
+fn is_address(address: &str) -> bool {
+    let (mut quoted, mut escaped) = (false, false);
+    let contained = address.chars().all(|c| {
+        let literal = escaped;
+        escaped = quoted && !literal && c == '\\';
+        quoted ^= c == '"' && !literal;
+        !c.is_control() && (quoted || !matches!(c, ' ' | '<' | '>' | ',' | ';'))
+    });
+    contained && !quoted && !address.is_empty() && address.len() <= ADDRESS_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_address() {
+        for address in ["a@b", "o'neil+x@example.org", "\"a, b\"@example.org"] {
+            assert!(is_address(address), "{address}");
+        }
+        let long = "x".repeat(ADDRESS_BYTES_MAX + 1);
+        for address in ["", "a@b,c@d", "A <a@b>", "a@b;c@d", "a@b\r\n", "\"a@b", &long] {
+            assert!(!is_address(address), "{address}");
+        }
+    }
+}

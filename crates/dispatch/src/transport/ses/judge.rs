@@ -1,0 +1,177 @@
+//! What an answer means: taken, refused, or nobody knows.
+//!
+//! The service's own name for the trouble decides; where it uses one name for several, its wording; and where it
+//! names nothing, the HTTP status. An error that the service itself names is definite. A 500, 502 or 504 that it does
+//! not name comes from something in front of it, which may have passed the mail on: that is doubt. A refusal without a
+//! name is no verdict on the mail, so the mail does not fail by it, unless it is for its size.
+
+use postway_domain::failure::{
+    Category::{self, *},
+    Failure, Phase,
+    Severity::{self, Account, Permanent, Transient},
+};
+
+use super::answer::Answer;
+use crate::transport::{DeliveryEnd, Envelope, Reply};
+
+type Kind = (&'static str, Category, Severity);
+
+const MESSAGE_REJECTED: Kind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
+const RECIPIENT_NOT_VERIFIED: Kind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
+const BAD_REQUEST: Kind = ("SES_BAD_REQUEST", Protocol, Permanent);
+const TOO_LARGE: Kind = ("SES_BAD_REQUEST", MessageTooLarge, Permanent);
+const SENDING_PAUSED: Kind = ("SES_ACCOUNT_SENDING_PAUSED", AccountSuspended, Account);
+const MAIL_FROM: Kind = ("SES_MAIL_FROM_DOMAIN_NOT_VERIFIED", Configuration, Account);
+const IDENTITY: Kind = ("SES_IDENTITY_NOT_VERIFIED", Configuration, Account);
+const CONFIGURATION_SET: Kind = ("SES_CONFIGURATION_SET_DOES_NOT_EXIST", Configuration, Account);
+const ACCESS_DENIED: Kind = ("SES_ACCESS_DENIED", Authentication, Account);
+const ENDPOINT: Kind = ("SES_ENDPOINT_INVALID", Configuration, Account);
+const DAILY_QUOTA: Kind = ("SES_DAILY_QUOTA_EXCEEDED", Quota, Account);
+const SEND_RATE: Kind = ("SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient);
+const THROTTLING: Kind = ("SES_THROTTLING", RateLimited, Transient);
+const UNAVAILABLE: Kind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
+const TIMEOUT: Kind = ("SES_TIMEOUT", Timeout, Transient);
+const UNEXPECTED: Kind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
+
+/// How the transaction ended that got this answer.
+pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
+    if answer.is_success() {
+        let id = answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= 256);
+        let text = id.map_or_else(|| "taken, without a message id".to_owned(), |id| format!("taken as {id}"));
+        return DeliveryEnd::Accepted {
+            reply: Reply { code: answer.status, enhanced: None, text },
+            provider_message_id: id.map(str::to_owned),
+        };
+    }
+    let failure = failure(answer, envelope);
+    match answer.status {
+        500 | 502 | 504 if answer.error.is_none() => DeliveryEnd::InDoubt(failure),
+        _ => DeliveryEnd::NotSent(failure),
+    }
+}
+
+/// An answer that was not the one hoped for, classified.
+pub(super) fn failure(answer: &Answer, envelope: &Envelope<'_>) -> Failure {
+    let (code, category, severity) = match &answer.error {
+        Some(name) => by_name(name, answer, envelope).unwrap_or_else(|| by_status(answer.status)),
+        None => unnamed(answer.status),
+    };
+    let message = match answer.message.as_str() {
+        "" => format!("the service answered {} and said no more", answer.status),
+        said => said.to_owned(),
+    };
+    let mut failure = Failure::new(code, category, Phase::Request, severity, message);
+    failure.original_code = Some(answer.error.clone().unwrap_or_else(|| answer.status.to_string()));
+    failure
+}
+
+fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind> {
+    let said = answer.message.to_ascii_lowercase();
+    // The same trouble is called `Throttling` here and `ThrottlingException` there.
+    Some(match name.strip_suffix("Exception").unwrap_or(name) {
+        "MessageRejected" => rejected(&said, envelope),
+        "AccountSendingPaused" | "SendingPaused" | "ConfigurationSetSendingPaused" | "AccountSuspended" => {
+            SENDING_PAUSED
+        }
+        "MailFromDomainNotVerified" => MAIL_FROM,
+        // SendEmail names no other thing that could be missing.
+        "ConfigurationSetDoesNotExist" | "NotFound" => CONFIGURATION_SET,
+        "DailyQuotaExceeded" => DAILY_QUOTA,
+        "MaxSendRateExceeded" => SEND_RATE,
+        "Throttling"
+        | "Throttled"
+        | "TooManyRequests"
+        | "LimitExceeded"
+        | "RequestThrottled"
+        | "RequestLimitExceeded"
+        | "ThrottledRequest" => limited(&said),
+        "ServiceUnavailable"
+        | "InternalFailure"
+        | "InternalServiceError"
+        | "InternalService"
+        | "InternalServerError"
+        | "InternalServer"
+        | "ServiceFailure" => UNAVAILABLE,
+        "RequestTimeout" => TIMEOUT,
+        "AccessDenied"
+        | "InvalidClientTokenId"
+        | "UnrecognizedClient"
+        | "SignatureDoesNotMatch"
+        | "InvalidSignature"
+        | "IncompleteSignature"
+        | "MissingAuthenticationToken"
+        | "ExpiredToken"
+        | "InvalidToken"
+        | "RequestExpired"
+        | "RequestInTheFuture"
+        | "InvalidAccessKeyId"
+        | "NotAuthorized"
+        | "OptInRequired" => ACCESS_DENIED,
+        "UnknownOperation" | "NotImplemented" => ENDPOINT,
+        "BadRequest" | "InvalidParameterValue" | "Validation" | "ValidationError" | "Serialization" => {
+            BAD_REQUEST
+        }
+        _ => return None,
+    })
+}
+
+/// What a rejection is about. It is the mail's own failure, except where it says that the account may not send.
+fn rejected(said: &str, envelope: &Envelope<'_>) -> Kind {
+    if said.contains("sending paused") || said.contains("sending suspended") {
+        return SENDING_PAUSED;
+    }
+    if !said.contains("not verified") {
+        return MESSAGE_REJECTED;
+    }
+    // "Email address is not verified. The following identities failed the check in region US-EAST-1: a@b.c, d@e.f"
+    let listed = said.rsplit_once(": ").map_or("", |(_, list)| list);
+    let is_recipient = |identity: &str| {
+        let is = |address: &&str| address.eq_ignore_ascii_case(identity);
+        envelope.recipients.iter().any(is) && !is(&envelope.sender)
+    };
+    let mut identities =
+        listed.split(',').map(str::trim).filter(|identity| identity.contains('@')).peekable();
+    // An account that may send only to verified addresses names the recipients.
+    match identities.peek().is_some() && identities.all(is_recipient) {
+        true => RECIPIENT_NOT_VERIFIED,
+        false => IDENTITY,
+    }
+}
+
+/// Which limit was met: the service has one name for all of them.
+fn limited(said: &str) -> Kind {
+    if said.contains("daily") || said.contains("24-hour") || said.contains("quota exceeded") {
+        DAILY_QUOTA
+    } else if said.contains("sending rate") || said.contains("send rate") {
+        SEND_RATE
+    } else {
+        THROTTLING
+    }
+}
+
+/// An error of the service whose name we do not know.
+fn by_status(status: u16) -> Kind {
+    match status {
+        401 | 403 => ACCESS_DENIED,
+        404 => ENDPOINT,
+        408 => TIMEOUT,
+        413 => TOO_LARGE,
+        429 => THROTTLING,
+        400..500 => BAD_REQUEST,
+        500..600 => UNAVAILABLE,
+        _ => UNEXPECTED,
+    }
+}
+
+/// An error that the service did not name: whoever answered may not even be the service.
+fn unnamed(status: u16) -> Kind {
+    match status {
+        300..=399 | 404 | 405 => ENDPOINT,
+        401 | 403 | 408 | 413 | 429 | 500..600 => by_status(status),
+        // Nobody who knows the mail has judged it.
+        _ => UNEXPECTED,
+    }
+}
+
+#[cfg(test)]
+mod tests;

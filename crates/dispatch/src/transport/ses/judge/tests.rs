@@ -1,0 +1,256 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const ENVELOPE: Envelope<'_> = Envelope {
+    sender: "shop@example.net",
+    recipients: &["ann@example.org", "bob@example.org"],
+    size: 1,
+    eight_bit: false,
+    smtputf8: false,
+};
+
+fn answer(status: u16, error: Option<&str>, message: &str) -> Answer {
+    Answer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
+}
+
+fn not_sent(status: u16, error: Option<&str>, message: &str) -> Failure {
+    match judge(&answer(status, error, message), &ENVELOPE) {
+        DeliveryEnd::NotSent(failure) => failure,
+        other => panic!("{status} {error:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_map_of_errors() {
+    let rows = [
+        (400, "MessageRejected", "no", "SES_MESSAGE_REJECTED", ContentRejected, Permanent, "PERMANENT_ERROR"),
+        (
+            400,
+            "AccountSendingPausedException",
+            "",
+            "SES_ACCOUNT_SENDING_PAUSED",
+            AccountSuspended,
+            Account,
+            "PERMANENT_ERROR",
+        ),
+        (
+            400,
+            "SendingPausedException",
+            "",
+            "SES_ACCOUNT_SENDING_PAUSED",
+            AccountSuspended,
+            Account,
+            "PERMANENT_ERROR",
+        ),
+        (
+            400,
+            "AccountSuspendedException",
+            "",
+            "SES_ACCOUNT_SENDING_PAUSED",
+            AccountSuspended,
+            Account,
+            "PERMANENT_ERROR",
+        ),
+        (
+            400,
+            "MailFromDomainNotVerifiedException",
+            "",
+            "SES_MAIL_FROM_DOMAIN_NOT_VERIFIED",
+            Configuration,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            400,
+            "ConfigurationSetDoesNotExist",
+            "",
+            "SES_CONFIGURATION_SET_DOES_NOT_EXIST",
+            Configuration,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            404,
+            "NotFoundException",
+            "",
+            "SES_CONFIGURATION_SET_DOES_NOT_EXIST",
+            Configuration,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (400, "Throttling", "Rate exceeded", "SES_THROTTLING", RateLimited, Transient, "QUOTA_ERROR"),
+        (429, "TooManyRequestsException", "", "SES_THROTTLING", RateLimited, Transient, "QUOTA_ERROR"),
+        (400, "MaxSendRateExceeded", "", "SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient, "QUOTA_ERROR"),
+        (
+            429,
+            "TooManyRequestsException",
+            "Maximum sending rate exceeded.",
+            "SES_MAX_SEND_RATE_EXCEEDED",
+            RateLimited,
+            Transient,
+            "QUOTA_ERROR",
+        ),
+        (400, "DailyQuotaExceeded", "", "SES_DAILY_QUOTA_EXCEEDED", Quota, Account, "QUOTA_ERROR"),
+        (
+            400,
+            "LimitExceededException",
+            "Daily message quota exceeded.",
+            "SES_DAILY_QUOTA_EXCEEDED",
+            Quota,
+            Account,
+            "QUOTA_ERROR",
+        ),
+        (503, "ServiceUnavailable", "", "SES_SERVICE_UNAVAILABLE", ServerBusy, Transient, "TRANSIENT_ERROR"),
+        (500, "InternalFailure", "", "SES_SERVICE_UNAVAILABLE", ServerBusy, Transient, "TRANSIENT_ERROR"),
+        (408, "RequestTimeout", "", "SES_TIMEOUT", Timeout, Transient, "TIMEOUT_ERROR"),
+        (
+            403,
+            "AccessDeniedException",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            403,
+            "InvalidClientTokenId",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            403,
+            "UnrecognizedClientException",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            403,
+            "SignatureDoesNotMatch",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            403,
+            "ExpiredTokenException",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (400, "BadRequestException", "", "SES_BAD_REQUEST", Protocol, Permanent, "PERMANENT_ERROR"),
+        (418, "SomethingNewException", "", "SES_BAD_REQUEST", Protocol, Permanent, "PERMANENT_ERROR"),
+        (429, "SomethingNewException", "", "SES_THROTTLING", RateLimited, Transient, "QUOTA_ERROR"),
+        (
+            403,
+            "SomethingNewException",
+            "",
+            "SES_ACCESS_DENIED",
+            Authentication,
+            Account,
+            "CONFIGURATION_ERROR",
+        ),
+        (
+            507,
+            "SomethingNewException",
+            "",
+            "SES_SERVICE_UNAVAILABLE",
+            ServerBusy,
+            Transient,
+            "TRANSIENT_ERROR",
+        ),
+    ];
+    for (status, error, message, code, category, severity, reference) in rows {
+        let failure = not_sent(status, Some(error), message);
+        assert_eq!(
+            (failure.code.as_ref(), failure.category, failure.severity),
+            (code, category, severity),
+            "{error}"
+        );
+        assert_eq!(failure.reference_category(), reference, "{error}");
+        assert_eq!((failure.original_code.as_deref(), failure.phase), (Some(error), Phase::Request));
+        assert!(!failure.message.is_empty());
+    }
+}
+
+#[test]
+fn an_unverified_sender_is_the_accounts_fault_and_an_unverified_recipient_the_mails() {
+    let unverified = |identities: &str| {
+        let message = format!(
+            "Email address is not verified. The following identities failed the check in region US-EAST-1: {identities}"
+        );
+        let failure = not_sent(400, Some("MessageRejected"), &message);
+        (failure.code.into_owned(), failure.severity)
+    };
+    let sender = ("SES_IDENTITY_NOT_VERIFIED".to_owned(), Account);
+    let recipient = ("SES_MESSAGE_REJECTED".to_owned(), Permanent);
+    assert_eq!(unverified("other@example.net"), sender);
+    assert_eq!(unverified("ann@example.org, other@example.net"), sender);
+    assert_eq!(unverified(""), sender);
+    assert_eq!(unverified("Ann@Example.org"), recipient);
+    assert_eq!(unverified("ann@example.org, bob@example.org"), recipient);
+    let to_itself = Envelope { recipients: &["shop@example.net"], ..ENVELOPE };
+    assert_eq!(rejected("not verified: shop@example.net", &to_itself), IDENTITY);
+    let paused = not_sent(400, Some("MessageRejected"), "Sending paused for this account.");
+    assert_eq!(paused.code, "SES_ACCOUNT_SENDING_PAUSED");
+}
+
+#[test]
+fn an_answer_that_the_service_did_not_name_fails_no_mail() {
+    for (status, code, severity) in [
+        (301, "SES_ENDPOINT_INVALID", Account),
+        (400, "SES_UNEXPECTED_ANSWER", Transient),
+        (403, "SES_ACCESS_DENIED", Account),
+        (404, "SES_ENDPOINT_INVALID", Account),
+        (407, "SES_UNEXPECTED_ANSWER", Transient),
+        (429, "SES_THROTTLING", Transient),
+        (451, "SES_UNEXPECTED_ANSWER", Transient),
+        (503, "SES_SERVICE_UNAVAILABLE", Transient),
+        (999, "SES_UNEXPECTED_ANSWER", Transient),
+    ] {
+        let failure = not_sent(status, None, "");
+        assert_eq!((failure.code.as_ref(), failure.severity), (code, severity), "{status}");
+        assert_eq!(failure.original_code, Some(status.to_string()));
+    }
+    assert_eq!(not_sent(413, None, "").category, MessageTooLarge);
+}
+
+#[test]
+fn a_gateway_that_fails_leaves_doubt_and_the_service_that_fails_does_not() {
+    for status in [500, 502, 504] {
+        let unnamed = judge(&answer(status, None, ""), &ENVELOPE);
+        assert!(
+            matches!(&unnamed, DeliveryEnd::InDoubt(failure) if failure.code == "SES_SERVICE_UNAVAILABLE")
+        );
+        not_sent(status, Some("InternalFailure"), "");
+    }
+}
+
+#[test]
+fn success_is_success_with_or_without_an_id() {
+    let taken = |document: Option<Value>| {
+        let answer = Answer { status: 200, error: None, message: String::new(), document };
+        match judge(&answer, &ENVELOPE) {
+            DeliveryEnd::Accepted { reply, provider_message_id } => (reply.text, provider_message_id),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (text, id) = taken(Some(json!({"MessageId": "0100-a"})));
+    assert_eq!((text.as_str(), id.as_deref()), ("taken as 0100-a", Some("0100-a")));
+    for document in
+        [None, Some(json!([])), Some(json!({"MessageId": ""})), Some(json!({"MessageId": "x".repeat(300)}))]
+    {
+        assert_eq!(taken(document).1, None);
+    }
+}

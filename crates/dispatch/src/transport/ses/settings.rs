@@ -1,0 +1,157 @@
+//! Where SES is, who we are there, how long to wait.
+
+use std::time::Duration;
+
+use postway_domain::failure::{Category, Failure, Phase, Severity};
+use reqwest::Url;
+
+use super::SesCredentials;
+
+/// The largest mail, in bytes. SES may take less, never more.
+pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
+/// A request may take this much longer for each second's worth of bytes at this rate.
+const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
+
+/// Everything needed to send through SES.
+#[derive(Debug, Clone)]
+pub struct SesSettings {
+    /// The AWS region, such as `eu-west-1`.
+    pub region: String,
+    /// Where to send instead of the region's own endpoint: scheme, host and port.
+    pub endpoint: Option<String>,
+    /// The key to sign with.
+    pub credentials: SesCredentials,
+    /// The configuration set that every mail names.
+    pub configuration_set: Option<String>,
+    /// How long a call may take.
+    pub timeouts: SesTimeouts,
+    /// Certificates to trust besides the platform's, in PEM.
+    pub extra_roots_pem: Option<String>,
+}
+
+impl SesSettings {
+    /// Settings for a region's own endpoint, without a configuration set, with the default limits of time.
+    pub fn new(region: impl Into<String>, credentials: SesCredentials) -> Self {
+        Self {
+            region: region.into(),
+            endpoint: None,
+            credentials,
+            configuration_set: None,
+            timeouts: SesTimeouts::default(),
+            extra_roots_pem: None,
+        }
+    }
+
+    /// The address of the service: scheme, host and port alone.
+    pub(super) fn base(&self) -> Result<Url, Failure> {
+        let region = &self.region;
+        let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if region.is_empty() || region.len() > 32 || !region.bytes().all(is_part) {
+            return Err(unusable(format!("{region:?} is not an AWS region; write one like eu-west-1")));
+        }
+        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        let address = match &self.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            None => format!("https://email.{region}.{domain}"),
+        };
+        let invalid = |reason: &str| {
+            unusable(format!(
+                "{address:?} is not an endpoint: {reason}; write one like https://email.eu-west-1.amazonaws.com"
+            ))
+        };
+        let base = Url::parse(&address).map_err(|error| invalid(&error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(invalid("it is neither http nor https"));
+        }
+        let is_bare = base.path() == "/" && base.query().is_none() && base.fragment().is_none();
+        if !is_bare || !base.username().is_empty() || base.password().is_some() {
+            return Err(invalid("it has more than scheme, host and port"));
+        }
+        Ok(base)
+    }
+}
+
+/// The settings cannot be used, whatever the mail.
+pub(super) fn unusable(message: String) -> Failure {
+    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SesTimeouts {
+    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never taken for a slow
+    /// answer: the one is certain, the other is doubt.
+    pub connect: Duration,
+    /// The whole call: connection, request and answer.
+    pub request: Duration,
+}
+
+impl Default for SesTimeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), request: Duration::from_secs(30) }
+    }
+}
+
+impl SesTimeouts {
+    pub(super) fn connect(&self) -> Duration {
+        self.connect.min(self.request / 2)
+    }
+
+    /// The whole call for a request of so many bytes: large ones get the time to be written.
+    pub(super) fn request(&self, bytes: usize) -> Duration {
+        self.request + Duration::from_secs((bytes / UPLOAD_BYTES_PER_S_MIN) as u64)
+    }
+
+    /// The longest one transaction can last, the gate's own time aside. A lease must outlive it.
+    pub fn transaction_max(&self) -> Duration {
+        // Base64 makes four bytes of three; the rest of the request is small.
+        self.request(MAIL_BYTES_MAX / 3 * 4 + 64 * 1024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base(region: &str, endpoint: Option<&str>) -> Result<String, String> {
+        let credentials = SesCredentials::new("AKID", "secret".to_owned().into(), None);
+        let settings =
+            SesSettings { endpoint: endpoint.map(str::to_owned), ..SesSettings::new(region, credentials) };
+        settings.base().map(String::from).map_err(|failure| {
+            assert!(failure.is_account(), "{failure}");
+            failure.message
+        })
+    }
+
+    #[test]
+    fn a_region_has_its_endpoint_and_it_can_be_overridden() {
+        assert_eq!(base("eu-west-1", None).unwrap(), "https://email.eu-west-1.amazonaws.com/");
+        assert_eq!(base("cn-north-1", None).unwrap(), "https://email.cn-north-1.amazonaws.com.cn/");
+        assert_eq!(base("eu-west-1", Some("http://[::1]:9/")).unwrap(), "http://[::1]:9/");
+    }
+
+    #[test]
+    fn what_is_no_region_or_endpoint_is_refused_by_name() {
+        for region in ["", "eu west", "eu-west-1.example.org/", "EU-WEST-1", &"x".repeat(33)] {
+            assert!(base(region, None).unwrap_err().contains("eu-west-1"), "{region:?}");
+        }
+        for endpoint in [
+            "",
+            "email.eu-west-1.amazonaws.com",
+            "ftp://example.org",
+            "https://example.org/path",
+            "https://example.org/?x=1",
+            "https://user@example.org",
+        ] {
+            assert!(base("eu-west-1", Some(endpoint)).unwrap_err().contains("endpoint"), "{endpoint:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_mail_gets_the_time_to_be_written() {
+        let timeouts = SesTimeouts::default();
+        assert_eq!(timeouts.request(100_000), Duration::from_secs(30));
+        assert_eq!(timeouts.request(10 * 1024 * 1024), Duration::from_secs(70));
+        assert!(timeouts.transaction_max() < Duration::from_secs(300));
+    }
+}

@@ -1,0 +1,116 @@
+//! The SES client, against moto's server and against one that misbehaves on demand.
+//!
+//! One binary, one file per theme; what they share is here.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
+
+#[path = "ses/account.rs"]
+mod account;
+#[path = "ses/doubt.rs"]
+mod doubt;
+#[path = "ses/errors.rs"]
+mod errors;
+#[path = "ses/fake.rs"]
+mod fake;
+#[path = "ses/real.rs"]
+mod real;
+
+use std::{sync::Arc, time::Duration};
+
+use postway_dispatch::transport::{
+    Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SesClient, SesCredentials, SesSettings,
+    SesTimeouts, WireGate,
+};
+use postway_domain::{Clock, Failure, Time};
+
+use fake::{Fake, Play};
+
+/// Longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What a misbehaving service is given where a test waits for the deadline to pass.
+const BRIEF: Duration = Duration::from_millis(600);
+const REGION: &str = "eu-west-1";
+const BODY: &[u8] =
+    b"From: \"The Shop\" <shop@example.net>\r\nTo: a@example.org\r\nSubject: hi\r\n\r\nHello\r\n";
+const ONE: &[&str] = &["a@example.org"];
+
+struct Fixed;
+
+impl Clock for Fixed {
+    fn now(&self) -> Time {
+        Time::from_millis(1_772_368_245_678)
+    }
+}
+
+/// A gate that counts, and refuses when told to.
+#[derive(Default)]
+struct Gate {
+    commits: usize,
+    accepted: usize,
+    refuse: bool,
+}
+
+#[async_trait::async_trait]
+impl WireGate for Gate {
+    async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
+        self.commits += 1;
+        self.accepted = recipients.iter().filter(|reply| reply.is_accepted()).count();
+        if self.refuse { Err(GateRefused) } else { Ok(()) }
+    }
+}
+
+fn settings(endpoint: String) -> SesSettings {
+    let credentials = SesCredentials::new("AKIDEXAMPLE", "secret".to_owned().into(), None);
+    let timeouts = SesTimeouts { connect: PATIENCE, request: PATIENCE };
+    SesSettings { endpoint: Some(endpoint), timeouts, ..SesSettings::new(REGION, credentials) }
+}
+
+/// Settings for services that are waited out.
+fn hasty(endpoint: String) -> SesSettings {
+    SesSettings { timeouts: SesTimeouts { connect: BRIEF, request: BRIEF }, ..settings(endpoint) }
+}
+
+fn client(settings: SesSettings) -> SesClient {
+    SesClient::new(settings, Arc::new(Fixed)).expect("the settings are usable")
+}
+
+fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
+    Envelope {
+        sender: "bounces@example.net",
+        recipients,
+        size: body.len(),
+        eight_bit: false,
+        smtputf8: false,
+    }
+}
+
+async fn send_to(client: &SesClient, recipients: &[&str]) -> (Delivery, Gate) {
+    let mut gate = Gate::default();
+    let delivery = client.deliver(&envelope(recipients, BODY), BODY, &mut gate).await;
+    (delivery, gate)
+}
+
+async fn send(client: &SesClient) -> DeliveryEnd {
+    send_to(client, ONE).await.0.end
+}
+
+fn accepted(end: DeliveryEnd) -> Option<String> {
+    match end {
+        DeliveryEnd::Accepted { provider_message_id, .. } => provider_message_id,
+        other => panic!("expected a mail that was taken, got {other:?}"),
+    }
+}
+
+fn not_sent(end: DeliveryEnd) -> Failure {
+    match end {
+        DeliveryEnd::NotSent(failure) => failure,
+        other => panic!("expected a mail that was not sent, got {other:?}"),
+    }
+}
+
+fn in_doubt(end: DeliveryEnd) -> Failure {
+    match end {
+        DeliveryEnd::InDoubt(failure) => failure,
+        other => panic!("expected a mail in doubt, got {other:?}"),
+    }
+}

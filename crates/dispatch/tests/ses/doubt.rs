@@ -1,0 +1,82 @@
+//! What is sent, what is not, and what nobody can know.
+
+use super::*;
+use postway_domain::failure::{Category, Phase, Severity};
+use postway_testkit::TestCert;
+use tokio::net::TcpListener;
+
+#[tokio::test]
+async fn a_request_without_a_well_formed_answer_is_in_doubt() {
+    for (play, code) in [
+        (Play::Silence, "SES_TIMEOUT"),
+        (Play::CutAfter(1), "NETWORK_ERROR"),
+        (Play::CutAfter(200), "NETWORK_ERROR"),
+        (Play::Raw(Vec::new()), "NETWORK_ERROR"),
+        (Play::Raw(b"HTTP/1.1 200".to_vec()), "NETWORK_ERROR"),
+        (Play::Raw(b"220 mail.example.org ESMTP\r\n".to_vec()), "NETWORK_ERROR"),
+        (Play::Raw(vec![0xff; 4096]), "NETWORK_ERROR"),
+        (Play::Answer(502, "", "<html>bad gateway</html>".to_owned()), "SES_SERVICE_UNAVAILABLE"),
+    ] {
+        let fake = Fake::start(play.clone()).await;
+        let (delivery, gate) = send_to(&client(hasty(fake.url())), ONE).await;
+        let failure = in_doubt(delivery.end);
+        assert_eq!((failure.code.as_ref(), failure.phase), (code, Phase::Request), "{play:?}");
+        assert!(failure.is_transient());
+        assert_eq!((gate.commits, fake.connections()), (1, 1), "asked once, written once: {play:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_success_whose_body_breaks_or_never_ends_is_a_success_without_an_id() {
+    let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"MessageId\":\"01".to_vec();
+    for play in [
+        Play::Raw(broken),
+        Play::Endless,
+        Play::Answer(200, "", "<html>".to_owned()),
+        Play::Answer(200, "", String::new()),
+    ] {
+        let fake = Fake::start(play.clone()).await;
+        let end = send(&client(settings(fake.url()))).await;
+        assert_eq!(accepted(end), None, "{play:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_be_reached_leaves_no_doubt() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let (delivery, gate) = send_to(&client(settings(endpoint)), ONE).await;
+    let failure = not_sent(delivery.end);
+    assert_eq!((failure.code.as_ref(), failure.category), ("NETWORK_ERROR", Category::Network));
+    assert_eq!((failure.phase, failure.is_transient(), gate.commits), (Phase::Connect, true, 1));
+    assert_eq!(failure.reference_category(), "TRANSIENT_ERROR");
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_leaves_no_doubt() {
+    // It takes the connection and is silent; the client waits for TLS.
+    let fake = Fake::start(Play::Silence).await;
+    let endpoint = fake.url().replace("http:", "https:");
+    let failure = not_sent(send(&client(hasty(endpoint))).await);
+    assert_eq!((failure.code.as_ref(), failure.phase), ("NETWORK_ERROR", Phase::Connect));
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_verify_is_the_accounts_fault() {
+    let cert = TestCert::localhost();
+    let fake = Fake::start_tls(Play::taken("1"), &cert).await;
+    let failure = not_sent(send(&client(settings(fake.url()))).await);
+    assert_eq!((failure.code.as_ref(), failure.severity), ("tls_certificate", Severity::Account));
+    assert!(fake.requests().is_empty());
+
+    let trusting = SesSettings { extra_roots_pem: Some(cert.ca_pem.clone()), ..settings(fake.url()) };
+    assert_eq!(accepted(send(&client(trusting)).await).as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_slow_service_is_not_asked_twice() {
+    let fake = Fake::start(Play::Silence).await;
+    assert_eq!(in_doubt(send(&client(hasty(fake.url()))).await).category, Category::Timeout);
+    assert_eq!((fake.requests().len(), fake.connections()), (1, 1));
+}
