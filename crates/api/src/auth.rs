@@ -72,6 +72,19 @@ impl FromRequestParts<Shared> for Caller {
     }
 }
 
+/// Somebody with the admin key, for what is nobody's in particular. Anybody else is answered 403.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admin;
+
+impl FromRequestParts<Shared> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
+        let key = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
+        if app.admin_key.opens(key) { Ok(Self) } else { Err(ApiError::unauthorized()) }
+    }
+}
+
 fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked("Bearer ".len())?;

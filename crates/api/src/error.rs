@@ -197,9 +197,15 @@ impl IntoResponse for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        match error.is_transient() {
-            true => Self::unavailable("the store does not answer now; nothing was done, try again", error),
-            false => Self::internal(error),
+        match &error {
+            StoreError::SchemaTooNew { .. } => Self::unavailable(
+                "the database was upgraded and this node is too old to write to it; use another node",
+                error,
+            ),
+            _ if error.is_transient() => {
+                Self::unavailable("the store does not answer now; nothing was done, try again", error)
+            }
+            _ => Self::internal(error),
         }
     }
 }

@@ -50,3 +50,8 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
         Err(_) => Err(ApiError::unavailable("the store does not answer", "ping ran into its deadline")),
     }
 }
+
+/// The answer to everything while there is no store yet.
+pub(crate) async fn waiting() -> ApiError {
+    ApiError::unavailable("starting: the database cannot be reached yet", "the server waits for its database")
+}

@@ -18,6 +18,7 @@ mod frame;
 mod health;
 mod message;
 mod metrics;
+mod node;
 mod openapi;
 mod operate;
 mod query;
@@ -34,8 +35,17 @@ pub use state::ApiState;
 use std::sync::Arc;
 
 use axum::{Router, middleware};
+use postway_domain::Clock;
 
 use state::App;
+
+/// What is served until there is a store: alive, but not ready.
+pub fn waiting_router(clock: Arc<dyn Clock>) -> Router {
+    Router::new()
+        .route("/health/live", axum::routing::get(health::live))
+        .fallback(health::waiting)
+        .layer(middleware::from_fn_with_state(clock, frame::frame))
+}
 
 /// The whole surface, ready to be served. Its state is complete; nothing is spawned.
 pub fn router(state: ApiState) -> Router {

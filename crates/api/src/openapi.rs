@@ -18,7 +18,9 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{account, dead_letter, docs, error::ErrorAnswer, health, message, metrics, state::Shared, stats};
+use crate::{
+    account, dead_letter, docs, error::ErrorAnswer, health, message, metrics, node, state::Shared, stats,
+};
 
 /// What the document says before its routes.
 #[derive(OpenApi)]
@@ -59,6 +61,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::patch, account::put, account::delete))
         .routes(routes!(stats::stats))
+        .routes(routes!(node::list))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))

@@ -9,7 +9,7 @@ use std::{
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_domain::{Clock, TenantId, secret::SecretKey};
 use postway_intake::Door;
-use postway_store::{Store, StoreError};
+use postway_store::{Roster, Store, StoreError};
 
 use crate::auth::AdminKey;
 
@@ -28,6 +28,8 @@ pub struct ApiState {
     pub secret_key: Arc<SecretKey>,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
+    /// Which nodes are alive.
+    pub roster: Arc<Roster>,
 }
 
 /// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
@@ -38,6 +40,7 @@ pub(crate) struct App {
     pub(crate) admin_key: AdminKey,
     pub(crate) secret_key: Arc<SecretKey>,
     pub(crate) metrics: PrometheusHandle,
+    pub(crate) roster: Arc<Roster>,
     tenants: KnownTenants,
 }
 
@@ -46,8 +49,8 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(state: ApiState) -> Self {
-        let ApiState { store, door, clock, admin_key, secret_key, metrics } = state;
-        Self { store, door, clock, admin_key, secret_key, metrics, tenants: KnownTenants::default() }
+        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster } = state;
+        Self { store, door, clock, admin_key, secret_key, metrics, roster, tenants: KnownTenants::default() }
     }
 
     /// Whether there is such a tenant; asks the store at most every few seconds for those that exist.

@@ -38,6 +38,32 @@ pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
+/// Does a first step in a store that was opened, again and again where its server went away in between or takes no
+/// writes.
+pub async fn while_away<T>(
+    store: &dyn Store,
+    step: impl AsyncFn() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut wait = WAIT_FIRST;
+    loop {
+        let error = match step().await {
+            Err(error) if store.is_shared() && is_away(&error) => error,
+            done => return done,
+        };
+        tracing::warn!(
+            error = format!("{error:#}"),
+            wait_ms = wait.as_millis() as u64,
+            "the database cannot be used yet"
+        );
+        sleep(wait).await;
+        wait = (wait * 2).min(WAIT_MAX);
+    }
+}
+
+fn is_away(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
+}
+
 async fn try_open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match database {
         Database::Sqlite { path } => Arc::new(SqliteStore::open(path).await?),

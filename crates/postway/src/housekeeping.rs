@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use postway_domain::{
-    Clock, Incarnation, RecipientStatus, State, Status, Time,
+    Clock, RecipientStatus, State, Status, Time,
     message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
 };
@@ -16,6 +16,8 @@ use postway_store::{
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use crate::membership::Membership;
 
 /// How often each duty is done.
 const EVERY: Duration = Duration::from_secs(1);
@@ -30,9 +32,12 @@ pub struct Housekeeping {
     pub store: Arc<dyn Store>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// This life of this process, the only one that may hold leases on an embedded store.
-    pub incarnation: Incarnation,
+    /// This process among the others.
+    pub membership: Arc<Membership>,
 }
+
+/// The duty of taking back and expiring: one node at a time does it for all.
+const DUTY: &str = "housekeeping";
 
 impl Housekeeping {
     /// Runs until cancelled. A round that fails is tried again.
@@ -49,17 +54,26 @@ impl Housekeeping {
     }
 
     async fn round(&self) -> Result<(), StoreError> {
-        self.reclaim().await?;
-        self.expire().await?;
+        if self.membership.roster().is_calm() && self.membership.holds(DUTY).await? {
+            self.reclaim().await?;
+            self.membership.strike_dead().await?;
+            self.expire().await?;
+        }
         self.measure().await
     }
 
-    /// Takes back everything leased to anybody but this incarnation, or past its backstop.
+    /// Takes back everything leased to the dead, or past its backstop.
     pub async fn reclaim(&self) -> Result<u64, StoreError> {
         let mut reclaimed = 0;
+        let roster = self.membership.roster();
         loop {
             let now = self.clock.now();
-            let stalled = self.store.stalled(&[self.incarnation], now, ROUND_MESSAGES).await?;
+            let alive = roster.alive();
+            let mut stalled = self.store.stalled(&alive, now, ROUND_MESSAGES).await?;
+            // What the living hold is here because it is past the backstop.
+            stalled.retain(|one| {
+                one.holder.is_none_or(|holder| alive.contains(&holder) || roster.is_dead(holder))
+            });
             if stalled.is_empty() {
                 return Ok(reclaimed);
             }

@@ -6,7 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::{
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
@@ -14,7 +17,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -26,14 +29,20 @@ const HEAD_MAX: Duration = Duration::from_secs(75);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until told to stop, then lets the requests under way finish.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+///
+/// The router may be replaced while serving: each request goes to the one that stands then.
+pub async fn serve(listener: TcpListener, router: watch::Receiver<Router>, stop: CancellationToken) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = TaskTracker::new();
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
     while let Some((stream, slot)) = next(&listener, &slots, &stop).await {
-        let service = TowerToHyperService::new(router.clone());
+        let router = router.clone();
+        let service = service_fn(move |request| {
+            let current = router.borrow().clone();
+            TowerToHyperService::new(current).call(request)
+        });
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         connections.spawn(async move {
             if let Err(error) = connection.await {

@@ -11,6 +11,7 @@ mod failure;
 mod housekeeping;
 mod http;
 mod keys;
+mod membership;
 mod output;
 mod shutdown;
 mod telemetry;

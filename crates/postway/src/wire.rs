@@ -6,13 +6,16 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
-use postway_domain::{Account, AccountId, AccountSettings, Clock, Incarnation, TenantId, Time};
+use postway_domain::{Account, AccountId, AccountSettings, Clock, TenantId, Time};
 use postway_intake::{Door, Limits};
 use postway_store::{Store, record::Tenant};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, database, housekeeping::Housekeeping, http, keys, shutdown::Signals};
+use crate::{
+    config::Config, database, housekeeping::Housekeeping, http, keys, membership::Membership,
+    shutdown::Signals,
+};
 
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
@@ -24,10 +27,24 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods)]
     fn now(&self) -> Time {
         let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Time::from_millis(
-            since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)),
-        )
+        let millis = since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
+        Time::from_millis(millis.saturating_add(skew_ms()))
     }
+}
+
+/// How far a test lets this process's clock be off.
+#[cfg(feature = "failpoints")]
+fn skew_ms() -> i64 {
+    static SKEW_MS: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
+        let given = std::env::var("FAILPOINTS_CLOCK_SKEW_MS").ok();
+        given.and_then(|millis| millis.parse().ok()).unwrap_or(0)
+    });
+    *SKEW_MS
+}
+
+#[cfg(not(feature = "failpoints"))]
+const fn skew_ms() -> i64 {
+    0
 }
 
 /// Runs the server until a signal has been obeyed.
@@ -43,23 +60,35 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let admin_key = keys::admin_key(config)?;
     let secret_key = Arc::new(keys::secret_key(config)?);
-    let store = tokio::select! {
-        store = database::open(&config.database) => store?,
-        () = signals.next() => return Ok(()),
-    };
-    lay_ground(&*store, clock.now()).await?;
-
-    let incarnation = Incarnation::new(clock.now(), &mut rand::rng());
-    let housekeeping = Housekeeping { store: store.clone(), clock: clock.clone(), incarnation };
-    let reclaimed = housekeeping.reclaim().await?;
-    if reclaimed > 0 {
-        tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
-    }
-
     let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
         format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
+    tracing::info!(%address, "listening; the database is opened next");
+    // Whoever asks while the database is away is told so.
+    let (serve_router, router) = watch::channel(postway_api::waiting_router(clock.clone()));
+    let stop_http = CancellationToken::new();
+    let http = tokio::spawn(http::serve(listener, router, stop_http.clone()));
+
+    let started = async {
+        let store = database::open(&config.database).await?;
+        let membership = database::while_away(&*store, async || {
+            lay_ground(&*store, clock.now()).await?;
+            Membership::join(store.clone(), clock.clone(), &config.data_dir, address).await
+        });
+        let membership = Arc::new(membership.await?);
+        let housekeeping =
+            Housekeeping { store: store.clone(), clock: clock.clone(), membership: membership.clone() };
+        let reclaimed = database::while_away(&*store, async || Ok(housekeeping.reclaim().await?)).await?;
+        if reclaimed > 0 {
+            tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
+        }
+        anyhow::Ok((store, membership, housekeeping))
+    };
+    let (store, membership, housekeeping) = tokio::select! {
+        started = started => started?,
+        () = signals.next() => return Ok(()),
+    };
 
     let limits = Limits {
         message_bytes_max: config.http.max_message_bytes,
@@ -75,13 +104,13 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         admin_key: AdminKey::new(&admin_key.text),
         secret_key: secret_key.clone(),
         metrics,
+        roster: membership.roster(),
     });
 
     let stop = CancellationToken::new();
-    let stop_http = CancellationToken::new();
     let dispatcher = Dispatcher::start(
         DispatchConfig {
-            incarnation,
+            incarnation: membership.roster().me(),
             ehlo_name: config.smtp.ehlo_name.clone(),
             in_flight_max: config.dispatch.max_in_flight,
             deadlines: Deadlines::default(),
@@ -93,7 +122,8 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     );
     let housekeeping = tokio::spawn(housekeeping.run(stop.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
-    let http = tokio::spawn(http::serve(listener, router, stop_http.clone()));
+    let beating = tokio::spawn(membership.run(stop.clone()));
+    drop(serve_router.send_replace(router));
 
     if admin_key.fresh {
         keys::write_admin_key(config, &admin_key)?;
@@ -112,7 +142,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let _ = tokio::join!(housekeeping, upkeep);
+        let _ = tokio::join!(housekeeping, upkeep, beating);
         store.close().await;
         finished
     };

@@ -3,7 +3,7 @@
 use std::{any::type_name, str::FromStr};
 
 use postway_domain::{
-    State, Status,
+    Incarnation, State, Status,
     message::{OnDoubt, Wait},
 };
 
@@ -11,6 +11,10 @@ use crate::error::StoreError;
 
 pub(crate) fn id16(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Unexpected("an id that is not 16 bytes".into()))
+}
+
+pub(crate) fn incarnation(bytes: Option<&[u8]>) -> Result<Option<Incarnation>, StoreError> {
+    bytes.map(|bytes| id16(bytes).map(Incarnation::from_bytes)).transpose()
 }
 
 pub(crate) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {

@@ -118,6 +118,7 @@ pub(crate) struct Writers {
     requests: Mutex<Option<mpsc::Sender<Request>>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     commits: Arc<AtomicU64>,
+    refusal: Mutex<Option<StoreError>>,
 }
 
 impl Writers {
@@ -131,7 +132,17 @@ impl Writers {
             let writer = Writer { engine, handover: handover.clone(), commits: commits.clone() };
             tasks.spawn(writer.run(inbox.clone()));
         }
-        Self { requests: Mutex::new(Some(requests)), tasks: tokio::sync::Mutex::new(tasks), commits }
+        Self {
+            requests: Mutex::new(Some(requests)),
+            tasks: tokio::sync::Mutex::new(tasks),
+            commits,
+            refusal: Mutex::default(),
+        }
+    }
+
+    /// Refuses all that comes from now on, or takes that back.
+    pub fn refuse(&self, refusal: Option<StoreError>) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
 
     /// Transactions committed with writes in them.
@@ -151,6 +162,9 @@ impl Writers {
     }
 
     async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
+        if let Some(refusal) = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Err(refusal);
+        }
         let gone = || StoreError::Unavailable("the store is closed".into());
         let requests =
             self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(gone)?;

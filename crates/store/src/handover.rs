@@ -33,6 +33,8 @@ struct Inner {
     standing: HashMap<AccountKey, Standing>,
     delivered: Vec<Claimed>,
     woken: BTreeSet<AccountKey>,
+    /// Hints for other nodes, where there is a way to tell them.
+    to_tell: Option<BTreeSet<AccountKey>>,
 }
 
 /// Shared by a store's accept and claim paths. The lock is held for map operations only.
@@ -41,6 +43,7 @@ pub struct HandOver {
     inner: Mutex<Inner>,
     on_delivery: Notify,
     on_wake: Notify,
+    on_tell: Notify,
 }
 
 impl HandOver {
@@ -104,12 +107,36 @@ impl HandOver {
 
     /// Hints that these accounts may have due work, or have changed.
     pub fn wake(&self, keys: impl IntoIterator<Item = AccountKey>) {
+        let keys: Vec<AccountKey> = keys.into_iter().collect();
+        if keys.is_empty() {
+            return;
+        }
+        if let Some(to_tell) = &mut self.lock().to_tell {
+            to_tell.extend(keys.iter().cloned());
+            self.on_tell.notify_one();
+        }
+        self.hear(keys);
+    }
+
+    /// The same, as another node said it.
+    pub fn hear(&self, keys: impl IntoIterator<Item = AccountKey>) {
         let mut inner = self.lock();
         let before = inner.woken.len();
         inner.woken.extend(keys);
         if inner.woken.len() > before {
             drop(inner);
             self.on_wake.notify_one();
+        }
+    }
+
+    /// Waits for hints that other nodes should hear. From the first call on, they are collected.
+    pub async fn to_tell(&self) -> BTreeSet<AccountKey> {
+        loop {
+            let keys = std::mem::take(self.lock().to_tell.get_or_insert_default());
+            if !keys.is_empty() {
+                return keys;
+            }
+            self.on_tell.notified().await;
         }
     }
 

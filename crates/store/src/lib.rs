@@ -10,6 +10,7 @@
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
 mod claiming;
+pub mod copy;
 mod crash;
 mod decode;
 mod dedup;
@@ -17,16 +18,21 @@ mod entry;
 pub mod error;
 mod group;
 pub mod handover;
+mod local_nodes;
 pub mod memory;
 pub mod mysql;
+mod peers;
 pub mod port;
 pub mod postgres;
 pub mod record;
+pub mod roster;
 mod rows;
+pub mod schema;
 pub mod sqlite;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use error::StoreError;
-pub use port::{Accounts, Intake, Operate, Read, Store, Work};
+pub use port::{Accounts, Intake, Nodes, Operate, Read, Store, Work};
+pub use roster::Roster;

@@ -10,8 +10,8 @@ use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, Tenant
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, Tenant, WireCommit,
     },
 };
 
@@ -135,6 +135,35 @@ pub enum DeleteAccount {
     InUse,
 }
 
+/// The processes that share a database, and what only one of them does at a time.
+#[async_trait]
+pub trait Nodes: Send + Sync {
+    /// Whether other processes may use this store at the same time.
+    fn is_shared(&self) -> bool;
+
+    /// Registers this process, or moves its counter, and returns every registered node. Refuses, and lets nothing be
+    /// written any more, where the schema has meanwhile become one that this program must not write.
+    async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError>;
+
+    /// Every registered node, the oldest first.
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
+
+    /// Strikes nodes from the register: those that stop, and the dead.
+    async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError>;
+
+    /// Who has a duty, if anyone had it yet.
+    async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError>;
+
+    /// Takes a duty, if it still is as it was `seen`. Its new term, or `None` where somebody was faster.
+    async fn take_duty(
+        &self,
+        name: &str,
+        seen: Option<DutyRecord>,
+        by: Incarnation,
+        at: Time,
+    ) -> Result<Option<i64>, StoreError>;
+}
+
 /// The operator's side.
 #[async_trait]
 pub trait Operate: Send + Sync {
@@ -150,6 +179,6 @@ pub trait Operate: Send + Sync {
 }
 
 /// All of it.
-pub trait Store: Intake + Work + Read + Accounts + Operate {}
+pub trait Store: Intake + Work + Read + Accounts + Nodes + Operate {}
 
-impl<T: Intake + Work + Read + Accounts + Operate> Store for T {}
+impl<T: Intake + Work + Read + Accounts + Nodes + Operate> Store for T {}

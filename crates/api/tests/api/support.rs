@@ -13,12 +13,12 @@ use axum::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{AdminKey, ApiState};
 use postway_domain::{
-    Account, AccountSettings, Clock, EventKind, Lane, MessageUid, Priority, RecipientKind, RecipientStatus,
-    State, Time, message::OnDoubt, secret::SecretKey,
+    Account, AccountSettings, Clock, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientKind,
+    RecipientStatus, State, Time, message::OnDoubt, secret::SecretKey,
 };
 use postway_intake::{Door, Limits};
 use postway_store::{
-    Accounts, Intake, Store, Work,
+    Accounts, Intake, Roster, Store, Work,
     memory::MemoryStore,
     record::{
         Acceptance, Change, Content, Fence, NewEvent, NewMessage, NewRecipient, RecipientChange, Tenant,
@@ -121,6 +121,7 @@ impl Api {
             admin_key: AdminKey::new(KEY),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
             metrics: recorder.handle(),
+            roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

@@ -1,13 +1,26 @@
-//! `postway migrate`: the database's schema, without a running server.
+//! `postway migrate`: the database's schema, and the move to another database, without a running server.
 //!
-//! A server migrates on its own at start; this is for those who want to look first, or to migrate apart.
+//! A server migrates on its own at start; `status` and `up` are for those who want to look first, or to migrate apart.
+//! `copy` says on standard error how far it is, as a bar on a terminal and as a line now and then elsewhere. It fails
+//! (exit code 1) if the two databases differ in the end, and can be run again after it failed.
 
-use clap::Subcommand;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use postway_store::copy::{self, Address, CopyError, Progress, Report, Role, TableReport};
 use postway_store::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
+use serde_json::json;
+use tokio::time::Instant;
 
 use super::Session;
-use crate::config::Database;
+use crate::config::{Database, Secret};
 use crate::failure::Failure;
+use crate::output::Output;
+
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
@@ -15,41 +28,155 @@ pub enum MigrateCommand {
     Status,
     /// Apply the migrations that are missing
     Up,
+    /// Copy everything to another database; run again, it goes on where it was
+    Copy(CopyArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct CopyArgs {
+    /// The database with everything: sqlite:// and a path, postgres://… or mysql://…; stop the servers on it first
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    from: Secret,
+    /// An empty database
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    to: Secret,
+}
+
+/// A URL may hold a password.
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text))
 }
 
 pub async fn run(session: &Session, command: MigrateCommand) -> Result<(), Failure> {
-    let config = session.load()?.config;
-    let report = migrate(&config.database, &command).await?;
+    let report = match command {
+        MigrateCommand::Status => status(&session.load()?.config.database).await?,
+        MigrateCommand::Up => up(&session.load()?.config.database).await?,
+        MigrateCommand::Copy(args) => return Box::pin(copy(session, &args)).await,
+    };
     session.output.text(&report)
 }
 
-async fn migrate(database: &Database, command: &MigrateCommand) -> anyhow::Result<String> {
-    match command {
-        MigrateCommand::Status => {
-            let states = match database {
-                Database::Sqlite { path } => SqliteStore::migration_status(path).await?,
-                Database::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
-                Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
-            };
-            let line = |state: &postway_store::sqlite::MigrationState| {
-                let applied = if state.applied { "applied" } else { "missing" };
-                format!("{:04}  {:<24}  {applied}", state.migration.version, state.migration.name)
-            };
-            Ok(states.iter().map(line).collect::<Vec<_>>().join("\n"))
+async fn status(database: &Database) -> anyhow::Result<String> {
+    let states = match database {
+        Database::Sqlite { path } => SqliteStore::migration_status(path).await?,
+        Database::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
+        Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
+    };
+    let line = |state: &postway_store::sqlite::MigrationState| {
+        let applied = if state.applied { "applied" } else { "missing" };
+        format!("{:04}  {:<24}  {applied}", state.migration.version, state.migration.name)
+    };
+    Ok(states.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+async fn up(database: &Database) -> anyhow::Result<String> {
+    let applied = match database {
+        Database::Sqlite { path } => SqliteStore::migrate(path).await?,
+        Database::Postgres { url } => PostgresStore::migrate(url.expose()).await?,
+        Database::Mysql { url } => MysqlStore::migrate(url.expose()).await?,
+    };
+    let line = |migration: &postway_store::sqlite::Migration| {
+        format!("applied {:04} {}", migration.version, migration.name)
+    };
+    if applied.is_empty() {
+        return Ok("the schema is up to date".to_owned());
+    }
+    Ok(applied.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+async fn copy(session: &Session, args: &CopyArgs) -> Result<(), Failure> {
+    let from = Address::parse(args.from.expose(), Role::Source).map_err(failure)?;
+    let to = Address::parse(args.to.expose(), Role::Target).map_err(failure)?;
+    let mut display = Display::new();
+    let copied = copy::copy(&from, &to, &mut |progress| display.show(progress)).await;
+    display.bar.finish_and_clear();
+    let report = copied.map_err(failure)?;
+    let json = json!({
+        "from": from.identity(),
+        "to": to.identity(),
+        "rows_copied": report.rows_copied,
+        "rows_found": report.rows_found,
+        "complete": report.differing().next().is_none(),
+        "tables": report.tables.iter().map(|table| json!({
+            "name": table.name,
+            "source": table.source.rows,
+            "target": table.target.rows,
+            "equal": table.source == table.target,
+        })).collect::<Vec<_>>(),
+    });
+    session.output.show(&json, |output, _| render(output, &report))?;
+    let differing: Vec<&str> = report.differing().map(|table| table.name).collect();
+    match differing[..] {
+        [] => Ok(()),
+        _ => Err(anyhow::anyhow!(
+            "source and target differ in {}: stop what uses either of them, empty the target and copy again",
+            differing.join(", ")
+        )
+        .into()),
+    }
+}
+
+fn failure(error: CopyError) -> Failure {
+    match error {
+        CopyError::Address(_) | CopyError::Same => Failure::Usage(error.to_string()),
+        CopyError::NoSource(_) => Failure::NotFound(error.to_string()),
+        CopyError::Open { .. }
+        | CopyError::InUse { .. }
+        | CopyError::Failed { .. }
+        | CopyError::Filled(_)
+        | CopyError::OtherSource(_)
+        | CopyError::Changed(_)
+        | CopyError::Overtaken => Failure::Failed(error.into()),
+    }
+}
+
+fn render(output: Output, report: &Report) -> String {
+    let row = |table: &TableReport| {
+        let check = if table.source == table.target { "equal" } else { "DIFFERENT" };
+        vec![table.name.to_owned(), count(table.source.rows), count(table.target.rows), check.to_owned()]
+    };
+    let table = output.table(&["table", "source", "target", "check"], report.tables.iter().map(row));
+    let found = match report.rows_found {
+        0 => String::new(),
+        rows => format!(", after {} that were there", HumanCount(rows)),
+    };
+    format!("{table}\n\ncopied {} rows{found}", HumanCount(report.rows_copied))
+}
+
+fn count(rows: i64) -> String {
+    HumanCount(rows.unsigned_abs()).to_string()
+}
+
+/// Shows how far the copy is: a bar, or where nobody looks a line every few seconds.
+struct Display {
+    bar: ProgressBar,
+    line_at: Instant,
+}
+
+impl Display {
+    fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        let template = "{prefix:>10} {bar:40} {human_pos}/{human_len} rows, {per_sec}, {eta} left";
+        let bar = match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Self { bar, line_at: Instant::now() }
+    }
+
+    fn show(&mut self, Progress { table, rows_done, rows_total }: Progress) {
+        if self.bar.length() != Some(rows_total) {
+            self.bar.set_length(rows_total);
+            // Rows of an earlier run say nothing about the speed of this one.
+            self.bar.set_position(rows_done);
+            self.bar.reset_eta();
         }
-        MigrateCommand::Up => {
-            let applied = match database {
-                Database::Sqlite { path } => SqliteStore::migrate(path).await?,
-                Database::Postgres { url } => PostgresStore::migrate(url.expose()).await?,
-                Database::Mysql { url } => MysqlStore::migrate(url.expose()).await?,
-            };
-            let line = |migration: &postway_store::sqlite::Migration| {
-                format!("applied {:04} {}", migration.version, migration.name)
-            };
-            if applied.is_empty() {
-                return Ok("the schema is up to date".to_owned());
-            }
-            Ok(applied.iter().map(line).collect::<Vec<_>>().join("\n"))
+        self.bar.set_prefix(table);
+        self.bar.set_position(rows_done);
+        if self.bar.is_hidden() && self.line_at.elapsed() >= LINE_EVERY {
+            self.line_at = Instant::now();
+            let (done, total) = (HumanCount(rows_done), HumanCount(rows_total));
+            eprintln!("copied {done} of {total} rows, now {table}");
         }
     }
 }

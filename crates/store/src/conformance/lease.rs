@@ -50,6 +50,7 @@ pub async fn work_of_a_dead_process_is_found(store: &Shared) {
     ];
     assert_eq!(seen, expected);
     assert_eq!(found[0].key, sample::relay());
+    assert_eq!(found[0].holder, Some(incarnation(1)));
     assert_eq!((found[0].doubts, found[0].lost_leases, found[0].has_doubtful), (0, 0, false));
     assert_eq!((found[0].on_doubt, found[0].expires_at), (claimed.on_doubt, Some(at(99_000))));
     assert_eq!(store.stalled(&[], at(40), 10).await.unwrap().len(), 3, "nobody is alive");

@@ -14,6 +14,7 @@ pub mod dedup;
 pub mod fence;
 pub mod handover;
 pub mod lease;
+pub mod nodes;
 pub mod property;
 pub mod read;
 pub mod sample;
@@ -110,6 +111,12 @@ macro_rules! conformance_tests {
                 lost_work_is_given_back_once
                 the_writes_of_a_process_that_comes_back_are_refused
                 overdue_mail_is_found_while_it_waits
+            }
+            nodes {
+                a_heartbeat_registers_and_then_counts
+                each_node_has_a_slot_of_its_own
+                a_struck_node_is_gone_until_it_beats_again
+                a_duty_changes_hands_once
             }
             read {
                 no_read_crosses_tenants

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::record::{
     Acceptance, AccountKey, AccountWant, AttemptEnd, Change, ClaimRequest, Claimed, Fence, MessageKey,
-    MessageRecord, NewEvent, Tenant, WireCommit,
+    MessageRecord, NewEvent, NodeBeat, Tenant, WireCommit,
 };
 
 /// A wait longer than this means that what is waited for will not come.
@@ -41,6 +41,19 @@ pub async fn open(store: &Shared) {
         }
     }
     woken(store, 4).await;
+}
+
+/// What the n-th process says of itself.
+pub fn beat_of(n: u8) -> NodeBeat {
+    NodeBeat {
+        incarnation: sample::incarnation(n),
+        identity: [n; 16],
+        name: format!("host-{n}"),
+        address: format!("127.0.0.1:{n}"),
+        version: "1.2.3".to_owned(),
+        started_at: at(i64::from(n)),
+        at: at(0),
+    }
 }
 
 /// Collects hints until this many different accounts were named.

@@ -135,6 +135,7 @@ impl Stored {
             expires_at: summary.expires_at,
             has_doubtful: self.record.recipients.iter().any(|one| one.status == RecipientStatus::InDoubt),
             key: self.account_key(),
+            holder: self.holder.as_ref().map(|holder| holder.incarnation),
         }
     }
 

@@ -27,10 +27,11 @@ use self::tables::Tables;
 use crate::{
     error::StoreError,
     handover::HandOver,
-    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    local_nodes::LocalNodes,
+    port::{Accounts, DeleteAccount, Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, Tenant, WireCommit,
     },
 };
 
@@ -39,6 +40,7 @@ use crate::{
 pub struct MemoryStore {
     tables: Mutex<Tables>,
     hand_over: HandOver,
+    nodes: LocalNodes,
     commits: AtomicU64,
 }
 
@@ -236,6 +238,40 @@ impl MemoryStore {
         if changed {
             self.hand_over.wake([key]);
         }
+    }
+}
+
+#[async_trait]
+impl Nodes for MemoryStore {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.beat(node))
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.all())
+    }
+
+    async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError> {
+        self.nodes.strike(gone);
+        Ok(())
+    }
+
+    async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError> {
+        Ok(self.nodes.duty(name))
+    }
+
+    async fn take_duty(
+        &self,
+        name: &str,
+        seen: Option<DutyRecord>,
+        by: Incarnation,
+        at: Time,
+    ) -> Result<Option<i64>, StoreError> {
+        Ok(self.nodes.take_duty(name, seen, by, at))
     }
 }
 

@@ -94,6 +94,11 @@ impl DueWork for Txn {
     }
 }
 
+/// What is due for this node: other nodes may come first.
+fn due_by(txn: &Txn, key: &AccountKey, now: Time) -> i64 {
+    now.as_millis().saturating_sub(txn.seat.patience(key).as_millis() as i64)
+}
+
 async fn due_lanes(
     txn: &mut Txn,
     key: &AccountKey,
@@ -103,7 +108,7 @@ async fn due_lanes(
         .bind(now.as_millis())
         .bind(key.tenant.as_str())
         .bind(key.account.as_str())
-        .bind(now.as_millis())
+        .bind(due_by(txn, key, now))
         .fetch_all(txn.conn()?)
         .await
         .map_err(failed)?;
@@ -128,9 +133,10 @@ async fn lease_from(
     limit: u32,
 ) -> Result<Vec<Claimed>, StoreError> {
     let now_ms = request.now.as_millis();
+    let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
     let rows = sqlx::query(DUE_MESSAGES)
         .bind(lane_id.as_bytes().as_slice())
-        .bind(now_ms)
+        .bind(due_by(txn, &key, request.now))
         .bind(now_ms)
         .bind(i64::from(limit))
         .fetch_all(txn.conn()?)

@@ -17,7 +17,8 @@ use crate::{
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    peers::Peers,
+    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
     rows::Multi,
 };
 
@@ -25,14 +26,39 @@ use crate::{
 const STEP_LASTS_MAX: Duration = Duration::from_secs(60);
 /// The same for a step without data.
 const WORD_LASTS_MAX: Duration = Duration::from_secs(10);
+/// On a cluster, how long mail waits for the node that serves its account first.
+const OTHERS_FIRST: Duration = Duration::from_secs(2);
+/// How often the server is asked what became of a commit whose answer was lost, with a pause between.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 /// Fails at once where the server takes no writes.
 const BEGIN: &str = "START TRANSACTION READ WRITE";
+
+/// Which writer of which node this is.
+pub(super) struct Seat {
+    pub peers: Arc<Peers>,
+    pub writer: i64,
+    /// Whether the server is a node of a cluster.
+    pub is_cluster: bool,
+}
+
+impl Seat {
+    fn shard(&self) -> i64 {
+        self.peers.shard(self.writer)
+    }
+
+    /// How long an account's mail must have waited before this node takes it. On a cluster two nodes that claim the same
+    /// rows both succeed until one of them commits, and the other has worked for nothing.
+    pub fn patience(&self, key: &AccountKey) -> Duration {
+        if self.is_cluster && !self.peers.serves_first(key) { OTHERS_FIRST } else { Duration::ZERO }
+    }
+}
 
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
     server: Arc<Server>,
     conn: Option<MySqlConnection>,
-    shard: i64,
+    pub seat: Seat,
     pub packet_bytes_max: u64,
     pub handover: Arc<HandOver>,
     pub known_lanes: BTreeSet<LaneId>,
@@ -41,6 +67,11 @@ pub(super) struct Txn {
     moved: BTreeMap<(TenantId, Status), i64>,
 }
 
+pub(super) const MARK: &str =
+    "INSERT INTO writer_mark (shard, mark) VALUES (?, ?) ON DUPLICATE KEY UPDATE mark = VALUES(mark)";
+/// Waits for whatever the lost connection still has under way.
+pub(super) const MARKED: &str = "SELECT mark FROM writer_mark WHERE shard = ? FOR UPDATE";
+
 pub(super) static COUNT: Multi = Multi::new(
     "INSERT INTO tally (tenant, status, shard, `count`) VALUES ",
     4,
@@ -48,12 +79,11 @@ pub(super) static COUNT: Multi = Multi::new(
 );
 
 impl Txn {
-    /// `shard` is where it counts; no other writer should count there.
-    pub fn new(server: Arc<Server>, packet_bytes_max: u64, shard: i64, handover: Arc<HandOver>) -> Self {
+    pub fn new(server: Arc<Server>, packet_bytes_max: u64, seat: Seat, handover: Arc<HandOver>) -> Self {
         Self {
             server,
             conn: None,
-            shard,
+            seat,
             packet_bytes_max,
             handover,
             known_lanes: BTreeSet::new(),
@@ -82,10 +112,11 @@ impl Txn {
 
     async fn write_counts(&mut self) -> Result<(), StoreError> {
         let moved: Vec<_> = std::mem::take(&mut self.moved).into_iter().filter(|(_, by)| *by != 0).collect();
+        let shard = self.seat.shard();
         for (sql, run) in COUNT.runs(&moved) {
             let mut query = sqlx::query(sql);
             for ((tenant, status), by) in run {
-                query = query.bind(tenant.as_str()).bind(status.code()).bind(self.shard).bind(*by);
+                query = query.bind(tenant.as_str()).bind(status.code()).bind(shard).bind(*by);
             }
             query.execute(self.conn()?).await.map_err(failed)?;
         }
@@ -113,6 +144,58 @@ impl Txn {
             self.conn = None;
             Err(timed_out())
         })
+    }
+
+    /// Commits. What writes leaves a mark, by which a lost answer is settled.
+    async fn finish(&mut self) -> Result<(), StoreError> {
+        if !self.after.wrote {
+            return self.say("COMMIT").await;
+        }
+        let (shard, mark) = (self.seat.shard(), rand::random::<[u8; 16]>());
+        let query = sqlx::query(MARK).bind(shard).bind(mark.as_slice());
+        query.execute(self.conn()?).await.map_err(failed)?;
+        match self.say("COMMIT").await {
+            Err(StoreError::Unavailable(reason)) => {
+                tracing::debug!(reason, "a commit was not answered");
+                self.settle(shard, mark).await
+            }
+            told => told,
+        }
+    }
+
+    /// Finds out what became of a transaction whose commit was not answered.
+    async fn settle(&mut self, shard: i64, mark: [u8; 16]) -> Result<(), StoreError> {
+        for _ in 0..SETTLE_TRIES {
+            match self.last_mark(shard).await {
+                Ok(found) if found.as_deref() == Some(&mark) => return Ok(()),
+                Ok(_) => {
+                    return Err(StoreError::Conflict("the connection was lost before the commit".into()));
+                }
+                Err(error) => tracing::debug!(%error, "what became of a commit is not known yet"),
+            }
+            self.conn = None;
+            tokio::time::sleep(SETTLE_PAUSE).await;
+        }
+        Err(StoreError::Unavailable(
+            "the connection was lost, and what became of the commit is unknown".into(),
+        ))
+    }
+
+    /// On a new connection, with a transaction of its own.
+    async fn last_mark(&mut self, shard: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.conn = Some(self.server.writer().await?);
+        if self.seat.is_cluster {
+            // This may be another node than the one that committed.
+            self.say("SET SESSION wsrep_sync_wait = 1").await?;
+        }
+        self.say(BEGIN).await?;
+        let query = sqlx::query_scalar(MARKED).bind(shard).fetch_optional(self.conn()?);
+        let mark = timeout(WORD_LASTS_MAX, query).await.map_err(|_| timed_out())?.map_err(failed)?;
+        self.say("COMMIT").await?;
+        if self.seat.is_cluster {
+            self.say("SET SESSION wsrep_sync_wait = 0").await?;
+        }
+        Ok(mark)
     }
 
     fn forget(&mut self) {
@@ -165,7 +248,7 @@ impl Engine for Txn {
     async fn commit(&mut self) -> Result<After, StoreError> {
         let done = timeout(STEP_LASTS_MAX, self.write_counts()).await;
         self.in_time(done)?;
-        self.say("COMMIT").await?;
+        self.finish().await?;
         self.known_lanes.extend(self.new_lanes.drain(..));
         Ok(std::mem::take(&mut self.after))
     }

@@ -32,8 +32,8 @@ fn is_away(number: u16) -> bool {
         1021 | 1037 | 1038 | 1041 | 1114
         // Too many connections, of all or of this user.
         | 1040 | 1203 | 1226
-        // A Galera node that is not in the cluster; shutting down; connection aborted or killed; cannot create a thread.
-        | 1047 | 1053 | 1077 | 1079 | 1135 | 1152 | 1158..=1161 | 1184 | 1927
+        // A commit that a Galera node could not replicate; a node that is not in the cluster; shutting down; connection aborted or killed; cannot create a thread.
+        | 1047 | 1180 | 1053 | 1077 | 1079 | 1135 | 1152 | 1158..=1161 | 1184 | 1927
         // Statement interrupted, or over its time.
         | 1317 | 1969 | 3024
         // Read-only.

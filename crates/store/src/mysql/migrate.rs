@@ -1,20 +1,22 @@
 //! Migrations: numbered, forward only. DDL commits by itself here, so each step can be run again: its record is written
 //! last, and whoever migrates holds the database's lock.
 
-use sqlx::MySqlConnection;
+use sqlx::{MySqlConnection, Row};
 
 use super::failed;
 use crate::{
     error::StoreError,
-    sqlite::{Migration, MigrationState},
+    schema::{self, Migration, MigrationState},
 };
 
 /// Every migration this program knows, in order; numbers and names are those of the other databases.
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "ground", sql: include_str!("../../migrations/mysql/0001_ground.sql") }];
+pub(super) const MIGRATIONS: &[Migration] = schema::migrations!("mysql");
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migration (version BIGINT NOT NULL PRIMARY KEY, \
      name VARCHAR(64) NOT NULL) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin";
+
+pub(super) const WRITABLE: &str =
+    "SELECT MAX(version), MAX(COALESCE(writable_from, version)) FROM schema_migration";
 
 /// The schema's version; 0 for an empty database.
 async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
@@ -28,41 +30,52 @@ async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
     if !exists {
         return Ok(0);
     }
-    let found: i64 = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_migration")
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(failed)?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::SchemaTooNew { found, known });
+    let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_migration");
+    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
+    if found > MIGRATIONS.len() as i64 {
+        check_writable(conn).await?;
     }
     Ok(found)
 }
 
+/// Refuses a schema that has gone on without this program.
+pub(super) async fn check_writable(conn: &mut MySqlConnection) -> Result<(), StoreError> {
+    let row = sqlx::query(WRITABLE).fetch_one(conn).await.map_err(failed)?;
+    schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
+}
+
+/// Whether the database lacks anything.
+pub(super) async fn is_current(conn: &mut MySqlConnection) -> Result<bool, StoreError> {
+    Ok(version(conn).await? >= MIGRATIONS.len() as i64)
+}
+
 /// Which migrations the database has.
 pub(super) async fn status(conn: &mut MySqlConnection) -> Result<Vec<MigrationState>, StoreError> {
-    let at = version(conn).await?;
-    Ok(MIGRATIONS
-        .iter()
-        .map(|&migration| MigrationState { migration, applied: migration.version <= at })
-        .collect())
+    Ok(schema::states(MIGRATIONS, version(conn).await?))
 }
 
 /// Applies what is missing and returns it.
 pub(super) async fn up(conn: &mut MySqlConnection) -> Result<Vec<Migration>, StoreError> {
-    let at = version(conn).await?;
-    let missing: Vec<Migration> =
-        MIGRATIONS.iter().copied().filter(|migration| migration.version > at).collect();
+    let missing = schema::missing(MIGRATIONS, version(conn).await?);
     for migration in &missing {
         sqlx::raw_sql(CREATE_RECORD).execute(&mut *conn).await.map_err(failed)?;
         sqlx::raw_sql(migration.sql).execute(&mut *conn).await.map_err(failed)?;
         crate::crash::crash_point("store_migration");
-        sqlx::query("INSERT INTO schema_migration (version, name) VALUES (?, ?)")
+        // On a cluster another node may have been as quick: each step can be run twice, and so can its record.
+        sqlx::query("INSERT IGNORE INTO schema_migration (version, name) VALUES (?, ?)")
             .bind(migration.version)
             .bind(migration.name)
             .execute(&mut *conn)
             .await
             .map_err(failed)?;
+        if migration.is_compatible() {
+            sqlx::query("UPDATE schema_migration SET writable_from = ? WHERE version = ?")
+                .bind(migration.writable_from)
+                .bind(migration.version)
+                .execute(&mut *conn)
+                .await
+                .map_err(failed)?;
+        }
     }
     Ok(missing)
 }

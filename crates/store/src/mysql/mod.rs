@@ -3,11 +3,12 @@
 //! Only MariaDB is tested; every statement is one that both have. Transactions are READ COMMITTED, several connections
 //! write at once, rows are locked in the order of their ids, and what is being leased by another is skipped.
 //!
-//! One process per database, held by a named lock of the server (`GET_LOCK`) on a connection of its own: a second one
-//! is refused with a sentence that says so. A message must fit into the server's `max_allowed_packet`.
+//! Any number of processes share a database; they find each other in the table of nodes. On a Galera cluster, where rows
+//! are locked on one node only and the second to commit loses, each account is served by one process first, and by
+//! the others when its mail has waited. A message must fit into the server's `max_allowed_packet`.
 //!
-//! A lost connection fails what is under way as unavailable and is replaced with the next transaction. Deadlocks and
-//! lock timeouts are [`StoreError::Conflict`].
+//! A lost connection is replaced; what became of a commit whose answer was lost is read back. Deadlocks, lock timeouts
+//! and failed certifications are [`StoreError::Conflict`].
 
 mod accept;
 mod accounts;
@@ -17,6 +18,7 @@ mod dedup;
 mod engine;
 mod fault;
 mod migrate;
+mod nodes;
 mod open;
 mod parts;
 mod queue;
@@ -36,12 +38,14 @@ use tokio::sync::Mutex;
 use self::{
     accept::insert_events,
     fault::failed,
+    open::Server,
     row::{bytes16, coded, on_doubt, state, text, time, unsigned},
 };
 use crate::{
     error::StoreError,
     group::{DirectoryJob, Writers},
     handover::HandOver,
+    peers::Peers,
     port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
@@ -49,15 +53,17 @@ use crate::{
     },
 };
 
-pub use crate::sqlite::{Migration, MigrationState};
+pub use crate::schema::{Migration, MigrationState};
 
 /// A store in one MySQL or MariaDB database.
 pub struct MysqlStore {
     writers: Writers,
     readers: MySqlPool,
     handover: Arc<HandOver>,
-    /// Holds the database's lock as long as it is open.
-    lock: Mutex<Option<MySqlConnection>>,
+    server: Arc<Server>,
+    peers: Arc<Peers>,
+    /// For the register of nodes: a heartbeat must not wait for the writers.
+    registrar: Mutex<Option<MySqlConnection>>,
 }
 
 #[async_trait]
@@ -212,11 +218,10 @@ impl Operate for MysqlStore {
     async fn close(&self) {
         self.writers.close().await;
         self.readers.close().await;
-        // Last, so that nobody else begins before this one has ended.
-        if let Some(lock) = self.lock.lock().await.take()
-            && let Err(error) = lock.close().await
+        if let Some(conn) = self.registrar.lock().await.take()
+            && let Err(error) = conn.close().await
         {
-            tracing::warn!(%error, "the connection that holds the database's lock did not close cleanly");
+            tracing::debug!(%error, "the registrar's connection was gone already");
         }
     }
 }

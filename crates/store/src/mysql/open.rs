@@ -1,22 +1,27 @@
-//! Reaching the server: address, connections, lock, schema.
+//! Reaching the server: address, connections, schema.
 
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
-    ConnectOptions, Connection, MySqlConnection,
+    ConnectOptions, Connection, MySqlConnection, Row,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
 };
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{Migration, MigrationState, MysqlStore, engine::Txn, failed, migrate};
-use crate::{error::StoreError, group::Writers, handover::HandOver};
+use super::{
+    Migration, MigrationState, MysqlStore,
+    engine::{Seat, Txn},
+    failed, migrate,
+};
+use crate::{
+    error::StoreError,
+    group::Writers,
+    handover::HandOver,
+    peers::{Peers, WRITERS},
+};
 
-/// Connections that write.
-const WRITERS: i64 = 2;
 /// Connections that read.
 const READERS: u32 = 8;
-/// Processes that count in shards of their own; beyond, some share one and wait for each other.
-const SHARDED_PROCESSES: i64 = 16;
 /// How long a connection may take to be made, or to become free.
 const CONNECT_LASTS_MAX: Duration = Duration::from_secs(10);
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
@@ -31,10 +36,9 @@ const WRITER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMI
 const READER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION' \
      /*!80000 , max_execution_time = 30000 */ /*M!100600 , max_statement_time = 30 */";
-/// The lock goes with its connection, which must not be ended for being idle. A year is the most there is.
-const LOCK_SESSION: &str = "SET SESSION wait_timeout = 31536000";
-/// Named locks are the server's, not the database's, and their names are short.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA1(DATABASE())), 0)";
+/// Named locks are the server's, not the database's, and their names are short. A second is enough for those that start
+/// together.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA1(DATABASE())), 1)";
 
 /// Where the database is.
 pub(super) struct Server {
@@ -91,31 +95,41 @@ impl Server {
         self.connect(WRITER_SESSION).await
     }
 
-    /// A connection that holds the database's lock.
-    async fn locked(&self) -> Result<MySqlConnection, StoreError> {
-        let mut conn = self.connect(LOCK_SESSION).await?;
-        check_version(&mut conn).await?;
-        let got: Option<i64> = sqlx::query_scalar(LOCK).fetch_one(&mut conn).await.map_err(failed)?;
-        if got == Some(1) {
-            return Ok(conn);
+    /// Brings the schema up to date, alone; whoever else starts meanwhile waits for it. On a cluster a lock is of no
+    /// use, because it is known to one node only: there, migrations that meet do the same twice.
+    async fn migrate(&self) -> Result<Vec<Migration>, StoreError> {
+        let mut conn = self.connect(WRITER_SESSION).await?;
+        if !is_cluster(&mut conn).await? {
+            let got: Option<i64> = sqlx::query_scalar(LOCK).fetch_one(&mut conn).await.map_err(failed)?;
+            if got != Some(1) {
+                return Err(StoreError::Locked(format!(
+                    "the database {} on {} is being migrated by another postway",
+                    self.options.get_database().unwrap_or_default(),
+                    self.options.get_host(),
+                )));
+            }
         }
-        Err(StoreError::Locked(format!(
-            "another postway uses the database {} on {}: stop it first, or give this one its own database",
-            self.options.get_database().unwrap_or_default(),
-            self.options.get_host(),
-        )))
+        let applied = migrate::up(&mut conn).await;
+        // The lock goes with its connection.
+        if let Err(error) = conn.close().await {
+            tracing::debug!(%error, "the migrator's connection was gone already");
+        }
+        applied
     }
 }
 
 impl MysqlStore {
-    /// Opens the store at `url` (`mysql://user:password@host:port/database`), making its schema as needed. Refuses if
-    /// another process has it open.
+    /// Opens the store at `url` (`mysql://user:password@host:port/database`), making its schema as needed.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let server = Arc::new(Server::parse(url)?);
-        let mut lock = server.locked().await?;
-        migrate::up(&mut lock).await?;
+        let mut conn = server.writer().await?;
+        check_version(&mut conn).await?;
+        if !migrate::is_current(&mut conn).await? {
+            server.migrate().await?;
+        }
+        let is_cluster = is_cluster(&mut conn).await?;
         let packet_bytes_max: u64 =
-            sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut lock).await.map_err(failed)?;
+            sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut conn).await.map_err(failed)?;
         if packet_bytes_max < PACKET_BYTES_WISH {
             tracing::warn!(
                 packet_bytes_max,
@@ -130,12 +144,15 @@ impl MysqlStore {
             })
             .connect_lazy_with(server.options.clone());
         let handover = Arc::new(HandOver::default());
-        let first_shard = rand::random_range(0..SHARDED_PROCESSES) * WRITERS;
-        let engines = (first_shard..first_shard + WRITERS)
-            .map(|shard| Txn::new(server.clone(), packet_bytes_max, shard, handover.clone()))
+        let peers = Arc::new(Peers::default());
+        let engines = (0..WRITERS)
+            .map(|writer| {
+                let seat = Seat { peers: peers.clone(), writer, is_cluster };
+                Txn::new(server.clone(), packet_bytes_max, seat, handover.clone())
+            })
             .collect();
         let writers = Writers::start(engines, &handover);
-        Ok(Self { writers, readers, handover, lock: Mutex::new(Some(lock)) })
+        Ok(Self { writers, readers, handover, server, peers, registrar: Mutex::new(Some(conn)) })
     }
 
     /// Which migrations the database at `url` has.
@@ -148,11 +165,15 @@ impl MysqlStore {
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.
     pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
-        let mut conn = Server::parse(url)?.locked().await?;
-        let applied = migrate::up(&mut conn).await;
-        conn.close().await.map_err(failed)?;
-        applied
+        Server::parse(url)?.migrate().await
     }
+}
+
+/// Whether the server is a node of a Galera cluster.
+async fn is_cluster(conn: &mut MySqlConnection) -> Result<bool, StoreError> {
+    let row = sqlx::query("SHOW VARIABLES LIKE 'wsrep_on'").fetch_optional(conn).await.map_err(failed)?;
+    let value: Option<String> = row.map(|row| row.try_get(1)).transpose().map_err(failed)?;
+    Ok(value.is_some_and(|value| value.eq_ignore_ascii_case("on")))
 }
 
 /// SKIP LOCKED came with MySQL 8.0.1 and MariaDB 10.6.

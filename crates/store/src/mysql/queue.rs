@@ -5,7 +5,7 @@ use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 
 use super::{bytes16, failed, on_doubt, state, time};
 use crate::{
-    decode::parsed,
+    decode::{self, parsed},
     error::StoreError,
     record::{AccountKey, QueueState, Stalled},
     rows::Multi,
@@ -17,7 +17,7 @@ macro_rules! stalled {
         concat!(
             "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, m.lost_leases, ",
             "m.on_doubt, m.expires_at, l.tenant, l.account, ",
-            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 3) ",
+            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 3), m.lease_node ",
             "FROM message m FORCE INDEX (",
             $index,
             ") STRAIGHT_JOIN lane l ON l.id = m.lane WHERE ",
@@ -62,6 +62,7 @@ fn read_stalled(row: &MySqlRow) -> Result<Stalled, StoreError> {
             account: parsed(row.try_get(11).map_err(failed)?)?,
         },
         has_doubtful: row.try_get(12).map_err(failed)?,
+        holder: decode::incarnation(row.try_get(13).map_err(failed)?)?,
     })
 }
 

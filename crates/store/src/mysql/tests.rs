@@ -6,7 +6,7 @@ use postway_domain::{Status, message::Outcome};
 use postway_testkit::mariadb::MariaDb;
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
-use super::{MysqlStore, accept, accounts, change, claim, dedup, engine, parts, queue, read};
+use super::{MysqlStore, accept, accounts, change, claim, dedup, engine, migrate, nodes, parts, queue, read};
 use crate::{
     conformance::{
         sample::{Sample, at},
@@ -36,13 +36,35 @@ mod conformance {
 }
 
 #[tokio::test]
-async fn a_second_process_is_refused_with_what_to_do() {
+async fn two_nodes_share_the_queue() {
+    let (first, url) = mariadb().await;
+    stage::open(&first).await;
+    let second: Arc<dyn Store> = Arc::new(MysqlStore::open(&url).await.unwrap());
+    stage::accept(&first, Sample::new(1)).await;
+    assert_eq!(stage::claim(&second, 1, at(1), 9).await.len(), 1);
+    assert!(stage::claim(&first, 2, at(1), 9).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_node_stops_writing_once_the_schema_has_left_it_behind() {
     let (store, url) = mariadb().await;
-    let second = MysqlStore::open(&url).await;
-    assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
-    assert!(matches!(MysqlStore::migrate(&url).await, Err(StoreError::Locked(_))));
-    store.close().await;
-    MysqlStore::open(&url).await.unwrap();
+    stage::open(&store).await;
+    let beat = stage::beat_of(1);
+    store.beat(&beat).await.unwrap();
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let run = |sql: &'static str| sqlx::raw_sql(sql).execute(&pool);
+    run("INSERT INTO schema_migration (version, name, writable_from) VALUES (99, 'expanded', 1)")
+        .await
+        .unwrap();
+    store.beat(&beat).await.unwrap();
+    stage::accept(&store, Sample::new(1)).await;
+    run("INSERT INTO schema_migration (version, name) VALUES (100, 'contracted')").await.unwrap();
+    assert!(matches!(store.beat(&beat).await, Err(StoreError::SchemaTooNew { found: 100, .. })));
+    let refused = store.accept(vec![Sample::new(2).build()]).await;
+    assert!(matches!(refused, Err(StoreError::SchemaTooNew { .. })));
+    run("DELETE FROM schema_migration WHERE version = 100").await.unwrap();
+    store.beat(&beat).await.unwrap();
+    stage::accept(&store, Sample::new(2)).await;
 }
 
 #[tokio::test]
@@ -50,7 +72,10 @@ async fn a_newer_schema_is_refused() {
     let (store, url) = mariadb().await;
     store.close().await;
     let pool = MySqlPool::connect(&url).await.unwrap();
-    sqlx::query("INSERT INTO schema_migration VALUES (99, 'from the future')").execute(&pool).await.unwrap();
+    sqlx::query("INSERT INTO schema_migration (version, name) VALUES (99, 'from the future')")
+        .execute(&pool)
+        .await
+        .unwrap();
     pool.close().await;
     assert!(matches!(MysqlStore::open(&url).await, Err(StoreError::SchemaTooNew { found: 99, .. })));
     let states = MysqlStore::migration_status(&url).await;
@@ -73,7 +98,7 @@ async fn a_migration_cut_short_is_run_again() {
     MysqlStore::migrate(&url).await.unwrap();
     let pool = MySqlPool::connect(&url).await.unwrap();
     sqlx::raw_sql("DELETE FROM schema_migration; DROP TABLE tally").execute(&pool).await.unwrap();
-    assert_eq!(MysqlStore::migrate(&url).await.unwrap().len(), 1);
+    assert_eq!(MysqlStore::migrate(&url).await.unwrap().len(), super::migrate::MIGRATIONS.len());
     sqlx::query("SELECT shard FROM tally").fetch_all(&pool).await.unwrap();
 }
 
@@ -99,8 +124,8 @@ async fn a_lost_connection_is_replaced() {
     stage::open(&store).await;
     stage::accept(&store, Sample::new(1)).await;
     let pool = MySqlPool::connect(&url).await.unwrap();
-    let writers = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
-         AND id <> IS_USED_LOCK(CONCAT('postway.', SHA1(DATABASE())))";
+    let writers =
+        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()";
     for row in sqlx::query(writers).fetch_all(&pool).await.unwrap() {
         let id: i64 = row.try_get(0).unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("KILL {id}"))).execute(&pool).await.unwrap();
@@ -211,6 +236,7 @@ fn multi_row() -> Vec<&'static Multi> {
         &accept::INSERT_RECIPIENT,
         &accept::INSERT_EVENT,
         &accept::INSERT_TAG,
+        &nodes::STRIKE,
         &claim::LEASE,
         &claim::CONTENTS,
         &claim::OPEN_RECIPIENTS,
@@ -251,6 +277,15 @@ async fn every_statement_prepares() {
         read::OLDEST_DUE,
         queue::OVERDUE,
         queue::QUEUE,
+        engine::MARK,
+        engine::MARKED,
+        migrate::WRITABLE,
+        nodes::BEAT,
+        nodes::REGISTER,
+        nodes::NODES,
+        nodes::DUTY,
+        nodes::FIRST_TERM,
+        nodes::NEXT_TERM,
     ];
     for sql in multi_row().iter().map(|multi| multi.sample()).chain(single) {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));

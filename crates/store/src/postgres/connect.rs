@@ -1,4 +1,4 @@
-//! Connections and the lock: how this process reaches the database, and how it holds it alone.
+//! Connections: how this process reaches the database.
 //!
 //! A connection says at once how long a statement may run and how its statements shall be planned. A queue's tables are
 //! empty one minute and large the next, so their statistics are always late: a plan made for the empty table would scan
@@ -7,7 +7,6 @@
 use std::{future::Future, time::Duration};
 
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
-use tokio::sync::Mutex;
 
 use super::{code_of, failed};
 use crate::error::StoreError;
@@ -16,7 +15,7 @@ use crate::error::StoreError;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest wait for a step of a transaction: more than the server allows a statement, for servers that are gone.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
-/// Names the lock among the advisory locks of a database.
+/// Names the migrators' lock among the advisory locks of a database.
 const LOCK: i64 = i64::from_be_bytes(*b"postway\x01");
 
 /// For every connection. A dead peer is noticed within a minute. What is acknowledged is durable, whatever the server's
@@ -30,8 +29,7 @@ pub(super) const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeo
 pub(super) const WRITER_SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_bitmapscan = off; \
      SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = off";
 
-/// For the holder of the lock, which also migrates: it may wait and work as long as it takes.
-const HOLDER_SETTINGS: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET lock_timeout = '1s'; SET enable_seqscan = on";
+const MIGRATOR_SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = '1s'; SET enable_seqscan = on";
 
 /// Reads the URL; its password never gets into an error.
 pub(super) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
@@ -91,65 +89,14 @@ pub(super) async fn within<T>(step: impl Future<Output = Result<T, StoreError>>)
     tokio::time::timeout(STEP_TIMEOUT, step).await.map_err(late)?
 }
 
-/// The lock that makes this process the only one on its database, on a connection of its own.
-pub(super) struct Hold {
-    options: PgConnectOptions,
-    conn: Mutex<Option<PgConnection>>,
-}
-
-impl Hold {
-    /// Takes the lock. Refuses if another process has it.
-    pub async fn take(options: &PgConnectOptions) -> Result<Self, StoreError> {
-        let conn = lock(options).await?;
-        Ok(Self { options: options.clone(), conn: Mutex::new(Some(conn)) })
-    }
-
-    /// Makes sure that the lock is still held, after the server or the network was away.
-    pub async fn keep(&self) -> Result<(), StoreError> {
-        let mut held = self.conn.lock().await;
-        if let Some(conn) = held.as_mut()
-            && within(async { conn.ping().await.map_err(failed) }).await.is_ok()
-        {
-            return Ok(());
-        }
-        // Dropped first: our own old session must not be in the way.
-        *held = None;
-        *held = Some(lock(&self.options).await?);
-        Ok(())
-    }
-
-    /// Does something on the connection that holds the lock.
-    pub async fn with<T>(
-        &self,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        match self.conn.lock().await.as_mut() {
-            Some(conn) => work(conn).await,
-            None => Err(StoreError::Unavailable("the store is closed".into())),
-        }
-    }
-
-    /// Lets go of the lock.
-    pub async fn release(&self) {
-        let Some(mut conn) = self.conn.lock().await.take() else { return };
-        // By name, because the server notices the end of a connection a moment later.
-        let unlocked = sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut conn).await;
-        if let Err(error) = unlocked.and(conn.close().await) {
-            tracing::debug!(%error, "the lock's connection was gone already");
-        }
-    }
-}
-
-async fn lock(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
-    let mut conn = connect(options, HOLDER_SETTINGS).await?;
-    // Waits as long as `lock_timeout`: the server may still be noticing the end of an earlier life of ours.
+/// A connection that may migrate: alone, and as long as it takes. Whoever else starts meanwhile waits for it.
+pub(super) async fn migrator(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let mut conn = connect(options, MIGRATOR_SETTINGS).await?;
     match sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await {
         Ok(_) => {}
         Err(error) if code_of(&error).as_deref() == Some("55P03") => {
-            return Err(StoreError::Locked(format!(
-                "another postway uses {} already: stop it first, or give this one a database of its own",
-                place(options).trim_end_matches(',')
-            )));
+            let place = place(options);
+            return Err(StoreError::Locked(format!("{place} is being migrated by another postway")));
         }
         Err(error) => return Err(unreachable(options, error)),
     }

@@ -15,7 +15,7 @@ use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
     accept, accounts, change, column,
-    connect::{self, Hold, WRITER_SETTINGS, within},
+    connect::{self, WRITER_SETTINGS, within},
     failed, is_lost, undone,
 };
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     error::StoreError,
     group::{After, Answer, DirectoryJob, Engine},
     handover::HandOver,
+    peers::Peers,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
 };
 
@@ -40,10 +41,10 @@ pub(super) const COUNT: &str = "INSERT INTO tally AS t (tenant, status, shard, c
 pub(super) const XACT: &str = "SELECT pg_current_xact_id_if_assigned()::text";
 pub(super) const XACT_STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
 
-/// The way back to the database.
-pub(super) struct Link {
-    pub options: PgConnectOptions,
-    pub hold: Arc<Hold>,
+/// Which writer of which node this is.
+pub(super) struct Seat {
+    pub peers: Arc<Peers>,
+    pub writer: i64,
 }
 
 /// The connection, and what is known of the transaction under way.
@@ -54,14 +55,14 @@ pub(super) struct Txn {
     pub new_lanes: Vec<LaneId>,
     pub after: After,
     moved: HashMap<(TenantId, Status), i64>,
-    shard: i64,
-    link: Link,
+    seat: Seat,
+    options: PgConnectOptions,
     /// Whether the connection may be used again.
     sound: bool,
 }
 
 impl Txn {
-    pub fn new(conn: PgConnection, link: Link, shard: i64, handover: Arc<HandOver>) -> Self {
+    pub fn new(conn: PgConnection, options: PgConnectOptions, seat: Seat, handover: Arc<HandOver>) -> Self {
         Self {
             conn,
             handover,
@@ -69,8 +70,8 @@ impl Txn {
             new_lanes: Vec::new(),
             after: After::default(),
             moved: HashMap::new(),
-            shard,
-            link,
+            seat,
+            options,
             sound: true,
         }
     }
@@ -97,13 +98,13 @@ impl Txn {
                 Ok(None)
             };
         }
-        // In order, for the case that two processes share a shard.
+        // In order, for the case that a node came back from the dead and shares a shard.
         moved.sort_by(|(a, _), (b, _)| a.cmp(b));
         let ids: Vec<String> = sqlx::query_scalar(COUNT)
             .bind(column(&moved, |((tenant, _), _)| tenant.as_str()))
             .bind(column(&moved, |((_, status), _)| status.code()))
             .bind(column(&moved, |(_, by)| *by))
-            .bind(self.shard)
+            .bind(self.seat.peers.shard(self.seat.writer))
             .fetch_all(&mut self.conn)
             .await
             .map_err(undone)?;
@@ -118,9 +119,7 @@ impl Txn {
 
     async fn reconnect(&mut self) -> Result<(), StoreError> {
         self.sound = false;
-        // Whoever was away may have lost the database to another process meanwhile.
-        self.link.hold.keep().await?;
-        self.conn = connect::connect(&self.link.options, WRITER_SETTINGS).await?;
+        self.conn = connect::connect(&self.options, WRITER_SETTINGS).await?;
         self.sound = true;
         Ok(())
     }

@@ -1,21 +1,21 @@
 //! Migrations: numbered as SQLite's, forward only, each in one transaction with its own record.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Row};
 
 use super::failed;
-use crate::error::StoreError;
-
-pub use crate::sqlite::{Migration, MigrationState};
+use crate::{
+    error::StoreError,
+    schema::{self, Migration, MigrationState},
+};
 
 /// Every migration this program knows, in order.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "ground",
-    sql: include_str!("../../migrations/postgres/0001_ground.sql"),
-}];
+pub const MIGRATIONS: &[Migration] = schema::migrations!("postgres");
 
 const CREATE_RECORD: &str =
     "CREATE TABLE IF NOT EXISTS schema_migration (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL)";
+
+pub(super) const WRITABLE: &str =
+    "SELECT max(version), max(coalesce(writable_from, version)) FROM schema_migration";
 
 /// Mail is in every script; a database that keeps one alphabet only would refuse it message by message.
 pub(super) async fn check_encoding(conn: &mut PgConnection) -> Result<(), StoreError> {
@@ -38,31 +38,33 @@ async fn version(conn: &mut PgConnection) -> Result<i64, StoreError> {
     if !exists {
         return Ok(0);
     }
-    let found = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration")
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(failed)?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::SchemaTooNew { found, known });
+    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
+    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
+    if found > MIGRATIONS.len() as i64 {
+        check_writable(conn).await?;
     }
     Ok(found)
 }
 
+/// Refuses a schema that has gone on without this program.
+pub(super) async fn check_writable(conn: &mut PgConnection) -> Result<(), StoreError> {
+    let row = sqlx::query(WRITABLE).fetch_one(conn).await.map_err(failed)?;
+    schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
+}
+
+/// Whether the database lacks anything.
+pub(super) async fn is_current(conn: &mut PgConnection) -> Result<bool, StoreError> {
+    Ok(version(conn).await? >= MIGRATIONS.len() as i64)
+}
+
 /// Which migrations the database has.
 pub(super) async fn status(conn: &mut PgConnection) -> Result<Vec<MigrationState>, StoreError> {
-    let at = version(conn).await?;
-    Ok(MIGRATIONS
-        .iter()
-        .map(|&migration| MigrationState { migration, applied: migration.version <= at })
-        .collect())
+    Ok(schema::states(MIGRATIONS, version(conn).await?))
 }
 
 /// Applies what is missing and returns it. A crash leaves each step wholly done or not at all.
 pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreError> {
-    let at = version(conn).await?;
-    let missing: Vec<Migration> =
-        MIGRATIONS.iter().copied().filter(|migration| migration.version > at).collect();
+    let missing = schema::missing(MIGRATIONS, version(conn).await?);
     for migration in &missing {
         sqlx::query("BEGIN").execute(&mut *conn).await.map_err(failed)?;
         let step = async {
@@ -74,6 +76,13 @@ pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreE
                 .bind(migration.name)
                 .execute(&mut *conn)
                 .await?;
+            if migration.is_compatible() {
+                sqlx::query("UPDATE schema_migration SET writable_from = $1 WHERE version = $2")
+                    .bind(migration.writable_from)
+                    .bind(migration.version)
+                    .execute(&mut *conn)
+                    .await?;
+            }
             sqlx::query("COMMIT").execute(&mut *conn).await
         };
         if let Err(error) = step.await {

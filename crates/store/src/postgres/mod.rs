@@ -4,8 +4,8 @@
 //! in the order of their ids; what still ends in a deadlock or a lock timeout is tried again. Claims skip what another
 //! writer has locked.
 //!
-//! One process per database, held by an advisory lock: a second one is refused with a sentence that says so. A lost
-//! connection is replaced; a lost answer to a commit is settled by asking the server.
+//! Any number of processes share a database; they find each other in the table of nodes and wake each other with NOTIFY.
+//! A lost connection is replaced; a lost answer to a commit is settled by asking the server.
 
 mod accept;
 mod accounts;
@@ -14,7 +14,9 @@ mod claim;
 mod connect;
 mod dedup;
 mod engine;
+mod hints;
 mod migrate;
+mod nodes;
 mod open;
 mod read;
 #[cfg(test)]
@@ -29,12 +31,13 @@ use postway_domain::{
 };
 use sqlx::{PgPool, Row, postgres::PgRow};
 
-use self::connect::{Hold, within};
+use self::{connect::within, hints::Hints};
 use crate::{
     decode,
     error::StoreError,
     group::{DirectoryJob, Writers},
     handover::HandOver,
+    peers::Peers,
     port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
@@ -42,14 +45,15 @@ use crate::{
     },
 };
 
-pub use migrate::{Migration, MigrationState};
+pub use crate::schema::{Migration, MigrationState};
 
 /// A store in one PostgreSQL database.
 pub struct PostgresStore {
     writers: Writers,
     readers: PgPool,
     handover: Arc<HandOver>,
-    hold: Arc<Hold>,
+    peers: Arc<Peers>,
+    hints: Hints,
 }
 
 #[async_trait]
@@ -199,10 +203,9 @@ impl Operate for PostgresStore {
     }
 
     async fn close(&self) {
+        self.hints.stop();
         self.writers.close().await;
         self.readers.close().await;
-        // Last, so that nobody else starts before our last write is done.
-        self.hold.release().await;
     }
 }
 

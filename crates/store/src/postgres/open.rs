@@ -1,49 +1,54 @@
-//! Opening the database: lock, schema, connections.
+//! Opening the database: schema, connections.
 
 use std::sync::Arc;
 
 use sqlx::{
-    PgPool,
+    Connection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use super::{
     PostgresStore,
-    connect::{self, CONNECT_TIMEOUT, Hold, SETTINGS, WRITER_SETTINGS},
-    engine::{Link, Txn},
-    migrate::{self, Migration, MigrationState},
+    connect::{self, CONNECT_TIMEOUT, SETTINGS, WRITER_SETTINGS},
+    engine::{Seat, Txn},
+    hints::Hints,
+    migrate,
 };
-use crate::{error::StoreError, group::Writers, handover::HandOver};
+use crate::{
+    error::StoreError,
+    group::Writers,
+    handover::HandOver,
+    peers::{Peers, WRITERS},
+    schema::{Migration, MigrationState},
+};
 
-/// Connections that write. Two, so that one collects a group while the other's commit is on its way to the disk.
-const WRITERS: i64 = 2;
 /// Connections that read, at most.
 const READERS: u32 = 8;
-/// Processes that start get one of so many sets of shards of the counters, by chance.
-const SHARD_SETS: i64 = 16;
-
 impl PostgresStore {
-    /// Opens the store in the database that `url` names, making its schema as needed. Refuses if another process uses
-    /// it.
+    /// Opens the store in the database that `url` names, making its schema as needed.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let options = connect::options(url)?;
-        let hold = Arc::new(Hold::take(&options).await?);
-        hold.with(async |conn| {
-            migrate::check_encoding(conn).await?;
-            migrate::up(conn).await
-        })
-        .await?;
+        let mut conn = connect::connect(&options, "").await?;
+        migrate::check_encoding(&mut conn).await?;
+        if !migrate::is_current(&mut conn).await? {
+            migrate_alone(&options).await?;
+        }
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
-        let first_shard = rand::random_range(0..SHARD_SETS) * WRITERS;
+        let peers = Arc::new(Peers::default());
         let mut engines = Vec::new();
-        for shard in first_shard..first_shard + WRITERS {
-            let link = Link { options: options.clone(), hold: hold.clone() };
+        for writer in 0..WRITERS {
             let conn = connect::connect(&options, WRITER_SETTINGS).await?;
-            engines.push(Txn::new(conn, link, shard, handover.clone()));
+            engines.push(Txn::new(
+                conn,
+                options.clone(),
+                Seat { peers: peers.clone(), writer },
+                handover.clone(),
+            ));
         }
         let writers = Writers::start(engines, &handover);
-        Ok(Self { writers, readers, handover, hold })
+        let hints = Hints::start(options, &handover);
+        Ok(Self { writers, readers, handover, peers, hints })
     }
 
     /// Which migrations the database has.
@@ -54,11 +59,18 @@ impl PostgresStore {
 
     /// Brings the schema of the database up to date, and returns what that took.
     pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
-        let hold = Hold::take(&connect::options(url)?).await?;
-        let applied = hold.with(migrate::up).await;
-        hold.release().await;
-        applied
+        migrate_alone(&connect::options(url)?).await
     }
+}
+
+async fn migrate_alone(options: &PgConnectOptions) -> Result<Vec<Migration>, StoreError> {
+    let mut conn = connect::migrator(options).await?;
+    let applied = migrate::up(&mut conn).await;
+    // The lock goes with its connection.
+    if let Err(error) = conn.close().await {
+        tracing::debug!(%error, "the migrator's connection was gone already");
+    }
+    applied
 }
 
 async fn readers(options: &PgConnectOptions) -> Result<PgPool, StoreError> {

@@ -1,6 +1,9 @@
 //! The conformance suite on a real PostgreSQL, and what concerns this database alone.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use postway_domain::message::Outcome;
 use postway_testkit::postgres::PostgresDatabase;
@@ -10,7 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{PostgresStore, accept, accounts, change, claim, connect, dedup, engine, migrate, read};
+use super::{
+    PostgresStore, accept, accounts, change, claim, connect, dedup, engine, hints, migrate, nodes, read,
+};
 use crate::{
     conformance::{
         sample::{self, Sample, at},
@@ -37,20 +42,52 @@ mod conformance {
     crate::conformance_tests!(postgres);
 }
 
+/// The wake-up comes by NOTIFY, long before anyone would poll.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_share_the_queue_and_wake_each_other() {
+    let (first, database) = postgres().await;
+    stage::open(&first).await;
+    let second: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url()).await.unwrap());
+    let mut n = 0;
+    // Listening takes a moment to begin; a hint before that is lost, as hints may be.
+    loop {
+        stage::accept(&first, Sample::new(n)).await;
+        n += 1;
+        let woken = tokio::time::timeout(Duration::from_millis(500), second.woken()).await;
+        if woken.is_ok_and(|keys| keys.contains(&sample::relay())) {
+            break;
+        }
+        assert!(n < 40, "never woken");
+    }
+    assert_eq!(stage::claim(&second, 1, at(1), 99).await.len(), n as usize);
+    assert!(stage::claim(&first, 2, at(1), 99).await.is_empty());
+}
+
 #[tokio::test]
-async fn a_second_process_is_refused_with_what_to_do() {
+async fn a_node_stops_writing_once_the_schema_has_left_it_behind() {
     let (store, database) = postgres().await;
-    let second = PostgresStore::open(&database.url()).await;
-    assert!(matches!(second, Err(StoreError::Locked(text)) if text.contains("stop it first")));
-    store.close().await;
-    PostgresStore::open(&database.url()).await.unwrap();
+    stage::open(&store).await;
+    let beat = stage::beat_of(1);
+    store.beat(&beat).await.unwrap();
+    database.run("INSERT INTO schema_migration (version, name, writable_from) VALUES (99, 'expanded', 1)");
+    store.beat(&beat).await.unwrap();
+    stage::accept(&store, Sample::new(1)).await;
+    assert!(PostgresStore::open(&database.url()).await.is_ok(), "an expanded schema is no obstacle");
+    database.run("INSERT INTO schema_migration (version, name) VALUES (100, 'contracted')");
+    assert!(matches!(store.beat(&beat).await, Err(StoreError::SchemaTooNew { found: 100, .. })));
+    let refused = store.accept(vec![Sample::new(2).build()]).await;
+    assert!(matches!(refused, Err(StoreError::SchemaTooNew { .. })));
+    assert!(matches!(store.ping().await, Err(StoreError::SchemaTooNew { .. })));
+    database.run("DELETE FROM schema_migration WHERE version = 100");
+    store.beat(&beat).await.unwrap();
+    stage::accept(&store, Sample::new(2)).await;
 }
 
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
     let (store, database) = postgres().await;
     store.close().await;
-    database.run("INSERT INTO schema_migration VALUES (99, 'from the future')");
+    database.run("INSERT INTO schema_migration (version, name) VALUES (99, 'from the future')");
     let opened = PostgresStore::open(&database.url()).await;
     assert!(matches!(opened, Err(StoreError::SchemaTooNew { found: 99, .. })));
     let states = PostgresStore::migration_status(&database.url()).await;
@@ -96,8 +133,6 @@ async fn lost_connections_are_replaced() {
         store.ping().await.unwrap();
         assert!(store.body(uid).await.unwrap().is_some(), "round {round}");
     }
-    // The lock came back with the first writer that reconnected.
-    assert!(matches!(PostgresStore::open(&database.url()).await, Err(StoreError::Locked(_))));
 }
 
 /// A relay may answer anything, and its answer must be kept all the same.
@@ -303,6 +338,15 @@ async fn every_statement_prepares() {
         read::STALLED,
         read::OVERDUE,
         read::QUEUE,
+        hints::NOTIFY,
+        migrate::WRITABLE,
+        nodes::BEAT,
+        nodes::REGISTER,
+        nodes::NODES,
+        nodes::STRIKE,
+        nodes::DUTY,
+        nodes::FIRST_TERM,
+        nodes::NEXT_TERM,
     ] {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }

@@ -123,6 +123,8 @@ pub struct Stalled {
     pub has_doubtful: bool,
     /// Its account, for the retry policy.
     pub key: AccountKey,
+    /// Who holds it, if anyone does.
+    pub holder: Option<Incarnation>,
 }
 
 /// What waits.

@@ -3,11 +3,14 @@
 mod accept;
 mod change;
 mod claim;
+mod node;
 mod view;
 
 pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
 pub use claim::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, QueueState, Stalled};
+pub(crate) use node::free_slot;
+pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use view::{
     AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats, Tenant,
 };

@@ -3,30 +3,13 @@
 use sqlx::{Row, SqliteConnection};
 
 use super::failed;
-use crate::error::StoreError;
-
-/// One step of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migration {
-    /// Its number, from 1 without gaps.
-    pub version: i64,
-    /// What it does, in a word or two.
-    pub name: &'static str,
-    pub(crate) sql: &'static str,
-}
+use crate::{
+    error::StoreError,
+    schema::{self, Migration, MigrationState},
+};
 
 /// Every migration this program knows, in order.
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "ground", sql: include_str!("../../migrations/sqlite/0001_ground.sql") }];
-
-/// A migration and whether the database has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MigrationState {
-    /// The migration.
-    pub migration: Migration,
-    /// Whether it has been applied.
-    pub applied: bool,
-}
+pub const MIGRATIONS: &[Migration] = schema::migrations!("sqlite");
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migration (\
      version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID";
@@ -41,32 +24,26 @@ async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
     if !exists {
         return Ok(0);
     }
-    let row = sqlx::query("SELECT coalesce(max(version), 0) FROM schema_migration")
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(failed)?;
-    let found = row.try_get(0).map_err(failed)?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::SchemaTooNew { found, known });
+    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
+    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
+    if found > MIGRATIONS.len() as i64 {
+        let row = sqlx::query("SELECT max(coalesce(writable_from, version)) FROM schema_migration")
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(failed)?;
+        schema::check(MIGRATIONS, found, row.try_get(0).map_err(failed)?)?;
     }
     Ok(found)
 }
 
 /// Which migrations the database has.
 pub(super) async fn status(conn: &mut SqliteConnection) -> Result<Vec<MigrationState>, StoreError> {
-    let at = version(conn).await?;
-    Ok(MIGRATIONS
-        .iter()
-        .map(|&migration| MigrationState { migration, applied: migration.version <= at })
-        .collect())
+    Ok(schema::states(MIGRATIONS, version(conn).await?))
 }
 
 /// Applies what is missing and returns it. A crash leaves each step wholly done or not at all.
 pub(super) async fn up(conn: &mut SqliteConnection) -> Result<Vec<Migration>, StoreError> {
-    let at = version(conn).await?;
-    let missing: Vec<Migration> =
-        MIGRATIONS.iter().copied().filter(|migration| migration.version > at).collect();
+    let missing = schema::missing(MIGRATIONS, version(conn).await?);
     for migration in &missing {
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
         let step = async {
@@ -78,6 +55,13 @@ pub(super) async fn up(conn: &mut SqliteConnection) -> Result<Vec<Migration>, St
                 .bind(migration.name)
                 .execute(&mut *conn)
                 .await?;
+            if migration.is_compatible() {
+                sqlx::query("UPDATE schema_migration SET writable_from = ? WHERE version = ?")
+                    .bind(migration.writable_from)
+                    .bind(migration.version)
+                    .execute(&mut *conn)
+                    .await?;
+            }
             sqlx::query("COMMIT").execute(&mut *conn).await
         };
         if let Err(error) = step.await {

@@ -30,20 +30,23 @@ use crate::{
     error::StoreError,
     group::{DirectoryJob, Writers},
     handover::HandOver,
-    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    local_nodes::LocalNodes,
+    port::{Accounts, DeleteAccount, Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewEvent, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
+        MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, Tenant,
+        WireCommit,
     },
 };
 
-pub use migrate::{Migration, MigrationState};
+pub use crate::schema::{Migration, MigrationState};
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
     writers: Writers,
     readers: SqlitePool,
     handover: Arc<HandOver>,
+    nodes: LocalNodes,
     _lock: File,
 }
 
@@ -179,6 +182,40 @@ impl Accounts for SqliteStore {
 
     async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
         self.writers.delete_account(tenant.clone(), id.clone()).await
+    }
+}
+
+#[async_trait]
+impl Nodes for SqliteStore {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.beat(node))
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.all())
+    }
+
+    async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError> {
+        self.nodes.strike(gone);
+        Ok(())
+    }
+
+    async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError> {
+        Ok(self.nodes.duty(name))
+    }
+
+    async fn take_duty(
+        &self,
+        name: &str,
+        seen: Option<DutyRecord>,
+        by: Incarnation,
+        at: Time,
+    ) -> Result<Option<i64>, StoreError> {
+        Ok(self.nodes.take_duty(name, seen, by, at))
     }
 }
 

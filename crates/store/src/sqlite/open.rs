@@ -12,13 +12,14 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{
-    SqliteStore,
-    engine::Txn,
-    failed,
-    migrate::{self, Migration, MigrationState},
+use super::{SqliteStore, engine::Txn, failed, migrate};
+use crate::{
+    error::StoreError,
+    group::Writers,
+    handover::HandOver,
+    local_nodes::LocalNodes,
+    schema::{Migration, MigrationState},
 };
-use crate::{error::StoreError, group::Writers, handover::HandOver};
 
 /// Connections that read.
 const READERS: u32 = 4;
@@ -66,7 +67,7 @@ impl SqliteStore {
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
         let writers = Writers::start(vec![Txn::new(conn, handover.clone())], &handover);
-        Ok(Self { writers, readers, handover, _lock: lock })
+        Ok(Self { writers, readers, handover, nodes: LocalNodes::default(), _lock: lock })
     }
 
     /// Which migrations the file in `path` has.

@@ -34,7 +34,10 @@ async fn a_newer_schema_is_refused() {
     drop(store);
     let path = folder.path().join("postway.db");
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
-    sqlx::query("INSERT INTO schema_migration VALUES (99, 'from the future')").execute(&pool).await.unwrap();
+    sqlx::query("INSERT INTO schema_migration (version, name) VALUES (99, 'from the future')")
+        .execute(&pool)
+        .await
+        .unwrap();
     pool.close().await;
     assert!(matches!(SqliteStore::open(&path).await, Err(StoreError::SchemaTooNew { found: 99, .. })));
     let states = SqliteStore::migration_status(&path).await;

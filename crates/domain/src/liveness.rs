@@ -1,0 +1,152 @@
+//! Who is alive, as one observer sees it.
+//!
+//! Nodes count their heartbeats in the store. A node is dead when its counter has not moved for [`DEAD_AFTER`] of the
+//! observer's own monotonic clock: no two clocks are ever compared. While the observer itself could not look, nobody
+//! could be seen moving, so everybody gets a new chance.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::id::Incarnation;
+
+/// A counter that stands still for this long belongs to a dead node.
+pub const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// How often a node moves its counter and looks at the others.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// An observer that has not looked for this long has missed something.
+const LOOK_GAP: Duration = Duration::from_secs(4);
+
+/// When a counter was last seen moving, on the observer's clock.
+#[derive(Clone, Copy, Debug)]
+struct Sighting {
+    beat: i64,
+    moved_at: Duration,
+}
+
+/// One observer's view. `at` is always its monotonic clock, as time since some start of its own.
+#[derive(Debug, Default)]
+pub struct Liveness {
+    sightings: HashMap<Incarnation, Sighting>,
+    looked_at: Option<Duration>,
+    disturbed_at: Option<Duration>,
+}
+
+impl Liveness {
+    /// Takes in every registered node's counter. Nodes no longer registered are forgotten.
+    pub fn observe(&mut self, at: Duration, beats: &[(Incarnation, i64)]) {
+        let gap = self.looked_at.is_some_and(|looked| at.saturating_sub(looked) > LOOK_GAP);
+        if gap {
+            self.disturbed_at = Some(at);
+        }
+        self.looked_at = Some(at);
+        let before = std::mem::take(&mut self.sightings);
+        for &(incarnation, beat) in beats {
+            let seen = before.get(&incarnation).filter(|seen| seen.beat == beat && !gap).copied();
+            self.sightings.insert(incarnation, seen.unwrap_or(Sighting { beat, moved_at: at }));
+        }
+        // What was met outside the register keeps its time.
+        for (incarnation, seen) in before {
+            if seen.beat == GONE || (seen.beat == UNREGISTERED && !gap) {
+                self.sightings.entry(incarnation).or_insert(seen);
+            }
+        }
+    }
+
+    /// Notes somebody who holds something but is not registered: it may be about to register, or be long gone.
+    pub fn meet(&mut self, at: Duration, incarnation: Incarnation) {
+        self.sightings.entry(incarnation).or_insert(Sighting { beat: UNREGISTERED, moved_at: at });
+    }
+
+    /// Knows for certain that this one is gone: an earlier life of this very process.
+    pub fn bury(&mut self, incarnation: Incarnation) {
+        self.sightings.insert(incarnation, Sighting { beat: GONE, moved_at: Duration::ZERO });
+    }
+
+    /// Whether this one is dead. Somebody never met is not.
+    pub fn is_dead(&self, at: Duration, incarnation: &Incarnation) -> bool {
+        self.sightings
+            .get(incarnation)
+            .is_some_and(|seen| seen.beat == GONE || at.saturating_sub(seen.moved_at) >= DEAD_AFTER)
+    }
+
+    /// Those registered that are not dead.
+    pub fn alive(&self, at: Duration) -> Vec<Incarnation> {
+        let registered = self.sightings.iter().filter(|(_, seen)| seen.beat >= 0);
+        registered.map(|(incarnation, _)| *incarnation).filter(|one| !self.is_dead(at, one)).collect()
+    }
+
+    /// Whether the observer has looked without a gap for long enough to judge. After an outage of the store the
+    /// outcomes of work under way must land before anyone takes it back.
+    pub fn is_calm(&self, at: Duration) -> bool {
+        self.disturbed_at.is_none_or(|disturbed| at.saturating_sub(disturbed) >= DEAD_AFTER)
+    }
+}
+
+/// In place of a counter: met, but not in the register.
+const UNREGISTERED: i64 = -1;
+/// In place of a counter: known to be gone.
+const GONE: i64 = -2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(n: u8) -> Incarnation {
+        Incarnation::from_bytes([n; 16])
+    }
+
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Looks once a second from `from` to `to`, with the first node's counter moving and the second's standing still.
+    fn look(liveness: &mut Liveness, from: u64, to: u64) {
+        for second in from..=to {
+            liveness.observe(s(second), &[(node(1), second as i64), (node(2), 7)]);
+        }
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_for_ten_seconds_is_dead() {
+        let mut liveness = Liveness::default();
+        look(&mut liveness, 0, 9);
+        assert!(!liveness.is_dead(s(9), &node(2)));
+        look(&mut liveness, 10, 10);
+        assert!(liveness.is_dead(s(10), &node(2)));
+        assert_eq!(liveness.alive(s(10)), [node(1)]);
+        liveness.observe(s(11), &[(node(1), 11), (node(2), 8)]);
+        assert!(!liveness.is_dead(s(11), &node(2)), "it moved again");
+    }
+
+    #[test]
+    fn a_gap_in_looking_gives_everybody_a_new_chance() {
+        let mut liveness = Liveness::default();
+        look(&mut liveness, 0, 9);
+        look(&mut liveness, 60, 60);
+        assert!(!liveness.is_dead(s(60), &node(2)));
+        assert!(!liveness.is_calm(s(69)));
+        look(&mut liveness, 61, 70);
+        assert!(liveness.is_calm(s(70)));
+        assert!(liveness.is_dead(s(70), &node(2)));
+    }
+
+    #[test]
+    fn somebody_unregistered_has_ten_seconds_to_register() {
+        let mut liveness = Liveness::default();
+        look(&mut liveness, 0, 0);
+        assert!(!liveness.is_dead(s(0), &node(3)), "never met");
+        liveness.meet(s(0), node(3));
+        look(&mut liveness, 1, 9);
+        assert!(!liveness.is_dead(s(9), &node(3)));
+        look(&mut liveness, 10, 10);
+        assert!(liveness.is_dead(s(10), &node(3)));
+        assert!(!liveness.alive(s(10)).contains(&node(3)));
+    }
+
+    #[test]
+    fn an_earlier_life_is_dead_at_once() {
+        let mut liveness = Liveness::default();
+        liveness.bury(node(9));
+        assert!(liveness.is_dead(s(0), &node(9)));
+        assert!(liveness.alive(s(0)).is_empty());
+    }
+}

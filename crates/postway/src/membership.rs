@@ -1,0 +1,189 @@
+//! This process among the nodes of its database: registers, beats, looks at the others, and holds duties.
+//!
+//! A node's identity stays in its data folder, under a lock of the operating system. So a node that starts again knows
+//! that its earlier life is over and need not wait for it to be declared dead.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use postway_domain::{Clock, Incarnation, liveness::BEAT_EVERY};
+use postway_store::{
+    Roster, Store, StoreError,
+    record::{NodeBeat, NodeRecord},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often registering is tried when other nodes start in the same moment.
+const REGISTER_TRIES: u32 = 20;
+
+/// A registered node.
+pub struct Membership {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    roster: Arc<Roster>,
+    card: NodeBeat,
+    _identity: Option<File>,
+}
+
+impl Membership {
+    /// Registers this process. Earlier lives of the same node are struck from the register and known to be dead.
+    pub async fn join(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        data_dir: &Path,
+        address: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let now = clock.now();
+        let incarnation = Incarnation::new(now, &mut rand::rng());
+        let (identity, lock) = identity(&data_dir.join("node.id"))?;
+        let card = NodeBeat {
+            incarnation,
+            identity,
+            name: host_name(),
+            address: address.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: now,
+            at: now,
+        };
+        let roster = Arc::new(Roster::new(incarnation, store.is_shared()));
+        let membership = Self { store, clock, roster, card, _identity: lock };
+        let earlier: Vec<Incarnation> = membership
+            .store
+            .nodes()
+            .await?
+            .into_iter()
+            .filter(|node| node.identity == identity)
+            .map(|node| node.incarnation)
+            .collect();
+        membership.roster.bury(&earlier);
+        membership.store.strike(&earlier).await?;
+        let mut tries = 1;
+        while let Err(error) = membership.beat().await {
+            if tries == REGISTER_TRIES || !matches!(error, StoreError::Conflict(_)) {
+                return Err(error).context("cannot register with the other nodes");
+            }
+            tries += 1;
+        }
+        Ok(membership)
+    }
+
+    /// Who is alive.
+    pub fn roster(&self) -> Arc<Roster> {
+        self.roster.clone()
+    }
+
+    async fn beat(&self) -> Result<(), StoreError> {
+        let card = NodeBeat { at: self.clock.now(), ..self.card.clone() };
+        let nodes = self.store.beat(&card).await?;
+        self.roster.observe(&nodes);
+        metrics::gauge!("postway_nodes_alive").set(self.roster.alive().len() as f64);
+        Ok(())
+    }
+
+    /// Beats until told to stop, then leaves the register.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut is_well = true;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(BEAT_EVERY) => {}
+            }
+            let beaten = self.beat().await;
+            match &beaten {
+                Ok(()) if is_well => {}
+                Ok(()) => tracing::info!("the other nodes see this one again"),
+                // Told once, not every second.
+                Err(error) if is_well => tracing::error!(%error, "this node cannot say that it is alive"),
+                Err(_) => {}
+            }
+            is_well = beaten.is_ok();
+        }
+        if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
+            tracing::debug!(%error, "this node could not leave the register; the others will notice");
+        }
+    }
+
+    /// Strikes the dead from the register. Their work must have been taken back before.
+    pub async fn strike_dead(&self) -> Result<(), StoreError> {
+        let nodes = self.store.nodes().await?;
+        let dead: Vec<&NodeRecord> =
+            nodes.iter().filter(|node| self.roster.is_dead(node.incarnation)).collect();
+        for node in &dead {
+            tracing::warn!(node = %node.incarnation, name = node.name, "a node is dead; its work was taken over");
+        }
+        if dead.is_empty() {
+            return Ok(());
+        }
+        self.store.strike(&dead.iter().map(|node| node.incarnation).collect::<Vec<_>>()).await
+    }
+
+    /// Whether this node has a duty now: it had it, it was free, or its holder is dead.
+    pub async fn holds(&self, duty: &str) -> Result<bool, StoreError> {
+        let seen = self.store.duty(duty).await?;
+        match seen {
+            Some(held) if held.holder == self.card.incarnation => Ok(true),
+            Some(held) if !self.roster.is_dead(held.holder) => Ok(false),
+            _ => {
+                let taken = self.store.take_duty(duty, seen, self.card.incarnation, self.clock.now()).await?;
+                if let Some(term) = taken {
+                    tracing::info!(duty, term, "this node has the duty now");
+                }
+                Ok(taken.is_some())
+            }
+        }
+    }
+}
+
+/// The node's identity from its file, made on first start; with the lock that keeps it. A second process in the same
+/// folder is another node, and gets an identity for its life only.
+fn identity(path: &Path) -> anyhow::Result<([u8; 16], Option<File>)> {
+    let read = || -> io::Result<([u8; 16], Option<File>)> {
+        let mut file =
+            fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        if file.try_lock().is_err() {
+            return Ok((rand::random(), None));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        if let Ok(id) = text.trim().parse::<Incarnation>() {
+            return Ok((*id.as_bytes(), Some(file)));
+        }
+        let fresh: [u8; 16] = rand::random();
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", Incarnation::from_bytes(fresh))?;
+        file.sync_all()?;
+        Ok((fresh, Some(file)))
+    };
+    read().with_context(|| format!("cannot use {}", path.display()))
+}
+
+fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String = name.trim().chars().take(64).collect();
+    format!("{}:{}", if name.is_empty() { "node" } else { &name }, std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity;
+
+    #[test]
+    fn an_identity_stays_and_a_second_process_gets_its_own() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("node.id");
+        let (first, lock) = identity(&path).unwrap();
+        assert!(lock.is_some());
+        let (second, none) = identity(&path).unwrap();
+        assert!(none.is_none());
+        assert_ne!(first, second);
+        drop(lock);
+        assert_eq!(identity(&path).unwrap().0, first);
+    }
+}

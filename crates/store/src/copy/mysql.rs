@@ -1,0 +1,127 @@
+//! A MySQL or MariaDB database as source or target.
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, Row as _,
+    mysql::{MySqlArguments, MySqlConnectOptions, MySqlRow},
+    query::Query,
+};
+
+use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+
+/// Strict, so that a value that does not fit is an error and not cut.
+const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', wait_timeout = 31536000";
+/// Left free in a packet for what is not values.
+const PACKET_SPARE_BYTES: usize = 64 * 1024;
+
+/// A connection to the server.
+pub(super) struct MysqlSide {
+    role: Role,
+    conn: MySqlConnection,
+    /// What the values of one statement may take together.
+    values_bytes_max: usize,
+}
+
+impl MysqlSide {
+    pub async fn connect(url: &str, role: Role) -> Result<Self, CopyError> {
+        let failed = |error: sqlx::Error| role.failed(error);
+        let options: MySqlConnectOptions = url.parse().map_err(failed)?;
+        let options = options.charset("utf8mb4").pipes_as_concat(false).disable_statement_logging();
+        let mut conn = MySqlConnection::connect_with(&options).await.map_err(failed)?;
+        sqlx::raw_sql(SESSION).execute(&mut conn).await.map_err(failed)?;
+        let packet: u64 =
+            sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut conn).await.map_err(failed)?;
+        let values_bytes_max = (packet as usize).saturating_sub(PACKET_SPARE_BYTES);
+        Ok(Self { role, conn, values_bytes_max })
+    }
+}
+
+#[async_trait]
+impl Database for MysqlSide {
+    fn role(&self) -> Role {
+        self.role
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Mysql
+    }
+
+    async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
+        let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.conn).await;
+        done.map(drop).map_err(|error| self.role.failed(error))
+    }
+
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError> {
+        let done = query(sql, values).execute(&mut self.conn).await;
+        done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
+    }
+
+    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError> {
+        let rows = query(sql, values).fetch_all(&mut self.conn).await;
+        let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
+        rows.map_err(|error| self.role.failed(error))
+    }
+
+    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
+        let (mut batch, mut batch_bytes) = (Vec::new(), 0);
+        for row in rows {
+            let bytes: usize = row.iter().map(Value::size).sum();
+            if bytes > self.values_bytes_max {
+                return Err(self.role.failed(format!(
+                    "a row of {} with {bytes} bytes does not fit into its max_allowed_packet: raise that",
+                    table.name
+                )));
+            }
+            if batch_bytes + bytes > self.values_bytes_max {
+                self.insert_batch(table, std::mem::take(&mut batch)).await?;
+                batch_bytes = 0;
+            }
+            batch_bytes += bytes;
+            batch.push(row);
+        }
+        self.insert_batch(table, batch).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), CopyError> {
+        self.conn.close().await.map_err(|error| self.role.failed(error))
+    }
+}
+
+impl MysqlSide {
+    async fn insert_batch(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let sql = Dialect::Mysql.insert(table, rows.len());
+        self.execute(sql, rows.into_iter().flatten().collect()).await.map(drop)
+    }
+}
+
+fn query(sql: String, values: Vec<Value>) -> Query<'static, MySql, MySqlArguments> {
+    // Pages have all sizes: a statement is seldom met again.
+    let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
+    values.into_iter().fold(query, |query, value| match value {
+        Value::Int(number) => query.bind(number),
+        Value::Bool(flag) => query.bind(flag),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+    })
+}
+
+fn decode(row: &MySqlRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
+    let value = |(place, kind): (usize, &Kind)| {
+        Ok(match kind {
+            Kind::Int => Value::Int(row.try_get(place)?),
+            Kind::Bool => Value::Bool(row.try_get(place)?),
+            Kind::Bytes => Value::Bytes(row.try_get(place)?),
+            // Some texts are kept as bytes, to be compared as such.
+            Kind::Text => {
+                let bytes: Option<Vec<u8>> = row.try_get(place)?;
+                let text = bytes.map(String::from_utf8).transpose();
+                Value::Text(text.map_err(|error| sqlx::Error::Decode(error.into()))?)
+            }
+        })
+    };
+    kinds.iter().enumerate().map(value).collect()
+}

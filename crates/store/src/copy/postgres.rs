@@ -1,0 +1,131 @@
+//! A PostgreSQL database as source or target.
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, Row as _,
+    postgres::{PgArguments, PgConnectOptions, PgRow},
+    query::Query,
+};
+
+use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+
+/// A count may take its time. Pages are read along the primary key, whatever the statistics say.
+const SESSION: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET lock_timeout = '10s'; \
+     SET enable_sort = off; SET enable_bitmapscan = off";
+
+/// A connection to the server.
+pub(super) struct PostgresSide {
+    role: Role,
+    conn: PgConnection,
+}
+
+impl PostgresSide {
+    pub async fn connect(url: &str, role: Role) -> Result<Self, CopyError> {
+        let failed = |error: sqlx::Error| role.failed(error);
+        let options: PgConnectOptions = url.parse().map_err(failed)?;
+        let options = options.application_name("postway").disable_statement_logging();
+        let mut conn = PgConnection::connect_with(&options).await.map_err(failed)?;
+        sqlx::raw_sql(SESSION).execute(&mut conn).await.map_err(failed)?;
+        Ok(Self { role, conn })
+    }
+}
+
+#[async_trait]
+impl Database for PostgresSide {
+    fn role(&self) -> Role {
+        self.role
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
+        let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.conn).await;
+        done.map(drop).map_err(|error| self.role.failed(error))
+    }
+
+    async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError> {
+        let done = query(sql, values).execute(&mut self.conn).await;
+        done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
+    }
+
+    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError> {
+        let rows = query(sql, values).fetch_all(&mut self.conn).await;
+        let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
+        rows.map_err(|error| self.role.failed(error))
+    }
+
+    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
+        let mut query = sqlx::query(AssertSqlSafe(Dialect::Postgres.insert(table, rows.len())));
+        for array in arrays(table, rows) {
+            query = match array {
+                Array::Int(values) => query.bind(values),
+                Array::Bool(values) => query.bind(values),
+                Array::Text(values) => query.bind(values),
+                Array::Bytes(values) => query.bind(values),
+            };
+        }
+        query.execute(&mut self.conn).await.map(drop).map_err(|error| self.role.failed(error))
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), CopyError> {
+        self.conn.close().await.map_err(|error| self.role.failed(error))
+    }
+}
+
+/// The values of one column.
+enum Array {
+    Int(Vec<Option<i64>>),
+    Bool(Vec<Option<bool>>),
+    Text(Vec<Option<String>>),
+    Bytes(Vec<Option<Vec<u8>>>),
+}
+
+/// One array for each column, in which a statement takes any number of rows.
+fn arrays(table: &Table, rows: Vec<Row>) -> Vec<Array> {
+    let empty = |kind: Kind| match kind {
+        Kind::Int => Array::Int(Vec::with_capacity(rows.len())),
+        Kind::Bool => Array::Bool(Vec::with_capacity(rows.len())),
+        Kind::Text => Array::Text(Vec::with_capacity(rows.len())),
+        Kind::Bytes => Array::Bytes(Vec::with_capacity(rows.len())),
+    };
+    let mut arrays: Vec<Array> = table.columns.iter().map(|column| empty(column.kind)).collect();
+    for (array, value) in rows.into_iter().flat_map(|row| (0..).zip(row)) {
+        match (&mut arrays[array], value) {
+            (Array::Int(values), Value::Int(value)) => values.push(value),
+            (Array::Bool(values), Value::Bool(value)) => values.push(value),
+            (Array::Text(values), Value::Text(value)) => values.push(value.map(without_nul)),
+            (Array::Bytes(values), Value::Bytes(value)) => values.push(value),
+            _ => unreachable!("values are read by the kinds of these columns"),
+        }
+    }
+    arrays
+}
+
+/// PostgreSQL's text cannot hold NUL, which its store replaces likewise.
+fn without_nul(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+fn query(sql: String, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    let query = sqlx::query(AssertSqlSafe(sql));
+    values.into_iter().fold(query, |query, value| match value {
+        Value::Int(number) => query.bind(number),
+        Value::Bool(flag) => query.bind(flag),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+    })
+}
+
+fn decode(row: &PgRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
+    let value = |(place, kind): (usize, &Kind)| {
+        Ok(match kind {
+            Kind::Int => Value::Int(row.try_get(place)?),
+            Kind::Bool => Value::Bool(row.try_get(place)?),
+            Kind::Text => Value::Text(row.try_get(place)?),
+            Kind::Bytes => Value::Bytes(row.try_get(place)?),
+        })
+    };
+    kinds.iter().enumerate().map(value).collect()
+}

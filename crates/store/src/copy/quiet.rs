@@ -1,0 +1,30 @@
+//! Whether anybody uses a server's database: registered nodes whose counters move.
+
+use postway_domain::liveness::{BEAT_EVERY, DEAD_AFTER};
+use tokio::time::{Instant, sleep};
+
+use super::{CopyError, Database, Dialect, Kind, Value};
+
+const NODES: &str = "SELECT incarnation, name, beat FROM node";
+
+/// Refuses a database in use. A node that stopped is not registered any more; one that died is, and is watched for as
+/// long as it takes to be sure.
+pub(super) async fn check(database: &mut dyn Database) -> Result<(), CopyError> {
+    match database.dialect() {
+        // A file is locked by the one process that uses it.
+        Dialect::Sqlite => return Ok(()),
+        Dialect::Postgres | Dialect::Mysql => {}
+    }
+    let kinds = [Kind::Bytes, Kind::Text, Kind::Int];
+    let (started, first) = (Instant::now(), database.rows(NODES.to_owned(), Vec::new(), &kinds).await?);
+    let mut seen = first.clone();
+    while !seen.is_empty() && started.elapsed() <= DEAD_AFTER {
+        sleep(BEAT_EVERY).await;
+        seen = database.rows(NODES.to_owned(), Vec::new(), &kinds).await?;
+        if let Some(alive) = seen.iter().find(|row| !first.contains(row)) {
+            let name = alive.get(1).and_then(Value::as_text).unwrap_or_default().to_owned();
+            return Err(CopyError::InUse { role: database.role(), node: name });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! What is copied. A new table or column of a migration is added here; a test compares the list with the schema of each
+//! database, and fails until it is.
+
+/// What a column keeps, whatever the database calls that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A 64-bit number.
+    Int,
+    /// Yes or no.
+    Bool,
+    /// UTF-8.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub name: &'static str,
+    /// How many of the columns, from the first, are the primary key.
+    pub key: usize,
+    /// Every column that is not generated.
+    pub columns: &'static [Column],
+    /// How many bytes a row takes, in SQL, where a full page of rows would not fit into memory.
+    pub bytes: Option<&'static str>,
+    /// What is summed besides counting rows, in SQL: numbers that a change of a row raises. `0` where there are none.
+    pub summed: &'static str,
+    /// Which rows a first start lays down, in SQL: these may be in the target, and are replaced.
+    pub seeds: Option<&'static str>,
+}
+
+impl Table {
+    const fn new(name: &'static str, key: usize, columns: &'static [Column]) -> Self {
+        Self { name, key, columns, bytes: None, summed: "0", seeds: None }
+    }
+
+    const fn bytes(self, sql: &'static str) -> Self {
+        Self { bytes: Some(sql), ..self }
+    }
+
+    const fn summed(self, sql: &'static str) -> Self {
+        Self { summed: sql, ..self }
+    }
+
+    const fn seeds(self, sql: &'static str) -> Self {
+        Self { seeds: Some(sql), ..self }
+    }
+
+    /// The columns of the primary key.
+    pub fn key_columns(&self) -> &'static [Column] {
+        &self.columns[..self.key]
+    }
+}
+
+const fn int(name: &'static str) -> Column {
+    Column { name, kind: Kind::Int }
+}
+
+const fn bool(name: &'static str) -> Column {
+    Column { name, kind: Kind::Bool }
+}
+
+const fn text(name: &'static str) -> Column {
+    Column { name, kind: Kind::Text }
+}
+
+const fn bytes(name: &'static str) -> Column {
+    Column { name, kind: Kind::Bytes }
+}
+
+/// Every table that is copied, in order: what others refer to before them, and the queue last, so that nothing can be
+/// claimed before all of it is there.
+pub(super) static TABLES: &[Table] = &[
+    Table::new("tenant", 1, &[text("id"), text("name"), text("default_account"), int("created_at")])
+        .seeds("id = 'default'"),
+    Table::new(
+        "account",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            text("settings"),
+            bytes("secret"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version")
+    .seeds("tenant = 'default' AND id = 'sandbox'"),
+    Table::new("lane", 1, &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch")]),
+    Table::new(
+        "dedup",
+        3,
+        &[text("tenant"), int("kind"), text("key"), bytes("fingerprint"), bytes("uid"), int("expires_at")],
+    ),
+    Table::new("tag", 3, &[text("tenant"), text("tag"), bytes("uid")]),
+    Table::new(
+        "content",
+        1,
+        &[
+            bytes("uid"),
+            text("client_id"),
+            text("sender"),
+            text("message_id"),
+            text("subject"),
+            text("request_id"),
+            text("external_id"),
+            text("tags"),
+            text("metadata"),
+            bool("eight_bit"),
+            bool("smtputf8"),
+            int("size"),
+            bytes("raw"),
+        ],
+    )
+    .bytes("size"),
+    Table::new(
+        "recipient",
+        2,
+        &[
+            bytes("uid"),
+            int("position"),
+            int("kind"),
+            text("address"),
+            int("status"),
+            int("smtp_code"),
+            text("enhanced"),
+            text("reply"),
+        ],
+    )
+    .summed("status"),
+    Table::new("event", 2, &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data")]),
+    Table::new(
+        "attempt",
+        2,
+        &[
+            bytes("uid"),
+            int("number"),
+            int("started_at"),
+            int("duration_ms"),
+            text("account"),
+            text("remote"),
+            text("outcome"),
+            int("smtp_code"),
+            text("enhanced"),
+            text("reply"),
+            text("provider_message_id"),
+        ],
+    ),
+    Table::new(
+        "message",
+        1,
+        &[
+            bytes("uid"),
+            text("tenant"),
+            bytes("lane"),
+            int("status"),
+            int("wait"),
+            int("due_at"),
+            int("attempt"),
+            int("retries"),
+            int("doubts"),
+            int("lost_leases"),
+            int("on_doubt"),
+            bytes("lease_node"),
+            int("lease_token"),
+            int("lease_until"),
+            bool("wire_committed"),
+            int("version"),
+            int("event_seq"),
+            int("created_at"),
+            int("updated_at"),
+            int("expires_at"),
+            int("sent_at"),
+            int("failed_at"),
+            bool("exhausted"),
+            text("error"),
+        ],
+    )
+    .summed("version + event_seq + attempt + status"),
+];
+
+/// Tables that are not copied: the schema's own record, the copy's own, counters that are made anew, and what belongs to
+/// running processes.
+#[cfg(test)]
+pub(super) const NOT_COPIED: &[&str] =
+    &["schema_migration", "copy_progress", "tally", "node", "duty", "writer_mark"];

@@ -1,0 +1,124 @@
+//! A store with messages in every state and of every size, and all of it as a port's reader sees it.
+
+use bytes::Bytes;
+use postway_domain::{MessageUid, Priority, message::Outcome};
+
+use crate::{
+    conformance::{
+        Shared,
+        sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
+        stage,
+    },
+    record::{Change, Filter, MessageKey},
+};
+
+/// Messages that wait: several pages of them, of their recipients and of their events.
+const WAITING: u32 = 1_100;
+/// Three of these and a page is over its bytes.
+const LARGE_BYTES: usize = 3 * 1024 * 1024;
+
+/// Fills an empty store.
+pub async fn furnish(store: &Shared) {
+    stage::open(store).await;
+    store.set_default_account(&sample::tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
+    settle(store).await;
+    for chunk in (1_000..1_000 + WAITING).collect::<Vec<_>>().chunks(500) {
+        let messages = chunk.iter().map(|number| waiting(*number).build()).collect();
+        store.accept(messages).await.unwrap();
+    }
+    for number in 5_000..5_004 {
+        let raw = Bytes::from(vec![number as u8; LARGE_BYTES + number as usize]);
+        stage::accept(store, Sample::new(number).content(|content| content.raw = raw)).await;
+    }
+    // No body at all, and bytes that are no text.
+    stage::accept(store, Sample::new(5_010).content(|content| content.raw = Bytes::new())).await;
+    let raw = Bytes::from((0..=255).collect::<Vec<u8>>());
+    stage::accept(store, Sample::new(5_011).content(|content| content.raw = raw)).await;
+}
+
+fn waiting(number: u32) -> Sample {
+    let sample = Sample::new(number)
+        .created(i64::from(number))
+        .client_id(&format!("client-{number}"))
+        .key(&format!("key {number}"))
+        .body(number as u8)
+        .to(&format!("Person-{number}@Example.org"))
+        .content(|content| {
+            content.tags = vec![format!("tag {}", number % 7), "Größe".to_owned(), "größe ".to_owned()];
+            content.subject = format!("Grüße 📬 {number}");
+            content.metadata = Some(r#"{"order":"\u0000"}"#.to_owned());
+            content.request_id = Some(format!("request {number}"));
+            content.external_id = Some(format!("external-{number}"));
+            content.smtputf8 = true;
+        });
+    match number % 4 {
+        0 => sample.from(OTHER_TENANT, OTHER_ACCOUNT).batch("spring"),
+        1 => sample.send_at(i64::from(number) * 1_000).priority(Priority::High),
+        2 => sample.expires(i64::from(number) * 2_000).hold_in_doubt(),
+        _ => sample.to("second@example.org").to("third@example.org"),
+    }
+}
+
+/// One message for each way to end, and two in mid-air.
+async fn settle(store: &Shared) {
+    let mut sent = stage::accept_and_claim(store, Sample::new(1), 1).await;
+    assert!(stage::commit_wire(store, &mut sent, at(1)).await);
+    let mut change = stage::outcome(&sent, true, Outcome::Sent, at(2));
+    if let Some(attempt) = &mut change.attempt {
+        attempt.reply = Some(sample::reply(250, "2.0.0 ok \0 queued"));
+        attempt.provider_message_id = Some("Provider-1 ".to_owned());
+    }
+    assert!(stage::apply(store, change).await);
+
+    let failed =
+        stage::accept_and_claim(store, Sample::new(2).to("a@example.org").to("b@example.org"), 2).await;
+    let change = Change {
+        exhausted: true,
+        retries: Some(5),
+        error: Some(r#"{"kind":"exhausted"}"#.to_owned()),
+        ..stage::outcome(&failed, false, Outcome::Exhausted, at(20))
+    };
+    assert!(stage::apply(store, change).await);
+
+    let mut doubtful = stage::accept_and_claim(store, Sample::new(3), 3).await;
+    stage::doubt(store, &mut doubtful, Some(at(9_000_000)), at(30)).await;
+
+    stage::accept_and_claim(store, Sample::new(4), 4).await;
+    let mut on_the_wire = stage::accept_and_claim(store, Sample::new(5), 5).await;
+    assert!(stage::commit_wire(store, &mut on_the_wire, at(40)).await);
+}
+
+/// Everything that the port tells of a store, line by line.
+pub async fn picture(store: &Shared) -> Vec<String> {
+    let mut lines = Vec::new();
+    for tenant in [TENANT, OTHER_TENANT] {
+        let tenant = tenant.parse().unwrap();
+        lines.push(format!("{:?}", store.tenant(&tenant).await.unwrap()));
+        lines.push(format!("{:?}", store.stats(Some(&tenant), at(0)).await.unwrap()));
+        for account in store.accounts(Some(&tenant)).await.unwrap() {
+            lines.push(format!("{account:?}"));
+        }
+        let mut before: Option<MessageUid> = None;
+        loop {
+            let page = store.messages(&tenant, &Filter::default(), before, 500).await.unwrap();
+            let Some(last) = page.last() else { break };
+            before = Some(last.uid);
+            for summary in page {
+                let key = MessageKey::Uid(summary.uid);
+                let record = store.message(&tenant, &key).await.unwrap().unwrap();
+                let raw = store.raw(&tenant, summary.uid).await.unwrap().unwrap();
+                let raw = (raw.len(), raw.iter().map(|byte| u64::from(*byte)).sum::<u64>());
+                lines.push(format!("{record:?} {raw:?}"));
+            }
+        }
+        for tag in ["tag 3", "Größe", "größe ", "GRÖSSE"] {
+            let filter = Filter { tag: Some(tag.into()), ..Filter::default() };
+            let found = store.messages(&tenant, &filter, None, 500).await.unwrap();
+            lines.push(format!("{} messages with {tag}", found.len()));
+        }
+    }
+    lines.push(format!("{:?}", store.stalled(&[], at(50), 100).await.unwrap()));
+    lines.push(format!("{:?}", store.queue_state(at(5_000_000)).await.unwrap()));
+    // PostgreSQL's text has no NUL: its store and the copy write another character instead.
+    lines.iter().map(|line| line.replace("\\0", "\u{fffd}")).collect()
+}

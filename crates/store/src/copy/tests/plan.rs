@@ -1,0 +1,52 @@
+//! How each database reads a page: from its key on, in order. Otherwise a copy takes the square of its rows.
+
+use super::{
+    super::{Dialect, Kind, TABLES, Value},
+    Address, Role, Street, moved,
+};
+
+/// The plan of a table's second page, as text.
+async fn plans(address: &Address) -> Vec<(&'static str, String)> {
+    let mut database = address.open(Role::Source).await.unwrap();
+    let (explain, kinds): (_, &[Kind]) = match database.dialect() {
+        Dialect::Sqlite => ("EXPLAIN QUERY PLAN", &[Kind::Int, Kind::Int, Kind::Int, Kind::Text]),
+        Dialect::Postgres => ("EXPLAIN", &[Kind::Text]),
+        Dialect::Mysql => ("EXPLAIN FORMAT=JSON", &[Kind::Text]),
+    };
+    let mut plans = Vec::new();
+    for table in TABLES {
+        let key_kinds: Vec<Kind> = table.key_columns().iter().map(|column| column.kind).collect();
+        let (first, _) = database.dialect().page(table, false, 1);
+        let key = database.rows(first, Vec::new(), &key_kinds).await.unwrap();
+        let Some(key) = key.first() else { panic!("{} is empty", table.name) };
+        let (sql, places) = database.dialect().page(table, true, 500);
+        let values: Vec<Value> = places.iter().map(|place| key[*place].clone()).collect();
+        let plan = database.rows(format!("{explain} {sql}"), values, kinds).await.unwrap();
+        let lines: Vec<&str> = plan.iter().filter_map(|row| row.last()?.as_text()).collect();
+        plans.push((table.name, lines.join("\n")));
+    }
+    database.close().await.unwrap();
+    plans
+}
+
+#[tokio::test]
+async fn a_page_is_read_from_its_key_on() {
+    let street = Street::new();
+    let (old, _) = street.furnished().await;
+    moved(&old, &street.postgres()).await;
+    moved(&old, &street.mysql()).await;
+    for (table, plan) in plans(&old).await {
+        assert!(plan.contains("SEARCH") && !plan.contains("TEMP B-TREE"), "{table}\n{plan}");
+    }
+    for (table, plan) in plans(&street.postgres()).await {
+        assert!(plan.contains("Index Cond") && !plan.contains("Sort"), "{table}\n{plan}");
+    }
+    for ((table, plan), listed) in plans(&street.mysql()).await.into_iter().zip(TABLES) {
+        assert!(plan.contains(r#""access_type": "range""#) && !plan.contains("filesort"), "{table}\n{plan}");
+        let key_parts = plan.split_once("used_key_parts").and_then(|(_, rest)| rest.split(']').next());
+        for column in listed.key_columns() {
+            let quoted = format!("\"{}\"", column.name);
+            assert!(key_parts.is_some_and(|parts| parts.contains(&quoted)), "{table}\n{plan}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Who of the nodes is alive, as this process sees it.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use postway_domain::{Incarnation, Liveness};
+use tokio::time::Instant;
+
+use crate::record::NodeRecord;
+
+/// The judgement of one process, shared by its rooms.
+pub struct Roster {
+    me: Incarnation,
+    is_shared: bool,
+    started: Instant,
+    liveness: Mutex<Liveness>,
+}
+
+impl Roster {
+    /// For this life of this process. Where the store is not shared, nobody else can be alive.
+    pub fn new(me: Incarnation, is_shared: bool) -> Self {
+        Self { me, is_shared, started: Instant::now(), liveness: Mutex::default() }
+    }
+
+    /// This life of this process.
+    pub fn me(&self) -> Incarnation {
+        self.me
+    }
+
+    fn at(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Liveness> {
+        self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in the register.
+    pub fn observe(&self, nodes: &[NodeRecord]) {
+        let beats: Vec<_> = nodes.iter().map(|node| (node.incarnation, node.beat)).collect();
+        self.lock().observe(self.at(), &beats);
+    }
+
+    /// Knows for certain that these are gone: earlier lives of this very node.
+    pub fn bury(&self, gone: &[Incarnation]) {
+        let mut liveness = self.lock();
+        gone.iter().for_each(|one| liveness.bury(*one));
+    }
+
+    /// Whether this one is dead. Somebody met for the first time has ten seconds to register.
+    pub fn is_dead(&self, one: Incarnation) -> bool {
+        if one == self.me {
+            return false;
+        }
+        if !self.is_shared {
+            return true;
+        }
+        let mut liveness = self.lock();
+        liveness.meet(self.at(), one);
+        liveness.is_dead(self.at(), &one)
+    }
+
+    /// Those registered that are not dead, and this process.
+    pub fn alive(&self) -> Vec<Incarnation> {
+        let mut alive = if self.is_shared { self.lock().alive(self.at()) } else { Vec::new() };
+        if !alive.contains(&self.me) {
+            alive.push(self.me);
+        }
+        alive
+    }
+
+    /// Whether the register has been seen without a gap for long enough to judge by it.
+    pub fn is_calm(&self) -> bool {
+        self.lock().is_calm(self.at())
+    }
+}
