@@ -1,0 +1,199 @@
+//! API keys: what a tenant's programs show to be let in.
+//!
+//! A key is long and random, so one round of a plain digest keeps it safe at rest; it is shown once and never stored.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use aws_lc_rs::digest;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::{id::TenantId, time::Time};
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Hand over mail, and cancel or retry it.
+    Send,
+    /// Read messages, events and counts.
+    Read,
+    /// Change accounts, batches, suppressions, webhooks.
+    Manage,
+}
+
+impl Scope {
+    /// All of them.
+    pub const ALL: [Scope; 3] = [Scope::Send, Scope::Read, Scope::Manage];
+
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Send => "send",
+            Scope::Read => "read",
+            Scope::Manage => "manage",
+        }
+    }
+}
+
+/// A network from which a key may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether an address belongs to it.
+    pub fn contains(&self, other: IpAddr) -> bool {
+        let prefix = |address: u128, width: u8| {
+            let shift = u32::from(width - self.bits);
+            address.checked_shr(shift).unwrap_or(0)
+        };
+        match (self.address, other.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                prefix(u32::from(own).into(), 32) == prefix(u32::from(other).into(), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => prefix(own.into(), 128) == prefix(other.into(), 128),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is neither an IP address nor a network such as 10.0.0.0/8");
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(width);
+        if bits > width { Err(wrong()) } else { Ok(Self { address, bits }) }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The digest of a key: what is stored and looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyDigest(pub [u8; 32]);
+
+impl KeyDigest {
+    /// Of a key as presented.
+    pub fn of(key: &[u8]) -> Self {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(digest::digest(&digest::SHA256, key).as_ref());
+        Self(digest)
+    }
+}
+
+impl fmt::Debug for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyDigest(…)")
+    }
+}
+
+/// An API key as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its name in paths: the part of the key that may be known.
+    pub id: String,
+    /// Whose.
+    pub tenant: TenantId,
+    /// Its name for people.
+    pub name: String,
+    /// The digest of the whole.
+    pub digest: KeyDigest,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// From where it may be used; anywhere when empty.
+    pub networks: Vec<Network>,
+    /// When it was made.
+    pub created_at: Time,
+    /// After which it does not open any more.
+    pub expires_at: Option<Time>,
+    /// When it was last used, about.
+    pub last_used_at: Option<Time>,
+    /// When it was revoked.
+    pub revoked_at: Option<Time>,
+}
+
+impl ApiKey {
+    /// What every key begins with.
+    pub const PREFIX: &str = "pw_";
+
+    /// Makes a new key: its id, and the text to show once.
+    pub fn make(random: &mut impl Rng) -> (String, String) {
+        let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes).replace(['-', '_'], "x");
+        let id = encode(&random.random::<[u8; 6]>());
+        let secret = BASE64_URL_SAFE_NO_PAD.encode(random.random::<[u8; 32]>());
+        let text = format!("{}{id}_{secret}", Self::PREFIX);
+        (id, text)
+    }
+
+    /// Whether it opens at this time.
+    pub fn is_valid(&self, now: Time) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// Whether it may be used from there.
+    pub fn allows(&self, from: Option<IpAddr>) -> bool {
+        self.networks.is_empty()
+            || from.is_some_and(|from| self.networks.iter().any(|network| network.contains(from)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_show_their_id() {
+        let (id, text) = ApiKey::make(&mut rand::rng());
+        let (other, _) = ApiKey::make(&mut rand::rng());
+        assert_ne!(id, other);
+        assert!(text.starts_with(&format!("pw_{id}_")) && text.len() >= 50, "{text}");
+        assert_eq!(KeyDigest::of(text.as_bytes()), KeyDigest::of(text.as_bytes()));
+        assert!(!format!("{:?}", KeyDigest::of(b"a")).contains("202"));
+    }
+
+    #[test]
+    fn networks_contain_their_addresses() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.9.8.7", "11.0.0.1"),
+            ("192.0.2.7", "192.0.2.7", "192.0.2.8"),
+            ("0.0.0.0/0", "203.0.113.1", "::1"),
+            ("2001:db8::/32", "2001:db8:1::1", "2001:db9::1"),
+            ("127.0.0.0/8", "::ffff:127.0.0.1", "::1"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert!(parsed.contains(inside.parse().unwrap()), "{inside} in {network}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{outside} not in {network}");
+        }
+        for wrong in ["", "10.0.0.0/33", "a/8", "10.0.0.0/x", "::/129"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+}
