@@ -77,7 +77,7 @@ async fn measure(size: usize) -> anyhow::Result<Vec<Duration>> {
             token: LeaseToken::new(&mut rand::rng()),
             until: now.plus(Duration::from_secs(600)),
         };
-        let wants = vec![AccountWant { key: key.clone(), room: CLAIMED, park: false }];
+        let wants = vec![AccountWant::unlimited(key.clone(), CLAIMED, false)];
         let request = ClaimRequest { lease, now, wants, inline_bytes_max: 65_536 };
         let started = Instant::now();
         let claimed = store.claim(request).await?;
@@ -122,6 +122,7 @@ fn message(lane: &Lane, index: usize) -> anyhow::Result<NewMessage> {
             smtputf8: false,
             raw: Bytes::from(vec![b'x'; 512]),
         },
+        collapse_key: None,
         events: vec![
             NewEvent { kind: EventKind::Accepted, data: None },
             NewEvent { kind: EventKind::Ready, data: None },
@@ -146,5 +147,6 @@ fn give_back(job: &Claimed, now: Time) -> Change {
         recipients: Vec::new(),
         ends_open_recipients: None,
         attempt: None,
+        refund: None,
     }
 }

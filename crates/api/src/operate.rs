@@ -80,6 +80,7 @@ fn change(
         recipients: recipients(record, input),
         ends_open_recipients: effects.ends_open_recipients,
         attempt: None,
+        refund: None,
     }
 }
 

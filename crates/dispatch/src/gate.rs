@@ -58,6 +58,7 @@ impl WireGate for StoreGate<'_> {
     async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
         let commit = WireCommit {
             uid: self.job.uid,
+            lane: self.job.lane.clone(),
             token: self.job.token,
             version: self.job.version,
             at: self.clock.now(),

@@ -11,6 +11,7 @@ mod account;
 mod circuit;
 mod courier;
 mod gate;
+mod in_hand;
 mod outcome;
 mod queue;
 mod report;
@@ -25,6 +26,8 @@ use postway_net::TlsClient;
 use postway_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use in_hand::InHand;
 
 use crate::transport::Deadlines;
 
@@ -53,6 +56,7 @@ struct Shared {
     /// Memory for bodies too large to come with their claim, in MiB.
     large_bodies: tokio::sync::Semaphore,
     tasks: TaskTracker,
+    in_hand: InHand,
     /// Stop taking new work.
     stop: CancellationToken,
     /// Rung when a courier has finished a message.
@@ -84,11 +88,17 @@ impl Dispatcher {
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(LARGE_BODIES_MIB),
             tasks: TaskTracker::new(),
+            in_hand: InHand::default(),
             stop: CancellationToken::new(),
             freed: tokio::sync::Notify::new(),
         });
         let runner = tokio::spawn(runner::run(shared.clone()));
         Self { shared, runner }
+    }
+
+    /// What it has in its hands, as it changes.
+    pub fn in_hand(&self) -> InHand {
+        self.shared.in_hand.clone()
     }
 
     /// Stops claiming, gives back what has not started, and waits for what is on the wire, within the bound. What is

@@ -306,7 +306,8 @@ fn settled(
         fence: Fence {
             status: postway_domain::Status::Sending,
             token: Some(job.token),
-            version: Some(job.version + i64::from(attempt.committed)),
+            // Where the permission was refused because the database went away, nobody knows whether it was written.
+            version: (outcome != Outcome::Held).then_some(job.version + i64::from(attempt.committed)),
         },
         to,
         at: attempt.ended_at,
@@ -326,6 +327,7 @@ fn settled(
         // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
+        refund: None,
     }
 }
 

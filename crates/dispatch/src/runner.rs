@@ -122,6 +122,7 @@ impl Runner {
         let now = self.shared.clock.now();
         for job in suspects {
             settle::write(&self.shared, outcome::give_back(&job, now)).await;
+            self.shared.in_hand.put_down(job.uid);
         }
     }
 
@@ -213,7 +214,7 @@ impl Runner {
                 free -= room;
                 standing = standing - slot.parked + room;
                 let park = standing <= in_flight_max || withdraws;
-                wants.push(AccountWant { key: slot.post.key.clone(), room: room as u32, park });
+                wants.push(AccountWant::unlimited(slot.post.key.clone(), room as u32, park));
             }
         }
         if self.careful {
@@ -271,6 +272,7 @@ impl Runner {
     }
 
     async fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
+        claimed.iter().for_each(|job| self.shared.in_hand.take(job.uid));
         let (suspects, jobs): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
         if !suspects.is_empty() {
             self.examine(suspects).await;
@@ -287,7 +289,11 @@ impl Runner {
         let Some(slot) = self.slots.get_mut(&key_of(&job)) else {
             // The account went away in between: the mail goes back and waits for it.
             let (shared, change) = (self.shared.clone(), outcome::give_back(&job, self.shared.clock.now()));
-            self.shared.tasks.spawn(async move { settle::write(&shared, change).await });
+            self.shared.tasks.spawn(async move {
+                let uid = change.uid;
+                settle::write(&shared, change).await;
+                shared.in_hand.put_down(uid);
+            });
             return;
         };
         metrics::counter!("postway_state_transitions_total", "state" => "sending").increment(1);

@@ -30,6 +30,7 @@ pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, v
     } else {
         tracing::warn!(outcome = word(verdict.outcome), "an outcome came too late and was refused");
     }
+    shared.in_hand.put_down(job.uid);
     post.queue.done();
     shared.freed.notify_one();
 }

@@ -18,6 +18,11 @@ pub struct MessageUid(Uuid);
 #[serde(transparent)]
 pub struct Incarnation(Uuid);
 
+/// An entry of the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AuditId(Uuid);
+
 macro_rules! uuid_id {
     ($name:ident) => {
         impl $name {
@@ -56,6 +61,7 @@ macro_rules! uuid_id {
 
 uuid_id!(MessageUid);
 uuid_id!(Incarnation);
+uuid_id!(AuditId);
 
 /// The secret of one claim. Every later write of the claimed work must show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -233,12 +233,8 @@ mod tests {
 
     #[test]
     fn each_wrong_setting_is_named() {
-        let remote = |url: &str| Remote {
-            url: url.to_owned(),
-            path: None,
-            auth: RemoteAuth::Basic,
-            username: None,
-        };
+        let remote =
+            |url: &str| Remote { url: url.to_owned(), path: None, auth: RemoteAuth::Basic, username: None };
         let settings = TenantSettings {
             weight: 0,
             retention_days: Some(9_999),

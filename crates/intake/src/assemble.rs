@@ -154,6 +154,7 @@ pub(crate) fn assemble(
             raw: Bytes::from(composed.bytes),
         },
         events: vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }, event],
+        collapse_key: terms.collapse_key,
     })
 }
 

@@ -5,8 +5,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use postway_dispatch::InHand;
 use postway_domain::{
-    Clock, RecipientStatus, State, Status, Time,
+    Clock, Incarnation, MessageUid, RecipientStatus, State, Status, Time,
     message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
 };
@@ -15,6 +16,7 @@ use postway_store::{
     record::{AccountKey, Change, Fence, NewEvent, Stalled},
 };
 use serde_json::json;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::membership::Membership;
@@ -25,6 +27,9 @@ const EVERY: Duration = Duration::from_secs(1);
 const ROUND_MESSAGES: u32 = 500;
 /// Leases lost in a row after which a message is set aside: it may be what kills its workers.
 const LOST_LEASES_MAX: i64 = 5;
+
+/// How often a node looks for leases of its own that it knows nothing of.
+const STRAYS_EVERY: Duration = Duration::from_secs(10);
 
 /// Does its rounds until told to stop.
 pub struct Housekeeping {
@@ -40,10 +45,11 @@ pub struct Housekeeping {
 const DUTY: &str = "housekeeping";
 
 impl Housekeeping {
-    /// Runs until cancelled. A round that fails is tried again.
-    pub async fn run(self, stop: CancellationToken) {
+    /// Runs until cancelled, beside a dispatcher that tells what it has in hand. A round that fails is tried again.
+    pub async fn run(self, in_hand: InHand, stop: CancellationToken) {
+        let mut strays = Strays { in_hand, met: HashMap::new(), look_at: Instant::now() };
         loop {
-            if let Err(error) = self.round().await {
+            if let Err(error) = self.round(&mut strays).await {
                 tracing::warn!(%error, "a housekeeping round failed");
             }
             tokio::select! {
@@ -53,13 +59,27 @@ impl Housekeeping {
         }
     }
 
-    async fn round(&self) -> Result<(), StoreError> {
+    async fn round(&self, strays: &mut Strays) -> Result<(), StoreError> {
         if self.membership.roster().is_calm() && self.membership.holds(DUTY).await? {
             self.reclaim().await?;
             self.membership.strike_dead().await?;
             self.expire().await?;
         }
+        if strays.look_at <= Instant::now() {
+            self.reclaim_strays(strays).await?;
+            strays.look_at = Instant::now() + STRAYS_EVERY;
+        }
         self.measure().await
+    }
+
+    /// Takes back what is leased to this very node and not in its hands.
+    async fn reclaim_strays(&self, strays: &mut Strays) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let roster = self.membership.roster();
+        let others: Vec<Incarnation> = roster.alive().into_iter().filter(|one| *one != roster.me()).collect();
+        let mut stalled = self.store.stalled(&others, now, ROUND_MESSAGES).await?;
+        stalled.retain(|one| one.holder == Some(roster.me()));
+        self.take_back(strays.met_again(stalled), now).await.map(drop)
     }
 
     /// Takes back everything leased to the dead, or past its backstop.
@@ -77,20 +97,30 @@ impl Housekeeping {
             if stalled.is_empty() {
                 return Ok(reclaimed);
             }
-            let policies = self.retry_policies().await?;
-            let changes: Vec<Change> =
-                stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
-            let held = self.store.apply(changes.clone()).await?;
-            // Only what was written is told: a late worker may have been faster.
-            for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
-                tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
-                if change.to == State::InDoubt {
-                    metrics::counter!("postway_in_doubt_total").increment(1);
-                }
-                count(change);
-                reclaimed += 1;
-            }
+            reclaimed += self.take_back(stalled, now).await?;
         }
+    }
+
+    /// Ends these leases, and returns how many that were.
+    async fn take_back(&self, stalled: Vec<Stalled>, now: Time) -> Result<u64, StoreError> {
+        if stalled.is_empty() {
+            return Ok(0);
+        }
+        let policies = self.retry_policies().await?;
+        let changes: Vec<Change> =
+            stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
+        let held = self.store.apply(changes.clone()).await?;
+        let mut taken = 0;
+        // Only what was written is told: a late worker may have been faster.
+        for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
+            tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
+            if change.to == State::InDoubt {
+                metrics::counter!("postway_in_doubt_total").increment(1);
+            }
+            count(change);
+            taken += 1;
+        }
+        Ok(taken)
     }
 
     async fn retry_policies(&self) -> Result<HashMap<AccountKey, RetryPolicy>, StoreError> {
@@ -124,6 +154,27 @@ impl Housekeeping {
         let oldest = stats.oldest_due_at.map_or(Duration::ZERO, |due| now.since(due));
         metrics::gauge!("postway_oldest_due_seconds").set(oldest.as_secs_f64());
         Ok(())
+    }
+}
+
+/// Leases of this node that its dispatcher does not know: the database went away while they were committed, and the
+/// answer never came. Without this they would lie until the backstop.
+struct Strays {
+    in_hand: InHand,
+    /// Those met at the last look, with their versions. A lease on its way from the store to the dispatcher looks the
+    /// same, but not twice.
+    met: HashMap<MessageUid, i64>,
+    look_at: Instant,
+}
+
+impl Strays {
+    /// Those of this node's leases that are in nobody's hands, now as at the last look.
+    fn met_again(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
+        own.retain(|one| !self.in_hand.contains(one.uid));
+        let met = own.iter().map(|one| (one.uid, one.version)).collect();
+        let before = std::mem::replace(&mut self.met, met);
+        own.retain(|one| before.get(&one.uid) == Some(&one.version));
+        own
     }
 }
 
@@ -211,5 +262,6 @@ fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
         recipients: Vec::new(),
         ends_open_recipients: effects.ends_open_recipients,
         attempt: None,
+        refund: None,
     })
 }

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
-use postway_domain::{Account, AccountId, AccountSettings, Clock, TenantId, Time};
+use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_intake::{Door, Limits};
-use postway_store::{Store, record::Tenant};
+use postway_store::Store;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +120,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         clock,
         secret_key,
     );
-    let housekeeping = tokio::spawn(housekeeping.run(stop.clone()));
+    let housekeeping = tokio::spawn(housekeeping.run(dispatcher.in_hand(), stop.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
     let beating = tokio::spawn(membership.run(stop.clone()));
     drop(serve_router.send_replace(router));
@@ -175,9 +175,7 @@ async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
         Some(Tenant { default_account: Some(_), .. }) => return Ok(()),
         Some(_) => {}
         None => {
-            let name = "Default".to_owned();
-            let fresh = Tenant { id: tenant.clone(), name, default_account: None, created_at: now };
-            store.create_tenant(fresh).await?;
+            store.create_tenant(Tenant::new(tenant.clone(), "Default", now)).await?;
         }
     }
     let account = Account {

@@ -9,12 +9,14 @@ use postway_domain::{
     Lane, LaneId, MessageUid, RecipientStatus, Time,
     fairness::{self, DueLane},
     id::BatchCode,
+    limit::LimitBehavior,
 };
 
 use crate::{
     error::StoreError,
     group::{After, Parking},
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
+    terms::Terms,
 };
 
 /// A recipient that is sent, pending or in doubt.
@@ -57,15 +59,23 @@ pub(crate) trait DueWork: Send {
 pub(crate) async fn claim(
     work: &mut impl DueWork,
     request: &ClaimRequest,
+    terms: &mut Terms,
 ) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
     for want in &request.wants {
-        let taken = claim_for(work, request, want, &mut claimed).await?;
+        let mut taken = claim_for(work, request, want, terms).await?;
         if want.park {
-            let room = want.room - taken;
-            let parking = Parking { key: want.key.clone(), lease: request.lease, now: request.now, room };
+            let parking = Parking {
+                key: want.key.clone(),
+                lease: request.lease,
+                now: request.now,
+                room: want.room - taken.len() as u32,
+                limits: want.limits,
+            };
             work.after().parked.push(parking);
         }
+        terms.permit(&want.sender(), &mut taken);
+        claimed.extend(taken);
     }
     if !claimed.is_empty() {
         work.after().wrote = true;
@@ -75,12 +85,21 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
+/// Leases for one account, as far as its room and its limits go. What is beyond a limit that rejects is leased too, to be
+/// refused.
 async fn claim_for(
     work: &mut impl DueWork,
     request: &ClaimRequest,
     want: &AccountWant,
-    claimed: &mut Vec<Claimed>,
-) -> Result<u32, StoreError> {
+    terms: &Terms,
+) -> Result<Vec<Claimed>, StoreError> {
+    let room = match want.limits.behavior {
+        LimitBehavior::Defer => want.room.min(terms.allowances.left(&want.sender())),
+        LimitBehavior::Reject => want.room,
+    };
+    if room == 0 {
+        return Ok(Vec::new());
+    }
     let mut batches: HashMap<LaneId, Option<BatchCode>> = HashMap::new();
     let mut due = Vec::new();
     for (lane, batch) in work.due_lanes(&want.key, request.now).await? {
@@ -88,9 +107,10 @@ async fn claim_for(
         due.push(lane);
     }
     fairness::order(&mut due, request.now);
-    let mut taken = 0;
+    let mut claimed: Vec<Claimed> = Vec::new();
     for DueLane { lane: id, priority, .. } in due {
-        if taken == want.room {
+        let left = room - claimed.len() as u32;
+        if left == 0 {
             break;
         }
         let lane = Lane {
@@ -99,11 +119,11 @@ async fn claim_for(
             priority,
             batch: batches.remove(&id).flatten(),
         };
-        let from_lane = work.lease_from(request, id, &lane, want.room - taken).await?;
-        taken += from_lane.len() as u32;
-        claimed.extend(from_lane);
+        if terms.pass(&lane) {
+            claimed.extend(work.lease_from(request, id, &lane, left).await?);
+        }
     }
-    Ok(taken)
+    Ok(claimed)
 }
 
 /// An attempt is for the recipients still pending; when none is, for those in doubt.

@@ -1,10 +1,11 @@
 //! A message on its way into the tables, whichever they are.
 
-use postway_domain::{EventKind, Lane, LaneId, State, Time};
+use postway_domain::{EventKind, Lane, LaneId, RecipientStatus, State, Time};
 
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
-    record::{AccountKey, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage},
+    record::{AccountKey, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage, Permit},
+    terms::Terms,
 };
 
 /// The particulars of a first attempt's `sending` event.
@@ -15,11 +16,63 @@ pub(crate) struct Entry<'m> {
     pub message: &'m NewMessage,
     pub lane: LaneId,
     pub lease: Option<Lease>,
+    permit: Option<Permit>,
+    /// Which recipients get no mail; empty where all do.
+    suppressed: Vec<bool>,
+}
+
+impl<'m> Entry<'m> {
+    /// On these terms; takes a slot of a standing claim where there is one for it.
+    pub fn new(message: &'m NewMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
+        let tenant = &message.lane.tenant;
+        let mut suppressed: Vec<bool> = message
+            .recipients
+            .iter()
+            .map(|recipient| terms.suppressed.contains(tenant, recipient.address.as_str()))
+            .collect();
+        if !suppressed.contains(&true) {
+            suppressed.clear();
+        }
+        let mut entry = Self { message, lane, lease: None, permit: None, suppressed };
+        if entry.could_go()
+            && let Some((lease, permit)) = terms.take_slot(handover, message)
+        {
+            (entry.lease, entry.permit) = (Some(lease), permit);
+        }
+        entry
+    }
+
+    /// Whether it could be sent at once. Slots are parked only where nothing else was due.
+    fn could_go(&self) -> bool {
+        let message = self.message;
+        let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
+        let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
+        self.state() == State::Ready && due_now && small
+    }
+
+    /// Whether nobody is left to send it to.
+    fn is_suppressed(&self) -> bool {
+        !self.suppressed.is_empty() && self.suppressed.iter().all(|suppressed| *suppressed)
+    }
+
+    /// Where a recipient starts.
+    pub fn recipient_status(&self, position: usize) -> RecipientStatus {
+        match self.suppressed.get(position) {
+            Some(true) => RecipientStatus::Suppressed,
+            _ => RecipientStatus::Pending,
+        }
+    }
 }
 
 impl Entry<'_> {
     pub fn state(&self) -> State {
-        if self.lease.is_some() { State::Sending { wire_committed: false } } else { self.message.state }
+        if self.is_suppressed() {
+            State::Suppressed
+        } else if self.lease.is_some() {
+            State::Sending { wire_committed: false }
+        } else {
+            self.message.state
+        }
     }
 
     pub fn key(&self) -> AccountKey {
@@ -27,7 +80,7 @@ impl Entry<'_> {
     }
 
     pub fn due_at(&self) -> Option<Time> {
-        self.message.due_at.filter(|_| self.lease.is_none())
+        self.message.due_at.filter(|_| self.lease.is_none() && !self.is_suppressed())
     }
 
     /// 1 where it is leased already, else 0.
@@ -39,20 +92,30 @@ impl Entry<'_> {
         1 + self.attempt()
     }
 
-    /// Its first events; one more where it is leased already.
+    /// Its first events: one more where it is leased already, and another end where nobody is left to send it to.
     pub fn events(&self) -> impl Iterator<Item = NewEvent> {
+        let first: Vec<NewEvent> = if self.is_suppressed() {
+            let accepted =
+                self.message.events.iter().filter(|event| event.kind == EventKind::Accepted).cloned();
+            accepted.chain([NewEvent { kind: EventKind::Suppressed, data: None }]).collect()
+        } else {
+            self.message.events.clone()
+        };
         let sending = NewEvent { kind: EventKind::Sending, data: Some(ATTEMPT_ONE.to_owned()) };
-        self.message.events.iter().cloned().chain(self.lease.map(|_| sending))
+        first.into_iter().chain(self.lease.map(|_| sending))
     }
 
     pub fn event_count(&self) -> i64 {
-        self.message.events.len() as i64 + self.attempt()
+        self.events().count() as i64
     }
 
     /// What the dispatcher gets, where a standing claim took it.
     pub fn claimed(&self) -> Option<Claimed> {
         let (message, lease) = (self.message, self.lease?);
-        let recipients = (0..).zip(&message.recipients).map(|(position, recipient)| ClaimedRecipient {
+        let pending = (0..)
+            .zip(&message.recipients)
+            .filter(|(position, _)| self.recipient_status(*position as usize) == RecipientStatus::Pending);
+        let recipients = pending.map(|(position, recipient)| ClaimedRecipient {
             position,
             address: recipient.address.clone(),
             kind: recipient.kind,
@@ -79,22 +142,15 @@ impl Entry<'_> {
             smtputf8: message.content.smtputf8,
             size: message.content.raw.len() as u32,
             raw: Some(message.content.raw.clone()),
+            permit: self.permit.clone(),
+            over_limit: false,
+            suppressed: Vec::new(),
         })
     }
 }
 
 fn account_key(message: &NewMessage) -> AccountKey {
     AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() }
-}
-
-/// A slot for a message that could go at once. Slots are parked only where nothing else was due.
-pub(crate) fn hand_over(handover: &HandOver, message: &NewMessage) -> Option<Lease> {
-    let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
-    let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
-    if message.state != State::Ready || !due_now || !small {
-        return None;
-    }
-    handover.take(&account_key(message), message.created_at)
 }
 
 /// Lane ids are digests; messages of one group mostly share a lane.

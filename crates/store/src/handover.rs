@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Incarnation, LeaseToken, Time};
+use postway_domain::{AccountLimits, Incarnation, LeaseToken, Time};
 use tokio::sync::Notify;
 
 use crate::record::{AccountKey, Claimed, Lease};
@@ -26,6 +26,7 @@ struct Standing {
     token: LeaseToken,
     lasts: Duration,
     room: u32,
+    limits: AccountLimits,
 }
 
 #[derive(Default)]
@@ -53,7 +54,7 @@ impl HandOver {
     }
 
     /// Replaces an account's standing claim.
-    pub fn park(&self, key: &AccountKey, lease: &Lease, now: Time, room: u32) {
+    pub fn park(&self, key: &AccountKey, lease: &Lease, now: Time, room: u32, limits: AccountLimits) {
         let mut inner = self.lock();
         if room == 0 {
             inner.standing.remove(key);
@@ -64,6 +65,7 @@ impl HandOver {
             token: lease.token,
             lasts: lease.until.since(now),
             room,
+            limits,
         };
         inner.standing.insert(key.clone(), standing);
     }
@@ -73,11 +75,16 @@ impl HandOver {
         let mut inner = self.lock();
         let standing = inner.standing.get_mut(key)?;
         standing.room -= 1;
-        let Standing { incarnation, token, lasts, room } = *standing;
+        let Standing { incarnation, token, lasts, room, .. } = *standing;
         if room == 0 {
             inner.standing.remove(key);
         }
         Some(Lease { incarnation, token, until: now.plus(lasts) })
+    }
+
+    /// The limits under which an account stands ready, if it does and has any.
+    pub fn limits(&self, key: &AccountKey) -> Option<AccountLimits> {
+        self.lock().standing.get(key).map(|standing| standing.limits).filter(|limits| !limits.is_unlimited())
     }
 
     /// Withdraws every standing claim.

@@ -9,11 +9,14 @@
 //! - every write of claimed work is fenced, and says which messages it changed;
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
+mod allowance;
 mod claiming;
+mod collapse;
 pub mod copy;
 mod crash;
 mod decode;
 mod dedup;
+mod directory;
 mod entry;
 pub mod error;
 mod group;
@@ -28,11 +31,13 @@ pub mod record;
 pub mod roster;
 mod rows;
 pub mod schema;
+mod sql;
 pub mod sqlite;
+mod terms;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use error::StoreError;
-pub use port::{Accounts, Intake, Nodes, Operate, Read, Store, Work};
+pub use port::{Directory, Intake, Nodes, Operate, Read, Store, Work};
 pub use roster::Roster;

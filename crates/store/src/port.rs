@@ -5,13 +5,18 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, Status, Tenant,
+    TenantId, Time,
+    id::{AuditId, BatchCode},
+};
 
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, Tenant, WireCommit,
+        Acceptance, AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, ClaimRequest, Claimed,
+        DirectoryChange, DutyRecord, Filter, MessageKey, MessageRecord, MessageSummary, NewMessage, NodeBeat,
+        NodeRecord, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
     },
 };
 
@@ -96,17 +101,19 @@ pub trait Read: Send + Sync {
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
 }
 
-/// Tenants and accounts.
+/// Tenants, accounts, keys, pauses, suppressions: what operators change, and the record of it.
 #[async_trait]
-pub trait Accounts: Send + Sync {
-    /// One tenant.
+pub trait Directory: Send + Sync {
+    /// Makes one change and writes its audit entry, in one transaction. The entry is written only where something
+    /// changed.
+    async fn change(&self, change: DirectoryChange, audit: Option<AuditEntry>)
+    -> Result<Changed, StoreError>;
+
+    /// One tenant, deleted or not.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError>;
 
-    /// Creates a tenant; `false` if it exists.
-    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError>;
-
-    /// Names the account a tenant's mail takes when it names none.
-    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError>;
+    /// Tenants by id, after this one; the deleted are among them.
+    async fn tenants(&self, after: Option<&TenantId>, limit: u32) -> Result<Vec<Tenant>, StoreError>;
 
     /// A tenant's accounts, by id; of all tenants when none is named.
     async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError>;
@@ -114,25 +121,83 @@ pub trait Accounts: Send + Sync {
     /// One account.
     async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError>;
 
+    /// The API key with this digest, valid or not.
+    async fn key(&self, digest: &KeyDigest) -> Result<Option<ApiKey>, StoreError>;
+
+    /// A tenant's API keys, the oldest first.
+    async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// What of a tenant is paused.
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;
+
+    /// A tenant's batches by code, after this one: those that have had messages, and those suspended before.
+    async fn batches(
+        &self,
+        tenant: &TenantId,
+        after: Option<&BatchCode>,
+        limit: u32,
+    ) -> Result<Vec<BatchView>, StoreError>;
+
+    /// How many of a tenant's messages wait behind a suspension.
+    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError>;
+
+    /// A tenant's suppressed addresses, in order, after this one.
+    async fn suppressions(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Suppression>, StoreError>;
+
+    /// One suppressed address, given in lower case; also if it is over.
+    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError>;
+
+    /// The audit log, newest first, before this entry; of one tenant or of all.
+    async fn audit(
+        &self,
+        tenant: Option<&TenantId>,
+        before: Option<AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Whether and why an account is left alone.
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError>;
+
+    /// What an account has used of its limits, for each limited span.
+    async fn used(
+        &self,
+        key: &AccountKey,
+        limits: &AccountLimits,
+        now: Time,
+    ) -> Result<Vec<(Span, Used)>, StoreError>;
+
+    /// Creates a tenant; `false` if it exists.
+    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
+        Ok(self.change(DirectoryChange::CreateTenant(tenant), None).await? == Changed::Done)
+    }
+
+    /// Names the account a tenant's mail takes when it names none.
+    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
+        let change = DirectoryChange::SetDefaultAccount(tenant.clone(), account.clone());
+        self.change(change, None).await.map(drop)
+    }
+
     /// Creates an account; `false` if its id is taken.
-    async fn create_account(&self, account: Account) -> Result<bool, StoreError>;
+    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
+        Ok(self.change(DirectoryChange::CreateAccount(account), None).await? == Changed::Done)
+    }
 
     /// Replaces an account if its stored version is `expected_version`; `false` otherwise.
-    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError>;
+    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
+        let change = DirectoryChange::UpdateAccount(account, expected_version);
+        Ok(self.change(change, None).await? == Changed::Done)
+    }
 
     /// Deletes an account without waiting mail.
-    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError>;
-}
-
-/// What became of a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeleteAccount {
-    /// It is gone.
-    Deleted,
-    /// There is no such account.
-    NotFound,
-    /// Mail waits for it, or it is its tenant's default.
-    InUse,
+    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<Changed, StoreError> {
+        let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
+        self.change(DirectoryChange::DeleteAccount(key), None).await
+    }
 }
 
 /// The processes that share a database, and what only one of them does at a time.
@@ -179,6 +244,6 @@ pub trait Operate: Send + Sync {
 }
 
 /// All of it.
-pub trait Store: Intake + Work + Read + Accounts + Nodes + Operate {}
+pub trait Store: Intake + Work + Read + Directory + Nodes + Operate {}
 
-impl<T: Intake + Work + Read + Accounts + Nodes + Operate> Store for T {}
+impl<T: Intake + Work + Read + Directory + Nodes + Operate> Store for T {}

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{Account, AccountId, TenantId, secret::Sealed};
-use postway_store::port::DeleteAccount;
+use postway_store::record::Changed;
 use serde_json::{Map, Value};
 
 use self::edit::{Edited, Password};
@@ -230,12 +230,14 @@ pub(crate) async fn delete(
     NamedAccount(id): NamedAccount,
 ) -> Result<StatusCode, ApiError> {
     match app.store.delete_account(&caller.tenant, &id).await? {
-        DeleteAccount::Deleted => {
+        Changed::Done => {
             tracing::info!(tenant = %caller.tenant, account = %id, "account deleted");
             Ok(StatusCode::NO_CONTENT)
         }
-        DeleteAccount::NotFound => Err(no_account(id.as_str())),
-        DeleteAccount::InUse => Err(ApiError::conflict(format!(
+        Changed::Missing | Changed::Already | Changed::Exists | Changed::Stale => {
+            Err(no_account(id.as_str()))
+        }
+        Changed::InUse => Err(ApiError::conflict(format!(
             "the account `{id}` is in use: mail waits for it, or it is its tenant's default"
         ))),
     }

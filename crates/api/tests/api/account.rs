@@ -1,7 +1,7 @@
 //! Accounts, from creation to deletion.
 
 use postway_domain::{Account, RecipientStatus::Pending, State, secret::SecretKey};
-use postway_store::Accounts;
+use postway_store::Directory;
 use serde_json::{Value, json};
 
 use crate::support::Api;

@@ -14,15 +14,13 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{AdminKey, ApiState};
 use postway_domain::{
     Account, AccountSettings, Clock, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientKind,
-    RecipientStatus, State, Time, message::OnDoubt, secret::SecretKey,
+    RecipientStatus, State, Tenant, Time, message::OnDoubt, secret::SecretKey,
 };
 use postway_intake::{Door, Limits};
 use postway_store::{
-    Accounts, Intake, Roster, Store, Work,
+    Directory, Intake, Roster, Store, Work,
     memory::MemoryStore,
-    record::{
-        Acceptance, Change, Content, Fence, NewEvent, NewMessage, NewRecipient, RecipientChange, Tenant,
-    },
+    record::{Acceptance, Change, Content, Fence, NewEvent, NewMessage, NewRecipient, RecipientChange},
 };
 use serde_json::Value;
 use tower::ServiceExt;
@@ -97,13 +95,7 @@ impl Api {
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         for tenant in ["default", "other"] {
             let id = tenant.parse().unwrap();
-            let name = tenant.to_owned();
-            assert!(
-                store
-                    .create_tenant(Tenant { id, name, default_account: None, created_at: clock.now() })
-                    .await
-                    .unwrap()
-            );
+            assert!(store.create_tenant(Tenant::new(id, tenant, clock.now())).await.unwrap());
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
@@ -174,6 +166,7 @@ impl Api {
             on_doubt: OnDoubt::Hold,
             recipients: recipients.iter().map(recipient).collect(),
             content: content(uid),
+            collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
         };
         let accepted = self.store.accept(vec![message]).await.unwrap();
@@ -210,6 +203,7 @@ impl Api {
                 .collect(),
             ends_open_recipients: None,
             attempt: None,
+            refund: None,
         };
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
     }

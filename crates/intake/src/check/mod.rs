@@ -63,7 +63,6 @@ fn not_yet(request: &MessageRequest<'_>, findings: &mut Findings) {
     for (field, given) in [
         ("template", request.template.is_some()),
         ("recipient", request.recipient.is_some()),
-        ("collapse_key", request.collapse_key.is_some()),
         ("sensitive", request.sensitive == Some(true)),
     ] {
         if given {

@@ -22,6 +22,8 @@ pub(crate) struct Terms {
     pub tags: Vec<String>,
     pub metadata: Option<String>,
     pub external_id: Option<String>,
+    /// A newer message with the same key takes its place.
+    pub collapse_key: Option<String>,
 }
 
 /// Checks the terms. After a fault, what is returned is of no use.
@@ -46,7 +48,8 @@ pub(crate) fn terms(
         on_doubt: on_doubt.unwrap_or_default(),
         tags: tags(request, limits, findings),
         metadata: metadata.flatten(),
-        external_id: external_id(request, limits, findings),
+        external_id: label("external_id", request.external_id.as_deref(), limits, findings),
+        collapse_key: label("collapse_key", request.collapse_key.as_deref(), limits, findings),
     }
 }
 
@@ -114,13 +117,14 @@ fn tags(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) 
     tags.iter().map(|tag| tag.to_string()).collect()
 }
 
-fn external_id(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) -> Option<String> {
-    let id = request.external_id.as_deref()?;
+/// A name of the client's own making.
+fn label(field: &str, given: Option<&str>, limits: &Limits, findings: &mut Findings) -> Option<String> {
+    let given = given?;
     let max = limits.external_id_chars_max;
-    if !is_label(id, max) {
-        findings.add("external_id", format!("must be 1 to {max} characters without control characters"));
+    if !is_label(given, max) {
+        findings.add(field, format!("must be 1 to {max} characters without control characters"));
     }
-    Some(id.to_owned())
+    Some(given.to_owned())
 }
 
 fn is_label(text: &str, chars_max: usize) -> bool {

@@ -69,7 +69,7 @@ pub(crate) struct MessageRequest<'a> {
     #[serde(skip_serializing)]
     pub recipient: Option<IgnoredAny>,
     #[serde(skip_serializing)]
-    pub collapse_key: Option<IgnoredAny>,
+    pub collapse_key: Option<Text<'a>>,
     #[serde(skip_serializing)]
     pub sensitive: Option<bool>,
 }

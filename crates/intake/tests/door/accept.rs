@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, Priority, RecipientKind, State, Time, message::OnDoubt};
+use postway_domain::{EventKind, Priority, RecipientKind, State, Tenant, Time, message::OnDoubt};
 use postway_intake::{Limits, RequestContext};
-use postway_store::Accounts;
+use postway_store::Directory;
 use serde_json::json;
 
 use crate::{House, NOW_MS, account, claim, ctx, fields, message};
@@ -168,12 +168,7 @@ async fn an_account_is_remembered_for_a_second_and_a_new_one_is_found_at_once() 
 #[tokio::test]
 async fn a_tenant_without_a_default_must_name_the_account() {
     let house = House::new().await;
-    let other = postway_store::record::Tenant {
-        id: "other".parse().unwrap(),
-        name: "Other".to_owned(),
-        default_account: None,
-        created_at: Time::from_millis(NOW_MS),
-    };
+    let other = Tenant::new("other".parse().unwrap(), "Other", Time::from_millis(NOW_MS));
     assert!(house.store.create_tenant(other).await.unwrap());
     let ctx = RequestContext { tenant: "other".parse().unwrap(), ..ctx() };
     for body in [message(json!({})), message(json!({"account": "relay"}))] {

@@ -17,14 +17,14 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, TenantId, Time};
+use postway_domain::{
+    Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, Tenant, TenantId, Time,
+};
 use postway_intake::{Door, Limits, Receipt, Refusal, RequestContext};
 use postway_store::{
-    Accounts, Read, Work,
+    Directory, Read, Work,
     memory::MemoryStore,
-    record::{
-        AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord, Tenant,
-    },
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord},
 };
 use serde_json::{Value, json};
 
@@ -56,10 +56,8 @@ impl House {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
         let tenant = Tenant {
-            id: tenant(),
-            name: "Default".to_owned(),
             default_account: Some("relay".parse().unwrap()),
-            created_at: clock.now(),
+            ..Tenant::new(tenant(), "Default", clock.now())
         };
         assert!(store.create_tenant(tenant).await.unwrap());
         for id in ["relay", "second"] {

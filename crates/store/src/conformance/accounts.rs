@@ -1,20 +1,19 @@
 //! Tenants and accounts.
 
-use postway_domain::{message::Outcome, secret::Sealed};
+use postway_domain::{Tenant, message::Outcome, secret::Sealed};
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept_and_claim, all_at_once, apply, doubt, outcome, woken},
 };
-use crate::{port::DeleteAccount, record::Tenant};
+use crate::record::Changed;
 
 /// The second creator learns that there is one already, and changes nothing.
 pub async fn a_tenant_is_created_once(store: &Shared) {
     let id: postway_domain::TenantId = "initech".parse().unwrap();
     assert_eq!(store.tenant(&id).await.unwrap(), None);
-    let first =
-        Tenant { id: id.clone(), name: "Initech".to_owned(), default_account: None, created_at: at(1) };
+    let first = Tenant::new(id.clone(), "Initech", at(1));
     assert!(store.create_tenant(first.clone()).await.unwrap());
     let second = Tenant { name: "Other".to_owned(), created_at: at(2), ..first.clone() };
     assert!(!store.create_tenant(second).await.unwrap());
@@ -84,12 +83,12 @@ pub async fn of_concurrent_updates_one_wins(store: &Shared) {
 pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
     let id = ACCOUNT.parse().unwrap();
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
     doubt(store, &mut claimed, None, at(1)).await;
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
     let other = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(other, DeleteAccount::Deleted, "its neighbour can go");
-    assert_eq!(store.delete_account(&other_tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+    assert_eq!(other, Changed::Done, "its neighbour can go");
+    assert_eq!(store.delete_account(&other_tenant(), &id).await.unwrap(), Changed::Done);
 
     let claimed = {
         let fence = super::stage::late(claimed.token);
@@ -99,9 +98,9 @@ pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
         accept_and_claim(store, Sample::new(2), 2).await
     };
     assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
     assert_eq!(store.account(&tenant(), &id).await.unwrap(), None);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::NotFound);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Missing);
 }
 
 /// What mail takes when it names none must be there.
@@ -110,9 +109,9 @@ pub async fn a_default_account_stays(store: &Shared) {
     store.set_default_account(&tenant(), &id).await.unwrap();
     assert_eq!(store.tenant(&tenant()).await.unwrap().unwrap().default_account, Some(id.clone()));
     assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().default_account, None);
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::InUse);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::InUse);
     store.set_default_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), DeleteAccount::Deleted);
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
 }
 
 /// One tenant's, or everyone's.
@@ -137,6 +136,6 @@ pub async fn a_changed_account_is_woken(store: &Shared) {
     assert!(store.update_account(account, 1).await.unwrap());
     assert_eq!(woken(store, 1).await, [sample::relay()]);
     let gone = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
-    assert_eq!(gone, DeleteAccount::Deleted);
+    assert_eq!(gone, Changed::Done);
     assert_eq!(woken(store, 1).await, [sample::key(TENANT, OTHER_ACCOUNT)]);
 }

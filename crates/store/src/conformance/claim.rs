@@ -133,9 +133,9 @@ pub async fn each_account_is_served_by_its_own_room(store: &Shared) {
         accept(store, Sample::new(20 + n).from(OTHER_TENANT, ACCOUNT)).await;
     }
     let mut request = request(&sample::relay(), 1, at(0), 2, false);
-    request.wants.push(AccountWant { key: sample::key(TENANT, OTHER_ACCOUNT), room: 9, park: false });
-    request.wants.push(AccountWant { key: sample::key(OTHER_TENANT, ACCOUNT), room: 1, park: false });
-    request.wants.push(AccountWant { key: sample::key(OTHER_TENANT, OTHER_ACCOUNT), room: 9, park: false });
+    request.wants.push(AccountWant::unlimited(sample::key(TENANT, OTHER_ACCOUNT), 9, false));
+    request.wants.push(AccountWant::unlimited(sample::key(OTHER_TENANT, ACCOUNT), 1, false));
+    request.wants.push(AccountWant::unlimited(sample::key(OTHER_TENANT, OTHER_ACCOUNT), 9, false));
     let mut counts = BTreeMap::new();
     for claimed in store.claim(request).await.unwrap() {
         *counts.entry((claimed.lane.tenant.to_string(), claimed.lane.account.to_string())).or_insert(0) += 1;

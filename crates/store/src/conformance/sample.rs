@@ -127,6 +127,7 @@ impl Sample {
                 smtputf8: false,
                 raw: Bytes::from(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n")),
             },
+            collapse_key: None,
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
         };
         Self { number, message }

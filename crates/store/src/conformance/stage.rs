@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use postway_domain::{
-    LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
+    LeaseToken, MessageUid, RecipientStatus, State, Status, Tenant, Time,
     message::{Input, LeaseEffect, Outcome, transition},
 };
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::record::{
     Acceptance, AccountKey, AccountWant, AttemptEnd, Change, ClaimRequest, Claimed, Fence, MessageKey,
-    MessageRecord, NewEvent, NodeBeat, Tenant, WireCommit,
+    MessageRecord, NewEvent, NodeBeat, WireCommit,
 };
 
 /// A wait longer than this means that what is waited for will not come.
@@ -27,12 +27,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
 /// Creates the tenants and accounts that samples belong to, and drains the hints that this gave.
 pub async fn open(store: &Shared) {
     for tenant in [TENANT, OTHER_TENANT] {
-        let tenant = Tenant {
-            id: tenant.parse().unwrap(),
-            name: tenant.to_owned(),
-            default_account: None,
-            created_at: at(0),
-        };
+        let tenant = Tenant::new(tenant.parse().unwrap(), tenant, at(0));
         assert!(store.create_tenant(tenant).await.unwrap());
     }
     for tenant in [TENANT, OTHER_TENANT] {
@@ -88,7 +83,7 @@ pub fn request(key: &AccountKey, token: i64, now: Time, room: u32, park: bool) -
     ClaimRequest {
         lease: sample::lease(token, now),
         now,
-        wants: vec![AccountWant { key: key.clone(), room, park }],
+        wants: vec![AccountWant::unlimited(key.clone(), room, park)],
         inline_bytes_max: 1 << 20,
     }
 }
@@ -112,6 +107,7 @@ pub async fn accept_and_claim(store: &Shared, sample: Sample, token: i64) -> Cla
 pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
     WireCommit {
         uid: claimed.uid,
+        lane: claimed.lane.clone(),
         token: claimed.token,
         version: claimed.version,
         at: now,
@@ -144,6 +140,7 @@ pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
         recipients: Vec::new(),
         ends_open_recipients: None,
         attempt: None,
+        refund: None,
     }
 }
 

@@ -79,8 +79,75 @@ const fn bytes(name: &'static str) -> Column {
 /// Every table that is copied, in order: what others refer to before them, and the queue last, so that nothing can be
 /// claimed before all of it is there.
 pub(super) static TABLES: &[Table] = &[
-    Table::new("tenant", 1, &[text("id"), text("name"), text("default_account"), int("created_at")])
-        .seeds("id = 'default'"),
+    Table::new(
+        "tenant",
+        1,
+        &[
+            text("id"),
+            text("name"),
+            text("default_account"),
+            int("created_at"),
+            text("settings"),
+            bytes("secret"),
+            int("weight"),
+            int("version"),
+            int("updated_at"),
+            int("deleted_at"),
+        ],
+    )
+    .seeds("id = 'default'"),
+    Table::new(
+        "api_key",
+        1,
+        &[
+            text("id"),
+            text("tenant"),
+            text("name"),
+            bytes("digest"),
+            text("scopes"),
+            text("networks"),
+            int("created_at"),
+            int("expires_at"),
+            int("last_used_at"),
+            int("revoked_at"),
+        ],
+    ),
+    Table::new("suspension", 3, &[text("tenant"), int("kind"), text("code"), int("since")]),
+    Table::new(
+        "suppression",
+        2,
+        &[text("tenant"), text("address"), int("reason"), text("note"), int("created_at"), int("expires_at")],
+    ),
+    Table::new(
+        "audit",
+        1,
+        &[
+            bytes("id"),
+            int("at"),
+            text("actor"),
+            text("tenant"),
+            text("action"),
+            text("target"),
+            text("request_id"),
+            text("detail"),
+        ],
+    ),
+    Table::new(
+        "circuit",
+        2,
+        &[
+            text("tenant"),
+            text("account"),
+            text("code"),
+            text("reason"),
+            int("opened_at"),
+            int("open_until"),
+            int("faults"),
+        ],
+    ),
+    Table::new("spent", 4, &[text("tenant"), text("account"), int("span"), int("bucket"), int("used")])
+        .summed("used"),
+    Table::new("collapse", 2, &[text("tenant"), text("name"), bytes("uid"), bytes("previous")]),
     Table::new(
         "account",
         2,

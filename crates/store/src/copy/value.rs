@@ -3,54 +3,10 @@
 use serde_json::json;
 
 use super::tables::{Column, Kind};
-
-/// A value of a column; `None` is NULL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    Int(Option<i64>),
-    Bool(Option<bool>),
-    Text(Option<String>),
-    Bytes(Option<Vec<u8>>),
-}
+pub(super) use crate::sql::Value;
 
 /// The values of a row, in the order of the columns asked for.
 pub(super) type Row = Vec<Value>;
-
-impl Value {
-    pub fn text(text: impl Into<String>) -> Self {
-        Value::Text(Some(text.into()))
-    }
-
-    pub fn int(number: i64) -> Self {
-        Value::Int(Some(number))
-    }
-
-    /// The number of a column that is never NULL.
-    pub fn as_int(&self) -> Option<i64> {
-        match self {
-            Value::Int(number) => *number,
-            Value::Bool(_) | Value::Text(_) | Value::Bytes(_) => None,
-        }
-    }
-
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Value::Text(text) => text.as_deref(),
-            Value::Int(_) | Value::Bool(_) | Value::Bytes(_) => None,
-        }
-    }
-
-    /// About how much a statement grows by it.
-    pub fn size(&self) -> usize {
-        const OVERHEAD: usize = 9;
-        OVERHEAD
-            + match self {
-                Value::Text(Some(text)) => text.len(),
-                Value::Bytes(Some(bytes)) => bytes.len(),
-                Value::Int(_) | Value::Bool(_) | Value::Text(None) | Value::Bytes(None) => 0,
-            }
-    }
-}
 
 /// A key as JSON: numbers and texts as they are, bytes in hexadecimal.
 pub(super) fn write_key(key: &[Value]) -> String {

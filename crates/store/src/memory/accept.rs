@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{State, Time};
+use postway_domain::State;
 
 use super::{
     message::Stored,
     tables::{Key, Tables},
 };
 use crate::{
+    collapse::withdrawal,
+    entry::Entry,
     error::StoreError,
-    handover::HANDOVER_BYTES_MAX,
-    record::{Acceptance, AccountKey, Claimed, DedupKind, Lease, NewMessage},
+    handover::HandOver,
+    record::{Acceptance, AccountKey, Change, Claimed, DedupKind, Fence, NewMessage},
+    terms::Terms,
 };
 
 /// What one accept did, to be told after its commit.
@@ -22,11 +25,11 @@ pub(super) struct Accepted {
 }
 
 impl Tables {
-    /// Stores what is new; `take_slot` gives the lease of a standing claim of an account, if there is one.
+    /// Stores what is new, and hands over to standing claims what may go at once.
     pub fn accept(
         &mut self,
         messages: Vec<NewMessage>,
-        take_slot: impl Fn(&AccountKey, Time) -> Option<Lease>,
+        hand_over: &HandOver,
     ) -> Result<Accepted, StoreError> {
         self.check_uids(&messages)?;
         let mut accepted = Accepted {
@@ -34,13 +37,25 @@ impl Tables {
             handed_over: Vec::new(),
             woken: Vec::new(),
         };
+        let Some(now) = messages.first().map(|message| message.created_at) else { return Ok(accepted) };
+        let mut terms = Terms {
+            gates: self.directory.gates(),
+            suppressed: self.directory.suppressed(now),
+            ..Terms::default()
+        };
         for message in messages {
+            let key =
+                AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
+            if let Some(limits) = hand_over.limits(&key) {
+                self.directory.open(&mut terms.allowances, &key, limits, now);
+            }
             let answer = match self.seen_before(&message) {
                 Some(answer) => answer,
-                None => self.store(message, &take_slot, &mut accepted),
+                None => self.store(message, hand_over, &mut terms, &mut accepted),
             };
             accepted.answers.push(answer);
         }
+        self.directory.debit(&terms.allowances);
         Ok(accepted)
     }
 
@@ -66,8 +81,9 @@ impl Tables {
 
     fn store(
         &mut self,
-        message: NewMessage,
-        take_slot: impl Fn(&AccountKey, Time) -> Option<Lease>,
+        mut message: NewMessage,
+        hand_over: &HandOver,
+        terms: &mut Terms,
         accepted: &mut Accepted,
     ) -> Acceptance {
         let now = message.created_at;
@@ -75,19 +91,41 @@ impl Tables {
         for (kind, key) in keys_of(&message) {
             self.remember(&message.lane.tenant, kind, key, stands_for);
         }
-        let due = message.state == State::Ready && message.due_at.is_some_and(|due_at| due_at <= now);
-        let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
-        let mut stored = Stored::new(message);
-        let account = stored.account_key();
-        let lease = if due && small { take_slot(&account, now) } else { None };
-        let claimed = lease.and_then(|lease| stored.take(&lease, now, u32::MAX));
-        let handed_over = claimed.is_some();
-        if stored.claimable_at().is_some() {
-            accepted.woken.push(account);
+        let superseded = self.supersede(&message);
+        let entry = Entry::new(&message, message.lane.id(), hand_over, terms);
+        let claimed = entry.claimed();
+        let lease = entry.lease;
+        let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();
+        if entry.state() == State::Suppressed {
+            let events = entry.events().collect();
+            (message.state, message.due_at, message.events) = (State::Suppressed, None, events);
         }
+        let mut stored = Stored::new(message);
+        for (recipient, status) in stored.record.recipients.iter_mut().zip(statuses) {
+            recipient.status = status;
+        }
+        if let Some(lease) = lease {
+            stored.take(&lease, now, u32::MAX);
+        }
+        if stored.claimable_at().is_some() {
+            accepted.woken.push(stored.account_key());
+        }
+        let handed_over = claimed.is_some();
         accepted.handed_over.extend(claimed);
         self.insert(stored);
+        if let Some(change) = superseded {
+            self.apply(change, &mut accepted.woken);
+        }
         Acceptance::Accepted { handed_over }
+    }
+
+    /// The change that withdraws the message before this one with the same collapse key, if it has not left.
+    fn supersede(&mut self, message: &NewMessage) -> Option<Change> {
+        let name = message.collapse_key.clone()?;
+        let previous = self.collapse.insert((message.lane.tenant.clone(), name), message.uid)?;
+        let summary = &self.messages.get(&previous)?.record.summary;
+        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        withdrawal(previous, summary.state, fence, message)
     }
 }
 

@@ -4,23 +4,43 @@ use bytes::Bytes;
 use postway_domain::{
     Incarnation, MessageUid, Status, Time,
     fairness::{self, DueLane},
+    limit::LimitBehavior,
 };
 
 use super::{
     message::Stored,
     tables::{Queue, Tables},
 };
-use crate::record::{AccountKey, Change, ClaimRequest, Claimed, QueueState, Stalled, WireCommit};
+use crate::{
+    record::{AccountKey, AccountWant, Change, ClaimRequest, Claimed, QueueState, Stalled, WireCommit},
+    terms::Terms,
+};
 
 impl Tables {
-    /// Leases up to `room` due messages of one account, lane by lane in the order of fairness.
-    pub fn claim(&mut self, key: &AccountKey, room: u32, request: &ClaimRequest) -> Vec<Claimed> {
-        let chosen = self.choose(key, room as usize, request.now);
+    /// Leases what an account has room for, lane by lane in the order of fairness.
+    pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> Vec<Claimed> {
+        let mut terms = Terms {
+            gates: self.directory.gates(),
+            suppressed: self.directory.suppressed(request.now),
+            ..Terms::default()
+        };
+        let sender = want.sender();
+        self.directory.open(&mut terms.allowances, &sender, want.limits, request.now);
+        let room = match want.limits.behavior {
+            LimitBehavior::Defer => want.room.min(terms.allowances.left(&sender)),
+            LimitBehavior::Reject => want.room,
+        };
+        let chosen = self.choose(&want.key, room as usize, request.now, &terms);
         let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
-        chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect()
+        let mut claimed: Vec<Claimed> =
+            chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
+        terms.permit(&sender, &mut claimed);
+        terms.suppress(&mut claimed);
+        self.directory.debit(&terms.allowances);
+        claimed
     }
 
-    fn choose(&self, key: &AccountKey, room: usize, now: Time) -> Vec<MessageUid> {
+    fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &Terms) -> Vec<MessageUid> {
         let Some(queues) = self.waiting.get(key) else {
             return Vec::new();
         };
@@ -28,8 +48,9 @@ impl Tables {
             .iter()
             .filter_map(|(lane, queue)| {
                 let (oldest_due_at, oldest) = self.due(queue, now).next()?;
+                let open = terms.pass(&oldest.record.summary.lane);
                 let priority = oldest.record.summary.lane.priority;
-                Some(DueLane { lane: *lane, priority, oldest_due_at })
+                open.then_some(DueLane { lane: *lane, priority, oldest_due_at })
             })
             .collect();
         fairness::order(&mut lanes, now);
@@ -46,11 +67,15 @@ impl Tables {
 
     /// See [`crate::Work::wire_commit`].
     pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
+        if !self.directory.gates().pass(&commit.lane) {
+            return false;
+        }
         self.edit(commit.uid, |stored| stored.wire_commit(commit)).unwrap_or(false)
     }
 
     /// See [`crate::Work::apply`]. Adds the account to `woken` if the message waits to be claimed now.
     pub fn apply(&mut self, change: Change, woken: &mut Vec<AccountKey>) -> bool {
+        let refunded = change.clone();
         let applied = self.edit(change.uid, |stored| {
             let held = stored.apply(change);
             if held && stored.claimable_at().is_some() {
@@ -58,7 +83,11 @@ impl Tables {
             }
             held
         });
-        applied.unwrap_or(false)
+        let held = applied.unwrap_or(false);
+        if held {
+            self.directory.refund([&refunded].into_iter());
+        }
+        held
     }
 
     /// See [`crate::Work::body`].

@@ -201,6 +201,9 @@ impl Stored {
             smtputf8: self.smtputf8,
             size,
             raw: (size <= inline_bytes_max).then(|| self.raw.clone()),
+            permit: None,
+            over_limit: false,
+            suppressed: Vec::new(),
         }
     }
 

@@ -8,8 +8,8 @@
 //! have left the tables half written.
 
 mod accept;
-mod accounts;
 mod claim;
+mod directory;
 mod message;
 mod read;
 mod tables;
@@ -21,17 +21,23 @@ use std::sync::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, Status, Tenant,
+    TenantId, Time,
+    id::{AuditId, BatchCode},
+};
 
 use self::tables::Tables;
 use crate::{
+    directory::woken_by,
     error::StoreError,
     handover::HandOver,
     local_nodes::LocalNodes,
-    port::{Accounts, DeleteAccount, Intake, Nodes, Operate, Read, Work},
+    port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, Tenant, WireCommit,
+        Acceptance, AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, ClaimRequest, Claimed,
+        DirectoryChange, DutyRecord, Filter, MessageKey, MessageRecord, MessageSummary, NewMessage, NodeBeat,
+        NodeRecord, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
     },
 };
 
@@ -68,7 +74,7 @@ impl MemoryStore {
 impl Intake for MemoryStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let mut tables = self.tables()?;
-        let accepted = tables.accept(messages, |key, now| self.hand_over.take(key, now))?;
+        let accepted = tables.accept(messages, &self.hand_over)?;
         self.commit(accepted.answers.iter().any(|answer| matches!(answer, Acceptance::Accepted { .. })));
         self.hand_over.deliver(accepted.handed_over);
         self.hand_over.wake(accepted.woken);
@@ -82,11 +88,11 @@ impl Work for MemoryStore {
         let mut tables = self.tables()?;
         let mut claimed = Vec::new();
         for want in &request.wants {
-            let taken = tables.claim(&want.key, want.room, &request);
+            let taken = tables.claim(want, &request);
             if want.park {
                 // Under the tables' lock, so that nothing is accepted between the last look and the standing claim.
                 let rest = want.room.saturating_sub(u32::try_from(taken.len()).unwrap_or(u32::MAX));
-                self.hand_over.park(&want.key, &request.lease, request.now, rest);
+                self.hand_over.park(&want.key, &request.lease, request.now, rest, want.limits);
             }
             claimed.extend(taken);
         }
@@ -184,60 +190,97 @@ impl Read for MemoryStore {
 }
 
 #[async_trait]
-impl Accounts for MemoryStore {
+impl Directory for MemoryStore {
+    async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<Changed, StoreError> {
+        let mut tables = self.tables()?;
+        let woken = woken_by(&change);
+        let changed = tables.change(change);
+        if changed == Changed::Done {
+            audit.into_iter().for_each(|entry| tables.directory.record(entry));
+            self.commit(true);
+            self.hand_over.wake(woken);
+        }
+        Ok(changed)
+    }
+
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
-        Ok(self.tables()?.tenant(id))
+        Ok(self.tables()?.directory.tenants.get(id).cloned())
     }
 
-    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        let created = self.tables()?.create_tenant(tenant);
-        self.commit(created);
-        Ok(created)
-    }
-
-    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
-        self.tables()?.set_default_account(tenant, account)?;
-        self.commit(true);
-        Ok(())
+    async fn tenants(&self, after: Option<&TenantId>, limit: u32) -> Result<Vec<Tenant>, StoreError> {
+        Ok(self.tables()?.directory.list_tenants(after, limit))
     }
 
     async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
-        Ok(self.tables()?.accounts(tenant))
+        Ok(self.tables()?.directory.list_accounts(tenant))
     }
 
     async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
-        Ok(self.tables()?.account(tenant, id))
+        Ok(self.tables()?.directory.account(tenant, id))
     }
 
-    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
-        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
-        let created = self.tables()?.create_account(account);
-        self.account_changed(created, key);
-        Ok(created)
+    async fn key(&self, digest: &KeyDigest) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.key(digest))
     }
 
-    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
-        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
-        let updated = self.tables()?.update_account(account, expected_version);
-        self.account_changed(updated, key);
-        Ok(updated)
+    async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.list_keys(tenant))
     }
 
-    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
-        let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
-        let outcome = self.tables()?.delete_account(&key);
-        self.account_changed(outcome == DeleteAccount::Deleted, key);
-        Ok(outcome)
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
+        Ok(self.tables()?.directory.list_suspensions(tenant))
     }
-}
 
-impl MemoryStore {
-    /// A dispatcher that holds a copy of the account is told to look again.
-    fn account_changed(&self, changed: bool, key: AccountKey) {
-        self.commit(changed);
-        if changed {
-            self.hand_over.wake([key]);
-        }
+    async fn batches(
+        &self,
+        tenant: &TenantId,
+        after: Option<&BatchCode>,
+        limit: u32,
+    ) -> Result<Vec<BatchView>, StoreError> {
+        Ok(self.tables()?.batches(tenant, after, limit))
+    }
+
+    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {
+        Ok(self.tables()?.held(tenant))
+    }
+
+    async fn suppressions(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Suppression>, StoreError> {
+        Ok(self.tables()?.directory.list_suppressions(tenant, after, limit))
+    }
+
+    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError> {
+        Ok(self.tables()?.directory.suppression(tenant, address))
+    }
+
+    async fn audit(
+        &self,
+        tenant: Option<&TenantId>,
+        before: Option<AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(self.tables()?.directory.audit(tenant, before, limit))
+    }
+
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
+        Ok(self.tables()?.directory.circuit(key))
+    }
+
+    async fn used(
+        &self,
+        key: &AccountKey,
+        limits: &AccountLimits,
+        now: Time,
+    ) -> Result<Vec<(Span, Used)>, StoreError> {
+        Ok(self.tables()?.directory.used_of(key, limits, now))
     }
 }
 

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{Account, LaneId, MessageUid, TenantId, Time};
+use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
-use super::message::Stored;
-use crate::record::{AccountKey, DedupKind, Tenant};
+use super::{directory::Directory, message::Stored};
+use crate::record::{AccountKey, DedupKind};
 
 /// Messages that wait, by when they are due.
 pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
@@ -24,8 +24,9 @@ pub(super) struct Key {
 pub(super) struct Tables {
     pub messages: BTreeMap<MessageUid, Stored>,
     pub waiting: BTreeMap<AccountKey, BTreeMap<LaneId, Queue>>,
-    pub tenants: BTreeMap<TenantId, Tenant>,
-    pub accounts: BTreeMap<AccountKey, Account>,
+    pub directory: Directory,
+    /// The latest message of each collapse key.
+    pub collapse: BTreeMap<(TenantId, String), MessageUid>,
     keys: BTreeMap<(TenantId, u8, String), Key>,
 }
 
@@ -43,6 +44,20 @@ impl Tables {
         let outcome = edit(&mut stored);
         self.insert(stored);
         Some(outcome)
+    }
+
+    /// Removes a message and its keys.
+    pub fn remove(&mut self, uid: MessageUid) {
+        if let Some(stored) = self.messages.remove(&uid) {
+            self.dequeue(&stored);
+        }
+        self.keys.retain(|_, key| key.uid != uid);
+    }
+
+    /// Removes what is left of a tenant besides its messages.
+    pub fn forget_tenant(&mut self, tenant: &TenantId) {
+        self.collapse.retain(|(of, _), _| of != tenant);
+        self.keys.retain(|(of, ..), _| of != tenant);
     }
 
     /// What a key stands for, if it was used.

@@ -11,15 +11,17 @@ use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, MySqlConnection};
 use tokio::time::timeout;
 
-use super::{accept, accounts, change, failed, open::Server};
+use super::{accept, change, failed, open::Server};
 use crate::{
     claiming,
     error::StoreError,
-    group::{After, Answer, DirectoryJob, Engine},
+    group::{After, Engine},
     handover::HandOver,
     peers::Peers,
     record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
     rows::Multi,
+    sql::{MysqlSession, Session},
+    terms::Terms,
 };
 
 /// A step of a transaction that takes longer than this has lost its server.
@@ -220,8 +222,12 @@ impl Engine for Txn {
         self.say(BEGIN).await
     }
 
-    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, accept::accept(self, messages)).await;
+    async fn accept(
+        &mut self,
+        messages: &[&NewMessage],
+        terms: &mut Terms,
+    ) -> Result<Vec<Acceptance>, StoreError> {
+        let done = timeout(STEP_LASTS_MAX, accept::accept(self, messages, terms)).await;
         self.in_time(done)
     }
 
@@ -235,14 +241,17 @@ impl Engine for Txn {
         self.in_time(done)
     }
 
-    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, claiming::claim(self, request)).await;
+    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+        let done = timeout(STEP_LASTS_MAX, claiming::claim(self, request, terms)).await;
         self.in_time(done)
     }
 
-    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, direct(self, job)).await;
-        self.in_time(done)
+    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+        Ok(Box::new(MysqlSession { conn: self.conn()?, failed }))
+    }
+
+    fn after(&mut self) -> &mut After {
+        &mut self.after
     }
 
     async fn commit(&mut self) -> Result<After, StoreError> {
@@ -270,19 +279,4 @@ impl Engine for Txn {
             tracing::warn!(%error, "a connection to the database did not close cleanly");
         }
     }
-}
-
-async fn direct(txn: &mut Txn, job: &DirectoryJob) -> Result<Answer, StoreError> {
-    Ok(match job {
-        DirectoryJob::CreateTenant(tenant) => Answer::Done(accounts::create_tenant(txn, tenant).await?),
-        DirectoryJob::SetDefaultAccount(tenant, account) => {
-            accounts::set_default(txn, tenant, account).await?;
-            Answer::Done(true)
-        }
-        DirectoryJob::CreateAccount(account) => Answer::Done(accounts::create(txn, account).await?),
-        DirectoryJob::UpdateAccount(account, expected) => {
-            Answer::Done(accounts::update(txn, account, *expected).await?)
-        }
-        DirectoryJob::DeleteAccount(tenant, id) => Answer::Deleted(accounts::delete(txn, tenant, id).await?),
-    })
 }

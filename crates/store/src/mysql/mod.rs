@@ -11,7 +11,6 @@
 //! and failed certifications are [`StoreError::Conflict`].
 
 mod accept;
-mod accounts;
 mod change;
 mod claim;
 mod dedup;
@@ -31,7 +30,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{Account, AccountId, Incarnation, MessageUid, Status, TenantId, Time};
+use postway_domain::{Incarnation, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, MySqlConnection, MySqlPool};
 use tokio::sync::Mutex;
 
@@ -42,15 +41,17 @@ use self::{
     row::{bytes16, coded, on_doubt, state, text, time, unsigned},
 };
 use crate::{
+    directory::Portable,
     error::StoreError,
-    group::{DirectoryJob, Writers},
+    group::Writers,
     handover::HandOver,
     peers::Peers,
-    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    port::{Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
+    sql::{MysqlSession, Session},
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -161,46 +162,14 @@ impl Read for MysqlStore {
 }
 
 #[async_trait]
-impl Accounts for MysqlStore {
-    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
-        let query = sqlx::query(accounts::TENANT).bind(id.as_str());
-        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
-        row.as_ref().map(accounts::read_tenant).transpose()
+impl Portable for MysqlStore {
+    fn writers(&self) -> &Writers {
+        &self.writers
     }
 
-    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::CreateTenant(tenant)).await
-    }
-
-    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
-        self.writers.done(DirectoryJob::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
-    }
-
-    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
-        let tenant = tenant.map(|id| id.as_str());
-        let query = sqlx::query(accounts::ACCOUNTS);
-        let query = query.bind(tenant).bind(tenant).bind(None::<&str>).bind(None::<&str>);
-        let rows = query.fetch_all(&self.readers).await.map_err(failed)?;
-        rows.iter().map(accounts::read_account).collect()
-    }
-
-    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
-        let (tenant, id) = (tenant.as_str(), id.as_str());
-        let query = sqlx::query(accounts::ACCOUNTS).bind(tenant).bind(tenant).bind(id).bind(id);
-        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
-        row.as_ref().map(accounts::read_account).transpose()
-    }
-
-    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::CreateAccount(account)).await
-    }
-
-    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::UpdateAccount(account, expected_version)).await
-    }
-
-    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
-        self.writers.delete_account(tenant.clone(), id.clone()).await
+    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {
+        let conn = self.readers.acquire().await.map_err(failed)?;
+        Ok(Box::new(MysqlSession { conn, failed }))
     }
 }
 

@@ -6,7 +6,7 @@ use postway_domain::{Status, message::Outcome};
 use postway_testkit::mariadb::MariaDb;
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
-use super::{MysqlStore, accept, accounts, change, claim, dedup, engine, migrate, nodes, parts, queue, read};
+use super::{MysqlStore, accept, change, claim, dedup, engine, migrate, nodes, parts, queue, read};
 use crate::{
     conformance::{
         sample::{Sample, at},
@@ -259,14 +259,6 @@ async fn every_statement_prepares() {
     let single = [
         claim::DUE_LANES,
         claim::DUE_MESSAGES,
-        accounts::CREATE_TENANT,
-        accounts::SET_DEFAULT,
-        accounts::TENANT,
-        accounts::CREATE,
-        accounts::UPDATE,
-        accounts::ACCOUNTS,
-        accounts::IN_USE,
-        accounts::DELETE,
         read::FIND_CLIENT,
         read::RECIPIENTS,
         read::ATTEMPTS,
@@ -289,6 +281,11 @@ async fn every_statement_prepares() {
     ];
     for sql in multi_row().iter().map(|multi| multi.sample()).chain(single) {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+    for sql in crate::directory::statements() {
+        let text = sql.mysql.to_owned();
+        let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
+        prepared.unwrap_or_else(|error| panic!("{error}: {text}"));
     }
     pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
     let stalled = sqlx::AssertSqlSafe(format!("{}FALSE) ORDER BY m.updated_at LIMIT ?", queue::STALLED));

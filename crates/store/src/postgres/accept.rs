@@ -5,9 +5,10 @@ use postway_domain::{MessageUid, Time};
 use super::{column, engine::Txn, text, undone};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds, hand_over},
+    entry::{Entry, LaneIds},
     error::StoreError,
     record::{Acceptance, NewEvent, NewMessage},
+    terms::Terms,
 };
 
 /// Bodies in one statement, about: an array parameter has a limit, and so has memory.
@@ -30,14 +31,17 @@ pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, se
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
-     SELECT v.uid, v.position, v.kind, v.address, 0 FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[]) \
-     AS v(uid, position, kind, address)";
+     SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])";
 pub(super) const INSERT_TAG: &str = "INSERT INTO tag (tenant, tag, uid) \
      SELECT * FROM UNNEST($1::text[], $2::text[], $3::bytea[]) ON CONFLICT DO NOTHING";
 
-pub(super) async fn accept(txn: &mut Txn, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+pub(super) async fn accept(
+    txn: &mut Txn,
+    messages: &[&NewMessage],
+    terms: &mut Terms,
+) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -51,9 +55,9 @@ pub(super) async fn accept(txn: &mut Txn, messages: &[&NewMessage]) -> Result<Ve
             answers.push(refusal);
             continue;
         }
-        let lease = hand_over(&txn.handover, message);
-        answers.push(Acceptance::Accepted { handed_over: lease.is_some() });
-        entries.push(Entry { message, lane: lanes.id(&message.lane), lease });
+        let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        answers.push(Acceptance::Accepted { handed_over: entry.lease.is_some() });
+        entries.push(entry);
     }
     if !entries.is_empty() {
         insert_lanes(txn, &entries).await?;
@@ -162,16 +166,15 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
 async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
-        .flat_map(|entry| {
-            (0i64..).zip(&entry.message.recipients).map(move |(at, one)| (entry.message, at, one))
-        })
+        .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
         .collect();
     if !recipients.is_empty() {
         sqlx::query(INSERT_RECIPIENT)
-            .bind(column(&recipients, |(message, ..)| message.uid.as_bytes().as_slice()))
-            .bind(column(&recipients, |(_, position, _)| *position))
+            .bind(column(&recipients, |(entry, ..)| entry.message.uid.as_bytes().as_slice()))
+            .bind(column(&recipients, |(_, position, _)| *position as i64))
             .bind(column(&recipients, |(.., recipient)| recipient.kind.code()))
             .bind(column(&recipients, |(.., recipient)| recipient.address.as_str()))
+            .bind(column(&recipients, |(entry, position, _)| entry.recipient_status(*position).code()))
             .execute(&mut txn.conn)
             .await
             .map_err(undone)?;

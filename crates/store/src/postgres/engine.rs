@@ -14,17 +14,19 @@ use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
-    accept, accounts, change, column,
+    accept, change, column,
     connect::{self, WRITER_SETTINGS, within},
     failed, is_lost, undone,
 };
 use crate::{
     claiming,
     error::StoreError,
-    group::{After, Answer, DirectoryJob, Engine},
+    group::{After, Engine},
     handover::HandOver,
     peers::Peers,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    sql::{PostgresSession, Session},
+    terms::Terms,
 };
 
 /// How often the server is asked what became of a commit whose answer was lost, with a pause between.
@@ -185,8 +187,12 @@ impl Engine for Txn {
         self.noted(begun)
     }
 
-    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
-        let done = within(accept::accept(self, messages)).await;
+    async fn accept(
+        &mut self,
+        messages: &[&NewMessage],
+        terms: &mut Terms,
+    ) -> Result<Vec<Acceptance>, StoreError> {
+        let done = within(accept::accept(self, messages, terms)).await;
         self.noted(done)
     }
 
@@ -200,14 +206,17 @@ impl Engine for Txn {
         self.noted(done)
     }
 
-    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let done = within(claiming::claim(self, request)).await;
+    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+        let done = within(claiming::claim(self, request, terms)).await;
         self.noted(done)
     }
 
-    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {
-        let done = within(accounts::directory(self, job)).await;
-        self.noted(done)
+    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+        Ok(Box::new(PostgresSession { conn: &mut self.conn, failed: undone }))
+    }
+
+    fn after(&mut self) -> &mut After {
+        &mut self.after
     }
 
     async fn commit(&mut self) -> Result<After, StoreError> {

@@ -8,7 +8,6 @@
 //! A lost connection is replaced; a lost answer to a commit is settled by asking the server.
 
 mod accept;
-mod accounts;
 mod change;
 mod claim;
 mod connect;
@@ -26,23 +25,23 @@ use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use postway_domain::{
-    Account, AccountId, Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt,
-};
+use postway_domain::{Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
 use sqlx::{PgPool, Row, postgres::PgRow};
 
 use self::{connect::within, hints::Hints};
 use crate::{
     decode,
+    directory::Portable,
     error::StoreError,
-    group::{DirectoryJob, Writers},
+    group::Writers,
     handover::HandOver,
     peers::Peers,
-    port::{Accounts, DeleteAccount, Intake, Operate, Read, Work},
+    port::{Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, Tenant, WireCommit,
+        MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
+    sql::{PostgresSession, Session},
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -151,43 +150,14 @@ impl Read for PostgresStore {
 }
 
 #[async_trait]
-impl Accounts for PostgresStore {
-    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
-        let query = sqlx::query(accounts::TENANT).bind(id.as_str());
-        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
-        row.as_ref().map(accounts::read_tenant).transpose()
+impl Portable for PostgresStore {
+    fn writers(&self) -> &Writers {
+        &self.writers
     }
 
-    async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::CreateTenant(tenant)).await
-    }
-
-    async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
-        self.writers.done(DirectoryJob::SetDefaultAccount(tenant.clone(), account.clone())).await.map(drop)
-    }
-
-    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
-        let query = sqlx::query(accounts::ACCOUNTS).bind(tenant.map(|id| id.as_str())).bind(None::<&str>);
-        let rows = query.fetch_all(&self.readers).await.map_err(failed)?;
-        rows.iter().map(accounts::read_account).collect()
-    }
-
-    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
-        let query = sqlx::query(accounts::ACCOUNTS).bind(Some(tenant.as_str())).bind(Some(id.as_str()));
-        let row = query.fetch_optional(&self.readers).await.map_err(failed)?;
-        row.as_ref().map(accounts::read_account).transpose()
-    }
-
-    async fn create_account(&self, account: Account) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::CreateAccount(account)).await
-    }
-
-    async fn update_account(&self, account: Account, expected_version: i64) -> Result<bool, StoreError> {
-        self.writers.done(DirectoryJob::UpdateAccount(account, expected_version)).await
-    }
-
-    async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<DeleteAccount, StoreError> {
-        self.writers.delete_account(tenant.clone(), id.clone()).await
+    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {
+        let conn = self.readers.acquire().await.map_err(failed)?;
+        Ok(Box::new(PostgresSession { conn, failed }))
     }
 }
 

@@ -13,9 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{
-    PostgresStore, accept, accounts, change, claim, connect, dedup, engine, hints, migrate, nodes, read,
-};
+use super::{PostgresStore, accept, change, claim, connect, dedup, engine, hints, migrate, nodes, read};
 use crate::{
     conformance::{
         sample::{self, Sample, at},
@@ -320,14 +318,6 @@ async fn every_statement_prepares() {
         change::END_RECIPIENTS,
         change::INSERT_ATTEMPT,
         change::LANES,
-        accounts::CREATE_TENANT,
-        accounts::SET_DEFAULT,
-        accounts::TENANT,
-        accounts::CREATE,
-        accounts::UPDATE,
-        accounts::ACCOUNTS,
-        accounts::IN_USE,
-        accounts::DELETE,
         read::FIND_CLIENT,
         read::RECIPIENTS,
         read::ATTEMPTS,
@@ -350,6 +340,11 @@ async fn every_statement_prepares() {
     ] {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }
+    for sql in crate::directory::statements() {
+        let text = crate::sql::numbered(sql.common);
+        let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
+        prepared.unwrap_or_else(|error| panic!("{error}: {text}"));
+    }
     pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
 }
 
@@ -371,7 +366,6 @@ async fn hot_statements_use_their_indexes() {
         (connect::WRITER_SETTINGS, dedup::FIND_DEDUP, 3, "dedup_pkey"),
         (connect::WRITER_SETTINGS, dedup::DROP_TOMBSTONES, 4, "dedup_pkey"),
         (connect::WRITER_SETTINGS, dedup::DROP_DEDUP, 1, "dedup_uid"),
-        (connect::WRITER_SETTINGS, accounts::IN_USE, 2, "lane_account"),
         ("", read::STALLED, 3, "message_status"),
         ("", read::OVERDUE, 2, "message_expiry"),
         ("", read::QUEUE, 1, "message_due"),

@@ -36,6 +36,8 @@ pub struct NewMessage {
     pub content: Content,
     /// The beginning of its history.
     pub events: Vec<NewEvent>,
+    /// A newer message with the same key supersedes this one as long as it has not left.
+    pub collapse_key: Option<String>,
 }
 
 /// One envelope recipient.
@@ -101,4 +103,11 @@ pub enum Acceptance {
         /// Which key.
         kind: DedupKind,
     },
+}
+
+impl Acceptance {
+    /// Whether the message is new and stored.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Acceptance::Accepted { .. })
+    }
 }

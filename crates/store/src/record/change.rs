@@ -1,12 +1,17 @@
 //! What a worker or an operator writes back.
 
-use postway_domain::{AccountId, EventKind, LeaseToken, MessageUid, RecipientStatus, State, Status, Time};
+use super::claim::Permit;
+use postway_domain::{
+    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
+};
 
 /// The permission to write the final dot, to be made durable.
 #[derive(Clone, Debug)]
 pub struct WireCommit {
     /// The message.
     pub uid: MessageUid,
+    /// Its lane: what is suspended meanwhile gets no permission.
+    pub lane: Lane,
     /// The claim's token.
     pub token: LeaseToken,
     /// The version the claim gave.
@@ -62,6 +67,8 @@ pub struct Change {
     pub ends_open_recipients: Option<RecipientStatus>,
     /// The attempt that ended.
     pub attempt: Option<AttemptEnd>,
+    /// The permit it gives back, because nothing was sent with it.
+    pub refund: Option<Permit>,
 }
 
 /// An entry for the history; the store gives it its place.

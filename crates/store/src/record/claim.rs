@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind, State, Time, message::OnDoubt,
+    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind, Span,
+    State, Time, message::OnDoubt,
 };
 
 use super::AccountKey;
@@ -40,6 +41,36 @@ pub struct AccountWant {
     pub room: u32,
     /// Whether what is not filled now shall stand: replaces the account's standing claim with the remainder.
     pub park: bool,
+    /// The limits of the account that sends it.
+    pub limits: AccountLimits,
+    /// The account that sends it, where another stands in for the one it was accepted for.
+    pub via: Option<AccountId>,
+}
+
+impl AccountWant {
+    /// Room without limits.
+    pub fn unlimited(key: AccountKey, room: u32, park: bool) -> Self {
+        Self { key, room, park, limits: AccountLimits::default(), via: None }
+    }
+
+    /// The account whose limits count.
+    pub fn sender(&self) -> AccountKey {
+        let account = self.via.clone().unwrap_or_else(|| self.key.account.clone());
+        AccountKey { tenant: self.key.tenant.clone(), account }
+    }
+}
+
+/// The right to send one message, debited from an account's limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// Whose limits.
+    pub key: AccountKey,
+    /// When it was debited.
+    pub debited_at: Time,
+    /// The attempt must begin before this; later the permit counts for a window in which it was not used.
+    pub use_by: Time,
+    /// The limited spans it was debited from.
+    pub spans: Vec<Span>,
 }
 
 /// A message leased to the caller.
@@ -87,6 +118,12 @@ pub struct Claimed {
     pub size: u32,
     /// The bytes, when small enough to come along.
     pub raw: Option<Bytes>,
+    /// The permit that goes with it, where its account has limits.
+    pub permit: Option<Permit>,
+    /// Whether it is beyond a limit that rejects: it must not be sent.
+    pub over_limit: bool,
+    /// Recipients that are on the suppression list since it was accepted; they are not among `recipients`.
+    pub suppressed: Vec<u32>,
 }
 
 /// One recipient of an attempt.

@@ -3,17 +3,20 @@
 mod accept;
 mod change;
 mod claim;
+mod directory;
 mod node;
 mod view;
 
 pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
-pub use claim::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, QueueState, Stalled};
+pub use claim::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, Permit, QueueState, Stalled};
+pub use directory::{
+    AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason, Suspension,
+    SuspensionScope, Used,
+};
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
-pub use view::{
-    AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats, Tenant,
-};
+pub use view::{AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats};
 
 use postway_domain::{AccountId, TenantId};
 

@@ -3,24 +3,11 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    AccountId, ClientId, Event, Lane, MessageUid, RecipientKind, RecipientStatus, State, Status, TenantId,
-    Time, message::OnDoubt,
+    AccountId, ClientId, Event, Lane, MessageUid, RecipientKind, RecipientStatus, State, Status, Time,
+    message::OnDoubt,
 };
 
 use super::change::SmtpReply;
-
-/// A tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenant {
-    /// Its id.
-    pub id: TenantId,
-    /// Its name for people.
-    pub name: String,
-    /// The account its mail takes when it names none.
-    pub default_account: Option<AccountId>,
-    /// When it was made.
-    pub created_at: Time,
-}
 
 /// How a message is named from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]

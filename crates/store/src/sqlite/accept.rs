@@ -6,10 +6,11 @@
 use super::{engine::Txn, failed};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds, hand_over},
+    entry::{Entry, LaneIds},
     error::StoreError,
     record::{Acceptance, NewMessage},
     rows::Multi,
+    terms::Terms,
 };
 
 pub(super) static INSERT_LANE: Multi = Multi::new(
@@ -38,7 +39,11 @@ pub(super) static INSERT_EVENT: Multi =
 pub(super) static INSERT_TAG: Multi =
     Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON CONFLICT DO NOTHING");
 
-pub(super) async fn accept(txn: &mut Txn, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+pub(super) async fn accept(
+    txn: &mut Txn,
+    messages: &[&NewMessage],
+    terms: &mut Terms,
+) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -52,9 +57,9 @@ pub(super) async fn accept(txn: &mut Txn, messages: &[&NewMessage]) -> Result<Ve
             answers.push(refusal);
             continue;
         }
-        let lease = hand_over(&txn.handover, message);
-        answers.push(Acceptance::Accepted { handed_over: lease.is_some() });
-        entries.push(Entry { message, lane: lanes.id(&message.lane), lease });
+        let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
+        answers.push(Acceptance::Accepted { handed_over: entry.lease.is_some() });
+        entries.push(entry);
     }
     insert_lanes(txn, &entries).await?;
     insert_messages(txn, &entries).await?;
@@ -96,7 +101,7 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
         let mut query = sqlx::query(sql);
         for entry in run {
-            let Entry { message, lane, lease } = entry;
+            let Entry { message, lane, lease, .. } = entry;
             query = query
                 .bind(message.uid.as_bytes().as_slice())
                 .bind(message.lane.tenant.as_str())
@@ -144,19 +149,17 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
 async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
-        .flat_map(|entry| {
-            (0i64..).zip(&entry.message.recipients).map(move |(at, one)| (entry.message.uid, at, one))
-        })
+        .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
         .collect();
     for (sql, run) in INSERT_RECIPIENT.runs(&recipients) {
         let mut query = sqlx::query(sql);
-        for (uid, position, recipient) in run {
+        for (entry, position, recipient) in run {
             query = query
-                .bind(uid.as_bytes().as_slice())
-                .bind(position)
+                .bind(entry.message.uid.as_bytes().as_slice())
+                .bind(*position as i64)
                 .bind(recipient.kind.code())
                 .bind(recipient.address.as_str())
-                .bind(0);
+                .bind(entry.recipient_status(*position).code());
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;
     }

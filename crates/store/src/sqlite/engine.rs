@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use postway_domain::{LaneId, Status, TenantId};
 use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, accounts, change, failed};
+use super::{accept, change, failed};
 use crate::{
     claiming,
     error::StoreError,
-    group::{After, Answer, DirectoryJob, Engine},
+    group::{After, Engine},
     handover::HandOver,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
     rows::Multi,
+    sql::{Session, SqliteSession},
+    terms::Terms,
 };
 
 /// The connection, and what is known of the transaction under way.
@@ -86,8 +88,12 @@ impl Engine for Txn {
         Ok(())
     }
 
-    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
-        accept::accept(self, messages).await
+    async fn accept(
+        &mut self,
+        messages: &[&NewMessage],
+        terms: &mut Terms,
+    ) -> Result<Vec<Acceptance>, StoreError> {
+        accept::accept(self, messages, terms).await
     }
 
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
@@ -98,25 +104,16 @@ impl Engine for Txn {
         change::apply(self, changes).await
     }
 
-    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        claiming::claim(self, request).await
+    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
+        claiming::claim(self, request, terms).await
     }
 
-    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError> {
-        Ok(match job {
-            DirectoryJob::CreateTenant(tenant) => Answer::Done(accounts::create_tenant(self, tenant).await?),
-            DirectoryJob::SetDefaultAccount(tenant, account) => {
-                accounts::set_default(self, tenant, account).await?;
-                Answer::Done(true)
-            }
-            DirectoryJob::CreateAccount(account) => Answer::Done(accounts::create(self, account).await?),
-            DirectoryJob::UpdateAccount(account, expected) => {
-                Answer::Done(accounts::update(self, account, *expected).await?)
-            }
-            DirectoryJob::DeleteAccount(tenant, id) => {
-                Answer::Deleted(accounts::delete(self, tenant, id).await?)
-            }
-        })
+    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+        Ok(Box::new(SqliteSession { conn: &mut self.conn, failed }))
+    }
+
+    fn after(&mut self) -> &mut After {
+        &mut self.after
     }
 
     async fn commit(&mut self) -> Result<After, StoreError> {

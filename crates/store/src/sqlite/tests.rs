@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::{SqliteStore, accept, accounts, change, claim, dedup, read};
+use super::{SqliteStore, accept, change, claim, dedup, read};
 use crate::{error::StoreError, port::Store, rows::Multi};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
@@ -81,14 +81,6 @@ async fn every_statement_prepares() {
         change::LANES.sample(),
         claim::DUE_LANES,
         claim::DUE_MESSAGES,
-        accounts::CREATE_TENANT,
-        accounts::SET_DEFAULT,
-        accounts::TENANT,
-        accounts::CREATE,
-        accounts::UPDATE,
-        accounts::ACCOUNTS,
-        accounts::IN_USE,
-        accounts::DELETE,
         read::FIND_CLIENT,
         read::RECIPIENTS,
         read::ATTEMPTS,
@@ -102,6 +94,11 @@ async fn every_statement_prepares() {
     ];
     for sql in multi.iter().map(|multi| multi.sample()).chain(single) {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+    for sql in crate::directory::statements() {
+        let text = sql.common.to_owned();
+        let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
+        prepared.unwrap_or_else(|error| panic!("{error}: {text}"));
     }
     pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
 }

@@ -6,6 +6,7 @@ mod schema;
 
 use std::sync::Arc;
 
+use postway_domain::Tenant;
 use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -21,7 +22,7 @@ use crate::{
     mysql::MysqlStore,
     port::{Nodes, Operate},
     postgres::PostgresStore,
-    record::{NodeBeat, Tenant},
+    record::NodeBeat,
     sqlite::SqliteStore,
 };
 
@@ -186,7 +187,7 @@ async fn what_a_first_start_lays_down_is_replaced() {
     let (old, picture) = street.furnished().await;
     let store = street.open_postgres().await;
     let (id, sandbox) = ("default".parse().unwrap(), "sandbox".parse().unwrap());
-    let tenant = Tenant { id, name: "default".into(), default_account: Some(sandbox), created_at: at(0) };
+    let tenant = Tenant { default_account: Some(sandbox), ..Tenant::new(id, "default", at(0)) };
     assert!(store.create_tenant(tenant).await.unwrap());
     assert!(store.create_account(sample::account("default", "sandbox")).await.unwrap());
     store.close().await;

@@ -7,6 +7,8 @@
 //!
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
+mod jobs;
+
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
@@ -17,7 +19,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{Account, AccountId, MessageUid, TenantId, Time};
+use postway_domain::{AccountLimits, MessageUid, Time};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -27,8 +29,12 @@ use crate::{
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
-    port::DeleteAccount,
-    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, Lease, NewMessage, Tenant, WireCommit},
+    record::{
+        Acceptance, AccountKey, AuditEntry, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Lease,
+        NewMessage, WireCommit,
+    },
+    sql::Session,
+    terms::Terms,
 };
 
 /// Jobs that may wait for a writer; senders wait beyond that.
@@ -48,16 +54,8 @@ pub(crate) enum Job {
     WireCommit(Vec<WireCommit>),
     Apply(Vec<Change>),
     Claim(ClaimRequest),
-    Directory(DirectoryJob),
-}
-
-/// A change of tenants or accounts: rare, and done one by one.
-pub(crate) enum DirectoryJob {
-    CreateTenant(Tenant),
-    SetDefaultAccount(TenantId, AccountId),
-    CreateAccount(Account),
-    UpdateAccount(Account, i64),
-    DeleteAccount(TenantId, AccountId),
+    /// Rare, and done one by one.
+    Directory(DirectoryChange, Option<AuditEntry>),
 }
 
 /// What came of a job.
@@ -65,8 +63,7 @@ pub(crate) enum Answer {
     Accepted(Vec<Acceptance>),
     Held(Vec<bool>),
     Claimed(Vec<Claimed>),
-    Done(bool),
-    Deleted(DeleteAccount),
+    Changed(Changed),
 }
 
 /// What is to be done once a transaction is durable.
@@ -88,17 +85,25 @@ pub(crate) struct Parking {
     pub lease: Lease,
     pub now: Time,
     pub room: u32,
+    pub limits: AccountLimits,
 }
 
 /// One connection that writes. Between `begin` and `commit` the other methods share a transaction.
 #[async_trait]
 pub(crate) trait Engine: Send + 'static {
     async fn begin(&mut self) -> Result<(), StoreError>;
-    async fn accept(&mut self, messages: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError>;
+    async fn accept(
+        &mut self,
+        messages: &[&NewMessage],
+        terms: &mut Terms,
+    ) -> Result<Vec<Acceptance>, StoreError>;
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError>;
     async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError>;
-    async fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
-    async fn directory(&mut self, job: &DirectoryJob) -> Result<Answer, StoreError>;
+    async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError>;
+    /// The transaction's connection, for SQL that is written once.
+    fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError>;
+    /// What is to be done after the commit, so far.
+    fn after(&mut self) -> &mut After;
     /// Makes it durable, and tells what to do then.
     async fn commit(&mut self) -> Result<After, StoreError>;
     /// Forgets it. Must leave the engine fit for the next transaction, whatever went wrong.
@@ -201,16 +206,13 @@ impl Writers {
         }
     }
 
-    pub async fn done(&self, job: DirectoryJob) -> Result<bool, StoreError> {
-        match self.ask(Job::Directory(job)).await? {
-            Answer::Done(done) => Ok(done),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn delete_account(&self, tenant: TenantId, id: AccountId) -> Result<DeleteAccount, StoreError> {
-        match self.ask(Job::Directory(DirectoryJob::DeleteAccount(tenant, id))).await? {
-            Answer::Deleted(deleted) => Ok(deleted),
+    pub async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<Changed, StoreError> {
+        match self.ask(Job::Directory(change, audit)).await? {
+            Answer::Changed(changed) => Ok(changed),
             _ => Err(mismatched()),
         }
     }
@@ -228,7 +230,7 @@ impl Job {
             Job::WireCommit(commits) => commits.len(),
             Job::Apply(changes) => changes.len(),
             Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
-            Job::Directory(_) => 1,
+            Job::Directory(..) => 1,
         }
     }
 }
@@ -308,7 +310,7 @@ impl<E: Engine> Writer<E> {
     }
 
     async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
-        let committed = match self.do_jobs(jobs).await {
+        let committed = match jobs::do_jobs(&mut self.engine, &self.handover, jobs).await {
             Ok(answers) => {
                 crash_point("store_before_commit");
                 self.engine.commit().await.map(|after| (answers, after))
@@ -329,41 +331,10 @@ impl<E: Engine> Writer<E> {
             metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
         }
         for parking in after.parked {
-            self.handover.park(&parking.key, &parking.lease, parking.now, parking.room);
+            self.handover.park(&parking.key, &parking.lease, parking.now, parking.room, parking.limits);
         }
         self.handover.deliver(after.delivered);
         self.handover.wake(after.woken);
-        Ok(answers)
-    }
-
-    /// Runs the jobs of a group kind by kind, so that each kind is one set of statements: what is new first, then what
-    /// became of older work, and claims after that, so that they see both.
-    async fn do_jobs(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
-        let mut accepts = Vec::new();
-        let mut wire_commits = Vec::new();
-        let mut changes = Vec::new();
-        for job in jobs {
-            match job {
-                Job::Accept(messages) => accepts.extend(messages),
-                Job::WireCommit(commits) => wire_commits.extend(commits),
-                Job::Apply(set) => changes.extend(set),
-                Job::Claim(_) | Job::Directory(_) => {}
-            }
-        }
-        self.engine.begin().await?;
-        let mut accepted = self.engine.accept(&accepts).await?.into_iter();
-        let mut committed = self.engine.wire_commit(&wire_commits).await?.into_iter();
-        let mut applied = self.engine.apply(&changes).await?.into_iter();
-        let mut answers = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            answers.push(match job {
-                Job::Accept(messages) => Answer::Accepted(accepted.by_ref().take(messages.len()).collect()),
-                Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
-                Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
-                Job::Claim(request) => Answer::Claimed(self.engine.claim(request).await?),
-                Job::Directory(job) => self.engine.directory(job).await?,
-            });
-        }
         Ok(answers)
     }
 }
@@ -408,11 +379,29 @@ pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::{Row, Sql, Value};
 
     /// Fails its transactions as told, then does nothing well.
     struct Stub {
         failures: Vec<StoreError>,
         begun: Arc<AtomicU64>,
+        after: After,
+    }
+
+    /// Nothing in these tests speaks SQL.
+    struct NoSql;
+
+    #[async_trait]
+    impl Session for NoSql {
+        async fn execute(&mut self, _: Sql, _: Vec<Value>) -> Result<u64, StoreError> {
+            Ok(0)
+        }
+        async fn insert(&mut self, _: Sql, _: Vec<Value>) -> Result<bool, StoreError> {
+            Ok(true)
+        }
+        async fn rows(&mut self, _: Sql, _: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+            Ok(Vec::new())
+        }
     }
 
     #[async_trait]
@@ -421,7 +410,7 @@ mod tests {
             self.begun.fetch_add(1, Ordering::Relaxed);
             self.failures.pop().map_or(Ok(()), Err)
         }
-        async fn accept(&mut self, _: &[&NewMessage]) -> Result<Vec<Acceptance>, StoreError> {
+        async fn accept(&mut self, _: &[&NewMessage], _: &mut Terms) -> Result<Vec<Acceptance>, StoreError> {
             Ok(Vec::new())
         }
         async fn wire_commit(&mut self, _: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
@@ -430,11 +419,14 @@ mod tests {
         async fn apply(&mut self, _: &[&Change]) -> Result<Vec<bool>, StoreError> {
             Ok(Vec::new())
         }
-        async fn claim(&mut self, _: &ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        async fn claim(&mut self, _: &ClaimRequest, _: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
             Ok(Vec::new())
         }
-        async fn directory(&mut self, _: &DirectoryJob) -> Result<Answer, StoreError> {
-            Ok(Answer::Done(true))
+        fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
+            Ok(Box::new(NoSql))
+        }
+        fn after(&mut self) -> &mut After {
+            &mut self.after
         }
         async fn commit(&mut self) -> Result<After, StoreError> {
             Ok(After::default())
@@ -446,7 +438,10 @@ mod tests {
     /// How a call ends, and how many transactions it took.
     async fn apply_with(failures: Vec<StoreError>) -> (Result<Vec<bool>, StoreError>, u64) {
         let begun = Arc::new(AtomicU64::new(0));
-        let writers = Writers::start(vec![Stub { failures, begun: begun.clone() }], &Arc::default());
+        let writers = Writers::start(
+            vec![Stub { failures, begun: begun.clone(), after: After::default() }],
+            &Arc::default(),
+        );
         let applied = writers.apply(Vec::new()).await;
         writers.close().await;
         (applied, begun.load(Ordering::Relaxed))

@@ -1,0 +1,66 @@
+//! The audit log.
+
+use postway_domain::{TenantId, id::AuditId};
+
+use crate::{
+    error::StoreError,
+    record::AuditEntry,
+    sql::{Row, Session, Sql, values},
+};
+
+const INSERT: Sql = Sql::same(
+    "INSERT INTO audit (id, at, actor, tenant, action, target, request_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+);
+const ALL: Sql = Sql::same(
+    "SELECT id, at, actor, tenant, action, target, request_id, detail FROM audit WHERE id < ? \
+     ORDER BY id DESC LIMIT ?",
+);
+const OF_TENANT: Sql = Sql::same(
+    "SELECT id, at, actor, tenant, action, target, request_id, detail FROM audit WHERE tenant = ? AND id < ? \
+     ORDER BY id DESC LIMIT ?",
+);
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT];
+
+pub(super) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
+    let values = values![
+        entry.id.as_bytes(),
+        entry.at,
+        entry.actor.as_str(),
+        entry.tenant.as_ref().map(|id| id.as_str()),
+        entry.action.as_str(),
+        entry.target.as_str(),
+        entry.request_id.as_deref(),
+        entry.detail.as_deref(),
+    ];
+    session.execute(INSERT, values).await.map(drop)
+}
+
+/// The newest first.
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: Option<&TenantId>,
+    before: Option<AuditId>,
+    limit: u32,
+) -> Result<Vec<AuditEntry>, StoreError> {
+    let before = before.unwrap_or(AuditId::from_bytes([0xff; 16]));
+    let rows = match tenant {
+        Some(tenant) => session.rows(OF_TENANT, values![tenant.as_str(), before.as_bytes(), limit]).await?,
+        None => session.rows(ALL, values![before.as_bytes(), limit]).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<AuditEntry, StoreError> {
+    let owned = |text: &str| text.to_owned();
+    Ok(AuditEntry {
+        id: AuditId::from_bytes(row.id16(0)?),
+        at: row.time(1)?,
+        actor: row.text(2)?.to_owned(),
+        tenant: row.opt_parsed(3)?,
+        action: row.text(4)?.to_owned(),
+        target: row.text(5)?.to_owned(),
+        request_id: row.opt_text(6)?.map(owned),
+        detail: row.opt_text(7)?.map(owned),
+    })
+}

@@ -1,0 +1,96 @@
+//! API keys.
+
+use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time};
+
+use super::{is_new, was_there};
+use crate::{
+    error::StoreError,
+    record::Changed,
+    sql::{Row, Session, Sql, values},
+};
+
+const CREATE: Sql = Sql::or_mysql(
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+);
+const REVOKE: Sql =
+    Sql::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
+const TOUCH: Sql = Sql::same(
+    "UPDATE api_key SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
+);
+const FIND: Sql = Sql::same(
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at \
+     FROM api_key WHERE digest = ?",
+);
+const LIST: Sql = Sql::same(
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at \
+     FROM api_key WHERE tenant = ? ORDER BY created_at, id",
+);
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, LIST];
+
+pub(super) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Changed, StoreError> {
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    let networks: Vec<String> = key.networks.iter().map(ToString::to_string).collect();
+    let values = values![
+        key.id.as_str(),
+        key.tenant.as_str(),
+        key.name.as_str(),
+        &key.digest.0,
+        scopes.join(" "),
+        networks.join(" "),
+        key.created_at,
+        key.expires_at,
+    ];
+    session.insert(CREATE, values).await.map(is_new)
+}
+
+pub(super) async fn revoke(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &str,
+    at: Time,
+) -> Result<Changed, StoreError> {
+    session.execute(REVOKE, values![at, tenant.as_str(), id]).await.map(was_there)
+}
+
+pub(super) async fn touch(session: &mut dyn Session, used: &[(String, Time)]) -> Result<Changed, StoreError> {
+    for (id, at) in used {
+        session.execute(TOUCH, values![*at, id.as_str(), *at]).await?;
+    }
+    Ok(Changed::Done)
+}
+
+pub(super) async fn find(
+    session: &mut dyn Session,
+    digest: &KeyDigest,
+) -> Result<Option<ApiKey>, StoreError> {
+    session.rows(FIND, values![&digest.0]).await?.first().map(read).transpose()
+}
+
+pub(super) async fn list(session: &mut dyn Session, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
+    session.rows(LIST, values![tenant.as_str()]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ApiKey, StoreError> {
+    let wrong = || StoreError::Unexpected("a stored API key that does not read".into());
+    let scopes = row
+        .text(4)?
+        .split_whitespace()
+        .map(|word| Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(wrong));
+    let networks = row.text(5)?.split_whitespace().map(|text| text.parse().map_err(|_| wrong()));
+    Ok(ApiKey {
+        id: row.text(0)?.to_owned(),
+        tenant: row.parsed(1)?,
+        name: row.text(2)?.to_owned(),
+        digest: KeyDigest(row.opt_bytes(3)?.and_then(|bytes| bytes.try_into().ok()).ok_or_else(wrong)?),
+        scopes: scopes.collect::<Result<_, _>>()?,
+        networks: networks.collect::<Result<_, _>>()?,
+        created_at: row.time(6)?,
+        expires_at: row.opt_time(7)?,
+        last_used_at: row.opt_time(8)?,
+        revoked_at: row.opt_time(9)?,
+    })
+}

@@ -1,0 +1,215 @@
+//! Tenants, accounts, keys, pauses, suppressions and the audit log: the same for every SQL database.
+//!
+//! A change and its audit entry are one transaction. Reads run on connections of their own.
+
+mod accounts;
+mod audit;
+mod keys;
+mod pauses;
+mod purge;
+mod suppressions;
+mod tenants;
+
+use async_trait::async_trait;
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode},
+};
+
+pub(crate) use pauses::{Gates, suspensions_of};
+pub(crate) use suppressions::{Recipients, Suppressed, suppressed_of};
+
+use crate::{
+    allowance,
+    error::StoreError,
+    group::{After, Writers},
+    port::Directory,
+    record::{
+        AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, Suspension, Used,
+    },
+    sql::Session,
+};
+
+/// Makes a change inside the transaction under way.
+pub(crate) async fn change(
+    session: &mut dyn Session,
+    change: &DirectoryChange,
+    after: &mut After,
+) -> Result<Changed, StoreError> {
+    let changed = match change {
+        DirectoryChange::CreateTenant(tenant) => tenants::create(session, tenant).await?,
+        DirectoryChange::UpdateTenant(tenant, expected) => {
+            tenants::update(session, tenant, *expected).await?
+        }
+        DirectoryChange::DeleteTenant(id, at) => tenants::delete(session, id, *at).await?,
+        DirectoryChange::PurgeTenant(id, limit) => purge::purge(session, id, *limit).await?,
+        DirectoryChange::SetDefaultAccount(tenant, account) => {
+            tenants::set_default(session, tenant, account).await?
+        }
+        DirectoryChange::CreateAccount(account) => accounts::create(session, account).await?,
+        DirectoryChange::UpdateAccount(account, expected) => {
+            accounts::update(session, account, *expected).await?
+        }
+        DirectoryChange::DeleteAccount(key) => accounts::delete(session, key).await?,
+        DirectoryChange::CreateKey(key) => keys::create(session, key).await?,
+        DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
+        DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,
+        DirectoryChange::Suspend(suspension) => pauses::suspend(session, suspension).await?,
+        DirectoryChange::Activate(tenant, scope) => pauses::activate(session, tenant, scope).await?,
+        DirectoryChange::Suppress(list) => suppressions::add(session, list).await?,
+        DirectoryChange::Unsuppress(tenant, addresses) => {
+            suppressions::remove(session, tenant, addresses).await?
+        }
+        DirectoryChange::OpenCircuit(circuit) => pauses::open_circuit(session, circuit).await?,
+        DirectoryChange::CloseCircuit(key) => pauses::close_circuit(session, key).await?,
+        DirectoryChange::Forget(now) => {
+            allowance::forget(session, *now).await?;
+            suppressions::forget(session, *now).await?
+        }
+    };
+    if changed == Changed::Done {
+        after.woken.extend(woken_by(change));
+    }
+    // Even what found nothing to do may have taken locks.
+    after.wrote = true;
+    Ok(changed)
+}
+
+/// Writes an audit entry inside the transaction under way.
+pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
+    audit::insert(session, entry).await
+}
+
+/// Whoever dispatches for these accounts must look again.
+pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
+    match change {
+        DirectoryChange::CreateAccount(account) | DirectoryChange::UpdateAccount(account, _) => {
+            Some(AccountKey { tenant: account.tenant.clone(), account: account.id.clone() })
+        }
+        DirectoryChange::DeleteAccount(key) | DirectoryChange::CloseCircuit(key) => Some(key.clone()),
+        _ => None,
+    }
+}
+
+/// A database that speaks SQL through [`Session`].
+#[async_trait]
+pub(crate) trait Portable: Send + Sync {
+    /// Where changes go.
+    fn writers(&self) -> &Writers;
+    /// A connection to read from.
+    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
+}
+
+#[async_trait]
+impl<T: Portable> Directory for T {
+    async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<Changed, StoreError> {
+        self.writers().change(change, audit).await
+    }
+
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        tenants::find(&mut *self.reader().await?, id).await
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: u32) -> Result<Vec<Tenant>, StoreError> {
+        tenants::list(&mut *self.reader().await?, after, limit).await
+    }
+
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
+        accounts::list(&mut *self.reader().await?, tenant).await
+    }
+
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
+        accounts::find(&mut *self.reader().await?, tenant, id).await
+    }
+
+    async fn key(&self, digest: &KeyDigest) -> Result<Option<ApiKey>, StoreError> {
+        keys::find(&mut *self.reader().await?, digest).await
+    }
+
+    async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
+        keys::list(&mut *self.reader().await?, tenant).await
+    }
+
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
+        pauses::list(&mut *self.reader().await?, tenant).await
+    }
+
+    async fn batches(
+        &self,
+        tenant: &TenantId,
+        after: Option<&BatchCode>,
+        limit: u32,
+    ) -> Result<Vec<BatchView>, StoreError> {
+        pauses::batches(&mut *self.reader().await?, tenant, after, limit).await
+    }
+
+    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {
+        pauses::held(&mut *self.reader().await?, tenant).await
+    }
+
+    async fn suppressions(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Suppression>, StoreError> {
+        suppressions::list(&mut *self.reader().await?, tenant, after, limit).await
+    }
+
+    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError> {
+        suppressions::find(&mut *self.reader().await?, tenant, address).await
+    }
+
+    async fn audit(
+        &self,
+        tenant: Option<&TenantId>,
+        before: Option<AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        audit::list(&mut *self.reader().await?, tenant, before, limit).await
+    }
+
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
+        pauses::circuit(&mut *self.reader().await?, key).await
+    }
+
+    async fn used(
+        &self,
+        key: &AccountKey,
+        limits: &AccountLimits,
+        now: Time,
+    ) -> Result<Vec<(Span, Used)>, StoreError> {
+        allowance::used(&mut *self.reader().await?, key, limits, now).await
+    }
+}
+
+/// Every text of this module, for tests that prepare them.
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+    [
+        accounts::STATEMENTS,
+        audit::STATEMENTS,
+        keys::STATEMENTS,
+        pauses::STATEMENTS,
+        purge::STATEMENTS,
+        suppressions::STATEMENTS,
+        tenants::STATEMENTS,
+        allowance::STATEMENTS,
+        crate::collapse::STATEMENTS,
+    ]
+    .concat()
+}
+
+/// For an insert that says whether the row is new.
+pub(crate) fn is_new(new: bool) -> Changed {
+    if new { Changed::Done } else { Changed::Exists }
+}
+
+/// For an update or a deletion that says whether there was a row.
+pub(crate) fn was_there(rows: u64) -> Changed {
+    if rows == 0 { Changed::Missing } else { Changed::Done }
+}

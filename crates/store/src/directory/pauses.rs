@@ -1,0 +1,191 @@
+//! What holds mail back: suspensions and open circuits, and how much they hold.
+
+use std::collections::HashMap;
+
+use postway_domain::{Lane, TenantId, id::BatchCode};
+
+use super::was_there;
+use crate::{
+    error::StoreError,
+    record::{AccountKey, BatchView, Changed, Circuit, Suspension, SuspensionScope},
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
+};
+
+const SUSPEND: Sql = Sql::or_mysql(
+    "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?)",
+);
+const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
+const LIST: Sql =
+    Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
+static OF_TENANTS: Multi =
+    Multi::new("SELECT tenant, kind, code, since FROM suspension WHERE tenant IN (", 1, ")");
+/// Batches are known by their lanes, or by being suspended before their first message.
+const BATCHES: Sql = Sql::same(
+    "SELECT b.code, s.since FROM (SELECT batch AS code FROM lane WHERE tenant = ? AND batch IS NOT NULL \
+     UNION SELECT code FROM suspension WHERE tenant = ? AND kind = 1) AS b \
+     LEFT JOIN suspension s ON s.tenant = ? AND s.kind = 1 AND s.code = b.code \
+     WHERE b.code > ? ORDER BY b.code LIMIT ?",
+);
+/// Counted along the index of what waits, which MySQL has on a column of its own.
+const WAITING: Sql = Sql::or_mysql(
+    "SELECT COUNT(*) FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
+     AND m.due_at IS NOT NULL",
+    "SELECT COUNT(*) FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? AND l.batch = ?",
+);
+const HELD: Sql = Sql::or_mysql(
+    "SELECT COUNT(*) FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND m.due_at IS NOT NULL \
+     AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))",
+    "SELECT COUNT(*) FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
+     AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))",
+);
+const OPEN_CIRCUIT: Sql = Sql::or_mysql(
+    "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
+     ON CONFLICT (tenant, account) DO UPDATE SET code = excluded.code, reason = excluded.reason, \
+     open_until = excluded.open_until, faults = excluded.faults",
+    "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
+     ON DUPLICATE KEY UPDATE code = VALUES(code), reason = VALUES(reason), open_until = VALUES(open_until), \
+     faults = VALUES(faults)",
+);
+const CLOSE_CIRCUIT: Sql = Sql::same("DELETE FROM circuit WHERE tenant = ? AND account = ?");
+const CIRCUIT: Sql = Sql::same(
+    "SELECT code, reason, opened_at, open_until, faults FROM circuit WHERE tenant = ? AND account = ?",
+);
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] =
+    &[SUSPEND, ACTIVATE, LIST, BATCHES, WAITING, HELD, OPEN_CIRCUIT, CLOSE_CIRCUIT, CIRCUIT];
+
+/// What is suspended, for the tenants of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Gates(HashMap<TenantId, Vec<SuspensionScope>>);
+
+impl Gates {
+    pub fn add(&mut self, suspension: Suspension) {
+        self.0.entry(suspension.tenant).or_default().push(suspension.scope);
+    }
+
+    /// Whether a lane is open.
+    pub fn pass(&self, lane: &Lane) -> bool {
+        self.0.get(&lane.tenant).is_none_or(|scopes| !scopes.iter().any(|scope| scope.holds(lane)))
+    }
+}
+
+/// Reads what is suspended of these tenants.
+pub(crate) async fn suspensions_of(
+    session: &mut dyn Session,
+    tenants: Vec<TenantId>,
+) -> Result<Gates, StoreError> {
+    let mut gates = Gates::default();
+    for (sql, run) in OF_TENANTS.runs(&tenants) {
+        let values = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
+        for row in session.rows(sql.into(), values).await? {
+            gates.add(read(&row)?);
+        }
+    }
+    Ok(gates)
+}
+
+pub(super) async fn suspend(
+    session: &mut dyn Session,
+    suspension: &Suspension,
+) -> Result<Changed, StoreError> {
+    let (kind, code) = suspension.scope.parts();
+    let values = values![suspension.tenant.as_str(), kind, code, suspension.since];
+    Ok(if session.insert(SUSPEND, values).await? { Changed::Done } else { Changed::Already })
+}
+
+pub(super) async fn activate(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    scope: &SuspensionScope,
+) -> Result<Changed, StoreError> {
+    let (kind, code) = scope.parts();
+    let rows = session.execute(ACTIVATE, values![tenant.as_str(), kind, code]).await?;
+    Ok(if rows == 1 { Changed::Done } else { Changed::Already })
+}
+
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+) -> Result<Vec<Suspension>, StoreError> {
+    session.rows(LIST, values![tenant.as_str()]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Suspension, StoreError> {
+    let scope = match row.int(1)? {
+        0 => SuspensionScope::Tenant,
+        1 => SuspensionScope::Batch(row.parsed(2)?),
+        2 => SuspensionScope::Account(row.parsed(2)?),
+        kind => return Err(StoreError::Unexpected(format!("a suspension of the unknown kind {kind}"))),
+    };
+    Ok(Suspension { tenant: row.parsed(0)?, scope, since: row.time(3)? })
+}
+
+pub(super) async fn batches(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    after: Option<&BatchCode>,
+    limit: u32,
+) -> Result<Vec<BatchView>, StoreError> {
+    let id = tenant.as_str();
+    let values = values![id, id, id, after.map_or("", |code| code.as_str()), limit];
+    let mut batches = Vec::new();
+    for row in session.rows(BATCHES, values).await? {
+        let code: BatchCode = row.parsed(0)?;
+        let waiting = count(session, WAITING, values![id, code.as_str()]).await?;
+        batches.push(BatchView { code, suspended_since: row.opt_time(1)?, waiting });
+    }
+    Ok(batches)
+}
+
+pub(super) async fn held(session: &mut dyn Session, tenant: &TenantId) -> Result<i64, StoreError> {
+    count(session, HELD, values![tenant.as_str()]).await
+}
+
+async fn count(session: &mut dyn Session, sql: Sql, values: Vec<Value>) -> Result<i64, StoreError> {
+    session.rows(sql, values).await?.first().map_or(Ok(0), |row| row.int(0))
+}
+
+pub(super) async fn open_circuit(
+    session: &mut dyn Session,
+    circuit: &Circuit,
+) -> Result<Changed, StoreError> {
+    let values = values![
+        circuit.key.tenant.as_str(),
+        circuit.key.account.as_str(),
+        circuit.code.as_str(),
+        circuit.reason.as_str(),
+        circuit.opened_at,
+        circuit.open_until,
+        circuit.faults,
+    ];
+    session.execute(OPEN_CIRCUIT, values).await.map(|_| Changed::Done)
+}
+
+pub(super) async fn close_circuit(
+    session: &mut dyn Session,
+    key: &AccountKey,
+) -> Result<Changed, StoreError> {
+    session.execute(CLOSE_CIRCUIT, values![key.tenant.as_str(), key.account.as_str()]).await.map(was_there)
+}
+
+pub(super) async fn circuit(
+    session: &mut dyn Session,
+    key: &AccountKey,
+) -> Result<Option<Circuit>, StoreError> {
+    let rows = session.rows(CIRCUIT, values![key.tenant.as_str(), key.account.as_str()]).await?;
+    let read = |row: &Row| {
+        Ok(Circuit {
+            key: key.clone(),
+            code: row.text(0)?.to_owned(),
+            reason: row.text(1)?.to_owned(),
+            opened_at: row.time(2)?,
+            open_until: row.time(3)?,
+            faults: u32::try_from(row.int(4)?).unwrap_or(u32::MAX),
+        })
+    };
+    rows.first().map(read).transpose()
+}

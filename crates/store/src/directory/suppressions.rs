@@ -1,0 +1,138 @@
+//! Suppression lists: addresses that get no mail.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use postway_domain::{TenantId, Time};
+
+use super::was_there;
+use crate::{
+    decode,
+    error::StoreError,
+    record::{Changed, Suppression, SuppressionReason},
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
+};
+
+const ADD: Sql = Sql::or_mysql(
+    "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) \
+     ON CONFLICT (tenant, address) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
+     created_at = excluded.created_at, expires_at = excluded.expires_at",
+    "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) \
+     ON DUPLICATE KEY UPDATE reason = VALUES(reason), note = VALUES(note), created_at = VALUES(created_at), \
+     expires_at = VALUES(expires_at)",
+);
+const REMOVE: Sql = Sql::same("DELETE FROM suppression WHERE tenant = ? AND address = ?");
+const FIND: Sql = Sql::same(
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE tenant = ? AND address = ?",
+);
+const LIST: Sql = Sql::same(
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
+     WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
+);
+const FORGET: Sql = Sql::same("DELETE FROM suppression WHERE expires_at <= ?");
+static AMONG: Multi = Multi::new(
+    "SELECT address FROM suppression WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?) AND address IN (",
+    1,
+    ")",
+);
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[ADD, REMOVE, FIND, LIST, FORGET];
+
+/// Addresses of a transaction that get no mail.
+#[derive(Debug, Default)]
+pub(crate) struct Suppressed(HashSet<(TenantId, String)>);
+
+impl Suppressed {
+    pub fn contains(&self, tenant: &TenantId, address: &str) -> bool {
+        !self.0.is_empty() && self.0.contains(&(tenant.clone(), address.to_ascii_lowercase()))
+    }
+}
+
+impl FromIterator<(TenantId, String)> for Suppressed {
+    fn from_iter<I: IntoIterator<Item = (TenantId, String)>>(addresses: I) -> Self {
+        Self(addresses.into_iter().collect())
+    }
+}
+
+/// Addresses to look for, in lower case, by tenant.
+pub(crate) type Recipients = BTreeMap<TenantId, BTreeSet<String>>;
+
+/// Which of these addresses get no mail.
+pub(crate) async fn suppressed_of(
+    session: &mut dyn Session,
+    recipients: Recipients,
+    now: Time,
+) -> Result<Suppressed, StoreError> {
+    let mut suppressed = Suppressed::default();
+    for (tenant, addresses) in recipients {
+        let addresses: Vec<String> = addresses.into_iter().collect();
+        for (sql, run) in AMONG.runs(&addresses) {
+            let mut values = values![tenant.as_str(), now];
+            values.extend(run.iter().map(|address| Value::from(address.as_str())));
+            for row in session.rows(sql.into(), values).await? {
+                suppressed.0.insert((tenant.clone(), row.text(0)?.to_owned()));
+            }
+        }
+    }
+    Ok(suppressed)
+}
+
+pub(super) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
+    for one in list {
+        let values = values![
+            one.tenant.as_str(),
+            one.address.as_str(),
+            one.reason.code(),
+            one.note.as_deref(),
+            one.created_at,
+            one.expires_at,
+        ];
+        session.execute(ADD, values).await?;
+    }
+    Ok(Changed::Done)
+}
+
+pub(super) async fn remove(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    addresses: &[String],
+) -> Result<Changed, StoreError> {
+    let mut removed = 0;
+    for address in addresses {
+        removed += session.execute(REMOVE, values![tenant.as_str(), address.as_str()]).await?;
+    }
+    Ok(was_there(removed))
+}
+
+pub(super) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
+    session.execute(FORGET, values![now]).await.map(|_| Changed::Done)
+}
+
+pub(super) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+) -> Result<Option<Suppression>, StoreError> {
+    session.rows(FIND, values![tenant.as_str(), address]).await?.first().map(read).transpose()
+}
+
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Suppression>, StoreError> {
+    let values = values![tenant.as_str(), after.unwrap_or_default(), limit];
+    session.rows(LIST, values).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Suppression, StoreError> {
+    Ok(Suppression {
+        tenant: row.parsed(0)?,
+        address: row.text(1)?.to_owned(),
+        reason: decode::coded(row.int(2)?, SuppressionReason::from_code)?,
+        note: row.opt_text(3)?.map(ToOwned::to_owned),
+        created_at: row.time(4)?,
+        expires_at: row.opt_time(5)?,
+    })
+}

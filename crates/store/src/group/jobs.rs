@@ -1,0 +1,184 @@
+//! One transaction's work: the jobs of a group, kind by kind, so that each kind is one set of statements. What is new
+//! first, then what became of older work, and claims after that, so that they see both.
+
+use std::collections::BTreeSet;
+
+use postway_domain::TenantId;
+
+use super::{Answer, Engine, Job};
+use crate::{
+    allowance, collapse,
+    directory::{self, Recipients},
+    error::StoreError,
+    handover::HandOver,
+    record::{Acceptance, AccountKey, Changed, ClaimRequest, Claimed, NewMessage, WireCommit},
+    terms::Terms,
+};
+
+/// Does the jobs of a group inside one transaction, and answers each.
+pub(super) async fn do_jobs<E: Engine>(
+    engine: &mut E,
+    handover: &HandOver,
+    jobs: &[&Job],
+) -> Result<Vec<Answer>, StoreError> {
+    let mut accepts = Vec::new();
+    let mut wire_commits = Vec::new();
+    let mut changes = Vec::new();
+    for job in jobs {
+        match job {
+            Job::Accept(messages) => accepts.extend(messages),
+            Job::WireCommit(commits) => wire_commits.extend(commits),
+            Job::Apply(set) => changes.extend(set),
+            Job::Claim(_) | Job::Directory(..) => {}
+        }
+    }
+    engine.begin().await?;
+    let mut terms = read_terms(engine, handover, jobs, &accepts).await?;
+    let mut accepted = accept(engine, &accepts, &mut terms).await?.into_iter();
+    let mut committed = commit_wire(engine, &wire_commits, &terms).await?.into_iter();
+    let applied = engine.apply(&changes).await?;
+    let refunds = {
+        let written = changes.iter().zip(&applied).filter(|(_, held)| **held);
+        allowance::refunds(written.map(|(change, _)| *change))
+    };
+    if !refunds.is_empty() {
+        allowance::refund(&mut *engine.session()?, refunds).await?;
+    }
+    let mut applied = applied.into_iter();
+    let mut answers = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        answers.push(match job {
+            Job::Accept(messages) => Answer::Accepted(accepted.by_ref().take(messages.len()).collect()),
+            Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
+            Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
+            Job::Claim(request) => Answer::Claimed(claim(engine, request, &mut terms).await?),
+            Job::Directory(change, audit) => {
+                let mut after = std::mem::take(engine.after());
+                let mut session = engine.session()?;
+                let changed = directory::change(&mut *session, change, &mut after).await?;
+                if let (Changed::Done, Some(entry)) = (changed, audit) {
+                    directory::record_audit(&mut *session, entry).await?;
+                }
+                drop(session);
+                *engine.after() = after;
+                Answer::Changed(changed)
+            }
+        });
+    }
+    terms.allowances.write(&mut *engine.session()?).await?;
+    Ok(answers)
+}
+
+/// Reads what the group's tenants have suspended, which of its new recipients are suppressed, and what is left for
+/// accounts that stand ready to take new mail.
+async fn read_terms<E: Engine>(
+    engine: &mut E,
+    handover: &HandOver,
+    jobs: &[&Job],
+    accepts: &[&NewMessage],
+) -> Result<Terms, StoreError> {
+    let mut terms = Terms::default();
+    let tenants = tenants_of(jobs);
+    if tenants.is_empty() {
+        return Ok(terms);
+    }
+    let mut session = engine.session()?;
+    terms.gates = directory::suspensions_of(&mut *session, tenants).await?;
+    let Some(now) = accepts.first().map(|message| message.created_at) else {
+        return Ok(terms);
+    };
+    terms.suppressed = directory::suppressed_of(&mut *session, recipients_of(accepts), now).await?;
+    let keys = accounts_of(accepts);
+    for key in keys {
+        if let Some(limits) = handover.limits(&key) {
+            terms.allowances.open(&mut *session, &key, limits, now).await?;
+        }
+    }
+    Ok(terms)
+}
+
+/// Whose pauses matter.
+fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
+    let mut tenants: BTreeSet<&TenantId> = BTreeSet::new();
+    for job in jobs {
+        match job {
+            Job::Accept(messages) => tenants.extend(messages.iter().map(|message| &message.lane.tenant)),
+            Job::WireCommit(commits) => tenants.extend(commits.iter().map(|commit| &commit.lane.tenant)),
+            Job::Claim(request) => tenants.extend(request.wants.iter().map(|want| &want.key.tenant)),
+            Job::Apply(_) | Job::Directory(..) => {}
+        }
+    }
+    tenants.into_iter().cloned().collect()
+}
+
+fn recipients_of(messages: &[&NewMessage]) -> Recipients {
+    let mut recipients = Recipients::new();
+    for message in messages {
+        let addresses = message.recipients.iter().map(|one| one.address.as_str().to_ascii_lowercase());
+        recipients.entry(message.lane.tenant.clone()).or_default().extend(addresses);
+    }
+    recipients
+}
+
+fn claimed_recipients(claimed: &[Claimed]) -> Recipients {
+    let mut recipients = Recipients::new();
+    for one in claimed {
+        let addresses = one.recipients.iter().map(|to| to.address.as_str().to_ascii_lowercase());
+        recipients.entry(one.lane.tenant.clone()).or_default().extend(addresses);
+    }
+    recipients
+}
+
+fn accounts_of(messages: &[&NewMessage]) -> BTreeSet<AccountKey> {
+    let key = |message: &&NewMessage| AccountKey {
+        tenant: message.lane.tenant.clone(),
+        account: message.lane.account.clone(),
+    };
+    messages.iter().map(key).collect()
+}
+
+async fn accept<E: Engine>(
+    engine: &mut E,
+    messages: &[&NewMessage],
+    terms: &mut Terms,
+) -> Result<Vec<Acceptance>, StoreError> {
+    let answers = engine.accept(messages, terms).await?;
+    let stored = messages.iter().zip(&answers).filter(|(_, answer)| answer.is_accepted());
+    let keyed: Vec<&NewMessage> =
+        stored.map(|(message, _)| *message).filter(|message| message.collapse_key.is_some()).collect();
+    if !keyed.is_empty() {
+        let superseded = collapse::superseded(&mut *engine.session()?, &keyed).await?;
+        engine.apply(&superseded.iter().collect::<Vec<_>>()).await?;
+    }
+    Ok(answers)
+}
+
+/// What is suspended gets no permission: a pause holds whatever has not left yet.
+async fn commit_wire<E: Engine>(
+    engine: &mut E,
+    commits: &[&WireCommit],
+    terms: &Terms,
+) -> Result<Vec<bool>, StoreError> {
+    let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.pass(&commit.lane)).collect();
+    if open.len() == commits.len() {
+        return engine.wire_commit(commits).await;
+    }
+    let mut given = engine.wire_commit(&open).await?.into_iter();
+    Ok(commits.iter().map(|commit| terms.pass(&commit.lane) && given.next() == Some(true)).collect())
+}
+
+async fn claim<E: Engine>(
+    engine: &mut E,
+    request: &ClaimRequest,
+    terms: &mut Terms,
+) -> Result<Vec<Claimed>, StoreError> {
+    for want in &request.wants {
+        let mut session = engine.session()?;
+        terms.allowances.open(&mut *session, &want.sender(), want.limits, request.now).await?;
+    }
+    let mut claimed = engine.claim(request, terms).await?;
+    let recipients = claimed_recipients(&claimed);
+    terms.suppressed = directory::suppressed_of(&mut *engine.session()?, recipients, request.now).await?;
+    terms.suppress(&mut claimed);
+    Ok(claimed)
+}

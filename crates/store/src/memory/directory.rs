@@ -1,0 +1,363 @@
+//! Tenants, accounts, keys, pauses, suppressions, limits and the audit log.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode},
+};
+
+use super::tables::Tables;
+use crate::{
+    allowance::{self, Allowances},
+    directory::{Gates, Suppressed},
+    record::{
+        AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, DirectoryChange, Suppression,
+        Suspension, SuspensionScope, Used,
+    },
+};
+
+/// What only operators change.
+#[derive(Default)]
+pub(super) struct Directory {
+    pub tenants: BTreeMap<TenantId, Tenant>,
+    pub accounts: BTreeMap<AccountKey, Account>,
+    keys: Vec<ApiKey>,
+    suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
+    suppressions: BTreeMap<(TenantId, String), Suppression>,
+    circuits: BTreeMap<AccountKey, Circuit>,
+    audit: Vec<AuditEntry>,
+    spent: BTreeMap<(AccountKey, Span, i64), i64>,
+}
+
+impl Directory {
+    pub fn gates(&self) -> Gates {
+        let mut gates = Gates::default();
+        for suspension in self.all_suspensions() {
+            gates.add(suspension);
+        }
+        gates
+    }
+
+    fn all_suspensions(&self) -> impl Iterator<Item = Suspension> {
+        let suspension = |((tenant, scope), since): (&(TenantId, SuspensionScope), &Time)| Suspension {
+            tenant: tenant.clone(),
+            scope: scope.clone(),
+            since: *since,
+        };
+        self.suspensions.iter().map(suspension)
+    }
+
+    pub fn suppressed(&self, now: Time) -> Suppressed {
+        let in_force = |one: &&Suppression| one.expires_at.is_none_or(|at| at > now);
+        let in_force = self.suppressions.values().filter(in_force);
+        in_force.map(|one| (one.tenant.clone(), one.address.clone())).collect()
+    }
+
+    /// Makes room for an account's limits in a transaction.
+    pub fn open(&self, allowances: &mut Allowances, key: &AccountKey, limits: AccountLimits, now: Time) {
+        if !limits.is_unlimited() && !allowances.knows(key) {
+            let left = limits.left(|span| self.used(key, span, now).count);
+            allowances.add(key.clone(), limits, now, left);
+        }
+    }
+
+    pub fn debit(&mut self, allowances: &Allowances) {
+        for (key, span, bucket, taken) in allowances.debits() {
+            *self.spent.entry((key.clone(), span, bucket)).or_default() += i64::from(taken);
+        }
+    }
+
+    pub fn refund<'c>(&mut self, written: impl Iterator<Item = &'c Change>) {
+        for (bucket, count) in allowance::refunds(written) {
+            if let Some(used) = self.spent.get_mut(&bucket) {
+                *used = (*used - count).max(0);
+            }
+        }
+    }
+
+    fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
+        let counted = |bucket: &i64| *bucket >= span.oldest_counted(now);
+        let buckets = self
+            .spent
+            .iter()
+            .filter(|((of, over, bucket), used)| of == key && *over == span && counted(bucket) && **used > 0);
+        let (mut count, mut oldest) = (0, None);
+        for ((.., bucket), used) in buckets {
+            count += used;
+            oldest = Some(oldest.map_or(*bucket, |oldest: i64| oldest.min(*bucket)));
+        }
+        Used { count, frees_at: oldest.map(|bucket| span.counts_until(bucket)) }
+    }
+
+    pub fn used_of(&self, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(Span, Used)> {
+        limits.spans().map(|span| (span, self.used(key, span, now))).collect()
+    }
+
+    pub fn record(&mut self, entry: AuditEntry) {
+        self.audit.push(entry);
+        self.audit.sort_by_key(|entry| entry.id);
+    }
+
+    pub fn audit(&self, tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry> {
+        let of_tenant = |entry: &&AuditEntry| tenant.is_none() || entry.tenant.as_ref() == tenant;
+        let older = |entry: &&AuditEntry| before.is_none_or(|before| entry.id < before);
+        self.audit.iter().rev().filter(of_tenant).filter(older).take(limit as usize).cloned().collect()
+    }
+
+    pub fn list_tenants(&self, after: Option<&TenantId>, limit: u32) -> Vec<Tenant> {
+        let later = self.tenants.values().filter(|tenant| after.is_none_or(|after| tenant.id > *after));
+        later.take(limit as usize).cloned().collect()
+    }
+
+    pub fn list_accounts(&self, tenant: Option<&TenantId>) -> Vec<Account> {
+        let all = self.accounts.values();
+        all.filter(|account| tenant.is_none_or(|tenant| account.tenant == *tenant)).cloned().collect()
+    }
+
+    pub fn account(&self, tenant: &TenantId, id: &AccountId) -> Option<Account> {
+        self.accounts.get(&AccountKey { tenant: tenant.clone(), account: id.clone() }).cloned()
+    }
+
+    pub fn key(&self, digest: &KeyDigest) -> Option<ApiKey> {
+        self.keys.iter().find(|key| key.digest == *digest).cloned()
+    }
+
+    pub fn list_keys(&self, tenant: &TenantId) -> Vec<ApiKey> {
+        let mut keys: Vec<ApiKey> = self.keys.iter().filter(|key| key.tenant == *tenant).cloned().collect();
+        keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        keys
+    }
+
+    pub fn list_suspensions(&self, tenant: &TenantId) -> Vec<Suspension> {
+        self.all_suspensions().filter(|suspension| suspension.tenant == *tenant).collect()
+    }
+
+    pub fn list_suppressions(&self, tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<Suppression> {
+        let of_tenant = self.suppressions.values().filter(|one| one.tenant == *tenant);
+        let later = of_tenant.filter(|one| after.is_none_or(|after| one.address.as_str() > after));
+        later.take(limit as usize).cloned().collect()
+    }
+
+    pub fn suppression(&self, tenant: &TenantId, address: &str) -> Option<Suppression> {
+        self.suppressions.get(&(tenant.clone(), address.to_owned())).cloned()
+    }
+
+    pub fn circuit(&self, key: &AccountKey) -> Option<Circuit> {
+        self.circuits.get(key).cloned()
+    }
+
+    fn create_tenant(&mut self, tenant: Tenant) -> Changed {
+        if self.tenants.contains_key(&tenant.id) {
+            return Changed::Exists;
+        }
+        self.tenants.insert(tenant.id.clone(), tenant);
+        Changed::Done
+    }
+
+    fn update_tenant(&mut self, tenant: Tenant, expected: i64) -> Changed {
+        match self.tenants.get_mut(&tenant.id) {
+            Some(stored) if stored.version == expected && stored.deleted_at.is_none() => {
+                *stored = tenant;
+                Changed::Done
+            }
+            Some(_) | None => Changed::Stale,
+        }
+    }
+
+    fn create_account(&mut self, account: Account) -> Changed {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        if self.accounts.contains_key(&key) {
+            return Changed::Exists;
+        }
+        self.accounts.insert(key, account);
+        Changed::Done
+    }
+
+    fn update_account(&mut self, account: Account, expected: i64) -> Changed {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        match self.accounts.get_mut(&key) {
+            Some(stored) if stored.version == expected => {
+                *stored = account;
+                Changed::Done
+            }
+            Some(_) | None => Changed::Stale,
+        }
+    }
+
+    fn revoke(&mut self, tenant: &TenantId, id: &str, at: Time) -> Changed {
+        let found = self
+            .keys
+            .iter_mut()
+            .find(|key| key.tenant == *tenant && key.id == *id && key.revoked_at.is_none());
+        match found {
+            Some(key) => {
+                key.revoked_at = Some(at);
+                Changed::Done
+            }
+            None => Changed::Missing,
+        }
+    }
+
+    fn touch(&mut self, used: Vec<(String, Time)>) -> Changed {
+        for (id, at) in used {
+            for key in self.keys.iter_mut().filter(|key| key.id == id) {
+                key.last_used_at = key.last_used_at.max(Some(at));
+            }
+        }
+        Changed::Done
+    }
+}
+
+fn done_if(done: bool, otherwise: Changed) -> Changed {
+    if done { Changed::Done } else { otherwise }
+}
+
+impl Tables {
+    /// See [`crate::Directory::change`].
+    pub fn change(&mut self, change: DirectoryChange) -> Changed {
+        let directory = &mut self.directory;
+        match change {
+            DirectoryChange::CreateTenant(tenant) => directory.create_tenant(tenant),
+            DirectoryChange::UpdateTenant(tenant, expected) => directory.update_tenant(tenant, expected),
+            DirectoryChange::DeleteTenant(id, at) => match directory.tenants.get_mut(&id) {
+                Some(tenant) if tenant.deleted_at.is_none() => {
+                    tenant.deleted_at = Some(at);
+                    tenant.version += 1;
+                    Changed::Done
+                }
+                Some(_) | None => Changed::Missing,
+            },
+            DirectoryChange::PurgeTenant(id, limit) => self.purge(&id, limit),
+            DirectoryChange::SetDefaultAccount(tenant, account) => match directory.tenants.get_mut(&tenant) {
+                Some(tenant) => {
+                    tenant.default_account = Some(account);
+                    tenant.version += 1;
+                    Changed::Done
+                }
+                None => Changed::Missing,
+            },
+            DirectoryChange::CreateAccount(account) => directory.create_account(account),
+            DirectoryChange::UpdateAccount(account, expected) => directory.update_account(account, expected),
+            DirectoryChange::DeleteAccount(key) => self.delete_account(&key),
+            DirectoryChange::CreateKey(key) => {
+                directory.keys.push(key);
+                Changed::Done
+            }
+            DirectoryChange::RevokeKey(tenant, id, at) => directory.revoke(&tenant, &id, at),
+            DirectoryChange::TouchKeys(used) => directory.touch(used),
+            DirectoryChange::Suspend(suspension) => {
+                let place = (suspension.tenant, suspension.scope);
+                let free = !directory.suspensions.contains_key(&place);
+                directory.suspensions.entry(place).or_insert(suspension.since);
+                done_if(free, Changed::Already)
+            }
+            DirectoryChange::Activate(tenant, scope) => {
+                done_if(directory.suspensions.remove(&(tenant, scope)).is_some(), Changed::Already)
+            }
+            DirectoryChange::Suppress(list) => {
+                let placed = |one: Suppression| ((one.tenant.clone(), one.address.clone()), one);
+                directory.suppressions.extend(list.into_iter().map(placed));
+                Changed::Done
+            }
+            DirectoryChange::Unsuppress(tenant, addresses) => {
+                let removed = addresses.into_iter().filter(|address| {
+                    directory.suppressions.remove(&(tenant.clone(), address.clone())).is_some()
+                });
+                done_if(removed.count() > 0, Changed::Missing)
+            }
+            DirectoryChange::OpenCircuit(circuit) => {
+                let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
+                let opened_at = opened_at.unwrap_or(circuit.opened_at);
+                directory.circuits.insert(circuit.key.clone(), Circuit { opened_at, ..circuit });
+                Changed::Done
+            }
+            DirectoryChange::CloseCircuit(key) => {
+                done_if(directory.circuits.remove(&key).is_some(), Changed::Missing)
+            }
+            DirectoryChange::Forget(now) => {
+                directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
+                directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
+                Changed::Done
+            }
+        }
+    }
+
+    fn delete_account(&mut self, key: &AccountKey) -> Changed {
+        if !self.directory.accounts.contains_key(key) {
+            return Changed::Missing;
+        }
+        let tenant = self.directory.tenants.get(&key.tenant);
+        let is_default = tenant.and_then(|tenant| tenant.default_account.as_ref()) == Some(&key.account);
+        let unfinished = |summary: &crate::record::MessageSummary| {
+            summary.lane.tenant == key.tenant
+                && summary.lane.account == key.account
+                && !summary.state.status().is_final()
+        };
+        if is_default || self.messages.values().any(|stored| unfinished(&stored.record.summary)) {
+            return Changed::InUse;
+        }
+        self.directory.accounts.remove(key);
+        Changed::Done
+    }
+
+    fn purge(&mut self, tenant: &TenantId, limit: u32) -> Changed {
+        if self.directory.tenants.get(tenant).is_none_or(|tenant| tenant.deleted_at.is_none()) {
+            return Changed::Missing;
+        }
+        let of_tenant = |uid: &postway_domain::MessageUid, tables: &Self| {
+            tables.messages.get(uid).is_some_and(|stored| stored.record.summary.lane.tenant == *tenant)
+        };
+        let uids: Vec<_> =
+            self.messages.keys().copied().filter(|uid| of_tenant(uid, self)).take(limit as usize).collect();
+        for uid in &uids {
+            self.remove(*uid);
+        }
+        if !uids.is_empty() {
+            return Changed::Done;
+        }
+        self.forget_tenant(tenant);
+        let directory = &mut self.directory;
+        directory.accounts.retain(|key, _| key.tenant != *tenant);
+        directory.keys.retain(|key| key.tenant != *tenant);
+        directory.suspensions.retain(|(of, _), _| of != tenant);
+        directory.suppressions.retain(|(of, _), _| of != tenant);
+        directory.circuits.retain(|key, _| key.tenant != *tenant);
+        directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
+        Changed::Already
+    }
+
+    /// See [`crate::Directory::batches`].
+    pub fn batches(&self, tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView> {
+        let mut waiting: BTreeMap<BatchCode, i64> = BTreeMap::new();
+        for stored in self.messages.values() {
+            let summary = &stored.record.summary;
+            if let (true, Some(batch)) = (summary.lane.tenant == *tenant, &summary.lane.batch) {
+                *waiting.entry(batch.clone()).or_default() += i64::from(summary.due_at.is_some());
+            }
+        }
+        for suspension in self.directory.list_suspensions(tenant) {
+            if let SuspensionScope::Batch(code) = suspension.scope {
+                waiting.entry(code).or_default();
+            }
+        }
+        let later = waiting.into_iter().filter(|(code, _)| after.is_none_or(|after| code > after));
+        later
+            .take(limit as usize)
+            .map(|(code, waiting)| {
+                let place = (tenant.clone(), SuspensionScope::Batch(code.clone()));
+                let suspended_since = self.directory.suspensions.get(&place).copied();
+                BatchView { code, suspended_since, waiting }
+            })
+            .collect()
+    }
+
+    /// See [`crate::Directory::held`].
+    pub fn held(&self, tenant: &TenantId) -> i64 {
+        let gates = self.directory.gates();
+        let held = self.messages.values().map(|stored| &stored.record.summary).filter(|summary| {
+            summary.lane.tenant == *tenant && summary.due_at.is_some() && !gates.pass(&summary.lane)
+        });
+        held.count() as i64
+    }
+}

@@ -1,0 +1,227 @@
+//! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
+
+use postway_domain::{
+    Account, AccountId, ApiKey, Lane, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode},
+};
+
+use super::AccountKey;
+
+/// One change of the directory.
+#[derive(Clone, Debug)]
+pub enum DirectoryChange {
+    /// Makes a tenant.
+    CreateTenant(Tenant),
+    /// Replaces a tenant if its stored version is this one.
+    UpdateTenant(Tenant, i64),
+    /// Marks a tenant as deleted: nothing of it is served any more, and its data is removed bit by bit.
+    DeleteTenant(TenantId, Time),
+    /// Removes up to so many messages of a deleted tenant, and at last all the rest of it.
+    PurgeTenant(TenantId, u32),
+    /// Names the account a tenant's mail takes when it names none.
+    SetDefaultAccount(TenantId, AccountId),
+    /// Makes an account.
+    CreateAccount(Account),
+    /// Replaces an account if its stored version is this one.
+    UpdateAccount(Account, i64),
+    /// Deletes an account without waiting mail.
+    DeleteAccount(AccountKey),
+    /// Makes an API key.
+    CreateKey(ApiKey),
+    /// Revokes a tenant's API key.
+    RevokeKey(TenantId, String, Time),
+    /// Notes when keys were last used.
+    TouchKeys(Vec<(String, Time)>),
+    /// Pauses something.
+    Suspend(Suspension),
+    /// Lets it go on.
+    Activate(TenantId, SuspensionScope),
+    /// Adds addresses to a suppression list, or renews them.
+    Suppress(Vec<Suppression>),
+    /// Takes addresses from a tenant's suppression list.
+    Unsuppress(TenantId, Vec<String>),
+    /// Leaves an account alone for a while.
+    OpenCircuit(Circuit),
+    /// An account works again.
+    CloseCircuit(AccountKey),
+    /// Forgets use of limits that counts no more, and suppressions that are over.
+    Forget(Time),
+}
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It was done.
+    Done,
+    /// It was so already.
+    Already,
+    /// There is no such thing.
+    Missing,
+    /// There is such a thing already.
+    Exists,
+    /// Somebody changed it meanwhile.
+    Stale,
+    /// Something else needs it.
+    InUse,
+}
+
+/// What is paused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SuspensionScope {
+    /// All of a tenant's mail.
+    Tenant,
+    /// One of its batches.
+    Batch(BatchCode),
+    /// One of its accounts.
+    Account(AccountId),
+}
+
+impl SuspensionScope {
+    /// The word users see.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            SuspensionScope::Tenant => "tenant",
+            SuspensionScope::Batch(_) => "batch",
+            SuspensionScope::Account(_) => "account",
+        }
+    }
+
+    /// As a store keeps it: a kind and a code.
+    pub(crate) fn parts(&self) -> (i64, &str) {
+        match self {
+            SuspensionScope::Tenant => (0, ""),
+            SuspensionScope::Batch(code) => (1, code.as_str()),
+            SuspensionScope::Account(id) => (2, id.as_str()),
+        }
+    }
+
+    /// Whether it holds this lane of the same tenant.
+    pub fn holds(&self, lane: &Lane) -> bool {
+        match self {
+            SuspensionScope::Tenant => true,
+            SuspensionScope::Batch(code) => lane.batch.as_ref() == Some(code),
+            SuspensionScope::Account(id) => lane.account == *id,
+        }
+    }
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of what.
+    pub scope: SuspensionScope,
+    /// Since when.
+    pub since: Time,
+}
+
+/// Why an address gets no mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SuppressionReason {
+    /// The address does not exist.
+    HardBounce = 1,
+    /// Its owner complained.
+    Complaint = 2,
+    /// Somebody put it there.
+    Manual = 3,
+}
+
+impl SuppressionReason {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::HardBounce, Self::Complaint, Self::Manual];
+
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HardBounce => "hard_bounce",
+            Self::Complaint => "complaint",
+            Self::Manual => "manual",
+        }
+    }
+
+    /// As a store keeps it.
+    pub fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// From a store.
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+/// An address that gets no mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppression {
+    /// Whose list.
+    pub tenant: TenantId,
+    /// The address in lower case.
+    pub address: String,
+    /// Why.
+    pub reason: SuppressionReason,
+    /// More about it.
+    pub note: Option<String>,
+    /// Since when.
+    pub created_at: Time,
+    /// Until when; for ever when absent.
+    pub expires_at: Option<Time>,
+}
+
+/// An account at fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circuit {
+    /// The account.
+    pub key: AccountKey,
+    /// The failure's code.
+    pub code: String,
+    /// What was said.
+    pub reason: String,
+    /// Since when.
+    pub opened_at: Time,
+    /// When it is tried again.
+    pub open_until: Time,
+    /// How often in a row.
+    pub faults: u32,
+}
+
+/// A management call, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its id; later ones are greater.
+    pub id: AuditId,
+    /// When.
+    pub at: Time,
+    /// Who: `admin`, or the id of a key.
+    pub actor: String,
+    /// About which tenant, if one.
+    pub tenant: Option<TenantId>,
+    /// What was done, as in `account.create`.
+    pub action: String,
+    /// To what.
+    pub target: String,
+    /// The request that asked for it.
+    pub request_id: Option<String>,
+    /// Particulars as a JSON object; never a secret.
+    pub detail: Option<String>,
+}
+
+/// A batch and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchView {
+    /// Its code.
+    pub code: BatchCode,
+    /// Since when it is suspended, if it is.
+    pub suspended_since: Option<Time>,
+    /// How many of its messages wait to be sent.
+    pub waiting: i64,
+}
+
+/// What an account has used of one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// How much counts now.
+    pub count: i64,
+    /// When the oldest of it stops counting.
+    pub frees_at: Option<Time>,
+}

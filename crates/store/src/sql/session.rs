@@ -1,0 +1,113 @@
+//! The three drivers, spoken to alike.
+
+use std::{
+    collections::HashMap,
+    ops::DerefMut,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use sqlx::{
+    MySqlConnection, PgConnection, Row as _, SqliteConnection, TypeInfo, ValueRef, mysql::MySqlRow,
+    postgres::PgRow, sqlite::SqliteRow,
+};
+
+use super::{Row, Session, Sql, Value, numbered};
+use crate::error::StoreError;
+
+/// How a driver's error is told.
+type Failed = fn(sqlx::Error) -> StoreError;
+
+/// A query with its values. The drivers' types differ, so this cannot be a function.
+macro_rules! bound {
+    ($text:expr, $values:ident) => {{
+        let mut query = sqlx::query($text);
+        for value in $values {
+            query = match value {
+                Value::Int(number) => query.bind(number),
+                Value::Bool(flag) => query.bind(flag),
+                Value::Text(text) => query.bind(text),
+                Value::Bytes(bytes) => query.bind(bytes),
+            };
+        }
+        query
+    }};
+}
+
+macro_rules! session {
+    ($name:ident, $connection:ty, $row:ty, $text:path, $decode:ident) => {
+        /// A connection of this driver, borrowed or owned, and how its errors are told.
+        pub(crate) struct $name<C> {
+            pub conn: C,
+            pub failed: Failed,
+        }
+
+        #[async_trait]
+        impl<C: DerefMut<Target = $connection> + Send> Session for $name<C> {
+            async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
+                let done = bound!($text(&sql), values).execute(&mut *self.conn).await;
+                done.map(|done| done.rows_affected()).map_err(self.failed)
+            }
+
+            async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
+                match bound!($text(&sql), values).execute(&mut *self.conn).await {
+                    Ok(done) => Ok(done.rows_affected() == 1),
+                    Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
+                    Err(error) => Err((self.failed)(error)),
+                }
+            }
+
+            async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+                let rows =
+                    bound!($text(&sql), values).fetch_all(&mut *self.conn).await.map_err(self.failed)?;
+                rows.iter().map(|row| $decode(row).map_err(self.failed)).collect()
+            }
+        }
+
+        fn $decode(row: &$row) -> Result<Row, sqlx::Error> {
+            let value = |index: usize| {
+                let raw = row.try_get_raw(index)?;
+                if raw.is_null() {
+                    return Ok(Value::Bytes(None));
+                }
+                let kind = kind_of(raw.type_info().name());
+                Ok(match kind {
+                    Kind::Int => Value::Int(Some(row.try_get(index)?)),
+                    Kind::Bool => Value::Bool(Some(row.try_get(index)?)),
+                    Kind::Text => Value::Text(Some(row.try_get(index)?)),
+                    Kind::Bytes => Value::Bytes(Some(row.try_get(index)?)),
+                })
+            };
+            (0..row.len()).map(value).collect::<Result<Vec<Value>, sqlx::Error>>().map(Row)
+        }
+    };
+}
+
+session!(SqliteSession, SqliteConnection, SqliteRow, Sql::common_text, decode_sqlite);
+session!(PostgresSession, PgConnection, PgRow, postgres_text, decode_postgres);
+session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, decode_mysql);
+
+enum Kind {
+    Int,
+    Bool,
+    Text,
+    Bytes,
+}
+
+/// What a column holds, by the name its driver gives the type.
+fn kind_of(name: &str) -> Kind {
+    match name {
+        "INTEGER" | "INT8" | "BIGINT" | "INT" => Kind::Int,
+        "BOOL" | "BOOLEAN" => Kind::Bool,
+        "TEXT" | "VARCHAR" | "CHAR" | "LONGTEXT" | "MEDIUMTEXT" | "TINYTEXT" => Kind::Text,
+        _ => Kind::Bytes,
+    }
+}
+
+/// PostgreSQL's form of a text. There are only so many texts, so each form is made once and kept.
+fn postgres_text(sql: &Sql) -> &'static str {
+    let text = sql.common;
+    static FORMS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
+    let mut forms = FORMS.lock().unwrap_or_else(PoisonError::into_inner);
+    forms.entry(text).or_insert_with(|| numbered(text).leak())
+}
