@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postway_domain::{
-    Account, AccountKind,
+    Account, AccountId, AccountKind, AccountLimits, Time,
     failure::{Category, Failure, Phase, Severity},
     retry::RetryPolicy,
 };
@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub connections_max: usize,
     pub retry: RetryPolicy,
     pub route: Route,
+    /// Who sends in its place while it cannot.
+    pub fallback: Option<AccountId>,
 }
 
 /// An account with its couriers' queue. Lives as long as the account; its plan changes with the settings.
@@ -45,6 +47,11 @@ pub(crate) struct Post {
 impl Post {
     pub fn new(key: AccountKey, plan: Plan) -> Self {
         Self { key, queue: Queue::default(), plan: Mutex::new(Arc::new(plan)), circuit: Mutex::default() }
+    }
+
+    /// With what other nodes have found out about the account.
+    pub async fn open(key: AccountKey, plan: Plan, _shared: &Shared) -> Self {
+        Self::new(key, plan)
     }
 
     pub fn plan(&self) -> Arc<Plan> {
@@ -77,7 +84,13 @@ impl Plan {
             connections_max: settings.max_connections as usize,
             retry: settings.retry.clone(),
             route,
+            fallback: None,
         }
+    }
+
+    /// How much it may send now.
+    pub fn limits(&self, _now: Time) -> AccountLimits {
+        AccountLimits::default()
     }
 }
 

@@ -25,6 +25,10 @@ impl InHand {
         self.lock().contains_key(&uid)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     pub(crate) fn take(&self, uid: MessageUid) {
         *self.lock().entry(uid).or_default() += 1;
     }

@@ -10,6 +10,8 @@
 mod account;
 mod circuit;
 mod courier;
+mod demand;
+mod freed;
 mod gate;
 mod in_hand;
 mod outcome;
@@ -59,8 +61,8 @@ struct Shared {
     in_hand: InHand,
     /// Stop taking new work.
     stop: CancellationToken,
-    /// Rung when a courier has finished a message.
-    freed: tokio::sync::Notify,
+    /// Told when a courier has finished a message.
+    freed: freed::Freed,
 }
 
 /// Memory for large bodies, in MiB.
@@ -90,7 +92,7 @@ impl Dispatcher {
             tasks: TaskTracker::new(),
             in_hand: InHand::default(),
             stop: CancellationToken::new(),
-            freed: tokio::sync::Notify::new(),
+            freed: freed::Freed::default(),
         });
         let runner = tokio::spawn(runner::run(shared.clone()));
         Self { shared, runner }

@@ -1,27 +1,40 @@
 //! The runner: keeps every account supplied.
 //!
-//! It claims for accounts with room, and parks the room it cannot fill, so that new mail is handed over as it is
-//! accepted. Hints wake it; a poll every second is the guarantee. At most one claim is under way, so what is freed
-//! meanwhile is claimed together.
+//! It claims for accounts with room, tenant by tenant in their turns, and parks the room it cannot fill, so that new
+//! mail is handed over as it is accepted. It knows the accounts that have had work, not all there are, and looks only
+//! at those of which it has heard. Hints wake it; polling is the guarantee. At most one claim is under way, so what is
+//! freed meanwhile is claimed together.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{FutureExt, future::BoxFuture};
-use postway_domain::LeaseToken;
+use postway_domain::{Account, LeaseToken, Span, Time};
 use postway_store::{
     StoreError,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Lease},
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, DueAccount, Lease, Used},
 };
 use tokio::time::Instant;
 
 use crate::{
     Shared,
     account::{Plan, Post},
-    courier, outcome, settle,
+    courier,
+    demand::{Appetite, CLAIM_ACCOUNTS_MAX, Demand, Given},
+    outcome, settle,
 };
 
-/// How often the queue is polled.
+/// How often the queue is polled, where polling is cheap.
 const POLL: Duration = Duration::from_secs(1);
+/// How often at least.
+const POLL_MAX: Duration = Duration::from_secs(10);
+/// Polling may take one part in so many of the time.
+const POLL_SHARE: u32 = 20;
+/// A standing claim that nothing has come of for this long may be taken back.
+const IDLE_AFTER: Duration = Duration::from_secs(60);
 /// Bodies up to this size come with their claim.
 const INLINE_BYTES_MAX: u32 = 64 * 1024;
 /// Leases lost in a row after which a message is sent with nothing else in hand.
@@ -35,11 +48,20 @@ struct Slot {
     parked: usize,
     /// Whether there may be due work.
     dirty: bool,
+    /// When work last came, or was looked for.
+    used_at: Instant,
+    /// Its limit of the day is used up until then: its fallback may send.
+    spent_until: Option<Time>,
 }
 
 struct Runner {
     shared: Arc<Shared>,
     slots: HashMap<AccountKey, Slot>,
+    demand: Demand,
+    /// Accounts to be read before anything is claimed for them: new to this node, or changed.
+    unread: BTreeSet<AccountKey>,
+    /// Room left standing, over all accounts.
+    standing: usize,
     /// A message whose lease was lost several times in a row: it may be what kills the process. It goes when nothing
     /// else is in hand, so that the next crash tells.
     suspect: Option<Claimed>,
@@ -57,6 +79,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         if Instant::now() >= poll_at {
             poll_at = runner.poll().await;
         }
+        runner.read_accounts().await;
         runner.start_suspect();
         if claiming.is_none() {
             claiming = runner.start_claim();
@@ -70,12 +93,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         tokio::select! {
             () = shared.stop.cancelled() => {}
             handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true).await,
-            woken = shared.store.woken() => runner.wake(woken).await,
+            woken = shared.store.woken() => runner.wake(woken),
             (wants, claimed) = claimed => {
                 claiming = None;
                 runner.finish_claim(wants, claimed).await;
             }
-            () = shared.freed.notified() => {}
+            freed = shared.freed.next() => freed.iter().for_each(|key| runner.demand.add(key)),
             () = tokio::time::sleep_until(poll_at) => {}
         }
     }
@@ -89,11 +112,19 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 impl Runner {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, slots: HashMap::new(), suspect: None, careful: false }
+        Self {
+            shared,
+            slots: HashMap::new(),
+            demand: Demand::default(),
+            unread: BTreeSet::new(),
+            standing: 0,
+            suspect: None,
+            careful: false,
+        }
     }
 
     fn in_hand(&self) -> usize {
-        self.slots.values().map(|slot| slot.post.queue.in_hand()).sum()
+        self.shared.in_hand.len()
     }
 
     /// Sends the suspect once nothing else is in hand.
@@ -112,9 +143,11 @@ impl Runner {
     async fn examine(&mut self, mut suspects: Vec<Claimed>) {
         self.careful = true;
         self.shared.store.unpark();
-        for slot in self.slots.values_mut() {
+        self.standing = 0;
+        for (key, slot) in &mut self.slots {
             slot.parked = 0;
             slot.dirty = true;
+            self.demand.add(key);
         }
         if self.suspect.is_none() {
             self.suspect = Some(suspects.remove(0));
@@ -126,96 +159,147 @@ impl Runner {
         }
     }
 
-    /// Reads which accounts exist and which have due work; returns when to look again.
+    /// Reads which accounts have due work; returns when to look again.
     async fn poll(&mut self) -> Instant {
         let now = self.shared.clock.now();
         let looked_at = Instant::now();
-        if let Err(error) = self.refresh().await {
-            tracing::warn!(%error, "accounts could not be read");
-            return looked_at + POLL;
-        }
-        match self.shared.store.queue_state(now).await {
+        let next_due = match self.shared.store.queue_state(now).await {
             Ok(queue) => {
-                for key in queue.due {
-                    if let Some(slot) = self.slots.get_mut(&key) {
-                        slot.dirty = true;
-                    }
+                for due in queue.due {
+                    self.note_due(due);
                 }
-                let next_due = queue.next_due_at.map_or(POLL, |due| due.since(now));
-                looked_at + next_due.clamp(Duration::from_millis(1), POLL)
+                queue.next_due_at.map_or(POLL, |due| due.since(now))
             }
             Err(error) => {
                 tracing::warn!(%error, "the queue could not be read");
-                looked_at + POLL
+                POLL
+            }
+        };
+        self.note_idle();
+        let pause = (looked_at.elapsed() * POLL_SHARE).clamp(POLL, POLL_MAX);
+        looked_at + next_due.clamp(Duration::from_millis(1), pause)
+    }
+
+    fn note_due(&mut self, due: DueAccount) {
+        self.demand.weigh(&due.key.tenant, due.weight);
+        match self.slots.get_mut(&due.key) {
+            Some(slot) if slot.post.plan().version == due.version => {
+                slot.dirty = true;
+                self.demand.add(&due.key);
+            }
+            Some(_) | None => {
+                self.unread.insert(due.key);
             }
         }
     }
 
-    async fn refresh(&mut self) -> Result<(), StoreError> {
-        let accounts = self.shared.store.accounts(None).await?;
-        let mut gone: std::collections::HashSet<AccountKey> = self.slots.keys().cloned().collect();
-        for account in accounts {
-            let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
-            gone.remove(&key);
-            match self.slots.get_mut(&key) {
-                Some(slot) if slot.post.plan().version == account.version => {}
-                Some(slot) => {
-                    slot.post.replace_plan(Plan::make(&account, &self.shared));
-                    slot.dirty = true;
-                }
-                None => {
-                    let post = Arc::new(Post::new(key.clone(), Plan::make(&account, &self.shared)));
-                    self.slots.insert(key, Slot { post, parked: 0, dirty: true });
+    /// Where room has become scarce, standing claims that nobody uses are taken back.
+    fn note_idle(&mut self) {
+        if self.standing <= self.shared.config.in_flight_max / 2 {
+            return;
+        }
+        for (key, slot) in &self.slots {
+            if slot.parked > 0 && slot.used_at.elapsed() > IDLE_AFTER {
+                self.demand.add(key);
+            }
+        }
+    }
+
+    /// Reads accounts that are new here or have changed, some at a time.
+    async fn read_accounts(&mut self) {
+        for _ in 0..CLAIM_ACCOUNTS_MAX {
+            let Some(key) = self.unread.pop_first() else { return };
+            match self.shared.store.account(&key.tenant, &key.account).await {
+                Ok(Some(account)) => self.take_in(key, account).await,
+                Ok(None) => self.forget(&key),
+                Err(error) => {
+                    tracing::warn!(%error, "an account could not be read");
+                    // The next poll finds it again.
+                    return;
                 }
             }
         }
-        for key in gone {
-            self.slots.remove(&key);
-        }
-        Ok(())
     }
 
-    async fn wake(&mut self, keys: Vec<AccountKey>) {
-        if keys.iter().any(|key| !self.slots.contains_key(key))
-            && let Err(error) = self.refresh().await
-        {
-            tracing::warn!(%error, "accounts could not be read");
+    async fn take_in(&mut self, key: AccountKey, account: Account) {
+        let plan = Plan::make(&account, &self.shared);
+        if let Some(fallback) = &plan.fallback {
+            let fallback = AccountKey { tenant: key.tenant.clone(), account: fallback.clone() };
+            if !self.slots.contains_key(&fallback) {
+                self.unread.insert(fallback);
+            }
         }
-        for key in keys {
-            if let Some(slot) = self.slots.get_mut(&key) {
+        match self.slots.get_mut(&key) {
+            Some(slot) if slot.post.plan().version == account.version => slot.dirty = true,
+            Some(slot) => {
+                slot.post.replace_plan(plan);
                 slot.dirty = true;
             }
+            None => {
+                let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
+                let slot =
+                    Slot { post, parked: 0, dirty: true, used_at: Instant::now(), spent_until: None };
+                self.slots.insert(key.clone(), slot);
+            }
+        }
+        self.demand.add(&key);
+    }
+
+    fn forget(&mut self, key: &AccountKey) {
+        if let Some(slot) = self.slots.remove(key) {
+            self.standing -= slot.parked;
         }
     }
 
-    /// Claims for every account that has room and may have work, or whose parked room has run low.
+    /// Hints may be of new work as well as of new settings.
+    fn wake(&mut self, keys: Vec<AccountKey>) {
+        for key in keys {
+            match self.slots.get_mut(&key) {
+                Some(slot) => {
+                    slot.dirty = true;
+                    self.demand.add(&key);
+                }
+                None => {
+                    self.unread.insert(key);
+                }
+            }
+        }
+    }
+
+    /// Who sends an account's mail now: itself, or its fallback where its circuit is open or its day is used up.
+    fn carrier<'s>(slots: &'s HashMap<AccountKey, Slot>, slot: &'s Slot, now: Time) -> &'s Slot {
+        let plan = slot.post.plan();
+        let spent = slot.spent_until.is_some_and(|until| now < until);
+        let Some(fallback) = plan.fallback.as_ref().filter(|_| spent || slot.is_open()) else { return slot };
+        let key = AccountKey { tenant: slot.post.key.tenant.clone(), account: fallback.clone() };
+        slots.get(&key).filter(|fallback| !fallback.is_open()).unwrap_or(slot)
+    }
+
+    /// Claims for accounts that have room and may have work, or whose standing claim has run low.
     fn start_claim(&mut self) -> Option<Claiming> {
-        let now = Instant::now();
         let in_hand = self.in_hand();
-        if self.careful && (in_hand > 0 || self.suspect.is_some()) {
+        if self.demand.is_empty() || (self.careful && (in_hand > 0 || self.suspect.is_some())) {
             return None;
         }
         let in_flight_max = self.shared.config.in_flight_max;
-        let mut free = in_flight_max.saturating_sub(in_hand);
+        let now = self.shared.clock.now();
+        let (slots, crowded) = (&self.slots, self.standing > in_flight_max / 2);
+        let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), |key| {
+            let Some(slot) = slots.get(key) else { return Appetite::default() };
+            slot.appetite(Self::carrier(slots, slot, now), crowded)
+        });
+        let mut wants = Vec::with_capacity(given.len());
         // Room left standing counts too, or many accounts together would exceed the bound.
-        let mut standing = in_hand + self.slots.values().map(|slot| slot.parked).sum::<usize>();
-        let mut wants = Vec::new();
-        for slot in self.slots.values() {
-            let plan = slot.post.plan();
-            // Twice the connections, so that each finds its next message waiting.
-            let capacity = slot.post.circuit().room(plan.connections_max * 2, now);
-            let in_hand = slot.post.queue.in_hand();
-            let room = capacity.saturating_sub(in_hand).min(free);
-            let low = slot.parked + in_hand <= capacity / 2;
-            let fills = if slot.dirty { room > 0 } else { low && room > slot.parked };
-            // An open circuit takes its standing claim back.
-            let withdraws = capacity == 0 && slot.parked > 0;
-            if fills || withdraws {
-                free -= room;
-                standing = standing - slot.parked + room;
-                let park = standing <= in_flight_max || withdraws;
-                wants.push(AccountWant::unlimited(slot.post.key.clone(), room as u32, park));
-            }
+        let mut standing = in_hand + self.standing;
+        for Given { key, room, .. } in given {
+            let Some(slot) = slots.get(&key) else { continue };
+            let carrier = Self::carrier(slots, slot, now);
+            let stands_in = carrier.post.key != key;
+            standing = standing + room - slot.parked.min(standing);
+            let park = (standing <= in_flight_max && !stands_in) || room == 0;
+            let limits = carrier.post.plan().limits(now);
+            let via = stands_in.then(|| carrier.post.key.account.clone());
+            wants.push(AccountWant { key, room: room as u32, park, limits, via });
         }
         if self.careful {
             wants.truncate(1);
@@ -224,7 +308,6 @@ impl Runner {
         if wants.is_empty() {
             return None;
         }
-        let now = self.shared.clock.now();
         let lasts = self.shared.config.deadlines.transaction_max() + LEASE_MARGIN;
         let lease = Lease {
             incarnation: self.shared.config.incarnation,
@@ -250,6 +333,7 @@ impl Runner {
             Ok(claimed) => claimed,
             Err(error) => {
                 tracing::warn!(%error, "a claim failed");
+                wants.iter().for_each(|want| self.demand.add(&want.key));
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 return;
             }
@@ -259,16 +343,35 @@ impl Runner {
             *filled.entry(key_of(one)).or_default() += 1;
         }
         for want in wants {
-            if let Some(slot) = self.slots.get_mut(&want.key) {
-                let filled = filled.get(&want.key).copied().unwrap_or(0);
-                slot.parked = if want.park { (want.room - filled) as usize } else { 0 };
-                // A claim that came back full may have left more behind.
-                slot.dirty = filled == want.room;
-            }
+            let filled = filled.get(&want.key).copied().unwrap_or(0);
+            self.note_filled(&want, filled).await;
         }
         // Nothing suspicious at the head of the queue: back to full speed.
         self.careful &= claimed.iter().any(is_suspect);
         self.hand_out(claimed, false).await;
+    }
+
+    async fn note_filled(&mut self, want: &AccountWant, filled: u32) {
+        let Some(slot) = self.slots.get_mut(&want.key) else { return };
+        let parked = if want.park { (want.room - filled) as usize } else { 0 };
+        self.standing = self.standing + parked - slot.parked.min(self.standing + parked);
+        slot.parked = parked;
+        // A claim that came back full may have left more behind.
+        slot.dirty = want.room > 0 && filled == want.room;
+        if filled > 0 {
+            slot.used_at = Instant::now();
+        }
+        if slot.dirty {
+            self.demand.add(&want.key);
+        }
+        let may_stand_in = slot.post.plan().fallback.is_some() && want.via.is_none();
+        if filled < want.room && may_stand_in && want.limits.per_day > 0 {
+            let now = self.shared.clock.now();
+            match self.shared.store.used(&want.key, &want.limits, now).await {
+                Ok(used) => slot.spent_until = day_used_up(&used, want.limits.per_day),
+                Err(error) => tracing::warn!(%error, "what an account has used could not be read"),
+            }
+        }
     }
 
     async fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
@@ -278,15 +381,26 @@ impl Runner {
             self.examine(suspects).await;
         }
         for job in jobs {
-            if handed_over && let Some(slot) = self.slots.get_mut(&key_of(&job)) {
-                slot.parked = slot.parked.saturating_sub(1);
+            if handed_over {
+                self.note_handed_over(&key_of(&job));
             }
             self.start(job);
         }
     }
 
+    fn note_handed_over(&mut self, key: &AccountKey) {
+        if let Some(slot) = self.slots.get_mut(key)
+            && slot.parked > 0
+        {
+            slot.parked -= 1;
+            self.standing -= 1;
+            slot.used_at = Instant::now();
+            self.demand.add(key);
+        }
+    }
+
     fn start(&mut self, job: Claimed) {
-        let Some(slot) = self.slots.get_mut(&key_of(&job)) else {
+        let Some(slot) = self.slots.get_mut(&sender_of(&job)) else {
             // The account went away in between: the mail goes back and waits for it.
             let (shared, change) = (self.shared.clone(), outcome::give_back(&job, self.shared.clock.now()));
             self.shared.tasks.spawn(async move {
@@ -321,10 +435,45 @@ impl Runner {
     }
 }
 
+impl Slot {
+    /// Whether its account is at fault and left alone.
+    fn is_open(&self) -> bool {
+        self.post.circuit().room(1, Instant::now()) == 0
+    }
+
+    /// What it could take, sent by `carrier`.
+    fn appetite(&self, carrier: &Slot, crowded: bool) -> Appetite {
+        let plan = carrier.post.plan();
+        // Twice the connections, so that each finds its next message waiting.
+        let capacity = carrier.post.circuit().room(plan.connections_max * 2, Instant::now());
+        let in_hand = carrier.post.queue.in_hand();
+        let room = capacity.saturating_sub(in_hand);
+        let low = self.parked + in_hand <= capacity / 2;
+        let fills = if self.dirty { room > 0 } else { low && room > self.parked };
+        // An open circuit takes its standing claim back, and so does an account that nobody uses.
+        let idle = crowded && !self.dirty && self.used_at.elapsed() > IDLE_AFTER;
+        let withdraws = self.parked > 0 && (capacity == 0 || idle);
+        Appetite { room: if fills && !idle { room } else { 0 }, withdraws }
+    }
+}
+
+/// Until when a day's limit is used up, if it is.
+fn day_used_up(used: &[(Span, Used)], per_day: u32) -> Option<Time> {
+    let (_, day) = used.iter().find(|(span, _)| *span == Span::Day)?;
+    day.frees_at.filter(|_| day.count >= i64::from(per_day))
+}
+
 fn is_suspect(job: &Claimed) -> bool {
     job.lost_leases >= SUSPECT_AFTER
 }
 
+/// The account that sends it.
+fn sender_of(job: &Claimed) -> AccountKey {
+    let account = job.via.as_ref().unwrap_or(&job.lane.account);
+    AccountKey { tenant: job.lane.tenant.clone(), account: account.clone() }
+}
+
+/// The account it was accepted for.
 fn key_of(job: &Claimed) -> AccountKey {
     AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

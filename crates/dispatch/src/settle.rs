@@ -32,7 +32,7 @@ pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, v
     }
     shared.in_hand.put_down(job.uid);
     post.queue.done();
-    shared.freed.notify_one();
+    shared.freed.tell(&post.key);
 }
 
 /// Somebody took the lease for lost and called it doubt: this attempt's answer still settles it.

@@ -1,9 +1,78 @@
-//! Which lane next. Pure, so that every database chooses alike.
+//! Whose turn it is: among tenants, and among the lanes of an account. Pure, so that every node and every database
+//! chooses alike.
 //!
-//! Inside an account, lanes go by priority, with ageing: each minute of waiting lifts a lane's oldest message by one
-//! priority, so low mail is never starved and immediate mail never waits behind a batch that came after it.
+//! Tenants take turns ([`Turns`]): weighted deficit round robin, with messages as the unit. Inside an account, lanes go
+//! by priority, with ageing: each minute of waiting lifts a lane's oldest message by one priority, so low mail is never
+//! starved and immediate mail never waits behind a batch that came after it.
 
-use crate::{lane::LaneId, message::Priority, time::Time};
+use std::collections::{HashMap, VecDeque};
+
+use crate::{id::TenantId, lane::LaneId, message::Priority, tenant::TenantSettings, time::Time};
+
+/// How many messages a tenant of the default weight may take in one turn.
+const TURN_MESSAGES: u32 = 16;
+
+/// Tenants that want to send, in the order of their turns.
+#[derive(Debug, Default)]
+pub struct Turns {
+    ring: VecDeque<TenantId>,
+    shares: HashMap<TenantId, Share>,
+}
+
+#[derive(Debug)]
+struct Share {
+    weight: u32,
+    /// What is left of earlier turns.
+    deficit: u32,
+}
+
+impl Turns {
+    /// A tenant wants to send. Its place in the ring is its own until it wants no more.
+    pub fn join(&mut self, tenant: &TenantId, weight: u32) {
+        match self.shares.get_mut(tenant) {
+            Some(share) => share.weight = weight,
+            None => {
+                self.shares.insert(tenant.clone(), Share { weight, deficit: 0 });
+                self.ring.push_back(tenant.clone());
+            }
+        }
+    }
+
+    /// How many want to send.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether nobody does.
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Whose turn it is, and how many messages it may take. It goes to the end of the ring.
+    pub fn next(&mut self) -> Option<(TenantId, u32)> {
+        let tenant = self.ring.pop_front()?;
+        self.ring.push_back(tenant.clone());
+        let share = self.shares.get_mut(&tenant)?;
+        let quantum = (share.weight.saturating_mul(TURN_MESSAGES) / TenantSettings::WEIGHT_DEFAULT).max(1);
+        // A turn that could not be used is kept, but only one: nobody saves up for a flood.
+        share.deficit = share.deficit.saturating_add(quantum).min(quantum.saturating_mul(2));
+        Some((tenant, share.deficit))
+    }
+
+    /// A tenant has used some of its turn.
+    pub fn took(&mut self, tenant: &TenantId, messages: u32) {
+        if let Some(share) = self.shares.get_mut(tenant) {
+            share.deficit = share.deficit.saturating_sub(messages);
+        }
+    }
+
+    /// A tenant wants no more for now, and loses what it had left.
+    pub fn leave(&mut self, tenant: &TenantId) {
+        if self.shares.remove(tenant).is_some() {
+            self.ring.retain(|one| one != tenant);
+        }
+    }
+}
 
 /// A lane with work due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +104,58 @@ pub fn order(lanes: &mut [DueLane], now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tenant(n: u32) -> TenantId {
+        format!("t{n}").parse().unwrap()
+    }
+
+    /// Serves `capacity` messages to tenants that all want endlessly; how many each got.
+    fn serve(turns: &mut Turns, tenants: u32, mut capacity: u32) -> Vec<u32> {
+        let mut served = vec![0; tenants as usize];
+        while capacity > 0 {
+            let (who, quota) = turns.next().unwrap();
+            let taken = quota.min(capacity);
+            turns.took(&who, taken);
+            capacity -= taken;
+            served[(0..tenants).position(|n| tenant(n) == who).unwrap()] += taken;
+        }
+        served
+    }
+
+    #[test]
+    fn tenants_are_served_by_their_weights() {
+        let mut turns = Turns::default();
+        for (n, weight) in [(0, 100), (1, 300), (2, 100)] {
+            turns.join(&tenant(n), weight);
+        }
+        let served = serve(&mut turns, 3, 10_000);
+        for (n, expected) in [2_000u32, 6_000, 2_000].into_iter().enumerate() {
+            assert!(served[n].abs_diff(expected) <= 64, "{served:?}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_that_comes_late_waits_one_round_at_most() {
+        let mut turns = Turns::default();
+        (0..10).for_each(|n| turns.join(&tenant(n), 100));
+        serve(&mut turns, 10, 1_000);
+        turns.join(&tenant(10), 100);
+        let before = (0..11).position(|_| turns.next().unwrap().0 == tenant(10)).unwrap();
+        assert!(before <= 10);
+    }
+
+    #[test]
+    fn nobody_saves_up_for_a_flood_and_the_light_are_not_forgotten() {
+        let mut turns = Turns::default();
+        turns.join(&tenant(0), 1);
+        for _ in 0..100 {
+            turns.next();
+        }
+        let (_, quota) = turns.next().unwrap();
+        assert_eq!(quota, 2);
+        turns.leave(&tenant(0));
+        assert!(turns.is_empty() && turns.next().is_none());
+    }
 
     fn lane(name: u8, priority: Priority, due_ms: i64) -> DueLane {
         DueLane { lane: LaneId::from_bytes([name; 16]), priority, oldest_due_at: Time::from_millis(due_ms) }

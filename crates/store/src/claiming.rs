@@ -74,7 +74,7 @@ pub(crate) async fn claim(
             };
             work.after().parked.push(parking);
         }
-        terms.permit(&want.sender(), &mut taken);
+        terms.permit(want, &mut taken);
         claimed.extend(taken);
     }
     if !claimed.is_empty() {

@@ -41,3 +41,8 @@ pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
         serde_json::from_str(json).map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
     })
 }
+
+/// A tenant's weight; one out of range is taken for the nearest.
+pub(crate) fn weight(stored: i64) -> u32 {
+    stored.clamp(1, postway_domain::TenantSettings::WEIGHT_MAX.into()) as u32
+}

@@ -142,6 +142,7 @@ impl Entry<'_> {
             smtputf8: message.content.smtputf8,
             size: message.content.raw.len() as u32,
             raw: Some(message.content.raw.clone()),
+            via: None,
             permit: self.permit.clone(),
             over_limit: false,
             suppressed: Vec::new(),

@@ -6,7 +6,7 @@ use crate::{
     allowance::Allowances,
     directory::{Gates, Suppressed},
     handover::HandOver,
-    record::{AccountKey, Claimed, Lease, NewMessage, Permit},
+    record::{AccountKey, AccountWant, Claimed, Lease, NewMessage, Permit},
 };
 
 /// Read once per transaction, and used up by it.
@@ -39,10 +39,12 @@ impl Terms {
         self.gates.pass(lane)
     }
 
-    /// Gives claimed messages their permits, as far as they go; the rest is over the limit.
-    pub fn permit(&mut self, sender: &AccountKey, claimed: &mut [Claimed]) {
+    /// Gives claimed messages their sender and their permits, as far as they go; the rest is over the limit.
+    pub fn permit(&mut self, want: &AccountWant, claimed: &mut [Claimed]) {
+        let sender = want.sender();
         for one in claimed {
-            match self.allowances.take(sender) {
+            one.via = want.via.clone();
+            match self.allowances.take(&sender) {
                 Ok(permit) => one.permit = permit,
                 Err(_) => one.over_limit = true,
             }

@@ -14,14 +14,10 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
     stage::{
         accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, commit_wire, doubt, outcome,
-        record, request,
+        record, request, uids,
     },
 };
-use crate::record::{AccountWant, Change, Claimed, QueueState, RecipientChange};
-
-fn uids(claimed: &[Claimed]) -> Vec<MessageUid> {
-    claimed.iter().map(|one| one.uid).collect()
-}
+use crate::record::{AccountWant, Change, Claimed, DueAccount, QueueState, RecipientChange};
 
 /// Inside a lane: by due time, then by uid.
 pub async fn due_messages_come_oldest_first(store: &Shared) {
@@ -234,6 +230,7 @@ pub async fn the_queue_state_names_due_accounts_and_the_next_time(store: &Shared
     accept(store, Sample::new(5).from(OTHER_TENANT, OTHER_ACCOUNT).expires(50)).await;
     accept(store, Sample::new(6).state(State::Scheduled(Wait::Fetch), Some(at(0)))).await;
     let due = vec![sample::key(TENANT, OTHER_ACCOUNT), sample::key(OTHER_TENANT, ACCOUNT)];
+    let due = due.into_iter().map(|key| DueAccount { key, version: 1, weight: 100 }).collect();
     let expected = QueueState { due, next_due_at: Some(at(7_000)) };
     assert_eq!(store.queue_state(at(100)).await.unwrap(), expected);
     claim(store, 1, at(7_000), 9).await;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::FutureExt;
 use postway_domain::{
     EventKind, State,
     message::{Outcome, Wait},
@@ -12,8 +11,8 @@ use super::{
     Shared,
     sample::{self, ACCOUNT, LEASE_LASTS, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, incarnation},
     stage::{
-        accept, all_at_once, apply, assert_gapless, claim, commit_wire, offer, outcome, record, request,
-        within,
+        accept, all_at_once, apply, assert_gapless, claim, commit_wire, delivered, offer, outcome, record,
+        request,
     },
 };
 use crate::{
@@ -27,17 +26,6 @@ const QUEUED: Acceptance = Acceptance::Accepted { handed_over: false };
 /// Leaves room of the samples' account standing.
 async fn park(store: &Shared, token: i64, room: u32) -> Vec<Claimed> {
     store.claim(request(&sample::relay(), token, at(0), room, true)).await.unwrap()
-}
-
-/// Collects hand-overs until there are this many, and makes sure that no more come.
-async fn delivered(store: &Shared, count: usize) -> Vec<Claimed> {
-    let mut claimed = Vec::new();
-    while claimed.len() < count {
-        claimed.extend(within(store.handed_over()).await);
-    }
-    assert_eq!(claimed.len(), count);
-    assert!(store.handed_over().now_or_never().is_none());
-    claimed
 }
 
 /// The message is stored as leased, and delivered whole.

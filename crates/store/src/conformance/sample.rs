@@ -220,6 +220,12 @@ impl Sample {
         self
     }
 
+    /// In the place of an older one with the same key.
+    pub fn collapse(mut self, key: &str) -> Self {
+        self.message.collapse_key = Some(key.to_owned());
+        self
+    }
+
     /// Any other part of it.
     pub fn content(mut self, edit: impl FnOnce(&mut Content)) -> Self {
         edit(&mut self.message.content);

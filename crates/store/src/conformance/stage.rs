@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use futures::FutureExt;
 use postway_domain::{
     LeaseToken, MessageUid, RecipientStatus, State, Status, Tenant, Time,
     message::{Input, LeaseEffect, Outcome, transition},
@@ -12,8 +13,8 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
 };
 use crate::record::{
-    Acceptance, AccountKey, AccountWant, AttemptEnd, Change, ClaimRequest, Claimed, Fence, MessageKey,
-    MessageRecord, NewEvent, NodeBeat, WireCommit,
+    Acceptance, AccountKey, AccountWant, AttemptEnd, Change, Changed, ClaimRequest, Claimed, DirectoryChange,
+    Fence, MessageKey, MessageRecord, NewEvent, NodeBeat, Suspension, SuspensionScope, WireCommit,
 };
 
 /// A wait longer than this means that what is waited for will not come.
@@ -229,6 +230,38 @@ pub fn late(token: LeaseToken) -> Fence {
 pub async fn record(store: &Shared, uid: MessageUid) -> MessageRecord {
     let found = store.message(&sample::tenant(), &MessageKey::Uid(uid)).await.unwrap();
     found.expect("the message is stored")
+}
+
+/// Makes a change of the directory.
+pub async fn direct(store: &Shared, change: DirectoryChange) -> Changed {
+    store.change(change, None).await.unwrap()
+}
+
+/// Suspends something of the samples' tenant.
+pub async fn suspend(store: &Shared, scope: SuspensionScope) {
+    let suspension = Suspension { tenant: sample::tenant(), scope, since: at(7) };
+    assert_eq!(direct(store, DirectoryChange::Suspend(suspension)).await, Changed::Done);
+}
+
+/// Lets it go on.
+pub async fn activate(store: &Shared, scope: SuspensionScope) {
+    assert_eq!(direct(store, DirectoryChange::Activate(sample::tenant(), scope)).await, Changed::Done);
+}
+
+/// Collects hand-overs until there are this many, and makes sure that no more come.
+pub async fn delivered(store: &Shared, count: usize) -> Vec<Claimed> {
+    let mut claimed = Vec::new();
+    while claimed.len() < count {
+        claimed.extend(within(store.handed_over()).await);
+    }
+    assert_eq!(claimed.len(), count);
+    assert!(store.handed_over().now_or_never().is_none());
+    claimed
+}
+
+/// What was claimed, by id.
+pub fn uids(claimed: &[Claimed]) -> Vec<MessageUid> {
+    claimed.iter().map(|one| one.uid).collect()
 }
 
 /// Runs `calls` at once and gives their answers.

@@ -2,10 +2,10 @@
 
 use postway_domain::{AccountId, Tenant, TenantId, Time, secret::Sealed};
 
-use super::{is_new, was_there};
+use super::{is_new, pauses, was_there};
 use crate::{
     error::StoreError,
-    record::Changed,
+    record::{Changed, Suspension, SuspensionScope},
     sql::{Row, Session, Sql, values},
 };
 
@@ -77,7 +77,12 @@ pub(super) async fn delete(
     id: &TenantId,
     at: Time,
 ) -> Result<Changed, StoreError> {
-    session.execute(DELETE, values![at, id.as_str()]).await.map(was_there)
+    let deleted = session.execute(DELETE, values![at, id.as_str()]).await.map(was_there)?;
+    if deleted == Changed::Done {
+        let suspension = Suspension { tenant: id.clone(), scope: SuspensionScope::Tenant, since: at };
+        pauses::suspend(session, &suspension).await?;
+    }
+    Ok(deleted)
 }
 
 pub(super) async fn set_default(

@@ -12,7 +12,9 @@ use super::{
     tables::{Queue, Tables},
 };
 use crate::{
-    record::{AccountKey, AccountWant, Change, ClaimRequest, Claimed, QueueState, Stalled, WireCommit},
+    record::{
+        AccountKey, AccountWant, Change, ClaimRequest, Claimed, DueAccount, QueueState, Stalled, WireCommit,
+    },
     terms::Terms,
 };
 
@@ -34,7 +36,7 @@ impl Tables {
         let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
         let mut claimed: Vec<Claimed> =
             chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
-        terms.permit(&sender, &mut claimed);
+        terms.permit(want, &mut claimed);
         terms.suppress(&mut claimed);
         self.directory.debit(&terms.allowances);
         claimed
@@ -115,14 +117,25 @@ impl Tables {
 
     /// See [`crate::Work::queue_state`].
     pub fn queue_state(&self, now: Time) -> QueueState {
-        let has_due = |queue: &Queue| self.due(queue, now).next().is_some();
+        let gates = self.directory.gates();
+        let is_open = |queue: &Queue| {
+            let first = queue.first().and_then(|(_, uid)| self.messages.get(uid));
+            first.is_some_and(|stored| gates.pass(&stored.record.summary.lane))
+        };
+        let has_due = |queue: &Queue| is_open(queue) && self.due(queue, now).next().is_some();
         let due = self.waiting.iter().filter(|(_, queues)| queues.values().any(has_due));
+        let due = due.filter_map(|(key, _)| {
+            let version = self.directory.accounts.get(key)?.version;
+            let weight = self.directory.tenants.get(&key.tenant)?.settings.weight;
+            Some(DueAccount { key: key.clone(), version, weight })
+        });
         let later = self
             .waiting
             .values()
             .flat_map(|queues| queues.values())
+            .filter(|queue| is_open(queue))
             .filter_map(|queue| queue.iter().map(|(due_at, _)| *due_at).find(|due_at| *due_at > now));
-        QueueState { due: due.map(|(key, _)| key.clone()).collect(), next_due_at: later.min() }
+        QueueState { due: due.collect(), next_due_at: later.min() }
     }
 }
 

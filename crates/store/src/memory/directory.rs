@@ -224,6 +224,7 @@ impl Tables {
                 Some(tenant) if tenant.deleted_at.is_none() => {
                     tenant.deleted_at = Some(at);
                     tenant.version += 1;
+                    directory.suspensions.entry((id, SuspensionScope::Tenant)).or_insert(at);
                     Changed::Done
                 }
                 Some(_) | None => Changed::Missing,

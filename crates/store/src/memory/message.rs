@@ -201,6 +201,7 @@ impl Stored {
             smtputf8: self.smtputf8,
             size,
             raw: (size <= inline_bytes_max).then(|| self.raw.clone()),
+            via: None,
             permit: None,
             over_limit: false,
             suppressed: Vec::new(),

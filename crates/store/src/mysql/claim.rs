@@ -195,6 +195,7 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
         smtputf8: false,
         size: 0,
         raw: None,
+        via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),

@@ -7,7 +7,7 @@ use super::{bytes16, failed, on_doubt, state, time};
 use crate::{
     decode::{self, parsed},
     error::StoreError,
-    record::{AccountKey, QueueState, Stalled},
+    record::{AccountKey, DueAccount, QueueState, Stalled},
     rows::Multi,
 };
 
@@ -32,10 +32,13 @@ pub(super) const STALLED: &str =
 pub(super) const OVERDUE: &str =
     stalled!("message_expiry", "m.waits_until <= ? AND m.status <> 1 ORDER BY m.waits_until LIMIT ?");
 /// For every lane with waiting mail: when its first message is due.
-pub(super) const QUEUE: &str = "SELECT id, tenant, account, due_at FROM (\
-     SELECT l.id, l.tenant, l.account, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
+pub(super) const QUEUE: &str = "SELECT id, tenant, account, due_at, version, weight FROM (\
+     SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
-     ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l) AS lanes WHERE due_at IS NOT NULL \
+     ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
+     JOIN tenant t ON t.id = l.tenant WHERE NOT EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))) \
+     AS lanes WHERE due_at IS NOT NULL \
      ORDER BY tenant, account";
 /// The first message after now, of lanes that have others before: each lane by itself, so that the server starts there
 /// and does not read through what is due.
@@ -112,8 +115,10 @@ pub(super) async fn queue_state(pool: &MySqlPool, now: Time) -> Result<QueueStat
                     tenant: parsed(row.try_get(1).map_err(failed)?)?,
                     account: parsed(row.try_get(2).map_err(failed)?)?,
                 };
-                if queue.due.last() != Some(&key) {
-                    queue.due.push(key);
+                if queue.due.last().is_none_or(|last| last.key != key) {
+                    let (version, weight) =
+                        (row.try_get(4).map_err(failed)?, row.try_get(5).map_err(failed)?);
+                    queue.due.push(DueAccount { key, version, weight: decode::weight(weight) });
                 }
             }
         }

@@ -172,6 +172,7 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         smtputf8: row.try_get(16).map_err(failed)?,
         size: unsigned(row, 17)?,
         raw: row.try_get::<Option<Vec<u8>>, _>(18).map_err(failed)?.map(Bytes::from),
+        via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),

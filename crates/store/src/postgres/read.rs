@@ -14,7 +14,7 @@ use crate::{
     decode::{self, parsed},
     error::StoreError,
     record::{
-        AccountKey, AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, QueueState,
+        AccountKey, AttemptView, DueAccount, Filter, MessageKey, MessageRecord, MessageSummary, QueueState,
         RecipientView, SmtpReply, Stalled, Stats,
     },
 };
@@ -52,7 +52,10 @@ pub(super) const QUEUE: &str = "SELECT l.tenant, l.account, \
      min((SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at IS NOT NULL AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $1) ORDER BY m.due_at LIMIT 1)), \
      min((SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at > $1 AND m.wait IS DISTINCT FROM 3 \
-     ORDER BY m.due_at LIMIT 1)) FROM lane l GROUP BY l.tenant, l.account";
+     ORDER BY m.due_at LIMIT 1)), a.version, t.weight FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
+     JOIN tenant t ON t.id = l.tenant WHERE NOT EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) \
+     GROUP BY l.tenant, l.account, a.version, t.weight";
 
 fn time(row: &PgRow, index: usize) -> Result<Option<Time>, StoreError> {
     Ok(row.try_get::<Option<i64>, _>(index).map_err(failed)?.map(Time::from_millis))
@@ -344,10 +347,12 @@ pub(super) async fn queue_state(pool: &PgPool, now: Time) -> Result<QueueState, 
     let mut queue = QueueState::default();
     for row in sqlx::query(QUEUE).bind(now.as_millis()).fetch_all(pool).await.map_err(failed)? {
         if time(&row, 2)?.is_some_and(|due| due <= now) {
-            queue.due.push(AccountKey {
+            let key = AccountKey {
                 tenant: parsed(row.try_get(0).map_err(failed)?)?,
                 account: parsed(row.try_get(1).map_err(failed)?)?,
-            });
+            };
+            let (version, weight) = (row.try_get(4).map_err(failed)?, row.try_get(5).map_err(failed)?);
+            queue.due.push(DueAccount { key, version, weight: decode::weight(weight) });
         }
         if let Some(later) = time(&row, 3)? {
             queue.next_due_at = Some(queue.next_due_at.map_or(later, |earlier| earlier.min(later)));

@@ -118,6 +118,8 @@ pub struct Claimed {
     pub size: u32,
     /// The bytes, when small enough to come along.
     pub raw: Option<Bytes>,
+    /// The account that sends it, where another stands in for its own.
+    pub via: Option<AccountId>,
     /// The permit that goes with it, where its account has limits.
     pub permit: Option<Permit>,
     /// Whether it is beyond a limit that rejects: it must not be sent.
@@ -164,11 +166,22 @@ pub struct Stalled {
     pub holder: Option<Incarnation>,
 }
 
+/// An account with work due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueAccount {
+    /// The account.
+    pub key: AccountKey,
+    /// The version of its settings, so that holders of a copy notice.
+    pub version: i64,
+    /// Its tenant's weight.
+    pub weight: u32,
+}
+
 /// What waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Accounts with work due now.
-    pub due: Vec<AccountKey>,
+    /// Accounts with work due now that nobody has suspended.
+    pub due: Vec<DueAccount>,
     /// When the next of the rest is due.
     pub next_due_at: Option<Time>,
 }

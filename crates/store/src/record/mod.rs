@@ -9,7 +9,9 @@ mod view;
 
 pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
-pub use claim::{AccountWant, ClaimRequest, Claimed, ClaimedRecipient, Lease, Permit, QueueState, Stalled};
+pub use claim::{
+    AccountWant, ClaimRequest, Claimed, ClaimedRecipient, DueAccount, Lease, Permit, QueueState, Stalled,
+};
 pub use directory::{
     AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason, Suspension,
     SuspensionScope, Used,

@@ -175,6 +175,7 @@ fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<
         smtputf8: row.try_get(16).map_err(failed)?,
         size: row.try_get(17).map_err(failed)?,
         raw: row.try_get::<Option<Vec<u8>>, _>(18).map_err(failed)?.map(Bytes::from),
+        via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),

@@ -1,0 +1,197 @@
+//! Tenants: their settings, their end, and what it leaves behind.
+
+use postway_domain::{
+    Status, Tenant, TenantId, TenantSettings,
+    id::AuditId,
+    message::Outcome,
+    secret::Sealed,
+    tenant::{CallbackForm, ContentLimits, LargeFiles, Remote, RemoteAuth},
+};
+
+use super::{
+    Shared,
+    keys::key,
+    sample::{self, ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
+    stage::{accept, accept_and_claim, apply, claim, direct, outcome, suspend},
+    suppress::suppression,
+};
+use crate::record::{
+    Acceptance, AuditEntry, Changed, Circuit, DirectoryChange, Filter, MessageKey, SuspensionScope,
+};
+
+fn remote(url: &str) -> Remote {
+    Remote {
+        url: url.to_owned(),
+        path: Some("/in".to_owned()),
+        auth: RemoteAuth::Basic,
+        username: Some("Größe".to_owned()),
+    }
+}
+
+fn whole(id: &str) -> Tenant {
+    let mut tenant = Tenant::new(id.parse().unwrap(), "Initech — Größe 📬", at(1));
+    tenant.settings = TenantSettings {
+        weight: 250,
+        content: ContentLimits { subject_chars: Some(80), html_bytes: None, message_bytes: Some(9_000) },
+        retention_days: Some(30),
+        client_sync: Some(remote("https://sync.example.com")),
+        attachment_endpoint: Some(remote("https://files.example.com")),
+        callback_form: CallbackForm::Batch,
+        large_files: LargeFiles::Link,
+        bounce_domain: Some("bounce.example.com".to_owned()),
+    };
+    tenant.default_account = Some(ACCOUNT.parse().unwrap());
+    tenant.secret = Some(Sealed(vec![0, 255, 7]));
+    tenant.version = 3;
+    tenant.updated_at = at(9);
+    tenant
+}
+
+/// Name, settings, secret, version and times.
+pub async fn a_tenant_reads_back_whole(store: &Shared) {
+    let tenant = whole("initech");
+    assert_eq!(direct(store, DirectoryChange::CreateTenant(tenant.clone())).await, Changed::Done);
+    assert_eq!(store.tenant(&tenant.id).await.unwrap(), Some(tenant));
+}
+
+/// Who read an older version looks again.
+pub async fn a_tenant_update_needs_the_version_it_read(store: &Shared) {
+    let update = Tenant { created_at: at(0), version: 2, ..whole(TENANT) };
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update.clone(), 1)).await, Changed::Done);
+    assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(update.clone()));
+    let late = Tenant { name: "Late".to_owned(), ..update.clone() };
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(late, 1)).await, Changed::Stale);
+    assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(update));
+    assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().name, OTHER_TENANT);
+    let nobody = DirectoryChange::UpdateTenant(whole("nobody"), 1);
+    assert_eq!(direct(store, nobody).await, Changed::Stale);
+    assert_eq!(store.tenant(&"nobody".parse().unwrap()).await.unwrap(), None);
+}
+
+/// A name that was used stays used, and what is deleted is changed no more.
+pub async fn a_deleted_tenant_is_marked_and_stays_so(store: &Shared) {
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    let deleted = store.tenant(&tenant()).await.unwrap().unwrap();
+    assert_eq!((deleted.deleted_at, deleted.version), (Some(at(5)), 2));
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(6))).await, Changed::Missing);
+    assert_eq!(direct(store, DirectoryChange::CreateTenant(whole(TENANT))).await, Changed::Exists);
+    let update = Tenant { version: 3, ..deleted.clone() };
+    assert_eq!(direct(store, DirectoryChange::UpdateTenant(update, 2)).await, Changed::Stale);
+    let default = DirectoryChange::SetDefaultAccount(tenant(), ACCOUNT.parse().unwrap());
+    assert_eq!(direct(store, default).await, Changed::Missing);
+    assert_eq!(store.tenant(&tenant()).await.unwrap(), Some(deleted));
+    assert_eq!(store.tenant(&other_tenant()).await.unwrap().unwrap().deleted_at, None);
+    let nobody = DirectoryChange::DeleteTenant("nobody".parse().unwrap(), at(5));
+    assert_eq!(direct(store, nobody).await, Changed::Missing);
+}
+
+/// Its mail waits for its end, but does not leave any more.
+pub async fn a_deleted_tenant_sends_nothing(store: &Shared) {
+    accept(store, Sample::new(1)).await;
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    assert!(claim(store, 1, at(10), 9).await.is_empty());
+}
+
+/// The deleted are among them: somebody must clear up.
+pub async fn tenants_are_listed_by_id_page_by_page(store: &Shared) {
+    for id in ["b", "A", "a", "Z-1", "z_2"] {
+        let tenant = Tenant::new(id.parse().unwrap(), id, at(0));
+        assert!(store.create_tenant(tenant).await.unwrap());
+    }
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant("b".parse().unwrap(), at(1))).await, Changed::Done);
+    let mut listed: Vec<String> = Vec::new();
+    let mut after: Option<TenantId> = None;
+    loop {
+        let page = store.tenants(after.as_ref(), 3).await.unwrap();
+        assert!(page.len() <= 3);
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        listed.extend(page.iter().map(|tenant| tenant.id.to_string()));
+    }
+    assert_eq!(listed, ["A", "Z-1", "a", "acme", "b", "globex", "z_2"]);
+}
+
+/// Something of everything.
+async fn furnish(store: &Shared, name: &str) {
+    let id: TenantId = name.parse().unwrap();
+    for n in 0..5 {
+        let sample = Sample::new(n).from(name, ACCOUNT).client_id(&format!("c{n}")).key(&format!("k{n}"));
+        let tags = vec!["x".to_owned(), format!("t{n}")];
+        accept(store, sample.collapse(&format!("{n}")).content(|content| content.tags = tags)).await;
+    }
+    let entry = AuditEntry {
+        id: AuditId::new(at(0), &mut rand::rng()),
+        at: at(0),
+        actor: "admin".to_owned(),
+        tenant: Some(id.clone()),
+        action: "key.create".to_owned(),
+        target: "key".to_owned(),
+        request_id: None,
+        detail: None,
+    };
+    let made = store.change(DirectoryChange::CreateKey(key(name, name, 1)), Some(entry)).await;
+    assert_eq!(made.unwrap(), Changed::Done);
+    let list = DirectoryChange::Suppress(vec![suppression(name, "a@example.org")]);
+    assert_eq!(direct(store, list).await, Changed::Done);
+    let circuit = Circuit {
+        key: sample::key(name, ACCOUNT),
+        code: "auth".to_owned(),
+        reason: "no".to_owned(),
+        opened_at: at(0),
+        open_until: at(9),
+        faults: 1,
+    };
+    assert_eq!(direct(store, DirectoryChange::OpenCircuit(circuit)).await, Changed::Done);
+}
+
+/// How many messages a tenant has.
+async fn messages(store: &Shared, tenant: &TenantId) -> usize {
+    store.messages(tenant, &Filter::default(), None, 99).await.unwrap().len()
+}
+
+/// Messages first, a few at a time; at last all that has the tenant's name, but for the record of what was done.
+pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
+    let sent = accept_and_claim(store, Sample::new(50), 1).await;
+    assert!(apply(store, outcome(&sent, false, Outcome::Failed, at(1))).await);
+    furnish(store, TENANT).await;
+    furnish(store, OTHER_TENANT).await;
+    suspend(store, SuspensionScope::Batch("spring".parse().unwrap())).await;
+
+    let purge = |limit| DirectoryChange::PurgeTenant(tenant(), limit);
+    assert_eq!(direct(store, purge(99)).await, Changed::Missing, "a living tenant keeps what it has");
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    for left in [4, 2, 0] {
+        assert_eq!(messages(store, &tenant()).await, left + 2);
+        assert_eq!(direct(store, purge(2)).await, Changed::Done, "there may be more");
+        assert_eq!(messages(store, &tenant()).await, left);
+        assert_eq!(store.keys(&tenant()).await.unwrap().len(), 1);
+    }
+    assert_eq!(direct(store, purge(2)).await, Changed::Already, "that was the last of it");
+    assert_eq!(direct(store, purge(2)).await, Changed::Already);
+
+    assert_eq!(store.message(&tenant(), &MessageKey::Uid(sent.uid)).await.unwrap(), None);
+    assert_eq!(store.raw(&tenant(), sent.uid).await.unwrap(), None);
+    let tagged = Filter { tag: Some("x".to_owned()), ..Filter::default() };
+    assert!(store.messages(&tenant(), &tagged, None, 9).await.unwrap().is_empty());
+    assert!(store.keys(&tenant()).await.unwrap().is_empty());
+    assert_eq!(store.key(&key(TENANT, TENANT, 1).digest).await.unwrap(), None);
+    assert!(store.accounts(Some(&tenant())).await.unwrap().is_empty());
+    assert!(store.suspensions(&tenant()).await.unwrap().is_empty());
+    assert!(store.suppressions(&tenant(), None, 9).await.unwrap().is_empty());
+    assert_eq!(store.circuit(&sample::relay()).await.unwrap(), None);
+    let stats = store.stats(Some(&tenant()), at(9)).await.unwrap();
+    assert_eq!((stats.by_status.values().sum::<i64>(), stats.oldest_due_at), (0, None));
+    assert_eq!(store.audit(Some(&tenant()), None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.tenant(&tenant()).await.unwrap().unwrap().deleted_at, Some(at(5)));
+
+    let other = other_tenant();
+    assert_eq!(messages(store, &other).await, 5);
+    assert_eq!(store.messages(&other, &tagged, None, 9).await.unwrap().len(), 5);
+    assert_eq!(store.stats(Some(&other), at(9)).await.unwrap().by_status[&Status::Ready], 5);
+    assert_eq!(store.keys(&other).await.unwrap().len(), 1);
+    assert_eq!(store.accounts(Some(&other)).await.unwrap().len(), 2);
+    assert_eq!(store.suppressions(&other, None, 9).await.unwrap().len(), 1);
+    assert!(store.circuit(&sample::key(OTHER_TENANT, ACCOUNT)).await.unwrap().is_some());
+    let repeat = Sample::new(90).from(OTHER_TENANT, ACCOUNT).key("k1").build();
+    assert!(matches!(store.accept(vec![repeat]).await.unwrap()[..], [Acceptance::Repeat { .. }]));
+}
