@@ -30,7 +30,14 @@ pub struct Gateway {
 struct Life {
     child: Child,
     reading: JoinHandle<()>,
+    first_line: oneshot::Receiver<String>,
+    key: Option<String>,
+    /// Where its part of the log begins.
+    log_from: usize,
 }
+
+/// What it logs when it takes connections.
+const LISTENING: &str = "listening;";
 
 /// How a command of the binary ended.
 #[derive(Debug)]
@@ -59,16 +66,44 @@ impl Gateway {
 
     /// Starts one with these variables as well.
     pub async fn start_with(env: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let data = TempDir::new()?;
-        let client = Client::new(data.path().join("stderr.log"))?;
-        let mut gateway = Self { data, life: None, printed: Arc::default(), client };
+        let mut gateway = Self::idle()?;
         gateway.launch(env).await?;
         Ok(gateway)
     }
 
-    /// Starts it again on the same data, with these variables.
+    /// One that has a folder and has not been started.
+    pub fn idle() -> anyhow::Result<Self> {
+        let data = TempDir::new()?;
+        let client = Client::new(data.path().join("stderr.log"))?;
+        Ok(Self { data, life: None, printed: Arc::default(), client })
+    }
+
+    /// Starts it, again on the same data, with these variables, and waits until it is ready.
     pub async fn launch(&mut self, env: &[(&str, &str)]) -> anyhow::Result<()> {
+        self.spawn(env)?;
+        self.announced().await
+    }
+
+    /// Starts it, and waits only until it listens. Its database may be away.
+    pub async fn launch_early(&mut self, env: &[(&str, &str)]) -> anyhow::Result<()> {
+        self.spawn(env)?;
+        let life = self.life.as_ref().context("it is not running")?;
+        let (log_from, key) = (life.log_from, life.key.clone());
+        let address = eventually("a word of where it listens", async || {
+            let log = self.log();
+            let line = log.get(log_from..).and_then(|log| log.lines().find(|line| line.contains(LISTENING)));
+            let address = line.and_then(|line| line.split("address=").nth(1)?.split_whitespace().next());
+            Ok(address.map(str::to_owned))
+        })
+        .await?;
+        // Without a key nothing but its health can be asked.
+        self.client.connect(&format!("http://{address}"), key.as_deref().unwrap_or_default());
+        Ok(())
+    }
+
+    fn spawn(&mut self, env: &[(&str, &str)]) -> anyhow::Result<()> {
         ensure!(self.life.is_none(), "it is still running");
+        let log_from = self.log().len();
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log_file)?;
         let mut child = self
             .command(&["serve"])?
@@ -78,17 +113,28 @@ impl Gateway {
             .stderr(log)
             .spawn()?;
         let stdout = child.stdout.take().context("no standard output")?;
-        let (on_first, first) = oneshot::channel();
+        let (on_first, first_line) = oneshot::channel();
         let reading = tokio::spawn(read_along(stdout, on_first, self.printed.clone()));
-        let first = timeout(PATIENCE, first).await.context("it said nothing")?;
+        let key = env.iter().find(|(name, _)| *name == "POSTWAY_ADMIN_KEY").map(|(_, key)| key.to_string());
+        self.life = Some(Life { child, reading, first_line, key, log_from });
+        Ok(())
+    }
+
+    /// Waits until a gateway that was started says that it is ready. One that does not is no longer running.
+    pub async fn announced(&mut self) -> anyhow::Result<()> {
+        let mut life = self.life.take().context("it is not running")?;
+        let first = timeout(PATIENCE, &mut life.first_line).await.context("it said nothing")?;
         let Some(url) = first.as_deref().ok().and_then(|line| line.strip_prefix("postway listens on "))
         else {
-            let status = child.wait().await?;
+            let status = life.child.wait().await?;
             bail!("it did not start ({status}): {first:?}\n{}", self.log());
         };
-        let key = std::fs::read_to_string(self.data_dir().join("admin.key"))?;
+        let key = match &life.key {
+            Some(key) => key.clone(),
+            None => std::fs::read_to_string(self.data_dir().join("admin.key"))?,
+        };
         self.client.connect(url, key.trim());
-        self.life = Some(Life { child, reading });
+        self.life = Some(life);
         Ok(())
     }
 
@@ -98,6 +144,7 @@ impl Gateway {
             .args(args)
             .current_dir(self.data.path())
             .env_remove("FAILPOINTS")
+            .env_remove("FAILPOINTS_CLOCK_SKEW_MS")
             .env("POSTWAY_DATA_DIR", self.data_dir())
             .kill_on_drop(true);
         Ok(command)

@@ -1,8 +1,11 @@
 //! The real binary as a test drives it: started in a folder of its own, spoken to over HTTP, killed at will.
 
+mod audit;
 mod binary;
 mod client;
 mod gateway;
+mod load;
+mod nodes;
 
 use std::time::Duration;
 
@@ -10,8 +13,11 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub use audit::{audit, check_history, copies};
 pub use client::Client;
 pub use gateway::{Gateway, Ran};
+pub use load::{Acknowledged, Load, a_while};
+pub use nodes::{node_env, nodes_of, start_node};
 
 /// The longest a test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);

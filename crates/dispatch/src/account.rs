@@ -1,19 +1,25 @@
 //! An account as dispatch uses it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use postway_domain::{
-    Account, AccountId, AccountKind, AccountLimits, Time,
+    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, Time, TlsMode,
     failure::{Category, Failure, Phase, Severity},
-    retry::RetryPolicy,
+    secret::SecretKey,
 };
-use postway_store::record::AccountKey;
+use postway_net::Guard;
+use postway_store::record::{self, AccountKey};
+use tokio::time::Instant;
 
 use crate::{
     Shared,
-    circuit::Circuit,
+    circuit::{Circuit, Now},
+    destination::Destinations,
     queue::Queue,
-    transport::{Credentials, SmtpSettings},
+    transport::{Credentials, Deadlines, SesClient, SesCredentials, SesSettings, SmtpSettings},
 };
 
 /// How this version of an account sends.
@@ -22,43 +28,99 @@ pub(crate) enum Route {
     Sandbox,
     /// Relay.
     Smtp(Box<SmtpSettings>),
+    /// Call.
+    Ses(SesClient),
     /// Its settings cannot be used; its mail waits.
     Broken(Failure),
+}
+
+/// What a route is made with, besides the account itself.
+pub(crate) struct Means<'a> {
+    pub secret_key: &'a SecretKey,
+    pub clock: &'a Arc<dyn Clock>,
+    pub guard: &'a Arc<Guard>,
+    pub ehlo_name: &'a str,
+    pub deadlines: Deadlines,
 }
 
 /// One version of an account's settings, ready to use.
 pub(crate) struct Plan {
     pub version: i64,
     pub connections_max: usize,
-    pub retry: RetryPolicy,
+    pub settings: AccountSettings,
     pub route: Route,
-    /// Who sends in its place while it cannot.
-    pub fallback: Option<AccountId>,
+}
+
+impl Plan {
+    pub fn make(account: &Account, shared: &Shared) -> Self {
+        let means = Means {
+            secret_key: &shared.secret_key,
+            clock: &shared.clock,
+            guard: &shared.config.guard,
+            ehlo_name: &shared.config.ehlo_name,
+            deadlines: shared.config.deadlines,
+        };
+        Self {
+            version: account.version,
+            connections_max: account.settings.max_connections as usize,
+            settings: account.settings.clone(),
+            route: Route::make(account, &means),
+        }
+    }
+
+    /// How much it may send, as of now: a warm-up plan changes by the day.
+    pub fn limits(&self, now: Time) -> AccountLimits {
+        self.settings.effective_limits(now)
+    }
+
+    /// The account that sends its mail while it cannot.
+    pub fn fallback(&self) -> Option<&AccountId> {
+        self.settings.fallback.as_ref()
+    }
 }
 
 /// An account with its couriers' queue. Lives as long as the account; its plan changes with the settings.
 pub(crate) struct Post {
     pub key: AccountKey,
     pub queue: Queue,
+    pub destinations: Arc<Destinations>,
+    /// Connections that couriers hold open.
+    connections: Arc<AtomicUsize>,
     plan: Mutex<Arc<Plan>>,
     circuit: Mutex<Circuit>,
+    telling: Mutex<Telling>,
+}
+
+/// Where the store's word on the circuit stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Telling {
+    /// It says what is so.
+    #[default]
+    Done,
+    /// Somebody is writing it.
+    Writing,
+    /// It changed while somebody was writing it.
+    Again,
 }
 
 impl Post {
     pub fn new(key: AccountKey, plan: Plan) -> Self {
-        Self { key, queue: Queue::default(), plan: Mutex::new(Arc::new(plan)), circuit: Mutex::default() }
-    }
-
-    /// With what other nodes have found out about the account.
-    pub async fn open(key: AccountKey, plan: Plan, _shared: &Shared) -> Self {
-        Self::new(key, plan)
+        Self {
+            key,
+            queue: Queue::default(),
+            destinations: Arc::default(),
+            connections: Arc::default(),
+            plan: Mutex::new(Arc::new(plan)),
+            circuit: Mutex::default(),
+            telling: Mutex::default(),
+        }
     }
 
     pub fn plan(&self) -> Arc<Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// New settings deserve a new chance: the circuit closes.
+    /// New settings deserve a new chance: the circuit closes. Whoever changed them has closed the store's.
     pub fn replace_plan(&self, plan: Plan) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.circuit().success();
@@ -67,49 +129,88 @@ impl Post {
     pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Plan {
-    pub fn make(account: &Account, shared: &Shared) -> Self {
-        let settings = &account.settings;
-        let route = match settings.kind {
-            AccountKind::Sandbox => Route::Sandbox,
-            AccountKind::Smtp => match smtp_settings(account, shared) {
-                Ok(settings) => Route::Smtp(Box::new(settings)),
-                Err(failure) => Route::Broken(failure),
-            },
-        };
-        Self {
-            version: account.version,
-            connections_max: settings.max_connections as usize,
-            retry: settings.retry.clone(),
-            route,
-            fallback: None,
+    /// Takes over what the store knows of the account's circuit, when the account is new here.
+    pub fn adopt(&self, found: Option<record::Circuit>, now: Time) {
+        if let Some(found) = found {
+            self.circuit().adopt(found, Now { instant: Instant::now(), time: now });
         }
     }
 
-    /// How much it may send now.
-    pub fn limits(&self, _now: Time) -> AccountLimits {
-        AccountLimits::default()
+    /// Counts a connection until what is returned is dropped.
+    pub fn hold_connection(&self) -> Held {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Held(self.connections.clone())
+    }
+
+    /// Whether some courier has a connection.
+    pub fn is_connected(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) > 0
+    }
+
+    /// The circuit has changed: returns whether the caller is the one to tell the store.
+    pub fn begin_telling(&self) -> bool {
+        let mut telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = *telling == Telling::Done;
+        *telling = if begins { Telling::Writing } else { Telling::Again };
+        begins
+    }
+
+    /// What was to be told is written: returns whether there is more.
+    pub fn end_telling(&self) -> bool {
+        let mut telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = *telling == Telling::Again;
+        *telling = if more { Telling::Writing } else { Telling::Done };
+        more
     }
 }
 
-fn smtp_settings(account: &Account, shared: &Shared) -> Result<SmtpSettings, Failure> {
-    let broken = |message: String| {
-        Failure::new("account_settings", Category::Authentication, Phase::Connect, Severity::Account, message)
-    };
+/// A connection that counts.
+pub(crate) struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Route {
+    pub fn make(account: &Account, means: &Means<'_>) -> Self {
+        let made = match account.settings.kind {
+            AccountKind::Sandbox => Ok(Route::Sandbox),
+            AccountKind::Smtp => smtp_settings(account, means).map(|settings| Route::Smtp(Box::new(settings))),
+            AccountKind::Ses => ses_settings(account, means)
+                .and_then(|settings| SesClient::new(settings, means.clock.clone()))
+                .map(Route::Ses),
+        };
+        made.unwrap_or_else(Route::Broken)
+    }
+}
+
+fn broken(message: impl AsRef<str>) -> Failure {
+    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
+}
+
+fn secret(account: &Account, means: &Means<'_>) -> Result<Option<String>, Failure> {
+    let Some(sealed) = &account.secret else { return Ok(None) };
+    let place = Account::secret_place(&account.tenant, &account.id);
+    means.secret_key.open(&place, sealed).map(Some).map_err(|error| broken(error.to_string()))
+}
+
+fn guard(settings: &AccountSettings, means: &Means<'_>) -> Option<Arc<Guard>> {
+    settings.guarded.then(|| means.guard.clone())
+}
+
+fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, Failure> {
     let settings = &account.settings;
-    let host = settings.host.clone().ok_or_else(|| broken("the account has no host".to_owned()))?;
+    let host = settings.host.clone().ok_or_else(|| broken("the account has no host"))?;
     let port = settings.port.unwrap_or(match settings.tls {
-        postway_domain::TlsMode::Implicit => 465,
-        postway_domain::TlsMode::Starttls => 587,
-        postway_domain::TlsMode::None | postway_domain::TlsMode::Opportunistic => 25,
+        TlsMode::Implicit => 465,
+        TlsMode::Starttls => 587,
+        TlsMode::None | TlsMode::Opportunistic => 25,
     });
-    let credentials = match (&settings.username, &account.secret) {
-        (Some(username), Some(secret)) => {
-            let place = Account::secret_place(&account.tenant, &account.id);
-            let password =
-                shared.secret_key.open(&place, secret).map_err(|error| broken(error.to_string()))?;
+    let credentials = match (&settings.username, secret(account, means)?) {
+        (Some(username), Some(password)) => {
             Some(Credentials { username: username.clone(), password: password.into() })
         }
         (None, _) | (_, None) => None,
@@ -117,9 +218,30 @@ fn smtp_settings(account: &Account, shared: &Shared) -> Result<SmtpSettings, Fai
     Ok(SmtpSettings {
         credentials,
         allow_plaintext_auth: settings.allow_plaintext_auth,
-        ehlo_name: shared.config.ehlo_name.clone(),
-        deadlines: shared.config.deadlines,
+        ehlo_name: means.ehlo_name.to_owned(),
+        deadlines: means.deadlines,
         extra_roots_pem: settings.ca_pem.clone(),
+        guard: guard(settings, means),
         ..SmtpSettings::new(host, port, settings.tls)
+    })
+}
+
+fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Failure> {
+    let settings = &account.settings;
+    let region = settings.ses.region.clone().ok_or_else(|| broken("the account has no region"))?;
+    let credentials = match (&settings.ses.access_key_id, secret(account, means)?) {
+        (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
+        // The machine's own key is the operator's, not a tenant's to use.
+        _ if settings.guarded => {
+            return Err(broken("the account needs an access_key_id and a secret_access_key"));
+        }
+        _ => SesCredentials::find()?,
+    };
+    Ok(SesSettings {
+        endpoint: settings.ses.endpoint.clone(),
+        configuration_set: settings.ses.configuration_set.clone(),
+        extra_roots_pem: settings.ca_pem.clone(),
+        guard: guard(settings, means),
+        ..SesSettings::new(region, credentials)
     })
 }

@@ -1,76 +1,173 @@
 //! The circuit of an account: opens when the account itself is at fault, so that its mail waits instead of failing.
 //!
 //! While open, nothing is claimed for the account. When its time is up one message goes as a probe; success closes it,
-//! another fault of the account opens it again for longer.
+//! another fault of the account opens it again for longer. What opened it is written to the store, so that operators see
+//! why and other nodes, and this one after a restart, begin where this one stood.
 
 use std::time::Duration;
 
+use postway_domain::{Failure, Time};
+use postway_store::record::{self, AccountKey};
 use tokio::time::Instant;
 
 /// The first wait after a fault.
 const WAIT_FIRST: Duration = Duration::from_secs(5);
 /// The longest wait between probes.
 const WAIT_MAX: Duration = Duration::from_secs(300);
+/// Beyond this many faults in a row the wait grows no more.
+const FAULTS_MAX: u32 = 16;
 
 /// Whether an account may be used.
 #[derive(Debug, Default)]
 pub(crate) struct Circuit {
     faults: u32,
-    open_until: Option<Instant>,
+    open: Option<Open>,
+}
+
+/// An open circuit, in the clock of this process and in everybody's.
+#[derive(Debug)]
+struct Open {
+    until: Instant,
+    code: String,
+    reason: String,
+    opened_at: Time,
+    open_until: Time,
+}
+
+/// Now, in both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub instant: Instant,
+    pub time: Time,
 }
 
 impl Circuit {
     /// How many messages may be in hand at once: `normal` while closed, none while open, one as a probe.
     pub fn room(&self, normal: usize, now: Instant) -> usize {
-        match self.open_until {
+        match &self.open {
             None => normal,
-            Some(until) if now < until => 0,
+            Some(open) if now < open.until => 0,
             Some(_) => 1,
         }
     }
 
-    /// The account is at fault. Returns how long its mail waits.
-    pub fn fault(&mut self, now: Instant) -> Duration {
+    /// The account is at fault. Returns how long its mail waits, and whether that is news.
+    pub fn fault(&mut self, failure: &Failure, now: Now) -> (Duration, bool) {
         // The connections that were in use when it opened all report the same fault: it counts once.
-        if let Some(until) = self.open_until
-            && now < until
+        if let Some(open) = &self.open
+            && now.instant < open.until
         {
-            return until - now;
+            return (open.until - now.instant, false);
         }
         let wait = (WAIT_FIRST * 2u32.saturating_pow(self.faults)).min(WAIT_MAX);
-        self.faults = (self.faults + 1).min(16);
-        self.open_until = Some(now + wait);
-        wait
+        self.faults = (self.faults + 1).min(FAULTS_MAX);
+        self.open = Some(Open {
+            until: now.instant + wait,
+            code: failure.code.clone().into_owned(),
+            reason: failure.message.clone(),
+            opened_at: self.open.as_ref().map_or(now.time, |open| open.opened_at),
+            open_until: now.time.plus(wait),
+        });
+        (wait, true)
     }
 
     /// The account works. Returns whether it did not before.
     pub fn success(&mut self) -> bool {
         self.faults = 0;
-        self.open_until.take().is_some()
+        self.open.take().is_some()
+    }
+
+    /// Takes over what another process, or this one before its restart, has found. What is known here is newer.
+    pub fn adopt(&mut self, found: record::Circuit, now: Now) {
+        if self.open.is_some() {
+            return;
+        }
+        self.faults = found.faults.min(FAULTS_MAX);
+        self.open = Some(Open {
+            // Another node's clock may be off: no wait is longer than the longest.
+            until: now.instant + found.open_until.since(now.time).min(WAIT_MAX),
+            code: found.code,
+            reason: found.reason,
+            opened_at: found.opened_at,
+            open_until: found.open_until,
+        });
+    }
+
+    /// As the store keeps it; `None` while closed.
+    pub fn record(&self, key: &AccountKey) -> Option<record::Circuit> {
+        self.open.as_ref().map(|open| record::Circuit {
+            key: key.clone(),
+            code: open.code.clone(),
+            reason: open.reason.clone(),
+            opened_at: open.opened_at,
+            open_until: open.open_until,
+            faults: self.faults,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use postway_domain::failure::{Category, Phase, Severity};
+
     use super::*;
+
+    fn wrong_password() -> Failure {
+        Failure::new("smtp_535", Category::Authentication, Phase::Auth, Severity::Account, "wrong password")
+    }
+
+    fn key() -> AccountKey {
+        AccountKey { tenant: "default".parse().unwrap(), account: "relay".parse().unwrap() }
+    }
 
     #[test]
     fn a_fault_opens_it_a_probe_closes_it_and_repeats_wait_longer() {
-        let start = Instant::now();
+        let start = Now { instant: Instant::now(), time: Time::from_millis(1_000) };
+        let after = |by: Duration| Now { instant: start.instant + by, time: start.time.plus(by) };
         let mut circuit = Circuit::default();
-        assert_eq!(circuit.room(10, start), 10);
-        assert_eq!(circuit.fault(start), WAIT_FIRST);
-        assert_eq!(circuit.fault(start + Duration::from_secs(1)), Duration::from_secs(4), "counted once");
-        assert_eq!(circuit.room(10, start), 0);
-        let probe = start + WAIT_FIRST;
-        assert_eq!(circuit.room(10, probe), 1);
-        assert_eq!(circuit.fault(probe), WAIT_FIRST * 2);
+        assert_eq!(circuit.room(10, start.instant), 10);
+        assert_eq!(circuit.fault(&wrong_password(), start), (WAIT_FIRST, true));
+        let later = after(Duration::from_secs(1));
+        assert_eq!(circuit.fault(&wrong_password(), later), (Duration::from_secs(4), false), "counted once");
+        assert_eq!(circuit.room(10, start.instant), 0);
+        let probe = after(WAIT_FIRST);
+        assert_eq!(circuit.room(10, probe.instant), 1);
+        assert_eq!(circuit.fault(&wrong_password(), probe), (WAIT_FIRST * 2, true));
+        let kept = circuit.record(&key()).unwrap();
+        assert_eq!((kept.opened_at, kept.faults), (start.time, 2), "open since the first fault");
+        assert_eq!(kept.open_until, probe.time.plus(WAIT_FIRST * 2));
         assert!(circuit.success());
-        assert_eq!(circuit.room(10, probe), 10);
-        assert_eq!(circuit.fault(probe), WAIT_FIRST);
+        assert_eq!((circuit.room(10, probe.instant), circuit.record(&key())), (10, None));
+        assert_eq!(circuit.fault(&wrong_password(), probe), (WAIT_FIRST, true));
         for _ in 0..40 {
-            let until = circuit.open_until.unwrap();
-            assert!(circuit.fault(until) <= WAIT_MAX);
+            let until = circuit.open.as_ref().unwrap().until;
+            assert!(circuit.fault(&wrong_password(), Now { instant: until, ..probe }).0 <= WAIT_MAX);
         }
+    }
+
+    #[test]
+    fn what_another_node_found_holds_here_too() {
+        let now = Now { instant: Instant::now(), time: Time::from_millis(1_000_000) };
+        let found = record::Circuit {
+            key: key(),
+            code: "smtp_535".to_owned(),
+            reason: "wrong password".to_owned(),
+            opened_at: Time::from_millis(900_000),
+            open_until: Time::from_millis(1_020_000),
+            faults: 3,
+        };
+        let mut circuit = Circuit::default();
+        circuit.adopt(found.clone(), now);
+        assert_eq!(circuit.record(&key()), Some(found.clone()));
+        assert_eq!(circuit.room(10, now.instant), 0);
+        assert_eq!(circuit.room(10, now.instant + Duration::from_secs(20)), 1, "then a probe");
+        let mut ours = Circuit::default();
+        ours.fault(&wrong_password(), now);
+        ours.adopt(found.clone(), now);
+        assert_eq!(ours.record(&key()).unwrap().faults, 1, "our own finding is newer");
+        let far = record::Circuit { open_until: Time::from_millis(i64::MAX), ..found };
+        let mut skewed = Circuit::default();
+        skewed.adopt(far, now);
+        assert_eq!(skewed.room(10, now.instant + WAIT_MAX), 1);
     }
 }

@@ -123,8 +123,9 @@ impl Runner {
         }
     }
 
+    /// Messages in hand, but for a suspect that has not started.
     fn in_hand(&self) -> usize {
-        self.shared.in_hand.len()
+        self.shared.in_hand.len().saturating_sub(usize::from(self.suspect.is_some()))
     }
 
     /// Sends the suspect once nothing else is in hand.

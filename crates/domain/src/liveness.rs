@@ -1,8 +1,9 @@
 //! Who is alive, as one observer sees it.
 //!
 //! Nodes count their heartbeats in the store. A node is dead when its counter has not moved for [`DEAD_AFTER`] of the
-//! observer's own monotonic clock: no two clocks are ever compared. While the observer itself could not look, nobody
-//! could be seen moving, so everybody gets a new chance.
+//! observer's own monotonic clock: no two clocks are ever compared. Judgement is passed as of the observer's last look:
+//! while it could not look, nobody could be seen moving, so nobody dies of that, and everybody gets a new chance when it
+//! looks again.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -61,23 +62,25 @@ impl Liveness {
         self.sightings.insert(incarnation, Sighting { beat: GONE, moved_at: Duration::ZERO });
     }
 
-    /// Whether this one is dead. Somebody never met is not.
-    pub fn is_dead(&self, at: Duration, incarnation: &Incarnation) -> bool {
+    /// Whether this one was dead at the last look. Somebody never met is not.
+    pub fn is_dead(&self, incarnation: &Incarnation) -> bool {
+        let looked = self.looked_at.unwrap_or_default();
         self.sightings
             .get(incarnation)
-            .is_some_and(|seen| seen.beat == GONE || at.saturating_sub(seen.moved_at) >= DEAD_AFTER)
+            .is_some_and(|seen| seen.beat == GONE || looked.saturating_sub(seen.moved_at) >= DEAD_AFTER)
     }
 
-    /// Those registered that are not dead.
-    pub fn alive(&self, at: Duration) -> Vec<Incarnation> {
+    /// Those registered that were not dead at the last look.
+    pub fn alive(&self) -> Vec<Incarnation> {
         let registered = self.sightings.iter().filter(|(_, seen)| seen.beat >= 0);
-        registered.map(|(incarnation, _)| *incarnation).filter(|one| !self.is_dead(at, one)).collect()
+        registered.map(|(incarnation, _)| *incarnation).filter(|one| !self.is_dead(one)).collect()
     }
 
     /// Whether the observer has looked without a gap for long enough to judge. After an outage of the store the
     /// outcomes of work under way must land before anyone takes it back.
     pub fn is_calm(&self, at: Duration) -> bool {
-        self.disturbed_at.is_none_or(|disturbed| at.saturating_sub(disturbed) >= DEAD_AFTER)
+        let looks = self.looked_at.is_none_or(|looked| at.saturating_sub(looked) <= LOOK_GAP);
+        looks && self.disturbed_at.is_none_or(|disturbed| at.saturating_sub(disturbed) >= DEAD_AFTER)
     }
 }
 
@@ -109,12 +112,12 @@ mod tests {
     fn a_counter_that_stands_still_for_ten_seconds_is_dead() {
         let mut liveness = Liveness::default();
         look(&mut liveness, 0, 9);
-        assert!(!liveness.is_dead(s(9), &node(2)));
+        assert!(!liveness.is_dead(&node(2)));
         look(&mut liveness, 10, 10);
-        assert!(liveness.is_dead(s(10), &node(2)));
-        assert_eq!(liveness.alive(s(10)), [node(1)]);
+        assert!(liveness.is_dead(&node(2)));
+        assert_eq!(liveness.alive(), [node(1)]);
         liveness.observe(s(11), &[(node(1), 11), (node(2), 8)]);
-        assert!(!liveness.is_dead(s(11), &node(2)), "it moved again");
+        assert!(!liveness.is_dead(&node(2)), "it moved again");
     }
 
     #[test]
@@ -122,31 +125,41 @@ mod tests {
         let mut liveness = Liveness::default();
         look(&mut liveness, 0, 9);
         look(&mut liveness, 60, 60);
-        assert!(!liveness.is_dead(s(60), &node(2)));
+        assert!(!liveness.is_dead(&node(2)));
         assert!(!liveness.is_calm(s(69)));
         look(&mut liveness, 61, 70);
         assert!(liveness.is_calm(s(70)));
-        assert!(liveness.is_dead(s(70), &node(2)));
+        assert!(liveness.is_dead(&node(2)));
+    }
+
+    #[test]
+    fn nobody_dies_while_the_observer_does_not_look() {
+        let mut liveness = Liveness::default();
+        look(&mut liveness, 0, 3);
+        assert!(liveness.is_calm(s(7)));
+        assert!(!liveness.is_calm(s(8)), "it has not looked for a while");
+        assert!(!liveness.is_dead(&node(2)), "however late it is");
+        assert_eq!(liveness.alive().len(), 2);
     }
 
     #[test]
     fn somebody_unregistered_has_ten_seconds_to_register() {
         let mut liveness = Liveness::default();
         look(&mut liveness, 0, 0);
-        assert!(!liveness.is_dead(s(0), &node(3)), "never met");
+        assert!(!liveness.is_dead(&node(3)), "never met");
         liveness.meet(s(0), node(3));
         look(&mut liveness, 1, 9);
-        assert!(!liveness.is_dead(s(9), &node(3)));
+        assert!(!liveness.is_dead(&node(3)));
         look(&mut liveness, 10, 10);
-        assert!(liveness.is_dead(s(10), &node(3)));
-        assert!(!liveness.alive(s(10)).contains(&node(3)));
+        assert!(liveness.is_dead(&node(3)));
+        assert!(!liveness.alive().contains(&node(3)));
     }
 
     #[test]
     fn an_earlier_life_is_dead_at_once() {
         let mut liveness = Liveness::default();
         liveness.bury(node(9));
-        assert!(liveness.is_dead(s(0), &node(9)));
-        assert!(liveness.alive(s(0)).is_empty());
+        assert!(liveness.is_dead(&node(9)));
+        assert!(liveness.alive().is_empty());
     }
 }

@@ -59,12 +59,12 @@ impl Roster {
         }
         let mut liveness = self.lock();
         liveness.meet(self.at(), one);
-        liveness.is_dead(self.at(), &one)
+        liveness.is_dead(&one)
     }
 
     /// Those registered that are not dead, and this process.
     pub fn alive(&self) -> Vec<Incarnation> {
-        let mut alive = if self.is_shared { self.lock().alive(self.at()) } else { Vec::new() };
+        let mut alive = if self.is_shared { self.lock().alive() } else { Vec::new() };
         if !alive.contains(&self.me) {
             alive.push(self.me);
         }

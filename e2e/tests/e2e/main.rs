@@ -2,7 +2,9 @@
 //! test has a gateway and a sink of its own, so that all of them can run at once.
 
 mod bad_input;
+mod clock_skew;
 mod crash_points;
+mod database_faults;
 mod doubt;
 mod exhausted;
 mod fairness;
@@ -13,6 +15,9 @@ mod hostile_peers;
 mod idempotency;
 mod kill_loop;
 mod logs;
+mod moving_house;
+mod node_kill_loop;
+mod nodes;
 mod partial_recipients;
 mod permanent_failure;
 mod poison;

@@ -9,17 +9,28 @@
 
 pub mod accept;
 pub mod accounts;
+pub mod again;
+pub mod audit;
+pub mod circuits;
 pub mod claim;
+pub mod collapse;
 pub mod dedup;
 pub mod fence;
 pub mod handover;
+pub mod keys;
 pub mod lease;
+pub mod limits;
 pub mod nodes;
+pub mod pauses;
+pub mod permits;
 pub mod property;
 pub mod read;
 pub mod sample;
 pub mod settle;
 pub mod stage;
+pub mod suppress;
+pub mod tenants;
+pub mod windows;
 pub mod wire;
 
 use std::sync::Arc;
@@ -54,6 +65,18 @@ macro_rules! conformance_tests {
                 accounts_are_listed_by_tenant_and_id
                 a_changed_account_is_woken
             }
+            audit {
+                an_entry_reads_back_whole
+                an_entry_is_written_only_with_its_change
+                the_audit_log_goes_back_from_the_newest_page_by_page
+            }
+            circuits {
+                an_open_circuit_reads_back_whole
+                a_circuit_opened_again_keeps_its_beginning
+                a_closed_circuit_is_gone_and_wakes_its_account
+                whatever_a_relay_said_is_kept
+                a_deleted_account_takes_its_circuit_along
+            }
             claim {
                 due_messages_come_oldest_first
                 what_cannot_go_now_is_left
@@ -67,6 +90,15 @@ macro_rules! conformance_tests {
                 an_attempt_is_for_the_pending_recipients
                 a_doubt_is_claimed_as_a_resend_to_the_doubtful
                 the_queue_state_names_due_accounts_and_the_next_time
+            }
+            collapse {
+                a_newer_message_supersedes_the_one_that_waits
+                other_keys_and_tenants_do_not_meet
+                what_is_sent_or_being_sent_is_left
+                what_waits_for_its_retry_is_superseded
+                in_one_call_the_last_wins
+                a_repeat_supersedes_nothing
+                of_twenty_concurrent_messages_with_one_key_one_waits
             }
             dedup {
                 the_same_key_and_body_is_a_repeat
@@ -103,6 +135,13 @@ macro_rules! conformance_tests {
                 handed_over_work_is_settled_like_any_other
                 concurrent_callers_fill_exactly_the_room
             }
+            keys {
+                a_key_is_found_by_its_digest
+                a_key_id_and_a_digest_are_taken_once
+                keys_are_listed_by_tenant_oldest_first
+                a_key_is_revoked_once_and_by_its_tenant_only
+                the_last_use_of_a_key_only_moves_forward
+            }
             lease {
                 work_of_a_dead_process_is_found
                 work_of_a_living_process_is_found_only_past_the_backstop
@@ -112,11 +151,47 @@ macro_rules! conformance_tests {
                 the_writes_of_a_process_that_comes_back_are_refused
                 overdue_mail_is_found_while_it_waits
             }
+            limits {
+                a_claim_takes_what_is_left_of_the_limit
+                a_limit_is_free_again_after_its_window
+                minute_hour_and_day_hold_together
+                limits_of_other_accounts_do_not_meet
+                beyond_a_limit_that_rejects_work_is_flagged
+                the_use_of_a_limit_is_told
+                a_changed_limit_holds_at_once
+                only_use_that_counts_no_more_is_forgotten
+                eight_claimers_never_exceed_a_limit
+            }
             nodes {
                 a_heartbeat_registers_and_then_counts
                 each_node_has_a_slot_of_its_own
                 a_struck_node_is_gone_until_it_beats_again
                 a_duty_changes_hands_once
+            }
+            pauses {
+                a_suspended_batch_is_left_and_others_go
+                a_suspended_account_is_left_and_others_go
+                a_suspended_tenant_is_left_and_others_go
+                nothing_suspended_is_handed_over
+                what_is_suspended_meanwhile_gets_no_permission
+                a_pause_refuses_no_neighbour
+                what_is_on_the_wire_finishes
+                suspending_twice_changes_nothing
+                batches_are_listed_with_what_waits
+                held_messages_are_counted_once
+                a_long_suspended_lane_hides_nobody
+                what_is_activated_is_woken
+                a_deleted_account_takes_its_pause_along
+            }
+            permits {
+                what_is_handed_over_is_debited_too
+                callers_and_claimers_that_meet_share_the_limit
+                what_waits_for_a_limit_is_not_overtaken
+                a_refund_gives_the_permit_back_once
+                a_refused_change_refunds_nothing
+                an_outcome_without_a_refund_keeps_the_debit
+                a_stand_in_pays_from_its_own_limits
+                a_stand_in_pays_for_what_is_handed_over
             }
             read {
                 no_read_crosses_tenants
@@ -139,6 +214,25 @@ macro_rules! conformance_tests {
                 a_token_not_kept_is_gone
                 a_waiting_message_is_cancelled_without_a_lease
                 history_has_no_gap
+            }
+            suppress {
+                a_suppressed_recipient_is_recorded_and_not_sent_to
+                a_suppressed_recipient_is_not_handed_over
+                a_message_to_the_suppressed_alone_is_suppressed
+                a_suppression_ends_with_its_time
+                suppression_ignores_the_case_of_an_address
+                a_suppression_after_acceptance_is_found_at_the_claim
+                another_tenants_list_does_not_matter
+                suppressions_are_listed_and_renewed
+                suppressions_are_removed_and_forgotten
+            }
+            tenants {
+                a_tenant_reads_back_whole
+                a_tenant_update_needs_the_version_it_read
+                a_deleted_tenant_is_marked_and_stays_so
+                a_deleted_tenant_sends_nothing
+                tenants_are_listed_by_id_page_by_page
+                a_purge_goes_slice_by_slice_and_takes_all
             }
             wire {
                 the_permission_is_given_once

@@ -92,8 +92,8 @@ pub async fn nothing_suspended_is_handed_over(store: &Shared) {
 
 /// What has not left yet stays: it is given back, and no retry is used.
 pub async fn what_is_suspended_meanwhile_gets_no_permission(store: &Shared) {
-    for scope in [batch("spring"), account(ACCOUNT), SuspensionScope::Tenant] {
-        let mut claimed = accept_and_claim(store, Sample::new(1).batch("spring").created(0), 1).await;
+    for (n, scope) in (0..).zip([batch("spring"), account(ACCOUNT), SuspensionScope::Tenant]) {
+        let mut claimed = accept_and_claim(store, Sample::new(n).batch("spring"), 1).await;
         suspend(store, scope.clone()).await;
         assert!(!commit_wire(store, &mut claimed, at(1)).await, "{scope:?}");
         let back = Change { due_at: Some(at(2)), ..outcome(&claimed, false, Outcome::Held, at(2)) };
@@ -108,14 +108,125 @@ pub async fn what_is_suspended_meanwhile_gets_no_permission(store: &Shared) {
         assert!(commit_wire(store, &mut again, at(5)).await, "{scope:?}");
         assert!(apply(store, outcome(&again, true, Outcome::Sent, at(6))).await);
         assert_gapless(&record(store, claimed.uid).await);
-        let purge = DirectoryChange::Forget(at(0));
-        assert_eq!(direct(store, purge).await, Changed::Done);
-        return_uid(store, &scope).await;
     }
 }
 
-/// Asserts that nothing of a scope is suspended any more.
-async fn return_uid(store: &Shared, scope: &SuspensionScope) {
-    let again = DirectoryChange::Activate(tenant(), scope.clone());
-    assert_eq!(direct(store, again).await, Changed::Already);
+/// Each of one call gets its own answer, in order.
+pub async fn a_pause_refuses_no_neighbour(store: &Shared) {
+    for n in 0..4 {
+        accept(store, Sample::new(n).batch(if n % 2 == 0 { "spring" } else { "autumn" })).await;
+    }
+    let mut claimed = claim(store, 1, at(0), 9).await;
+    claimed.sort_by_key(|one| one.uid);
+    suspend(store, batch("spring")).await;
+    let commits = claimed.iter().map(|one| permission(one, at(1))).collect();
+    assert_eq!(store.wire_commit(commits).await.unwrap(), [false, true, false, true]);
+}
+
+/// The dot was allowed before; its outcome is written like any other.
+pub async fn what_is_on_the_wire_finishes(store: &Shared) {
+    let mut claimed = accept_and_claim(store, Sample::new(1).batch("spring"), 1).await;
+    assert!(commit_wire(store, &mut claimed, at(1)).await);
+    suspend(store, batch("spring")).await;
+    assert!(apply(store, outcome(&claimed, true, Outcome::Sent, at(2))).await);
+    let found = record(store, claimed.uid).await;
+    assert_eq!(found.events.last().unwrap().kind, EventKind::Sent);
+}
+
+/// The first pause counts; ending what is not paused is no error.
+pub async fn suspending_twice_changes_nothing(store: &Shared) {
+    let scopes = [SuspensionScope::Tenant, batch("spring"), account(ACCOUNT)];
+    for scope in &scopes {
+        suspend(store, scope.clone()).await;
+        let later = Suspension { tenant: tenant(), scope: scope.clone(), since: at(99) };
+        assert_eq!(direct(store, DirectoryChange::Suspend(later)).await, Changed::Already);
+    }
+    let expected = scopes.clone().map(|scope| Suspension { tenant: tenant(), scope, since: at(7) });
+    assert_eq!(store.suspensions(&tenant()).await.unwrap(), expected);
+    assert!(store.suspensions(&other_tenant()).await.unwrap().is_empty());
+    for scope in scopes {
+        activate(store, scope.clone()).await;
+        let again = DirectoryChange::Activate(tenant(), scope);
+        assert_eq!(direct(store, again).await, Changed::Already);
+    }
+    assert!(store.suspensions(&tenant()).await.unwrap().is_empty());
+}
+
+/// Those that have had messages, and those suspended before their first; what waits is counted.
+pub async fn batches_are_listed_with_what_waits(store: &Shared) {
+    suspend(store, batch("unseen")).await;
+    for n in 0..3 {
+        accept(store, Sample::new(n).batch("spring").from(TENANT, [ACCOUNT, OTHER_ACCOUNT][n as usize % 2])).await;
+    }
+    accept(store, Sample::new(10).batch("Autumn")).await;
+    accept(store, Sample::new(11).batch("later").send_at(90_000)).await;
+    accept(store, Sample::new(12).batch("theirs").from(OTHER_TENANT, ACCOUNT)).await;
+    accept(store, Sample::new(13)).await;
+    suspend(store, batch("spring")).await;
+    assert_eq!(claim(store, 1, at(0), 9).await.len(), 2, "of Autumn, and of no batch");
+
+    let view = |code: &str, suspended: bool, waiting| BatchView {
+        code: code.parse().unwrap(),
+        suspended_since: suspended.then(|| at(7)),
+        waiting,
+    };
+    let expected =
+        [view("Autumn", false, 0), view("later", false, 1), view("spring", true, 3), view("unseen", true, 0)];
+    assert_eq!(store.batches(&tenant(), None, 9).await.unwrap(), expected);
+    assert_eq!(store.batches(&tenant(), None, 2).await.unwrap(), expected[..2]);
+    let after: BatchCode = "later".parse().unwrap();
+    assert_eq!(store.batches(&tenant(), Some(&after), 2).await.unwrap(), expected[2..]);
+    assert_eq!(store.batches(&other_tenant(), None, 9).await.unwrap(), [view("theirs", false, 1)]);
+}
+
+/// Mail held by two pauses is held once.
+pub async fn held_messages_are_counted_once(store: &Shared) {
+    accept(store, Sample::new(1).batch("spring")).await;
+    accept(store, Sample::new(2).batch("spring").send_at(90_000)).await;
+    accept(store, Sample::new(3)).await;
+    accept(store, Sample::new(4).from(TENANT, OTHER_ACCOUNT)).await;
+    accept(store, Sample::new(5).batch("spring").from(OTHER_TENANT, ACCOUNT)).await;
+    assert_eq!(store.held(&tenant()).await.unwrap(), 0);
+    suspend(store, batch("spring")).await;
+    assert_eq!(store.held(&tenant()).await.unwrap(), 2);
+    suspend(store, account(ACCOUNT)).await;
+    assert_eq!(store.held(&tenant()).await.unwrap(), 3);
+    suspend(store, SuspensionScope::Tenant).await;
+    assert_eq!(store.held(&tenant()).await.unwrap(), 4);
+    assert_eq!(store.held(&other_tenant()).await.unwrap(), 0);
+}
+
+/// However many wait before it.
+pub async fn a_long_suspended_lane_hides_nobody(store: &Shared) {
+    store.accept((0..1_000).map(|n| Sample::new(n).batch("spring").build()).collect()).await.unwrap();
+    let behind = accept(store, Sample::new(2_000).created(1)).await;
+    suspend(store, batch("spring")).await;
+    assert_eq!(uids(&claim(store, 1, at(1), 1).await), [behind]);
+    assert_eq!(store.held(&tenant()).await.unwrap(), 1_000);
+}
+
+/// Nobody waits for the next look round.
+pub async fn what_is_activated_is_woken(store: &Shared) {
+    accept(store, Sample::new(1).batch("spring")).await;
+    accept(store, Sample::new(2).from(TENANT, OTHER_ACCOUNT)).await;
+    let (relay, backup) = (sample::relay(), sample::key(TENANT, OTHER_ACCOUNT));
+    woken(store, 2).await;
+    let both = vec![backup, relay.clone()];
+    let cases =
+        [(batch("spring"), vec![relay.clone()]), (account(ACCOUNT), vec![relay]), (SuspensionScope::Tenant, both)];
+    for (scope, expected) in cases {
+        suspend(store, scope.clone()).await;
+        activate(store, scope).await;
+        assert_eq!(woken(store, expected.len()).await, expected);
+    }
+}
+
+/// An account of the same name that is made later is not paused.
+pub async fn a_deleted_account_takes_its_pause_along(store: &Shared) {
+    suspend(store, account(ACCOUNT)).await;
+    suspend(store, batch(ACCOUNT)).await;
+    let id: AccountId = ACCOUNT.parse().unwrap();
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    let left: Vec<_> = store.suspensions(&tenant()).await.unwrap().into_iter().map(|one| one.scope).collect();
+    assert_eq!(left, [batch(ACCOUNT)]);
 }

@@ -25,6 +25,17 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
     }
 }
 
+/// Whether somebody must correct the address or the server's grants: waiting does not help.
+pub(super) fn is_refused(error: &sqlx::Error) -> bool {
+    let number = match error {
+        sqlx::Error::Configuration(_) => return true,
+        sqlx::Error::Database(database) => database.try_downcast_ref::<MySqlDatabaseError>(),
+        _ => None,
+    };
+    // No access to the database, wrong user or password, no such database, host not allowed, unknown plugin.
+    matches!(number.map(MySqlDatabaseError::number), Some(1044 | 1045 | 1049 | 1130 | 1524 | 1698))
+}
+
 /// Whether the server says by this number that it cannot serve now.
 fn is_away(number: u16) -> bool {
     match number {

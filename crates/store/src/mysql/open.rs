@@ -11,7 +11,9 @@ use tokio::{sync::Mutex, time::timeout};
 use super::{
     Migration, MigrationState, MysqlStore,
     engine::{Seat, Txn},
-    failed, migrate,
+    failed,
+    fault::is_refused,
+    migrate,
 };
 use crate::{
     error::StoreError,
@@ -74,17 +76,18 @@ impl Server {
     }
 
     async fn connect(&self, session: &'static str) -> Result<MySqlConnection, StoreError> {
-        let cannot = |why: String| {
-            let (host, port) = (self.options.get_host(), self.options.get_port());
-            let database = self.options.get_database().unwrap_or_default();
-            StoreError::Unavailable(format!("cannot reach {database} on {host}:{port}: {why}"))
-        };
+        let (host, port) = (self.options.get_host(), self.options.get_port());
+        let place = format!("{} on {host}:{port}", self.options.get_database().unwrap_or_default());
+        let cannot = |why: String| StoreError::Unavailable(format!("cannot reach {place}: {why}"));
         let connecting = async {
             let mut conn = self.options.connect().await?;
             sqlx::raw_sql(session).execute(&mut conn).await?;
             Ok::<_, sqlx::Error>(conn)
         };
         match timeout(CONNECT_LASTS_MAX, connecting).await {
+            Ok(Err(error)) if is_refused(&error) => {
+                Err(StoreError::Unexpected(format!("{place} refuses: {error}; check the database URL")))
+            }
             Ok(connected) => connected.map_err(|error| cannot(error.to_string())),
             Err(_) => Err(cannot("no answer in time".to_owned())),
         }

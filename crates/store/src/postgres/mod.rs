@@ -46,6 +46,8 @@ use crate::{
 
 pub use crate::schema::{Migration, MigrationState};
 
+const READ_ONLY: &str = "SELECT current_setting('transaction_read_only')::boolean";
+
 /// A store in one PostgreSQL database.
 pub struct PostgresStore {
     writers: Writers,
@@ -164,8 +166,14 @@ impl Portable for PostgresStore {
 #[async_trait]
 impl Operate for PostgresStore {
     async fn ping(&self) -> Result<(), StoreError> {
-        // Through the writer, because a store that can only read is not ready.
-        self.apply(Vec::new()).await.map(drop)
+        // Through the writer, because a store that can only read is not ready. An empty transaction would not notice.
+        self.apply(Vec::new()).await?;
+        let query = sqlx::query_scalar(READ_ONLY).fetch_one(&self.readers);
+        let read_only: bool = within(async { query.await.map_err(failed) }).await?;
+        match read_only {
+            true => Err(StoreError::Unavailable("the server is read-only".into())),
+            false => Ok(()),
+        }
     }
 
     fn commits(&self) -> u64 {

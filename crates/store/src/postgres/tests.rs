@@ -329,6 +329,7 @@ async fn every_statement_prepares() {
         read::OVERDUE,
         read::QUEUE,
         hints::NOTIFY,
+        super::READ_ONLY,
         migrate::WRITABLE,
         nodes::BEAT,
         nodes::REGISTER,

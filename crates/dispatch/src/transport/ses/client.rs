@@ -1,12 +1,17 @@
 //! The HTTP client of one account, and one call.
 
-use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+use std::{error::Error, fmt, io, net::IpAddr, sync::Arc, time::Duration};
 
 use postway_domain::{
     Clock,
     failure::{Category, Failure, Phase, Severity},
 };
-use reqwest::{Certificate, Method, Url, header, redirect, retry};
+use postway_net::{Guard, NetError};
+use reqwest::{
+    Certificate, Method, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header, redirect, retry,
+};
 
 use super::{
     SesSettings,
@@ -83,6 +88,15 @@ impl SesClient {
                 .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
             builder = builder.tls_certs_merge(roots);
         }
+        if let Some(guard) = &settings.guard {
+            // An address needs no resolver, so it is checked here.
+            if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
+                && !guard.allows(address)
+            {
+                return Err(unusable(NetError::Guarded { host: name.to_owned() }.to_string()));
+            }
+            builder = builder.dns_resolver(Arc::new(GuardedResolver(guard.clone())));
+        }
         let http =
             builder.build().map_err(|error| unusable(format!("cannot set up HTTPS: {}", root(&error))))?;
         let inner = Inner { http, base, host, settings, clock };
@@ -140,6 +154,23 @@ impl SesClient {
     }
 }
 
+/// Resolves names to those of their addresses that a guard lets through.
+struct GuardedResolver(Arc<Guard>);
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            let addresses = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<_> = addresses.filter(|address| guard.allows(address.ip())).collect();
+            match allowed.is_empty() {
+                true => Err(NetError::Guarded { host: name.as_str().to_owned() }.into()),
+                false => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
 /// What a call without an answer means.
 fn unanswered(error: &reqwest::Error) -> Unanswered {
     let cause = root(error);
@@ -156,6 +187,8 @@ fn unanswered(error: &reqwest::Error) -> Unanswered {
             failure.category = Category::Tls;
             failure.phase = Phase::Tls;
             failure.severity = Severity::Account;
+        } else if is_guarded(error) {
+            return Unanswered::NotWritten(unusable(cause));
         }
         return Unanswered::NotWritten(failure);
     }
@@ -179,6 +212,12 @@ fn root(error: &reqwest::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// True when the name has no address that may be connected to.
+fn is_guarded(error: &(dyn Error + 'static)) -> bool {
+    let is_so = matches!(error.downcast_ref::<NetError>(), Some(NetError::Guarded { .. }));
+    is_so || error.source().is_some_and(is_guarded)
 }
 
 /// True when the service showed a certificate that does not verify.

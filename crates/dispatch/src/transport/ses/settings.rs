@@ -1,8 +1,9 @@
 //! Where SES is, who we are there, how long to wait.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_net::Guard;
 use reqwest::Url;
 
 use super::SesCredentials;
@@ -27,6 +28,8 @@ pub struct SesSettings {
     pub timeouts: SesTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
+    /// Which addresses may be connected to; any when absent.
+    pub guard: Option<Arc<Guard>>,
 }
 
 impl SesSettings {
@@ -39,6 +42,7 @@ impl SesSettings {
             configuration_set: None,
             timeouts: SesTimeouts::default(),
             extra_roots_pem: None,
+            guard: None,
         }
     }
 

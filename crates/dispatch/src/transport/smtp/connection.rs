@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     capability::Capabilities,
-    handshake,
+    handshake::{self, Milestones},
     settings::{Deadlines, SmtpSettings},
     wire::{Heard, Wire},
 };
@@ -47,7 +47,16 @@ pub struct SmtpConnection {
 impl SmtpConnection {
     /// Connects, secures and signs in. The failure's phase says how far it came.
     pub async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<Self, Failure> {
-        let (wire, offered) = handshake::open(settings, tls).await?;
+        Self::open_watched(settings, tls, &mut Milestones::default()).await
+    }
+
+    /// The same, telling how far it came.
+    pub async fn open_watched(
+        settings: &SmtpSettings,
+        tls: &TlsClient,
+        reached: &mut Milestones,
+    ) -> Result<Self, Failure> {
+        let (wire, offered) = handshake::open(settings, tls, reached).await?;
         let now = Instant::now();
         Ok(Self {
             wire,

@@ -10,7 +10,7 @@ use postway_domain::{
     TlsMode,
     failure::{Category, Failure, Phase, Severity},
 };
-use postway_net::{NetError, Stream, TlsClient, Verify, connect};
+use postway_net::{NetError, Stream, TlsClient, Verify, connect_guarded};
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::time::Instant;
 
@@ -20,8 +20,21 @@ use super::{
     wire::Wire,
 };
 
+/// How far the opening of a connection came, and when.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Milestones {
+    /// The TCP connection stood.
+    pub connected: Option<Instant>,
+    /// The relay had greeted and, where TLS is used, TLS stood.
+    pub greeted: Option<Instant>,
+}
+
 /// Opens a session as the settings ask.
-pub(super) async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<(Wire, Capabilities), Failure> {
+pub(super) async fn open(
+    settings: &SmtpSettings,
+    tls: &TlsClient,
+    reached: &mut Milestones,
+) -> Result<(Wire, Capabilities), Failure> {
     let name = &settings.ehlo_name;
     if name.is_empty() || name.len() > 255 || !name.bytes().all(|b| b.is_ascii_graphic()) {
         let message = format!("the EHLO name {name:?} is neither a domain name nor an address literal");
@@ -33,12 +46,13 @@ pub(super) async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<(Wi
             message,
         ));
     }
-    let (mut wire, offered) = match secure(settings, tls, settings.tls).await {
+    let (mut wire, offered) = match secure(settings, tls, settings.tls, reached).await {
         Err(failure) if failure.phase == Phase::Tls && may_fall_back(settings) => {
-            secure(settings, tls, TlsMode::None).await?
+            secure(settings, tls, TlsMode::None, reached).await?
         }
         other => other?,
     };
+    reached.greeted = Some(Instant::now());
     if let Some(credentials) = &settings.credentials {
         authenticate(&mut wire, &offered, settings, credentials).await?;
     }
@@ -58,11 +72,13 @@ async fn secure(
     settings: &SmtpSettings,
     tls: &TlsClient,
     mode: TlsMode,
+    reached: &mut Milestones,
 ) -> Result<(Wire, Capabilities), Failure> {
     let deadline = Instant::now() + settings.deadlines.connect;
-    let tcp = connect(&settings.host, settings.port, deadline)
+    let tcp = connect_guarded(&settings.host, settings.port, deadline, settings.guard.as_deref())
         .await
         .map_err(|e| net_failure(Phase::Connect, &e))?;
+    reached.connected = Some(Instant::now());
     let mut wire = match mode {
         TlsMode::Implicit => start_tls(tcp, settings, tls).await?,
         TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => Wire::new(Stream::Plain(tcp)),
@@ -224,6 +240,13 @@ fn net_failure(phase: Phase, error: &NetError) -> Failure {
             Category::Network,
             Phase::Connect,
             Severity::Transient,
+            error.to_string(),
+        ),
+        NetError::Guarded { .. } => Failure::new(
+            "target_private",
+            Category::Configuration,
+            Phase::Connect,
+            Severity::Account,
             error.to_string(),
         ),
         NetError::Certificate { .. } => setup("tls_certificate"),

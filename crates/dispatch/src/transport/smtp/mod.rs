@@ -29,4 +29,5 @@ mod settings;
 mod wire;
 
 pub use connection::SmtpConnection;
+pub use handshake::Milestones;
 pub use settings::{Credentials, Deadlines, SmtpSettings};

@@ -1,8 +1,9 @@
 //! Where to connect, how to sign in, how long to wait.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use postway_domain::TlsMode;
+use postway_net::Guard;
 use secrecy::SecretString;
 
 /// Everything needed to open a connection to a relay.
@@ -24,6 +25,8 @@ pub struct SmtpSettings {
     pub deadlines: Deadlines,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
+    /// Which addresses may be connected to; any when absent.
+    pub guard: Option<Arc<Guard>>,
 }
 
 impl SmtpSettings {
@@ -38,6 +41,7 @@ impl SmtpSettings {
             ehlo_name: "localhost".to_owned(),
             deadlines: Deadlines::default(),
             extra_roots_pem: None,
+            guard: None,
         }
     }
 }

@@ -1,0 +1,117 @@
+//! A newer message takes the place of an older one that has not left yet.
+
+use postway_domain::{EventKind, MessageUid, RecipientStatus, State, Status, message::Outcome};
+
+use super::{
+    Shared,
+    sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
+    stage::{
+        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, offer, outcome, record, request, uids,
+    },
+};
+use crate::record::{Acceptance, Change, Filter};
+
+/// Asserts that a message was superseded by another, and that its history says so.
+async fn assert_superseded(store: &Shared, old: MessageUid, by: MessageUid) {
+    let found = record(store, old).await;
+    assert_eq!((found.summary.state, found.summary.due_at), (State::Cancelled, None));
+    assert!(found.recipients.iter().all(|one| one.status == RecipientStatus::Cancelled));
+    let event = found.events.last().unwrap();
+    assert_eq!(event.kind, EventKind::Cancelled);
+    let data: serde_json::Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
+    assert_eq!(data, serde_json::json!({"reason": "superseded", "by": by.to_string()}));
+    let error: serde_json::Value = serde_json::from_str(found.summary.error.as_deref().unwrap()).unwrap();
+    assert_eq!(error["code"], "superseded");
+    assert_gapless(&found);
+}
+
+/// Ready or scheduled, whichever account was to send it.
+pub async fn a_newer_message_supersedes_the_one_that_waits(store: &Shared) {
+    let first = accept(store, Sample::new(1).collapse("code").to("a@example.org").to("b@example.org")).await;
+    let second = accept(store, Sample::new(2).collapse("code").created(10).send_at(5_000)).await;
+    assert_superseded(store, first, second).await;
+    assert_eq!(record(store, first).await.summary.updated_at, at(10));
+    let third = accept(store, Sample::new(3).collapse("code").from(TENANT, OTHER_ACCOUNT).created(20)).await;
+    assert_superseded(store, second, third).await;
+    assert!(claim(store, 1, at(9_000), 9).await.is_empty());
+    assert_eq!(record(store, third).await.summary.state, State::Ready);
+    let stats = store.stats(Some(&tenant()), at(9_000)).await.unwrap();
+    let count = |status| stats.by_status.get(&status).copied().unwrap_or_default();
+    assert_eq!((count(Status::Cancelled), count(Status::Ready), count(Status::Scheduled)), (2, 1, 0));
+}
+
+/// A key names what came with it, in its tenant.
+pub async fn other_keys_and_tenants_do_not_meet(store: &Shared) {
+    let plain = accept(store, Sample::new(1)).await;
+    let mine = accept(store, Sample::new(2).collapse("code")).await;
+    accept(store, Sample::new(3).collapse("code").from(OTHER_TENANT, ACCOUNT)).await;
+    let upper = accept(store, Sample::new(4).collapse("CODE")).await;
+    let space = accept(store, Sample::new(5).collapse("code ")).await;
+    accept(store, Sample::new(6)).await;
+    for uid in [plain, mine, upper, space] {
+        assert_eq!(record(store, uid).await.summary.state, State::Ready);
+    }
+    let theirs = store.messages(&other_tenant(), &Filter::default(), None, 9).await.unwrap();
+    assert_eq!(theirs[0].state, State::Ready);
+}
+
+/// It may have left already, and what ended has ended.
+pub async fn what_is_sent_or_being_sent_is_left(store: &Shared) {
+    let sending = accept_and_claim(store, Sample::new(1).collapse("code"), 1).await;
+    let next = accept(store, Sample::new(2).collapse("code")).await;
+    assert_eq!(record(store, sending.uid).await.summary.version, sending.version);
+    assert_eq!(record(store, next).await.summary.state, State::Ready);
+    let failed = claim(store, 2, at(0), 1).await.remove(0);
+    assert!(apply(store, outcome(&failed, false, Outcome::Failed, at(1))).await);
+    accept(store, Sample::new(3).collapse("code")).await;
+    assert_eq!(record(store, next).await.summary.state, State::Failed);
+}
+
+/// A try that failed for now has not left: it waits like any other.
+pub async fn what_waits_for_its_retry_is_superseded(store: &Shared) {
+    let claimed = accept_and_claim(store, Sample::new(1).collapse("code"), 1).await;
+    let retry = Change { due_at: Some(at(5_000)), ..outcome(&claimed, false, Outcome::Retry, at(1)) };
+    assert!(apply(store, retry).await);
+    let newer = accept(store, Sample::new(2).collapse("code")).await;
+    assert_superseded(store, claimed.uid, newer).await;
+}
+
+/// In the order of the call.
+pub async fn in_one_call_the_last_wins(store: &Shared) {
+    let waits = accept(store, Sample::new(0).collapse("a")).await;
+    let call = [(1, "a"), (2, "b"), (3, "a"), (4, "a"), (5, "b")];
+    let messages: Vec<_> = call.map(|(n, key)| Sample::new(n).collapse(key).build()).into();
+    let uid: Vec<MessageUid> = messages.iter().map(|message| message.uid).collect();
+    store.accept(messages).await.unwrap();
+    for (old, by) in [(waits, uid[0]), (uid[0], uid[2]), (uid[1], uid[4]), (uid[2], uid[3])] {
+        assert_superseded(store, old, by).await;
+    }
+    assert_eq!(uids(&claim(store, 1, at(0), 9).await), [uid[3], uid[4]]);
+}
+
+/// Who brought nothing new takes nobody's place.
+pub async fn a_repeat_supersedes_nothing(store: &Shared) {
+    let first = accept(store, Sample::new(1).key("k").collapse("code")).await;
+    let again = offer(store, Sample::new(2).key("k").collapse("code")).await;
+    assert_eq!(again, Acceptance::Repeat { uid: first });
+    assert_eq!(record(store, first).await.summary.state, State::Ready);
+    let newer = accept(store, Sample::new(3).collapse("code")).await;
+    assert_superseded(store, first, newer).await;
+}
+
+/// However many come together.
+pub async fn of_twenty_concurrent_messages_with_one_key_one_waits(store: &Shared) {
+    let calls = (0..20).map(|n| {
+        let store = store.clone();
+        async move { accept(&store, Sample::new(n).collapse("code")).await }
+    });
+    let all = all_at_once(calls).await;
+    let claimed = uids(&store.claim(request(&sample::relay(), 1, at(0), 99, false)).await.unwrap());
+    assert_eq!(claimed.len(), 1);
+    for uid in all.into_iter().filter(|uid| *uid != claimed[0]) {
+        let found = record(store, uid).await;
+        assert_eq!(found.summary.state, State::Cancelled);
+        assert_eq!(found.events.iter().filter(|event| event.kind == EventKind::Cancelled).count(), 1);
+        assert_gapless(&found);
+    }
+}

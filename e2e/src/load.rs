@@ -1,0 +1,136 @@
+//! A load: clients that post mail through whichever gateway answers, and remember what was acknowledged.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use reqwest::{Method, StatusCode};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
+
+use crate::{Client, mail};
+
+const CLIENTS: usize = 5;
+/// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
+const PACE: Duration = Duration::from_millis(20);
+
+/// A mail that a client was told is safe.
+#[derive(Debug)]
+pub struct Acknowledged {
+    /// The client's name for it.
+    pub id: String,
+    /// The gateway's.
+    pub uid: String,
+}
+
+/// Clients at work, until told to stop.
+pub struct Load {
+    stop: watch::Sender<bool>,
+    clients: JoinSet<anyhow::Result<Vec<Acknowledged>>>,
+    refusals: Arc<AtomicUsize>,
+    acknowledged: Arc<AtomicUsize>,
+}
+
+impl Load {
+    /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for a 503 where
+    /// one `may_refuse`: then the client comes back.
+    pub fn start(gateways: &[Client], may_refuse: bool) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let (refusals, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut clients = JoinSet::new();
+        for name in 0..CLIENTS {
+            let poster = Poster {
+                gateways: gateways.to_vec(),
+                turn: name,
+                may_refuse,
+                refusals: refusals.clone(),
+                acknowledged: acknowledged.clone(),
+            };
+            clients.spawn(poster.run(name, stopped.clone()));
+        }
+        Self { stop, clients, refusals, acknowledged }
+    }
+
+    /// How many posts were refused so far.
+    pub fn refusals(&self) -> usize {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// How many mails were acknowledged so far.
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Lets each client finish its mail, and gives what was acknowledged to all of them.
+    pub async fn stop(mut self) -> anyhow::Result<Vec<Acknowledged>> {
+        self.stop.send_replace(true);
+        let mut acknowledged = Vec::new();
+        while let Some(posted) = self.clients.join_next().await {
+            acknowledged.extend(posted??);
+        }
+        Ok(acknowledged)
+    }
+}
+
+struct Poster {
+    gateways: Vec<Client>,
+    turn: usize,
+    may_refuse: bool,
+    refusals: Arc<AtomicUsize>,
+    acknowledged: Arc<AtomicUsize>,
+}
+
+impl Poster {
+    /// Posts one mail after the other, each until it is acknowledged.
+    async fn run(mut self, name: usize, stop: watch::Receiver<bool>) -> anyhow::Result<Vec<Acknowledged>> {
+        let mut acknowledged = Vec::new();
+        while !*stop.borrow() {
+            let id = format!("client{name}-{}", acknowledged.len());
+            let uid = loop {
+                match self.post(&id).await? {
+                    Some(uid) => break uid,
+                    None => sleep(PACE).await,
+                }
+            };
+            acknowledged.push(Acknowledged { id, uid });
+            self.acknowledged.fetch_add(1, Ordering::Relaxed);
+            sleep(PACE).await;
+        }
+        Ok(acknowledged)
+    }
+
+    /// Posts a mail once; its uid, if it was acknowledged.
+    async fn post(&mut self, id: &str) -> anyhow::Result<Option<String>> {
+        let gateway = &self.gateways[self.turn % self.gateways.len()];
+        let mail = mail(id, "ada@example.net");
+        match gateway.call(Method::POST, "/v1/messages", Some(mail)).await {
+            Ok((StatusCode::ACCEPTED, answer)) => {
+                Ok(Some(answer["uid"].as_str().context("the answer has no uid")?.to_owned()))
+            }
+            Ok((StatusCode::SERVICE_UNAVAILABLE, answer)) if self.may_refuse => {
+                let error = &answer["error"];
+                let shaped = error["code"] == "unavailable" && error["request_id"].is_string();
+                anyhow::ensure!(shaped, "an error of another shape: {answer}");
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                Ok(None)
+            }
+            Ok((status, answer)) => bail!("{status} {answer}\n{}", gateway.log()),
+            // Dead just now; perhaps another is not.
+            Err(error) if error.downcast_ref::<reqwest::Error>().is_some() => {
+                self.turn += 1;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A moment in which a load does its work.
+pub async fn a_while(millis: Range<u64>) {
+    sleep(Duration::from_millis(rand::random_range(millis))).await;
+}

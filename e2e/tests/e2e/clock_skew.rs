@@ -1,0 +1,86 @@
+//! Two nodes whose clocks are a minute apart: they compare counters, not clocks, so neither takes the other for dead, and
+//! mail that waits for a time goes out once, by whichever clock comes to it first.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use postway_e2e::{Gateway, audit, mail, mail_with, node_env, nodes_of, start_node, text};
+use postway_testkit::{SmtpSink, postgres::PostgresDatabase};
+use serde_json::json;
+use tokio::time::Instant;
+
+const SKEW: SignedDuration = SignedDuration::from_mins(1);
+/// Longer than the ten seconds after which a silent node counts as dead.
+const WATCHED: Duration = Duration::from_secs(13);
+
+/// Posts a mail, and says by this node's own clock when it came.
+async fn post(
+    node: &Gateway,
+    id: &str,
+    to: &str,
+    fields: serde_json::Value,
+) -> anyhow::Result<(postway_e2e::Acknowledged, Timestamp)> {
+    let uid = node.send(mail_with(id, to, fields)).await?;
+    let created_at = text(&node.message(id).await?, "created_at").parse()?;
+    Ok((postway_e2e::Acknowledged { id: id.to_owned(), uid }, created_at))
+}
+
+#[tokio::test]
+async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
+    let database = PostgresDatabase::create();
+    let sink = SmtpSink::builder().greylist(1).start().await;
+    let url = database.url();
+    let right = start_node(&url, "right.example").await?;
+    let skew = SKEW.as_millis().to_string();
+    let mut env = node_env(&url, "fast.example");
+    env.push(("FAILPOINTS_CLOCK_SKEW_MS", &skew));
+    let fast = Gateway::start_with(&env).await?;
+    right.relay_to(sink.port()).await?;
+
+    let watch = Instant::now();
+    let mut acknowledged = Vec::new();
+    for (name, node) in [("right", &right), ("fast", &fast)] {
+        let (plain, now) =
+            post(node, &format!("{name}-plain"), &format!("{name}-plain@example.net"), json!({})).await?;
+        acknowledged.push(plain);
+        let later = [
+            ("later", json!({"send_at": (now + SignedDuration::from_secs(3)).to_string()})),
+            ("fresh", json!({"expires_at": (now + SKEW * 5).to_string()})),
+            (
+                "both",
+                json!({"send_at": (now + SignedDuration::from_secs(2)).to_string(),
+                       "expires_at": (now + SKEW * 5).to_string()}),
+            ),
+        ];
+        for (kind, fields) in later {
+            let id = format!("{name}-{kind}");
+            acknowledged.push(post(node, &id, &format!("{id}@example.net"), fields).await?.0);
+        }
+    }
+    let created = |id: &'static str| {
+        let right = &right;
+        async move { anyhow::Ok(text(&right.message(id).await?, "created_at").parse::<Timestamp>()?) }
+    };
+    let apart = created("fast-plain").await?.duration_since(created("right-plain").await?);
+    assert!(apart > SKEW - SignedDuration::from_secs(1), "the clocks are {apart:?} apart");
+
+    while watch.elapsed() < WATCHED {
+        for node in [&right, &fast] {
+            let nodes = nodes_of(node).await?;
+            assert!(nodes.len() == 2 && nodes.iter().all(|(_, status, _)| status == "alive"), "{nodes:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let doubts = audit(&right, &sink, &acknowledged).await?;
+    assert_eq!(doubts, 0);
+    assert_eq!(sink.mails().len(), acknowledged.len(), "each went once");
+    for node in [&right, &fast] {
+        assert!(!node.log().contains("a lost lease was taken back"), "{}", node.log());
+    }
+    // And both still take mail.
+    for (id, node) in [("right-last", &right), ("fast-last", &fast)] {
+        node.send(mail(id, &format!("{id}@example.net"))).await?;
+        node.wait_for(id, "sent").await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! A cable between a program and its database that a test can cut and mend.
+//!
+//! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends every connection
+//! at once, whatever is on its way; until it is mended, new connections are closed without a word, as by a server that
+//! is going down. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{
+    io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UnixStream},
+    sync::watch,
+    task::AbortHandle,
+};
+
+/// Where a cable ends.
+#[derive(Debug, PartialEq, Eq)]
+enum Server {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+/// What a cable's connections share.
+struct State {
+    whole: watch::Sender<bool>,
+    cut_after: Mutex<Option<&'static [u8]>>,
+}
+
+impl State {
+    fn cut_if_met(&self, asked: &[u8]) {
+        let mut words = self.cut_after.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.take_if(|words| asked.windows(words.len()).any(|window| window == *words)).is_some() {
+            self.whole.send_replace(false);
+        }
+    }
+}
+
+/// A cable. Dropping it ends its connections.
+pub struct Cable {
+    url: String,
+    state: Arc<State>,
+    carrying: AbortHandle,
+}
+
+impl Cable {
+    /// A whole cable to the server of a database URL, `scheme://user@host:port/name`, or with `?socket=` and a path.
+    pub async fn to(url: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let near = listener.local_addr().expect("a bound listener has an address");
+        let (server, url) = through(url, near).unwrap_or_else(|| panic!("{url} names no server"));
+        let state = Arc::new(State { whole: watch::Sender::new(true), cut_after: Mutex::default() });
+        let carrying = tokio::spawn(carry(listener, Arc::new(server), state.clone())).abort_handle();
+        Self { url, state, carrying }
+    }
+
+    /// The database's URL by way of this cable.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends every connection, and lets none through.
+    pub fn cut(&self) {
+        self.state.whole.send_replace(false);
+    }
+
+    /// Cuts it when a client says these words: they still reach the server, but its answer is lost. Returns once that has
+    /// happened.
+    pub async fn cut_after(&self, words: &'static [u8]) {
+        *self.state.cut_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+        let mut is_whole = self.state.whole.subscribe();
+        is_whole.wait_for(|whole| !whole).await.expect("the cable outlives those who wait for it");
+    }
+
+    /// Lets connections through again.
+    pub fn mend(&self) {
+        self.state.whole.send_replace(true);
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        self.cut();
+        self.carrying.abort();
+    }
+}
+
+/// Where a URL leads, and the same URL by way of `near`.
+fn through(url: &str, near: SocketAddr) -> Option<(Server, String)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (place, name) = rest.split_once('/')?;
+    let (user, host) = match place.rsplit_once('@') {
+        Some((user, host)) => (format!("{user}@"), host),
+        None => (String::new(), place),
+    };
+    let (server, name) = match name.split_once("?socket=") {
+        Some((name, socket)) => (Server::Unix(socket.into()), name),
+        None => (Server::Tcp(host.to_owned()), name),
+    };
+    Some((server, format!("{scheme}://{user}{near}/{name}")))
+}
+
+async fn carry(listener: TcpListener, server: Arc<Server>, state: Arc<State>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let mut is_whole = state.whole.subscribe();
+        if !*is_whole.borrow_and_update() {
+            continue;
+        }
+        let (server, state) = (server.clone(), state.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                _ = is_whole.wait_for(|whole| !whole) => {}
+                // Either side may end it as it likes: that is the test's business, not the cable's.
+                _ = join(client, &server, &state) => {}
+            }
+        });
+    }
+}
+
+async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    match server {
+        Server::Tcp(address) => {
+            let far = TcpStream::connect(address).await?;
+            far.set_nodelay(true)?;
+            pass(client, far, state).await
+        }
+        Server::Unix(path) => pass(client, UnixStream::connect(path).await?, state).await,
+    }
+}
+
+async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) -> io::Result<()> {
+    let (mut from_near, mut to_near) = io::split(near);
+    let (mut from_far, mut to_far) = io::split(far);
+    let there = async {
+        let mut asked = vec![0; 65_536];
+        loop {
+            let count = from_near.read(&mut asked).await?;
+            if count == 0 {
+                return to_far.shutdown().await;
+            }
+            to_far.write_all(&asked[..count]).await?;
+            state.cut_if_met(&asked[..count]);
+        }
+    };
+    tokio::try_join!(there, io::copy(&mut from_far, &mut to_near)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn urls_lead_through_the_cable() {
+        let near = SocketAddr::from(([127, 0, 0, 1], 7));
+        let lead = |url| through(url, near).unwrap();
+        let tcp = lead("postgres://postway@127.0.0.1:5433/test_1");
+        assert_eq!(
+            tcp,
+            (Server::Tcp("127.0.0.1:5433".into()), "postgres://postway@127.0.0.1:7/test_1".into())
+        );
+        let unix = lead("mysql://root@localhost/test_0?socket=/run/my/socket");
+        assert_eq!(unix, (Server::Unix("/run/my/socket".into()), "mysql://root@127.0.0.1:7/test_0".into()));
+    }
+
+    #[tokio::test]
+    async fn a_cut_ends_connections_and_mending_lets_new_ones_through() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
+        let near = cable.url().split('/').nth(2).unwrap().to_owned();
+        let echo = async |client: &mut TcpStream| {
+            let (mut far, _) = server.accept().await.unwrap();
+            client.write_all(b"ping").await.unwrap();
+            let mut heard = [0; 4];
+            far.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"ping");
+            far
+        };
+        let mut client = TcpStream::connect(&near).await.unwrap();
+        let mut far = echo(&mut client).await;
+        cable.cut();
+        assert_eq!(client.read(&mut [0; 4]).await.unwrap_or(0), 0);
+        assert_eq!(far.read(&mut [0; 4]).await.unwrap_or(0), 0);
+        let mut refused = TcpStream::connect(&near).await.unwrap();
+        assert_eq!(refused.read(&mut [0; 4]).await.unwrap_or(0), 0);
+        cable.mend();
+        let mut client = TcpStream::connect(&near).await.unwrap();
+        tokio::join!(cable.cut_after(b"ping"), echo(&mut client));
+        assert_eq!(client.read(&mut [0; 4]).await.unwrap_or(0), 0);
+    }
+}
