@@ -1,16 +1,16 @@
 //! Limits, debited in the transaction that leases: the same for every SQL database.
 //!
-//! Whoever debits an account first takes its lock row, so that no two transactions, on whichever node, grant the same
+//! Whoever debits an account takes its lock row first, so that no two transactions, on whichever node, grant the same
 //! permit. Buckets and windows are the domain's ([`postway_domain::limit`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{AccountLimits, Span, Time};
 
 use crate::{
     decode,
     error::StoreError,
-    record::{AccountKey, Change, Permit, Used},
+    record::{AccountKey, AccountWant, Change, Permit, Used},
     sql::{Session, Sql, values},
 };
 
@@ -44,15 +44,20 @@ struct Account {
     limits: AccountLimits,
     now: Time,
     left: u32,
-    taken: u32,
 }
 
-/// What the accounts of one transaction may still lease. Accounts that are not here have no limit.
+/// An account's use of a span, in a bucket of time.
+type Bucket = (AccountKey, Span, i64);
+
+/// What the accounts of one transaction may still lease, and what they have. Accounts that are not here have no limit.
 #[derive(Default)]
-pub(crate) struct Allowances(BTreeMap<AccountKey, Account>);
+pub(crate) struct Allowances {
+    accounts: BTreeMap<AccountKey, Account>,
+    taken: BTreeMap<Bucket, u32>,
+}
 
 impl Allowances {
-    /// Takes an account's lock and reads what is left of its limits, once per transaction.
+    /// Reads what is left of the limits of an account whose lock is taken, once per transaction.
     pub async fn open(
         &mut self,
         session: &mut dyn Session,
@@ -60,62 +65,79 @@ impl Allowances {
         limits: AccountLimits,
         now: Time,
     ) -> Result<(), StoreError> {
-        if limits.is_unlimited() || self.knows(key) {
-            return Ok(());
+        if self.needs(key, &limits) {
+            let used = read_used(session, key, now).await?;
+            let count = |span| used.iter().find(|(of, _)| *of == span).map_or(0, |(_, used)| used.count);
+            self.add(key.clone(), limits, now, count);
         }
-        session.execute(LOCK, values![key.tenant.as_str(), key.account.as_str()]).await?;
-        let used = read_used(session, key, now).await?;
-        let count = |span| used.iter().find(|(of, _)| *of == span).map_or(0, |(_, used)| used.count);
-        self.add(key.clone(), limits, now, limits.left(count));
         Ok(())
     }
 
-    /// An account of which this much is left.
-    pub fn add(&mut self, key: AccountKey, limits: AccountLimits, now: Time, left: u32) {
-        self.0.insert(key, Account { limits, now, left, taken: 0 });
+    /// Whether these limits were not read yet: an account's may have been changed between two jobs of a group.
+    pub fn needs(&self, key: &AccountKey, limits: &AccountLimits) -> bool {
+        !limits.is_unlimited() && self.accounts.get(key).is_none_or(|account| account.limits != *limits)
     }
 
-    /// Whether this account's limits were read already.
-    pub fn knows(&self, key: &AccountKey) -> bool {
-        self.0.contains_key(key)
+    /// An account, of whose limits this much is used.
+    pub fn add(&mut self, key: AccountKey, limits: AccountLimits, now: Time, used: impl Fn(Span) -> i64) {
+        let taken = |span| {
+            let of_span = self.taken.iter().filter(|((of, over, _), _)| *of == key && *over == span);
+            of_span.map(|(_, taken)| i64::from(*taken)).sum::<i64>()
+        };
+        let left = limits.left(|span| used(span) + taken(span));
+        self.accounts.insert(key, Account { limits, now, left });
+    }
+
+    /// Whether a standing claim may be filled: its limits are those that were read here, and something is left.
+    pub fn covers(&self, want: &AccountWant) -> bool {
+        match self.accounts.get(&want.sender()) {
+            Some(account) => account.limits == want.limits && account.left > 0,
+            None => want.limits.is_unlimited(),
+        }
     }
 
     /// How many more messages an account may lease.
     pub fn left(&self, key: &AccountKey) -> u32 {
-        self.0.get(key).map_or(u32::MAX, |account| account.left)
+        self.accounts.get(key).map_or(u32::MAX, |account| account.left)
     }
 
     /// Takes a permit. `Ok(None)` where there is no limit, `Err` where nothing is left.
     pub fn take(&mut self, key: &AccountKey) -> Result<Option<Permit>, NothingLeft> {
-        let Some(account) = self.0.get_mut(key) else { return Ok(None) };
+        let Some(account) = self.accounts.get_mut(key) else { return Ok(None) };
         if account.left == 0 {
             return Err(NothingLeft);
         }
         account.left -= 1;
-        account.taken += 1;
-        let spans = account.limits.spans().collect();
+        let spans: Vec<Span> = account.limits.spans().collect();
+        for span in &spans {
+            *self.taken.entry((key.clone(), *span, span.bucket(account.now))).or_default() += 1;
+        }
         let use_by = account.limits.use_by(account.now).unwrap_or(account.now);
         Ok(Some(Permit { key: key.clone(), debited_at: account.now, use_by, spans }))
     }
 
     /// What was taken: account, span, bucket, how much.
-    pub fn debits(&self) -> impl Iterator<Item = (&AccountKey, Span, i64, u32)> {
-        self.0.iter().filter(|(_, account)| account.taken > 0).flat_map(|(key, account)| {
-            let spans = account.limits.spans();
-            spans.map(move |span| (key, span, span.bucket(account.now), account.taken))
-        })
+    pub fn debits(&self) -> impl Iterator<Item = (&Bucket, u32)> {
+        self.taken.iter().map(|(bucket, taken)| (bucket, *taken))
     }
 
     /// Writes what was taken.
     pub async fn write(&self, session: &mut dyn Session) -> Result<(), StoreError> {
-        let debits: Vec<_> =
-            self.debits().map(|(key, span, bucket, taken)| (key.clone(), span, bucket, taken)).collect();
-        for (key, span, bucket, taken) in debits {
-            let values = values![key.tenant.as_str(), key.account.as_str(), span.code(), bucket, taken];
+        for ((key, span, bucket), taken) in &self.taken {
+            let values = values![key.tenant.as_str(), key.account.as_str(), span.code(), *bucket, *taken];
             session.execute(DEBIT, values).await?;
         }
         Ok(())
     }
+}
+
+/// Takes the locks of all accounts that a transaction may debit or refund: before anything else, and in order, so that
+/// transactions wait for each other and never in a circle.
+pub(crate) async fn lock(session: &mut dyn Session, keys: BTreeSet<AccountKey>) -> Result<(), StoreError> {
+    for key in keys {
+        session.execute(LOCK, values![key.tenant.as_str(), key.account.as_str()]).await?;
+    }
+    Ok(())
 }
 
 /// A limit is used up.
@@ -123,7 +145,7 @@ impl Allowances {
 pub(crate) struct NothingLeft;
 
 /// How much goes back into which bucket.
-pub(crate) type Refunds = BTreeMap<(AccountKey, Span, i64), i64>;
+pub(crate) type Refunds = BTreeMap<Bucket, i64>;
 
 /// What the changes that were written give back: account, span, bucket, how much.
 pub(crate) fn refunds<'c>(written: impl Iterator<Item = &'c Change>) -> Refunds {

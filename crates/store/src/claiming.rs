@@ -9,14 +9,13 @@ use postway_domain::{
     Lane, LaneId, MessageUid, RecipientStatus, Time,
     fairness::{self, DueLane},
     id::BatchCode,
-    limit::LimitBehavior,
 };
 
 use crate::{
     error::StoreError,
     group::{After, Parking},
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
-    terms::Terms,
+    terms::{Terms, remainder},
 };
 
 /// A recipient that is sent, pending or in doubt.
@@ -63,16 +62,11 @@ pub(crate) async fn claim(
 ) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
     for want in &request.wants {
-        let mut taken = claim_for(work, request, want, terms).await?;
+        let room = terms.room(want);
+        let mut taken = claim_for(work, request, want, room, terms).await?;
         if want.park {
-            let parking = Parking {
-                key: want.key.clone(),
-                lease: request.lease,
-                now: request.now,
-                room: want.room - taken.len() as u32,
-                limits: want.limits,
-            };
-            work.after().parked.push(parking);
+            let want = remainder(want, room, taken.len());
+            work.after().parked.push(Parking { want, lease: request.lease, now: request.now });
         }
         terms.permit(want, &mut taken);
         claimed.extend(taken);
@@ -85,18 +79,14 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
-/// Leases for one account, as far as its room and its limits go. What is beyond a limit that rejects is leased too, to be
-/// refused.
+/// Leases for one account, as far as the room goes that its limits leave.
 async fn claim_for(
     work: &mut impl DueWork,
     request: &ClaimRequest,
     want: &AccountWant,
+    room: u32,
     terms: &Terms,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let room = match want.limits.behavior {
-        LimitBehavior::Defer => want.room.min(terms.allowances.left(&want.sender())),
-        LimitBehavior::Reject => want.room,
-    };
     if room == 0 {
         return Ok(Vec::new());
     }

@@ -1,11 +1,11 @@
 //! A message on its way into the tables, whichever they are.
 
-use postway_domain::{EventKind, Lane, LaneId, RecipientStatus, State, Time};
+use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State, Time};
 
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
     record::{AccountKey, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage, Permit},
-    terms::Terms,
+    terms::{Slot, Terms},
 };
 
 /// The particulars of a first attempt's `sending` event.
@@ -17,6 +17,7 @@ pub(crate) struct Entry<'m> {
     pub lane: LaneId,
     pub lease: Option<Lease>,
     permit: Option<Permit>,
+    via: Option<AccountId>,
     /// Which recipients get no mail; empty where all do.
     suppressed: Vec<bool>,
 }
@@ -33,11 +34,11 @@ impl<'m> Entry<'m> {
         if !suppressed.contains(&true) {
             suppressed.clear();
         }
-        let mut entry = Self { message, lane, lease: None, permit: None, suppressed };
+        let mut entry = Self { message, lane, lease: None, permit: None, via: None, suppressed };
         if entry.could_go()
-            && let Some((lease, permit)) = terms.take_slot(handover, message)
+            && let Some(Slot { lease, permit, via }) = terms.take_slot(handover, message)
         {
-            (entry.lease, entry.permit) = (Some(lease), permit);
+            (entry.lease, entry.permit, entry.via) = (Some(lease), permit, via);
         }
         entry
     }
@@ -142,7 +143,7 @@ impl Entry<'_> {
             smtputf8: message.content.smtputf8,
             size: message.content.raw.len() as u32,
             raw: Some(message.content.raw.clone()),
-            via: None,
+            via: self.via.clone(),
             permit: self.permit.clone(),
             over_limit: false,
             suppressed: Vec::new(),

@@ -11,22 +11,22 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::{AccountLimits, Incarnation, LeaseToken, Time};
+use postway_domain::{Incarnation, LeaseToken, Time};
 use tokio::sync::Notify;
 
-use crate::record::{AccountKey, Claimed, Lease};
+use crate::record::{AccountKey, AccountWant, Claimed, Lease};
 
 /// Messages up to this size are handed over; larger ones are claimed, so that memory stays bounded.
 pub const HANDOVER_BYTES_MAX: usize = 64 * 1024;
 
 /// One account's standing claim.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Standing {
     incarnation: Incarnation,
     token: LeaseToken,
     lasts: Duration,
-    room: u32,
-    limits: AccountLimits,
+    /// Its room is what is left of it.
+    want: AccountWant,
 }
 
 #[derive(Default)]
@@ -53,38 +53,42 @@ impl HandOver {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces an account's standing claim.
-    pub fn park(&self, key: &AccountKey, lease: &Lease, now: Time, room: u32, limits: AccountLimits) {
+    /// Replaces an account's standing claim; one without room is none.
+    pub fn park(&self, want: AccountWant, lease: &Lease, now: Time) {
         let mut inner = self.lock();
-        if room == 0 {
-            inner.standing.remove(key);
+        if want.room == 0 {
+            inner.standing.remove(&want.key);
             return;
         }
-        let standing = Standing {
-            incarnation: lease.incarnation,
-            token: lease.token,
-            lasts: lease.until.since(now),
-            room,
-            limits,
-        };
-        inner.standing.insert(key.clone(), standing);
+        let (incarnation, token, lasts) = (lease.incarnation, lease.token, lease.until.since(now));
+        inner.standing.insert(want.key.clone(), Standing { incarnation, token, lasts, want });
     }
 
-    /// Takes one slot, if one is parked.
-    pub fn take(&self, key: &AccountKey, now: Time) -> Option<Lease> {
+    /// Takes one slot, if one is parked on terms that are covered. They may have changed since they were last looked at.
+    pub fn take(
+        &self,
+        key: &AccountKey,
+        now: Time,
+        is_covered: impl FnOnce(&AccountWant) -> bool,
+    ) -> Option<(Lease, AccountWant)> {
         let mut inner = self.lock();
-        let standing = inner.standing.get_mut(key)?;
-        standing.room -= 1;
-        let Standing { incarnation, token, lasts, room, .. } = *standing;
-        if room == 0 {
+        let standing = inner.standing.get_mut(key).filter(|standing| is_covered(&standing.want))?;
+        standing.want.room -= 1;
+        let want = standing.want.clone();
+        let lease = Lease {
+            incarnation: standing.incarnation,
+            token: standing.token,
+            until: now.plus(standing.lasts),
+        };
+        if want.room == 0 {
             inner.standing.remove(key);
         }
-        Some(Lease { incarnation, token, until: now.plus(lasts) })
+        Some((lease, want))
     }
 
-    /// The limits under which an account stands ready, if it does and has any.
-    pub fn limits(&self, key: &AccountKey) -> Option<AccountLimits> {
-        self.lock().standing.get(key).map(|standing| standing.limits).filter(|limits| !limits.is_unlimited())
+    /// On which terms an account stands ready, if it does.
+    pub fn standing(&self, key: &AccountKey) -> Option<AccountWant> {
+        self.lock().standing.get(key).map(|standing| standing.want.clone())
     }
 
     /// Withdraws every standing claim.

@@ -1,6 +1,6 @@
 //! The terms on which a transaction may lease: what is suspended, what is suppressed, what is left of limits.
 
-use postway_domain::Lane;
+use postway_domain::{AccountId, Lane, limit::LimitBehavior};
 
 use crate::{
     allowance::Allowances,
@@ -8,6 +8,22 @@ use crate::{
     handover::HandOver,
     record::{AccountKey, AccountWant, Claimed, Lease, NewMessage, Permit},
 };
+
+/// A slot of a standing claim.
+pub(crate) struct Slot {
+    pub lease: Lease,
+    pub permit: Option<Permit>,
+    /// The account that sends, where it is another.
+    pub via: Option<AccountId>,
+}
+
+/// What stands of a want after this much of its `room` was filled. Nothing does where all of it was: there may be older
+/// mail that waits for a limit, which newer mail must not overtake.
+pub(crate) fn remainder(want: &AccountWant, room: u32, taken: usize) -> AccountWant {
+    let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    let left = if taken >= room { 0 } else { want.room.saturating_sub(taken) };
+    AccountWant { room: left, ..want.clone() }
+}
 
 /// Read once per transaction, and used up by it.
 #[derive(Default)]
@@ -19,19 +35,24 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// A slot of a standing claim, with its permit, for a message that may go at once.
-    pub fn take_slot(
-        &mut self,
-        handover: &HandOver,
-        message: &NewMessage,
-    ) -> Option<(Lease, Option<Permit>)> {
+    pub fn take_slot(&mut self, handover: &HandOver, message: &NewMessage) -> Option<Slot> {
         let key = AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
-        if !self.gates.pass(&message.lane) || self.allowances.left(&key) == 0 {
+        if !self.gates.pass(&message.lane) {
             return None;
         }
-        let lease = handover.take(&key, message.created_at)?;
+        let is_covered = |want: &AccountWant| self.allowances.covers(want);
+        let (lease, want) = handover.take(&key, message.created_at, is_covered)?;
         // Something is left, so this cannot fail.
-        let permit = self.allowances.take(&key).unwrap_or_default();
-        Some((lease, permit))
+        let permit = self.allowances.take(&want.sender()).unwrap_or_default();
+        Some(Slot { lease, permit, via: want.via })
+    }
+
+    /// How much of a want's room may be filled. What is beyond a limit that rejects is leased too, to be refused.
+    pub fn room(&self, want: &AccountWant) -> u32 {
+        match want.limits.behavior {
+            LimitBehavior::Defer => want.room.min(self.allowances.left(&want.sender())),
+            LimitBehavior::Reject => want.room,
+        }
     }
 
     /// Whether a lane may be claimed from.
@@ -64,5 +85,51 @@ impl Terms {
             one.recipients.retain(|recipient| !out.contains(&recipient.position));
             one.suppressed = out;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::AccountLimits;
+
+    use super::*;
+    use crate::conformance::sample::{self, Sample, at};
+
+    fn park(handover: &HandOver, per_minute: u32) {
+        let limits = AccountLimits { per_minute, ..AccountLimits::default() };
+        let want = AccountWant { limits, ..AccountWant::unlimited(sample::relay(), 9, true) };
+        handover.park(want, &sample::lease(1, at(0)), at(0));
+    }
+
+    /// Another writer may park between a transaction's look at the limits and its look at the slots.
+    #[test]
+    fn a_standing_claim_whose_limits_were_not_read_is_not_filled() {
+        let (handover, message) = (HandOver::default(), Sample::new(1).build());
+        park(&handover, 5);
+        assert!(Terms::default().take_slot(&handover, &message).is_none());
+        let mut terms = Terms::default();
+        let read = AccountLimits { per_minute: 9, ..AccountLimits::default() };
+        terms.allowances.add(sample::relay(), read, at(0), |_| 0);
+        assert!(terms.take_slot(&handover, &message).is_none(), "they were others");
+        park(&handover, 9);
+        assert!(terms.take_slot(&handover, &message).is_some_and(|slot| slot.permit.is_some()));
+        park(&handover, 0);
+        assert!(Terms::default().take_slot(&handover, &message).is_some_and(|slot| slot.permit.is_none()));
+    }
+
+    /// Two jobs of one group may come with an account's old limits and its new ones.
+    #[test]
+    fn limits_that_change_inside_a_group_count_what_it_took() {
+        let mut allowances = Allowances::default();
+        let limits = |per_minute| AccountLimits { per_minute, ..AccountLimits::default() };
+        allowances.add(sample::relay(), limits(5), at(0), |_| 1);
+        for _ in 0..4 {
+            allowances.take(&sample::relay()).unwrap();
+        }
+        assert!(
+            !allowances.needs(&sample::relay(), &limits(5)) && allowances.needs(&sample::relay(), &limits(6))
+        );
+        allowances.add(sample::relay(), limits(6), at(0), |_| 1);
+        assert_eq!(allowances.left(&sample::relay()), 1);
     }
 }

@@ -39,7 +39,8 @@ CREATE TABLE IF NOT EXISTS suppression (
     note       TEXT,
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
-    PRIMARY KEY (tenant, address)
+    PRIMARY KEY (tenant, address),
+    KEY suppression_expiry (expires_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS audit (

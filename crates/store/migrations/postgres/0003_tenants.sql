@@ -39,6 +39,7 @@ CREATE TABLE suppression (
     expires_at BIGINT,
     PRIMARY KEY (tenant, address)
 );
+CREATE INDEX suppression_expiry ON suppression (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE audit (
     id         BYTEA NOT NULL PRIMARY KEY,

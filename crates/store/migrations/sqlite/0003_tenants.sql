@@ -39,6 +39,7 @@ CREATE TABLE suppression (
     expires_at INTEGER,
     PRIMARY KEY (tenant, address)
 ) WITHOUT ROWID;
+CREATE INDEX suppression_expiry ON suppression (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE audit (
     id         BLOB    NOT NULL PRIMARY KEY,

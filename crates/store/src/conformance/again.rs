@@ -5,9 +5,44 @@ use postway_domain::AccountLimits;
 use super::{
     Shared, limits,
     sample::{self, Sample, at, tenant},
-    stage::{accept, accept_and_claim, activate, claim, commit_wire, delivered, offer, request, suspend, uids},
+    stage::{
+        accept, accept_and_claim, activate, claim, commit_wire, delivered, offer, request, suspend, uids,
+    },
 };
 use crate::record::{Acceptance, SuspensionScope};
+
+/// Makes one test per rule. `$make_store` is that of [`conformance_tests!`](crate::conformance_tests); `$again` names an
+/// `async fn(&Guard) -> Arc<dyn Store>` that opens the guard's database once more. With `together`, the database is one
+/// for many processes.
+#[macro_export]
+macro_rules! conformance_again_tests {
+    ($make_store:ident, $again:ident) => {
+        $crate::conformance_again_tests! { @expand $make_store $again
+            a_suspension_survives_a_restart
+            the_use_of_limits_survives_a_restart
+        }
+    };
+    ($make_store:ident, $again:ident, together) => {
+        $crate::conformance_again_tests! { @expand $make_store $again
+            a_suspension_survives_a_restart
+            the_use_of_limits_survives_a_restart
+            a_suspension_holds_on_every_node
+            eight_claimers_on_two_nodes_never_exceed_a_limit
+        }
+    };
+    (@expand $make_store:ident $again:ident $($rule:ident)*) => {
+        mod again {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $rule() {
+                    let (store, guard) = super::$make_store().await;
+                    $crate::conformance::stage::open(&store).await;
+                    $crate::conformance::again::$rule(store, async || super::$again(&guard).await).await;
+                }
+            )*
+        }
+    };
+}
 
 fn spring() -> SuspensionScope {
     SuspensionScope::Batch("spring".parse().unwrap())
@@ -58,7 +93,10 @@ pub async fn a_suspension_holds_on_every_node(store: Shared, again: impl AsyncFn
 }
 
 /// A limit is the account's, not a node's.
-pub async fn eight_claimers_on_two_nodes_never_exceed_a_limit(store: Shared, again: impl AsyncFn() -> Shared) {
+pub async fn eight_claimers_on_two_nodes_never_exceed_a_limit(
+    store: Shared,
+    again: impl AsyncFn() -> Shared,
+) {
     let stores = [store, again().await];
     limits::eight_claimers(&stores).await;
     for store in stores {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postway_domain::{
-    EventKind, MessageUid, Priority, RecipientStatus, State,
+    EventKind, Priority, RecipientStatus, State,
     fairness::AGEING_MS,
     message::{Outcome, Wait},
 };
@@ -17,7 +17,7 @@ use super::{
         record, request, uids,
     },
 };
-use crate::record::{AccountWant, Change, Claimed, DueAccount, QueueState, RecipientChange};
+use crate::record::{AccountWant, Change, DueAccount, QueueState, RecipientChange};
 
 /// Inside a lane: by due time, then by uid.
 pub async fn due_messages_come_oldest_first(store: &Shared) {

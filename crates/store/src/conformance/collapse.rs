@@ -6,7 +6,8 @@ use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{
-        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, offer, outcome, record, request, uids,
+        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, offer, outcome, record, request,
+        uids,
     },
 };
 use crate::record::{Acceptance, Change, Filter};

@@ -7,9 +7,7 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
     stage::{all_at_once, direct, uids},
 };
-use crate::record::{
-    AccountKey, AccountWant, Changed, ClaimRequest, Claimed, DirectoryChange, Permit, Used,
-};
+use crate::record::{AccountKey, AccountWant, Changed, ClaimRequest, Claimed, DirectoryChange, Permit, Used};
 
 /// So many in any minute.
 pub fn per_minute(limit: u32) -> AccountLimits {
@@ -23,7 +21,7 @@ pub fn limited(key: AccountKey, limits: AccountLimits, token: i64, now: Time, ro
 }
 
 /// Claims for the samples' account under limits.
-pub async fn claim(
+pub(crate) async fn claim(
     store: &Shared,
     limits: AccountLimits,
     token: i64,
@@ -34,12 +32,12 @@ pub async fn claim(
 }
 
 /// How much of each limited span counts now.
-pub async fn counts(store: &Shared, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<i64> {
+pub(super) async fn counts(store: &Shared, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<i64> {
     store.used(key, limits, now).await.unwrap().into_iter().map(|(_, used)| used.count).collect()
 }
 
 /// Accepts many messages of one account.
-pub async fn accept_many(store: &Shared, tenant: &str, account: &str, numbers: std::ops::Range<u32>) {
+pub(super) async fn accept_many(store: &Shared, tenant: &str, account: &str, numbers: std::ops::Range<u32>) {
     let messages = numbers.map(|n| Sample::new(n).from(tenant, account).build()).collect();
     store.accept(messages).await.unwrap();
 }
@@ -172,7 +170,7 @@ pub async fn eight_claimers_never_exceed_a_limit(store: &Shared) {
 }
 
 /// Eight claimers, on these stores in turn, with more work than the limit lets go.
-pub async fn eight_claimers(stores: &[Shared; 2]) {
+pub(super) async fn eight_claimers(stores: &[Shared; 2]) {
     accept_many(&stores[0], TENANT, ACCOUNT, 0..120).await;
     let limits = AccountLimits { per_minute: 50, per_hour: 77, ..AccountLimits::default() };
     let mut all = Vec::new();

@@ -25,7 +25,7 @@ pub async fn a_heartbeat_registers_and_then_counts(store: &Shared) {
     assert_eq!(store.nodes().await.unwrap(), []);
     let first = beat(store, 1, 10).await;
     let expected = NodeBeat { at: at(10), ..beat_of(1) }.registered(0);
-    assert_eq!(first, [expected.clone()]);
+    assert_eq!(first, std::slice::from_ref(&expected));
     let second = beat(store, 1, 20).await;
     assert_eq!(second, [NodeRecord { beat: 2, beat_at: at(20), ..expected }]);
     assert_eq!(store.nodes().await.unwrap(), second);

@@ -6,8 +6,8 @@ use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{
-        accept, accept_and_claim, activate, apply, assert_gapless, claim, commit_wire, delivered, direct, offer,
-        outcome, permission, record, request, suspend, uids, woken,
+        accept, accept_and_claim, activate, apply, assert_gapless, claim, commit_wire, delivered, direct,
+        offer, outcome, permission, record, request, suspend, uids, woken,
     },
 };
 use crate::record::{
@@ -26,7 +26,8 @@ fn account(id: &str) -> SuspensionScope {
 /// Claims for both accounts of both tenants.
 async fn claim_all(store: &Shared, token: i64) -> Vec<Claimed> {
     let mut request = request(&sample::relay(), token, at(0), 99, false);
-    for (tenant, account) in [(TENANT, OTHER_ACCOUNT), (OTHER_TENANT, ACCOUNT), (OTHER_TENANT, OTHER_ACCOUNT)] {
+    for (tenant, account) in [(TENANT, OTHER_ACCOUNT), (OTHER_TENANT, ACCOUNT), (OTHER_TENANT, OTHER_ACCOUNT)]
+    {
         request.wants.push(AccountWant::unlimited(sample::key(tenant, account), 99, false));
     }
     store.claim(request).await.unwrap()
@@ -44,7 +45,11 @@ pub async fn a_suspended_batch_is_left_and_others_go(store: &Shared) {
     claimed.sort();
     assert_eq!(claimed, [other_batch, no_batch, other_tenant]);
     let found = record(store, here).await.summary;
-    assert_eq!((found.state, found.version, found.due_at), (State::Ready, 1, Some(at(0))), "nothing is rewritten");
+    assert_eq!(
+        (found.state, found.version, found.due_at),
+        (State::Ready, 1, Some(at(0))),
+        "nothing is rewritten"
+    );
     activate(store, batch("spring")).await;
     assert_eq!(uids(&claim_all(store, 2).await), [here, there]);
 }
@@ -156,7 +161,8 @@ pub async fn suspending_twice_changes_nothing(store: &Shared) {
 pub async fn batches_are_listed_with_what_waits(store: &Shared) {
     suspend(store, batch("unseen")).await;
     for n in 0..3 {
-        accept(store, Sample::new(n).batch("spring").from(TENANT, [ACCOUNT, OTHER_ACCOUNT][n as usize % 2])).await;
+        accept(store, Sample::new(n).batch("spring").from(TENANT, [ACCOUNT, OTHER_ACCOUNT][n as usize % 2]))
+            .await;
     }
     accept(store, Sample::new(10).batch("Autumn")).await;
     accept(store, Sample::new(11).batch("later").send_at(90_000)).await;
@@ -212,8 +218,11 @@ pub async fn what_is_activated_is_woken(store: &Shared) {
     let (relay, backup) = (sample::relay(), sample::key(TENANT, OTHER_ACCOUNT));
     woken(store, 2).await;
     let both = vec![backup, relay.clone()];
-    let cases =
-        [(batch("spring"), vec![relay.clone()]), (account(ACCOUNT), vec![relay]), (SuspensionScope::Tenant, both)];
+    let cases = [
+        (batch("spring"), vec![relay.clone()]),
+        (account(ACCOUNT), vec![relay]),
+        (SuspensionScope::Tenant, both),
+    ];
     for (scope, expected) in cases {
         suspend(store, scope.clone()).await;
         activate(store, scope).await;

@@ -33,7 +33,9 @@ pub async fn what_is_handed_over_is_debited_too(store: &Shared) {
     let call = [1, 2].map(|n| Sample::new(n).build());
     assert_eq!(store.accept(call.into()).await.unwrap(), [HANDED_OVER; 2]);
     let delivered = delivered(store, 2).await;
-    assert!(delivered.iter().all(|one| one.permit.as_ref().is_some_and(|permit| permit.key == sample::relay())));
+    assert!(
+        delivered.iter().all(|one| one.permit.as_ref().is_some_and(|permit| permit.key == sample::relay()))
+    );
     assert_eq!(counts(store, &sample::relay(), &limits, at(0)).await, [2]);
     let call = [3, 4].map(|n| Sample::new(n).build());
     assert_eq!(store.accept(call.into()).await.unwrap(), [HANDED_OVER, QUEUED]);

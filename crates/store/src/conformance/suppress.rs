@@ -5,7 +5,7 @@ use postway_domain::{EventKind, RecipientStatus, State, Status};
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
-    stage::{accept, assert_gapless, claim, delivered, direct, offer, record, request, woken},
+    stage::{accept, assert_gapless, claim, delivered, direct, offer, record, request},
 };
 use crate::record::{
     Acceptance, Changed, Claimed, DirectoryChange, MessageRecord, Suppression, SuppressionReason,
@@ -60,7 +60,6 @@ pub async fn a_suppressed_recipient_is_not_handed_over(store: &Shared) {
 
 /// Nobody is left: it ends where it begins.
 pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
-    woken_by_others(store).await;
     suppress(store, vec![suppression(TENANT, "a@example.org"), suppression(TENANT, "b@example.org")]).await;
     let now = accept(store, Sample::new(1).to("a@example.org").to("B@example.org")).await;
     let later = accept(store, Sample::new(2).to("a@example.org").send_at(5_000)).await;
@@ -76,13 +75,6 @@ pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
     let stats = store.stats(Some(&tenant()), at(9_000)).await.unwrap();
     assert_eq!((stats.by_status.get(&Status::Suppressed), stats.oldest_due_at), (Some(&2), None));
     assert_eq!(store.queue_state(at(0)).await.unwrap().next_due_at, None);
-}
-
-/// Drains what other mail of the tenant would hint.
-async fn woken_by_others(store: &Shared) {
-    let uid = accept(store, Sample::new(99).to("z@example.org")).await;
-    assert_eq!(woken(store, 1).await, [sample::relay()]);
-    assert_eq!(claim(store, 99, at(0), 1).await[0].uid, uid);
 }
 
 /// From then on it is an address like any other.
@@ -111,9 +103,13 @@ pub async fn suppression_ignores_the_case_of_an_address(store: &Shared) {
 pub async fn a_suppression_after_acceptance_is_found_at_the_claim(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("B@example.org").to("c@example.org");
     let (some, all) = (accept(store, sample).await, accept(store, Sample::new(2).to("b@example.org")).await);
-    suppress(store, vec![suppression(TENANT, "b@example.org"), suppression(OTHER_TENANT, "c@example.org")]).await;
+    suppress(store, vec![suppression(TENANT, "b@example.org"), suppression(OTHER_TENANT, "c@example.org")])
+        .await;
     let claimed = claim(store, 1, at(0), 9).await;
-    assert_eq!((claimed[0].uid, positions(&claimed[0]), &claimed[0].suppressed), (some, vec![0, 2], &vec![1]));
+    assert_eq!(
+        (claimed[0].uid, positions(&claimed[0]), &claimed[0].suppressed),
+        (some, vec![0, 2], &vec![1])
+    );
     assert_eq!((claimed[1].uid, positions(&claimed[1]), &claimed[1].suppressed), (all, vec![], &vec![0]));
     let pending = RecipientStatus::Pending;
     assert_eq!(statuses(&record(store, some).await), [pending; 3], "its worker writes what became of them");
@@ -138,7 +134,8 @@ pub async fn suppressions_are_listed_and_renewed(store: &Shared) {
     let mut whole = suppression(TENANT, "größe@example.org");
     (whole.reason, whole.note) = (SuppressionReason::Complaint, Some("said so — 📬".to_owned()));
     whole.expires_at = Some(at(9_000));
-    let list = vec![suppression(TENANT, "b@example.org"), suppression(TENANT, "a@example.org"), whole.clone()];
+    let list =
+        vec![suppression(TENANT, "b@example.org"), suppression(TENANT, "a@example.org"), whole.clone()];
     suppress(store, list.clone()).await;
     suppress(store, vec![suppression(OTHER_TENANT, "c@example.org")]).await;
     let expected = [list[1].clone(), list[0].clone(), whole.clone()];
@@ -159,7 +156,8 @@ pub async fn suppressions_are_removed_and_forgotten(store: &Shared) {
     old.expires_at = Some(at(1_000));
     let list = ["a@example.org", "b@example.org"].map(|address| suppression(TENANT, address));
     suppress(store, [vec![old.clone()], list.to_vec()].concat()).await;
-    let remove = |of, address: &str| DirectoryChange::Unsuppress(of, vec![address.to_owned(), "x@y.z".to_owned()]);
+    let remove =
+        |of, address: &str| DirectoryChange::Unsuppress(of, vec![address.to_owned(), "x@y.z".to_owned()]);
     assert_eq!(direct(store, remove(other_tenant(), "a@example.org")).await, Changed::Missing);
     assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, Changed::Done);
     assert_eq!(direct(store, remove(tenant(), "a@example.org")).await, Changed::Missing);

@@ -98,7 +98,10 @@ pub async fn tenants_are_listed_by_id_page_by_page(store: &Shared) {
         let tenant = Tenant::new(id.parse().unwrap(), id, at(0));
         assert!(store.create_tenant(tenant).await.unwrap());
     }
-    assert_eq!(direct(store, DirectoryChange::DeleteTenant("b".parse().unwrap(), at(1))).await, Changed::Done);
+    assert_eq!(
+        direct(store, DirectoryChange::DeleteTenant("b".parse().unwrap(), at(1))).await,
+        Changed::Done
+    );
     let mut listed: Vec<String> = Vec::new();
     let mut after: Option<TenantId> = None;
     loop {
@@ -114,7 +117,8 @@ pub async fn tenants_are_listed_by_id_page_by_page(store: &Shared) {
 /// Something of everything.
 async fn furnish(store: &Shared, name: &str) {
     let id: TenantId = name.parse().unwrap();
-    for n in 0..5 {
+    let first = if name == TENANT { 0 } else { 10 };
+    for n in first..first + 5 {
         let sample = Sample::new(n).from(name, ACCOUNT).client_id(&format!("c{n}")).key(&format!("k{n}"));
         let tags = vec!["x".to_owned(), format!("t{n}")];
         accept(store, sample.collapse(&format!("{n}")).content(|content| content.tags = tags)).await;
@@ -166,8 +170,12 @@ pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
         assert_eq!(messages(store, &tenant()).await, left);
         assert_eq!(store.keys(&tenant()).await.unwrap().len(), 1);
     }
-    assert_eq!(direct(store, purge(2)).await, Changed::Already, "that was the last of it");
-    assert_eq!(direct(store, purge(2)).await, Changed::Already);
+    let mut calls = 1;
+    while direct(store, purge(3)).await == Changed::Done {
+        calls += 1;
+        assert!(calls < 30, "it does not come to an end");
+    }
+    assert_eq!(direct(store, purge(2)).await, Changed::Already, "nothing is left");
 
     assert_eq!(store.message(&tenant(), &MessageKey::Uid(sent.uid)).await.unwrap(), None);
     assert_eq!(store.raw(&tenant(), sent.uid).await.unwrap(), None);
@@ -192,6 +200,6 @@ pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     assert_eq!(store.accounts(Some(&other)).await.unwrap().len(), 2);
     assert_eq!(store.suppressions(&other, None, 9).await.unwrap().len(), 1);
     assert!(store.circuit(&sample::key(OTHER_TENANT, ACCOUNT)).await.unwrap().is_some());
-    let repeat = Sample::new(90).from(OTHER_TENANT, ACCOUNT).key("k1").build();
+    let repeat = Sample::new(90).from(OTHER_TENANT, ACCOUNT).key("k11").build();
     assert!(matches!(store.accept(vec![repeat]).await.unwrap()[..], [Acceptance::Repeat { .. }]));
 }

@@ -1,5 +1,7 @@
 //! A MySQL or MariaDB database as source or target.
 
+use std::convert::identity;
+
 use async_trait::async_trait;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, Row as _,
@@ -8,6 +10,7 @@ use sqlx::{
 };
 
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+use crate::sql::bound;
 
 /// Strict, so that a value that does not fit is an error and not cut.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
@@ -101,12 +104,7 @@ impl MysqlSide {
 fn query(sql: String, values: Vec<Value>) -> Query<'static, MySql, MySqlArguments> {
     // Pages have all sizes: a statement is seldom met again.
     let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
-    values.into_iter().fold(query, |query, value| match value {
-        Value::Int(number) => query.bind(number),
-        Value::Bool(flag) => query.bind(flag),
-        Value::Text(text) => query.bind(text),
-        Value::Bytes(bytes) => query.bind(bytes),
-    })
+    bound!(query, values, identity)
 }
 
 fn decode(row: &MySqlRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {

@@ -8,6 +8,7 @@ use sqlx::{
 };
 
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+use crate::sql::{bound, without_nul};
 
 /// A count may take its time. Pages are read along the primary key, whatever the statistics say.
 const SESSION: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET lock_timeout = '10s'; \
@@ -103,19 +104,9 @@ fn arrays(table: &Table, rows: Vec<Row>) -> Vec<Array> {
     arrays
 }
 
-/// PostgreSQL's text cannot hold NUL, which its store replaces likewise.
-fn without_nul(text: String) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
-}
-
 fn query(sql: String, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
     let query = sqlx::query(AssertSqlSafe(sql));
-    values.into_iter().fold(query, |query, value| match value {
-        Value::Int(number) => query.bind(number),
-        Value::Bool(flag) => query.bind(flag),
-        Value::Text(text) => query.bind(text),
-        Value::Bytes(bytes) => query.bind(bytes),
-    })
+    bound!(query, values, without_nul)
 }
 
 fn decode(row: &PgRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {

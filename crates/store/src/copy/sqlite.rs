@@ -1,6 +1,6 @@
 //! A SQLite file as source or target.
 
-use std::{path::Path, time::Duration};
+use std::{convert::identity, path::Path, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
@@ -10,7 +10,7 @@ use sqlx::{
 };
 
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
-use crate::{port::Operate, sqlite::SqliteStore};
+use crate::{port::Operate, sql::bound, sqlite::SqliteStore};
 
 /// Rows that the driver reads ahead; they may be whole mails.
 const READ_AHEAD: usize = 4;
@@ -77,12 +77,7 @@ impl Database for SqliteSide {
 fn query(sql: String, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
     // Pages have all sizes: a statement is seldom met again.
     let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
-    values.into_iter().fold(query, |query, value| match value {
-        Value::Int(number) => query.bind(number),
-        Value::Bool(flag) => query.bind(flag),
-        Value::Text(text) => query.bind(text),
-        Value::Bytes(bytes) => query.bind(bytes),
-    })
+    bound!(query, values, identity)
 }
 
 fn decode(row: &SqliteRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {

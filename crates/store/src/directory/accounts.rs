@@ -2,10 +2,10 @@
 
 use postway_domain::{Account, AccountId, TenantId, secret::Sealed};
 
-use super::{is_new, was_there};
+use super::{is_new, pauses, was_there};
 use crate::{
     error::StoreError,
-    record::{AccountKey, Changed},
+    record::{AccountKey, Changed, SuspensionScope},
     sql::{Row, Session, Sql, values},
 };
 
@@ -78,7 +78,14 @@ pub(super) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
             return Ok(Changed::InUse);
         }
     }
-    session.execute(DELETE, place()).await.map(was_there)
+    let deleted = session.execute(DELETE, place()).await.map(was_there)?;
+    if deleted == Changed::Done {
+        // An account of the same name that is made later starts afresh. Its limits go on: the relay remembers.
+        pauses::close_circuit(session, key).await?;
+        let scope = SuspensionScope::Account(key.account.clone());
+        pauses::activate(session, &key.tenant, &scope).await?;
+    }
+    Ok(deleted)
 }
 
 pub(super) async fn find(

@@ -69,6 +69,9 @@ pub(crate) async fn change(
     };
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));
+        if let DirectoryChange::Activate(tenant, scope) = change {
+            after.woken.extend(pauses::accounts_in(session, tenant, scope).await?);
+        }
     }
     // Even what found nothing to do may have taken locks.
     after.wrote = true;
@@ -80,7 +83,7 @@ pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) 
     audit::insert(session, entry).await
 }
 
-/// Whoever dispatches for these accounts must look again.
+/// Whoever dispatches for this account must look again.
 pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
     match change {
         DirectoryChange::CreateAccount(account) | DirectoryChange::UpdateAccount(account, _) => {
@@ -190,18 +193,17 @@ impl<T: Portable> Directory for T {
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
-    [
+    let listed = [
         accounts::STATEMENTS,
         audit::STATEMENTS,
         keys::STATEMENTS,
         pauses::STATEMENTS,
-        purge::STATEMENTS,
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
         allowance::STATEMENTS,
         crate::collapse::STATEMENTS,
-    ]
-    .concat()
+    ];
+    [listed.concat(), purge::statements()].concat()
 }
 
 /// For an insert that says whether the row is new.

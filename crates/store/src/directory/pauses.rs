@@ -1,6 +1,6 @@
 //! What holds mail back: suspensions and open circuits, and how much they hold.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use postway_domain::{Lane, TenantId, id::BatchCode};
 
@@ -19,8 +19,16 @@ const SUSPEND: Sql = Sql::or_mysql(
 const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
 const LIST: Sql =
     Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
-static OF_TENANTS: Multi =
-    Multi::new("SELECT tenant, kind, code, since FROM suspension WHERE tenant IN (", 1, ")");
+/// What is suspended of a tenant and, as kind 9, whether it has a suppression list at all: most have none, and then no
+/// recipient need be looked up.
+static OF_TENANTS: Multi = Multi::of_pieces(
+    "",
+    "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? UNION ALL \
+     SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed",
+    " UNION ALL ",
+    "",
+);
+const HAS_LIST: i64 = 9;
 /// Batches are known by their lanes, or by being suspended before their first message.
 const BATCHES: Sql = Sql::same(
     "SELECT b.code, s.since FROM (SELECT batch AS code FROM lane WHERE tenant = ? AND batch IS NOT NULL \
@@ -42,6 +50,9 @@ const HELD: Sql = Sql::or_mysql(
      AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
      OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))",
 );
+/// Accounts that mail of a tenant, or of one of its batches, was ever for.
+const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
+const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
 const OPEN_CIRCUIT: Sql = Sql::or_mysql(
     "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
      ON CONFLICT (tenant, account) DO UPDATE SET code = excluded.code, reason = excluded.reason, \
@@ -55,21 +66,46 @@ const CIRCUIT: Sql = Sql::same(
     "SELECT code, reason, opened_at, open_until, faults FROM circuit WHERE tenant = ? AND account = ?",
 );
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] =
-    &[SUSPEND, ACTIVATE, LIST, BATCHES, WAITING, HELD, OPEN_CIRCUIT, CLOSE_CIRCUIT, CIRCUIT];
+pub(super) const STATEMENTS: &[Sql] = &[
+    SUSPEND,
+    ACTIVATE,
+    LIST,
+    BATCHES,
+    WAITING,
+    HELD,
+    ACCOUNTS,
+    ACCOUNTS_OF_BATCH,
+    OPEN_CIRCUIT,
+    CLOSE_CIRCUIT,
+    CIRCUIT,
+];
 
-/// What is suspended, for the tenants of one transaction.
+/// What is suspended, for the tenants of one transaction, and which of them have a suppression list.
 #[derive(Debug, Default)]
-pub(crate) struct Gates(HashMap<TenantId, Vec<SuspensionScope>>);
+pub(crate) struct Gates {
+    paused: HashMap<TenantId, HashSet<SuspensionScope>>,
+    with_list: HashSet<TenantId>,
+}
 
 impl Gates {
     pub fn add(&mut self, suspension: Suspension) {
-        self.0.entry(suspension.tenant).or_default().push(suspension.scope);
+        self.paused.entry(suspension.tenant).or_default().insert(suspension.scope);
+    }
+
+    /// Whether a tenant has a suppression list.
+    pub fn has_list(&self, tenant: &TenantId) -> bool {
+        self.with_list.contains(tenant)
     }
 
     /// Whether a lane is open.
     pub fn pass(&self, lane: &Lane) -> bool {
-        self.0.get(&lane.tenant).is_none_or(|scopes| !scopes.iter().any(|scope| scope.holds(lane)))
+        let Some(paused) = self.paused.get(&lane.tenant) else { return true };
+        // Looked up one by one: a tenant may have thousands of paused batches.
+        let batch = lane.batch.clone().map(SuspensionScope::Batch);
+        let mut scopes = [SuspensionScope::Tenant, SuspensionScope::Account(lane.account.clone())]
+            .into_iter()
+            .chain(batch);
+        !scopes.any(|scope| paused.contains(&scope))
     }
 }
 
@@ -80,9 +116,13 @@ pub(crate) async fn suspensions_of(
 ) -> Result<Gates, StoreError> {
     let mut gates = Gates::default();
     for (sql, run) in OF_TENANTS.runs(&tenants) {
-        let values = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
+        let values = run.iter().flat_map(|tenant| values![tenant.as_str(), tenant.as_str()]).collect();
         for row in session.rows(sql.into(), values).await? {
-            gates.add(read(&row)?);
+            if row.int(1)? == HAS_LIST {
+                gates.with_list.insert(row.parsed(0)?);
+            } else {
+                gates.add(read(&row)?);
+            }
         }
     }
     Ok(gates)
@@ -105,6 +145,24 @@ pub(super) async fn activate(
     let (kind, code) = scope.parts();
     let rows = session.execute(ACTIVATE, values![tenant.as_str(), kind, code]).await?;
     Ok(if rows == 1 { Changed::Done } else { Changed::Already })
+}
+
+/// The accounts whose mail a pause may hold.
+pub(super) async fn accounts_in(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    scope: &SuspensionScope,
+) -> Result<Vec<AccountKey>, StoreError> {
+    let rows = match scope {
+        SuspensionScope::Tenant => session.rows(ACCOUNTS, values![tenant.as_str()]).await?,
+        SuspensionScope::Batch(code) => {
+            session.rows(ACCOUNTS_OF_BATCH, values![tenant.as_str(), code.as_str()]).await?
+        }
+        SuspensionScope::Account(id) => {
+            return Ok(vec![AccountKey { tenant: tenant.clone(), account: id.clone() }]);
+        }
+    };
+    rows.iter().map(|row| Ok(AccountKey { tenant: tenant.clone(), account: row.parsed(0)? })).collect()
 }
 
 pub(super) async fn list(

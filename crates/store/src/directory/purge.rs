@@ -6,7 +6,7 @@ use crate::{
     error::StoreError,
     record::Changed,
     rows::Multi,
-    sql::{Session, Sql, Value, values},
+    sql::{Row, Session, Sql, Value, values},
 };
 
 const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
@@ -20,23 +20,48 @@ static OF_MESSAGE: [Multi; 6] = [
     // Last: what has a message has all of it.
     Multi::new("DELETE FROM message WHERE uid IN (", 1, ")"),
 ];
-const OF_TENANT: [Sql; 10] = [
-    Sql::same("DELETE FROM tag WHERE tenant = ?"),
-    Sql::same("DELETE FROM dedup WHERE tenant = ?"),
+/// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
+/// the deletion takes a list of, after the others.
+static OF_TENANT_MANY: [(Sql, Multi); 4] = [
+    (
+        Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
+        Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
+    ),
+    (
+        Sql::or_mysql(
+            "SELECT kind, key FROM dedup WHERE tenant = ? ORDER BY kind, key LIMIT ?",
+            "SELECT kind, `key` FROM dedup WHERE tenant = ? ORDER BY kind, `key` LIMIT ?",
+        ),
+        Multi::new("DELETE FROM dedup WHERE tenant = ? AND kind = ? AND dedup.key IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT name FROM collapse WHERE tenant = ? ORDER BY name LIMIT ?"),
+        Multi::new("DELETE FROM collapse WHERE tenant = ? AND name IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
+        Multi::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
+    ),
+];
+const OF_TENANT: [Sql; 6] = [
     Sql::same("DELETE FROM tally WHERE tenant = ?"),
-    Sql::same("DELETE FROM collapse WHERE tenant = ?"),
     Sql::same("DELETE FROM spent WHERE tenant = ?"),
     Sql::same("DELETE FROM circuit WHERE tenant = ?"),
-    Sql::same("DELETE FROM suppression WHERE tenant = ?"),
     Sql::same("DELETE FROM suspension WHERE tenant = ?"),
     Sql::same("DELETE FROM api_key WHERE tenant = ?"),
     Sql::same("DELETE FROM account WHERE tenant = ?"),
 ];
-#[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[SLICE, IS_DELETED];
 
-/// Removes a slice of messages; when there are none left, the rest. [`Changed::Done`] while there may be more. The
-/// tenant's own row stays as a sign that the name was used, and so do its lanes, which other nodes may remember.
+/// Every text of this module, for tests that prepare them.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<Sql> {
+    let many = OF_TENANT_MANY.iter().flat_map(|(slice, delete)| [*slice, delete.sample().into()]);
+    let of_message = OF_MESSAGE.iter().map(|delete| delete.sample().into());
+    [SLICE, IS_DELETED].into_iter().chain(OF_TENANT).chain(many).chain(of_message).collect()
+}
+
+/// Removes a slice; when there is none left, the rest. [`Changed::Done`] while there may be more. The tenant's own row
+/// stays as a sign that the name was used, and so do its lanes, which other nodes may remember, and the audit log.
 pub(super) async fn purge(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -56,8 +81,32 @@ pub(super) async fn purge(
     if !uids.is_empty() {
         return Ok(Changed::Done);
     }
+    for (slice, delete) in &OF_TENANT_MANY {
+        let rows = session.rows(*slice, values![tenant.as_str(), limit]).await?;
+        for (group, ids) in grouped(&rows) {
+            for (sql, run) in delete.runs(&ids) {
+                let place = [values![tenant.as_str()], group.to_vec(), run.to_vec()];
+                session.execute(sql.into(), place.concat()).await?;
+            }
+        }
+        if !rows.is_empty() {
+            return Ok(Changed::Done);
+        }
+    }
     for sql in OF_TENANT {
         session.execute(sql, values![tenant.as_str()]).await?;
     }
     Ok(Changed::Already)
+}
+
+/// The last values of rows, by the values before them.
+fn grouped(rows: &[Row]) -> Vec<(&[Value], Vec<Value>)> {
+    let mut groups: Vec<(&[Value], Vec<Value>)> = Vec::new();
+    for (id, group) in rows.iter().filter_map(|row| row.0.split_last()) {
+        match groups.last_mut() {
+            Some((of, ids)) if *of == group => ids.push(id.clone()),
+            _ => groups.push((group, vec![id.clone()])),
+        }
+    }
+    groups
 }

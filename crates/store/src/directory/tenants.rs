@@ -21,8 +21,9 @@ const UPDATE: Sql = Sql::same(
 );
 const DELETE: Sql =
     Sql::same("UPDATE tenant SET deleted_at = ?, version = version + 1 WHERE id = ? AND deleted_at IS NULL");
-const SET_DEFAULT: Sql =
-    Sql::same("UPDATE tenant SET default_account = ?, version = version + 1 WHERE id = ?");
+const SET_DEFAULT: Sql = Sql::same(
+    "UPDATE tenant SET default_account = ?, version = version + 1 WHERE id = ? AND deleted_at IS NULL",
+);
 const FIND: Sql = Sql::same(
     "SELECT id, name, default_account, settings, secret, version, created_at, updated_at, deleted_at FROM tenant \
      WHERE id = ?",

@@ -8,10 +8,10 @@ use postway_domain::TenantId;
 use super::{Answer, Engine, Job};
 use crate::{
     allowance, collapse,
-    directory::{self, Recipients},
+    directory::{self, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    record::{Acceptance, AccountKey, Changed, ClaimRequest, Claimed, NewMessage, WireCommit},
+    record::{Acceptance, AccountKey, AccountWant, Changed, ClaimRequest, Claimed, NewMessage, WireCommit},
     terms::Terms,
 };
 
@@ -33,7 +33,12 @@ pub(super) async fn do_jobs<E: Engine>(
         }
     }
     engine.begin().await?;
-    let mut terms = read_terms(engine, handover, jobs, &accepts).await?;
+    let standing = standing_wants(handover, &accepts);
+    let limited = limited_accounts(jobs, &standing);
+    if !limited.is_empty() {
+        allowance::lock(&mut *engine.session()?, limited).await?;
+    }
+    let mut terms = read_terms(engine, &standing, jobs, &accepts).await?;
     let mut accepted = accept(engine, &accepts, &mut terms).await?.into_iter();
     let mut committed = commit_wire(engine, &wire_commits, &terms).await?.into_iter();
     let applied = engine.apply(&changes).await?;
@@ -52,7 +57,8 @@ pub(super) async fn do_jobs<E: Engine>(
             Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
             Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
             Job::Claim(request) => Answer::Claimed(claim(engine, request, &mut terms).await?),
-            Job::Directory(change, audit) => {
+            Job::Directory(job) => {
+                let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
                 let mut session = engine.session()?;
                 let changed = directory::change(&mut *session, change, &mut after).await?;
@@ -73,7 +79,7 @@ pub(super) async fn do_jobs<E: Engine>(
 /// accounts that stand ready to take new mail.
 async fn read_terms<E: Engine>(
     engine: &mut E,
-    handover: &HandOver,
+    standing: &[AccountWant],
     jobs: &[&Job],
     accepts: &[&NewMessage],
 ) -> Result<Terms, StoreError> {
@@ -87,14 +93,31 @@ async fn read_terms<E: Engine>(
     let Some(now) = accepts.first().map(|message| message.created_at) else {
         return Ok(terms);
     };
-    terms.suppressed = directory::suppressed_of(&mut *session, recipients_of(accepts), now).await?;
-    let keys = accounts_of(accepts);
-    for key in keys {
-        if let Some(limits) = handover.limits(&key) {
-            terms.allowances.open(&mut *session, &key, limits, now).await?;
-        }
+    terms.suppressed = directory::suppressed_of(&mut *session, recipients_of(accepts, &terms.gates), now).await?;
+    for want in standing {
+        terms.allowances.open(&mut *session, &want.sender(), want.limits, now).await?;
     }
     Ok(terms)
+}
+
+/// The standing claims that new messages may fill.
+fn standing_wants(handover: &HandOver, accepts: &[&NewMessage]) -> Vec<AccountWant> {
+    accounts_of(accepts).iter().filter_map(|key| handover.standing(key)).collect()
+}
+
+/// Accounts whose limits the group may use, or give back to.
+fn limited_accounts(jobs: &[&Job], standing: &[AccountWant]) -> BTreeSet<AccountKey> {
+    let wanted = jobs.iter().flat_map(|job| match job {
+        Job::Claim(request) => request.wants.as_slice(),
+        _ => &[],
+    });
+    let limited = wanted.chain(standing).filter(|want| !want.limits.is_unlimited());
+    let refunded = jobs.iter().flat_map(|job| match job {
+        Job::Apply(changes) => changes.as_slice(),
+        _ => &[],
+    });
+    let refunded = refunded.filter_map(|change| change.refund.as_ref()).map(|permit| permit.key.clone());
+    limited.map(AccountWant::sender).chain(refunded).collect()
 }
 
 /// Whose pauses matter.
@@ -111,18 +134,20 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
     tenants.into_iter().cloned().collect()
 }
 
-fn recipients_of(messages: &[&NewMessage]) -> Recipients {
+/// The recipients of tenants that have a suppression list.
+fn recipients_of(messages: &[&NewMessage], gates: &Gates) -> Recipients {
     let mut recipients = Recipients::new();
-    for message in messages {
+    for message in messages.iter().filter(|message| gates.has_list(&message.lane.tenant)) {
         let addresses = message.recipients.iter().map(|one| one.address.as_str().to_ascii_lowercase());
         recipients.entry(message.lane.tenant.clone()).or_default().extend(addresses);
     }
     recipients
 }
 
-fn claimed_recipients(claimed: &[Claimed]) -> Recipients {
+/// The same of what was claimed.
+fn claimed_recipients(claimed: &[Claimed], gates: &Gates) -> Recipients {
     let mut recipients = Recipients::new();
-    for one in claimed {
+    for one in claimed.iter().filter(|one| gates.has_list(&one.lane.tenant)) {
         let addresses = one.recipients.iter().map(|to| to.address.as_str().to_ascii_lowercase());
         recipients.entry(one.lane.tenant.clone()).or_default().extend(addresses);
     }
@@ -177,7 +202,7 @@ async fn claim<E: Engine>(
         terms.allowances.open(&mut *session, &want.sender(), want.limits, request.now).await?;
     }
     let mut claimed = engine.claim(request, terms).await?;
-    let recipients = claimed_recipients(&claimed);
+    let recipients = claimed_recipients(&claimed, &terms.gates);
     terms.suppressed = directory::suppressed_of(&mut *engine.session()?, recipients, request.now).await?;
     terms.suppress(&mut claimed);
     Ok(claimed)

@@ -19,7 +19,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{AccountLimits, MessageUid, Time};
+use postway_domain::{MessageUid, Time};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -30,8 +30,8 @@ use crate::{
     error::StoreError,
     handover::HandOver,
     record::{
-        Acceptance, AccountKey, AuditEntry, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Lease,
-        NewMessage, WireCommit,
+        Acceptance, AccountKey, AccountWant, AuditEntry, Change, Changed, ClaimRequest, Claimed,
+        DirectoryChange, Lease, NewMessage, WireCommit,
     },
     sql::Session,
     terms::Terms,
@@ -55,7 +55,7 @@ pub(crate) enum Job {
     Apply(Vec<Change>),
     Claim(ClaimRequest),
     /// Rare, and done one by one.
-    Directory(DirectoryChange, Option<AuditEntry>),
+    Directory(Box<(DirectoryChange, Option<AuditEntry>)>),
 }
 
 /// What came of a job.
@@ -81,11 +81,9 @@ pub(crate) struct After {
 
 /// Room of one account that a claim could not fill.
 pub(crate) struct Parking {
-    pub key: AccountKey,
+    pub want: AccountWant,
     pub lease: Lease,
     pub now: Time,
-    pub room: u32,
-    pub limits: AccountLimits,
 }
 
 /// One connection that writes. Between `begin` and `commit` the other methods share a transaction.
@@ -211,7 +209,7 @@ impl Writers {
         change: DirectoryChange,
         audit: Option<AuditEntry>,
     ) -> Result<Changed, StoreError> {
-        match self.ask(Job::Directory(change, audit)).await? {
+        match self.ask(Job::Directory(Box::new((change, audit)))).await? {
             Answer::Changed(changed) => Ok(changed),
             _ => Err(mismatched()),
         }
@@ -331,7 +329,7 @@ impl<E: Engine> Writer<E> {
             metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
         }
         for parking in after.parked {
-            self.handover.park(&parking.key, &parking.lease, parking.now, parking.room, parking.limits);
+            self.handover.park(parking.want, &parking.lease, parking.now);
         }
         self.handover.deliver(after.delivered);
         self.handover.wake(after.woken);

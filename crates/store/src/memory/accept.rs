@@ -46,8 +46,8 @@ impl Tables {
         for message in messages {
             let key =
                 AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
-            if let Some(limits) = hand_over.limits(&key) {
-                self.directory.open(&mut terms.allowances, &key, limits, now);
+            if let Some(want) = hand_over.standing(&key) {
+                self.directory.open(&mut terms.allowances, &want.sender(), want.limits, now);
             }
             let answer = match self.seen_before(&message) {
                 Some(answer) => answer,

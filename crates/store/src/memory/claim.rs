@@ -4,7 +4,6 @@ use bytes::Bytes;
 use postway_domain::{
     Incarnation, MessageUid, Status, Time,
     fairness::{self, DueLane},
-    limit::LimitBehavior,
 };
 
 use super::{
@@ -15,23 +14,19 @@ use crate::{
     record::{
         AccountKey, AccountWant, Change, ClaimRequest, Claimed, DueAccount, QueueState, Stalled, WireCommit,
     },
-    terms::Terms,
+    terms::{Terms, remainder},
 };
 
 impl Tables {
-    /// Leases what an account has room for, lane by lane in the order of fairness.
-    pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> Vec<Claimed> {
+    /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to stand, too.
+    pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> (Vec<Claimed>, AccountWant) {
         let mut terms = Terms {
             gates: self.directory.gates(),
             suppressed: self.directory.suppressed(request.now),
             ..Terms::default()
         };
-        let sender = want.sender();
-        self.directory.open(&mut terms.allowances, &sender, want.limits, request.now);
-        let room = match want.limits.behavior {
-            LimitBehavior::Defer => want.room.min(terms.allowances.left(&sender)),
-            LimitBehavior::Reject => want.room,
-        };
+        self.directory.open(&mut terms.allowances, &want.sender(), want.limits, request.now);
+        let room = terms.room(want);
         let chosen = self.choose(&want.key, room as usize, request.now, &terms);
         let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
         let mut claimed: Vec<Claimed> =
@@ -39,7 +34,8 @@ impl Tables {
         terms.permit(want, &mut claimed);
         terms.suppress(&mut claimed);
         self.directory.debit(&terms.allowances);
-        claimed
+        let rest = remainder(want, room, claimed.len());
+        (claimed, rest)
     }
 
     fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &Terms) -> Vec<MessageUid> {

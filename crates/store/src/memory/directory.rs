@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode},
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time, id::AuditId,
 };
 
 use super::tables::Tables;
@@ -12,8 +11,8 @@ use crate::{
     allowance::{self, Allowances},
     directory::{Gates, Suppressed},
     record::{
-        AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, DirectoryChange, Suppression,
-        Suspension, SuspensionScope, Used,
+        AccountKey, AuditEntry, Change, Changed, Circuit, DirectoryChange, Suppression, Suspension,
+        SuspensionScope, Used,
     },
 };
 
@@ -56,15 +55,14 @@ impl Directory {
 
     /// Makes room for an account's limits in a transaction.
     pub fn open(&self, allowances: &mut Allowances, key: &AccountKey, limits: AccountLimits, now: Time) {
-        if !limits.is_unlimited() && !allowances.knows(key) {
-            let left = limits.left(|span| self.used(key, span, now).count);
-            allowances.add(key.clone(), limits, now, left);
+        if allowances.needs(key, &limits) {
+            allowances.add(key.clone(), limits, now, |span| self.used(key, span, now).count);
         }
     }
 
     pub fn debit(&mut self, allowances: &Allowances) {
-        for (key, span, bucket, taken) in allowances.debits() {
-            *self.spent.entry((key.clone(), span, bucket)).or_default() += i64::from(taken);
+        for (bucket, taken) in allowances.debits() {
+            *self.spent.entry(bucket.clone()).or_default() += i64::from(taken);
         }
     }
 
@@ -185,6 +183,14 @@ impl Directory {
         }
     }
 
+    fn create_key(&mut self, key: ApiKey) -> Changed {
+        let is_taken = self.keys.iter().any(|other| other.id == key.id || other.digest == key.digest);
+        if !is_taken {
+            self.keys.push(key);
+        }
+        done_if(!is_taken, Changed::Exists)
+    }
+
     fn revoke(&mut self, tenant: &TenantId, id: &str, at: Time) -> Changed {
         let found = self
             .keys
@@ -231,20 +237,17 @@ impl Tables {
             },
             DirectoryChange::PurgeTenant(id, limit) => self.purge(&id, limit),
             DirectoryChange::SetDefaultAccount(tenant, account) => match directory.tenants.get_mut(&tenant) {
-                Some(tenant) => {
+                Some(tenant) if tenant.deleted_at.is_none() => {
                     tenant.default_account = Some(account);
                     tenant.version += 1;
                     Changed::Done
                 }
-                None => Changed::Missing,
+                Some(_) | None => Changed::Missing,
             },
             DirectoryChange::CreateAccount(account) => directory.create_account(account),
             DirectoryChange::UpdateAccount(account, expected) => directory.update_account(account, expected),
             DirectoryChange::DeleteAccount(key) => self.delete_account(&key),
-            DirectoryChange::CreateKey(key) => {
-                directory.keys.push(key);
-                Changed::Done
-            }
+            DirectoryChange::CreateKey(key) => directory.create_key(key),
             DirectoryChange::RevokeKey(tenant, id, at) => directory.revoke(&tenant, &id, at),
             DirectoryChange::TouchKeys(used) => directory.touch(used),
             DirectoryChange::Suspend(suspension) => {
@@ -298,7 +301,10 @@ impl Tables {
         if is_default || self.messages.values().any(|stored| unfinished(&stored.record.summary)) {
             return Changed::InUse;
         }
-        self.directory.accounts.remove(key);
+        let directory = &mut self.directory;
+        directory.accounts.remove(key);
+        directory.circuits.remove(key);
+        directory.suspensions.remove(&(key.tenant.clone(), SuspensionScope::Account(key.account.clone())));
         Changed::Done
     }
 
@@ -319,6 +325,11 @@ impl Tables {
         }
         self.forget_tenant(tenant);
         let directory = &mut self.directory;
+        if let Some(stored) = directory.tenants.get_mut(tenant) {
+            let (version, deleted_at) = (stored.version, stored.deleted_at);
+            let bare = Tenant::new(tenant.clone(), "", stored.created_at);
+            *stored = Tenant { version, deleted_at, updated_at: stored.updated_at, ..bare };
+        }
         directory.accounts.retain(|key, _| key.tenant != *tenant);
         directory.keys.retain(|key| key.tenant != *tenant);
         directory.suspensions.retain(|(of, _), _| of != tenant);
@@ -326,39 +337,5 @@ impl Tables {
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         Changed::Already
-    }
-
-    /// See [`crate::Directory::batches`].
-    pub fn batches(&self, tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView> {
-        let mut waiting: BTreeMap<BatchCode, i64> = BTreeMap::new();
-        for stored in self.messages.values() {
-            let summary = &stored.record.summary;
-            if let (true, Some(batch)) = (summary.lane.tenant == *tenant, &summary.lane.batch) {
-                *waiting.entry(batch.clone()).or_default() += i64::from(summary.due_at.is_some());
-            }
-        }
-        for suspension in self.directory.list_suspensions(tenant) {
-            if let SuspensionScope::Batch(code) = suspension.scope {
-                waiting.entry(code).or_default();
-            }
-        }
-        let later = waiting.into_iter().filter(|(code, _)| after.is_none_or(|after| code > after));
-        later
-            .take(limit as usize)
-            .map(|(code, waiting)| {
-                let place = (tenant.clone(), SuspensionScope::Batch(code.clone()));
-                let suspended_since = self.directory.suspensions.get(&place).copied();
-                BatchView { code, suspended_since, waiting }
-            })
-            .collect()
-    }
-
-    /// See [`crate::Directory::held`].
-    pub fn held(&self, tenant: &TenantId) -> i64 {
-        let gates = self.directory.gates();
-        let held = self.messages.values().map(|stored| &stored.record.summary).filter(|summary| {
-            summary.lane.tenant == *tenant && summary.due_at.is_some() && !gates.pass(&summary.lane)
-        });
-        held.count() as i64
     }
 }

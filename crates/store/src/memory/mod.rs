@@ -11,6 +11,7 @@ mod accept;
 mod claim;
 mod directory;
 mod message;
+mod pauses;
 mod read;
 mod tables;
 
@@ -29,7 +30,6 @@ use postway_domain::{
 
 use self::tables::Tables;
 use crate::{
-    directory::woken_by,
     error::StoreError,
     handover::HandOver,
     local_nodes::LocalNodes,
@@ -88,11 +88,10 @@ impl Work for MemoryStore {
         let mut tables = self.tables()?;
         let mut claimed = Vec::new();
         for want in &request.wants {
-            let taken = tables.claim(want, &request);
+            let (taken, rest) = tables.claim(want, &request);
             if want.park {
                 // Under the tables' lock, so that nothing is accepted between the last look and the standing claim.
-                let rest = want.room.saturating_sub(u32::try_from(taken.len()).unwrap_or(u32::MAX));
-                self.hand_over.park(&want.key, &request.lease, request.now, rest, want.limits);
+                self.hand_over.park(rest, &request.lease, request.now);
             }
             claimed.extend(taken);
         }
@@ -197,7 +196,7 @@ impl Directory for MemoryStore {
         audit: Option<AuditEntry>,
     ) -> Result<Changed, StoreError> {
         let mut tables = self.tables()?;
-        let woken = woken_by(&change);
+        let woken = tables.woken_by(&change);
         let changed = tables.change(change);
         if changed == Changed::Done {
             audit.into_iter().for_each(|entry| tables.directory.record(entry));

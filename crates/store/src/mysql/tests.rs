@@ -29,10 +29,15 @@ async fn mariadb() -> (Arc<dyn Store>, String) {
     (Arc::new(store), url)
 }
 
+async fn mariadb_again(url: &str) -> Arc<dyn Store> {
+    Arc::new(MysqlStore::open(url).await.unwrap())
+}
+
 mod conformance {
-    use super::mariadb;
+    use super::{mariadb, mariadb_again};
 
     crate::conformance_tests!(mariadb);
+    crate::conformance_again_tests!(mariadb, mariadb_again, together);
 }
 
 #[tokio::test]

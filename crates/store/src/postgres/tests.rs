@@ -34,10 +34,15 @@ async fn postgres() -> (Arc<dyn Store>, PostgresDatabase) {
     (Arc::new(store), database)
 }
 
+async fn postgres_again(database: &PostgresDatabase) -> Arc<dyn Store> {
+    Arc::new(PostgresStore::open(&database.url()).await.unwrap())
+}
+
 mod conformance {
-    use super::postgres;
+    use super::{postgres, postgres_again};
 
     crate::conformance_tests!(postgres);
+    crate::conformance_again_tests!(postgres, postgres_again, together);
 }
 
 /// The wake-up comes by NOTIFY, long before anyone would poll.

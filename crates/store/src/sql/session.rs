@@ -2,8 +2,10 @@
 
 use std::{
     collections::HashMap,
+    convert::identity,
     ops::DerefMut,
     sync::{LazyLock, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -18,24 +20,21 @@ use crate::error::StoreError;
 /// How a driver's error is told.
 type Failed = fn(sqlx::Error) -> StoreError;
 
-/// A query with its values. The drivers' types differ, so this cannot be a function.
+/// A query with its values, texts made fit for the driver. The drivers' types differ, so this cannot be a function.
 macro_rules! bound {
-    ($text:expr, $values:ident) => {{
-        let mut query = sqlx::query($text);
-        for value in $values {
-            query = match value {
-                Value::Int(number) => query.bind(number),
-                Value::Bool(flag) => query.bind(flag),
-                Value::Text(text) => query.bind(text),
-                Value::Bytes(bytes) => query.bind(bytes),
-            };
-        }
-        query
-    }};
+    ($query:expr, $values:expr, $fit:path) => {
+        $values.into_iter().fold($query, |query, value| match value {
+            $crate::sql::Value::Int(number) => query.bind(number),
+            $crate::sql::Value::Bool(flag) => query.bind(flag),
+            $crate::sql::Value::Text(text) => query.bind(text.map($fit)),
+            $crate::sql::Value::Bytes(bytes) => query.bind(bytes),
+        })
+    };
 }
+pub(crate) use bound;
 
 macro_rules! session {
-    ($name:ident, $connection:ty, $row:ty, $text:path, $decode:ident) => {
+    ($name:ident, $connection:ty, $row:ty, $text:path, $fit:path, $decode:ident) => {
         /// A connection of this driver, borrowed or owned, and how its errors are told.
         pub(crate) struct $name<C> {
             pub conn: C,
@@ -45,12 +44,14 @@ macro_rules! session {
         #[async_trait]
         impl<C: DerefMut<Target = $connection> + Send> Session for $name<C> {
             async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
-                let done = bound!($text(&sql), values).execute(&mut *self.conn).await;
+                let done =
+                    in_time(bound!(sqlx::query($text(&sql)), values, $fit).execute(&mut *self.conn)).await?;
                 done.map(|done| done.rows_affected()).map_err(self.failed)
             }
 
             async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
-                match bound!($text(&sql), values).execute(&mut *self.conn).await {
+                match in_time(bound!(sqlx::query($text(&sql)), values, $fit).execute(&mut *self.conn)).await?
+                {
                     Ok(done) => Ok(done.rows_affected() == 1),
                     Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
                     Err(error) => Err((self.failed)(error)),
@@ -58,8 +59,9 @@ macro_rules! session {
             }
 
             async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-                let rows =
-                    bound!($text(&sql), values).fetch_all(&mut *self.conn).await.map_err(self.failed)?;
+                let rows = in_time(bound!(sqlx::query($text(&sql)), values, $fit).fetch_all(&mut *self.conn))
+                    .await?;
+                let rows = rows.map_err(self.failed)?;
                 rows.iter().map(|row| $decode(row).map_err(self.failed)).collect()
             }
         }
@@ -83,9 +85,22 @@ macro_rules! session {
     };
 }
 
-session!(SqliteSession, SqliteConnection, SqliteRow, Sql::common_text, decode_sqlite);
-session!(PostgresSession, PgConnection, PgRow, postgres_text, decode_postgres);
-session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, decode_mysql);
+session!(SqliteSession, SqliteConnection, SqliteRow, Sql::common_text, identity, decode_sqlite);
+session!(PostgresSession, PgConnection, PgRow, postgres_text, without_nul, decode_postgres);
+session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, decode_mysql);
+
+/// The longest wait for a statement: more than any server here allows it, for servers that are gone.
+const STATEMENT_LASTS_MAX: Duration = Duration::from_secs(60);
+
+async fn in_time<T>(statement: impl Future<Output = T>) -> Result<T, StoreError> {
+    let late = |_| StoreError::Unavailable("the database did not answer in time".into());
+    tokio::time::timeout(STATEMENT_LASTS_MAX, statement).await.map_err(late)
+}
+
+/// PostgreSQL's text cannot hold NUL. What strangers say (a relay's reply, a note) may.
+pub(crate) fn without_nul(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
 
 enum Kind {
     Int,

@@ -14,10 +14,15 @@ async fn sqlite() -> (Arc<dyn Store>, TempDir) {
     (Arc::new(store), folder)
 }
 
+async fn sqlite_again(folder: &TempDir) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(&folder.path().join("postway.db")).await.unwrap())
+}
+
 mod conformance {
-    use super::sqlite;
+    use super::{sqlite, sqlite_again};
 
     crate::conformance_tests!(sqlite);
+    crate::conformance_again_tests!(sqlite, sqlite_again);
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
 //! A store with messages in every state and of every size, and all of it as a port's reader sees it.
 
 use bytes::Bytes;
-use postway_domain::{MessageUid, Priority, message::Outcome};
+use postway_domain::{AccountLimits, MessageUid, Priority, TenantId, id::AuditId, message::Outcome};
 
 use crate::{
     conformance::{
-        Shared,
+        Shared, keys, limits,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage,
+        suppress::suppression,
     },
-    record::{Change, Filter, MessageKey},
+    record::{AuditEntry, Change, Circuit, DirectoryChange, Filter, MessageKey, SuspensionScope},
 };
 
 /// Messages that wait: several pages of them, of their recipients and of their events.
@@ -22,6 +23,7 @@ pub async fn furnish(store: &Shared) {
     stage::open(store).await;
     store.set_default_account(&sample::tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
     settle(store).await;
+    manage(store).await;
     for chunk in (1_000..1_000 + WAITING).collect::<Vec<_>>().chunks(500) {
         let messages = chunk.iter().map(|number| waiting(*number).build()).collect();
         store.accept(messages).await.unwrap();
@@ -88,6 +90,74 @@ async fn settle(store: &Shared) {
     assert!(stage::commit_wire(store, &mut on_the_wire, at(40)).await);
 }
 
+/// What the samples' account may send.
+const LIMITS: AccountLimits = AccountLimits {
+    per_minute: 9,
+    per_hour: 99,
+    per_day: 999,
+    behavior: postway_domain::limit::LimitBehavior::Defer,
+};
+
+/// Whatever operators do, and what it leaves behind.
+async fn manage(store: &Shared) {
+    let entry = AuditEntry {
+        id: AuditId::new(at(3), &mut rand::rng()),
+        at: at(3),
+        actor: "admin".to_owned(),
+        tenant: Some(sample::tenant()),
+        action: "key.create".to_owned(),
+        target: "key-1".to_owned(),
+        request_id: Some("request 3".to_owned()),
+        detail: Some(r#"{"name":"Größe"}"#.to_owned()),
+    };
+    let key = DirectoryChange::CreateKey(keys::key(TENANT, "key-1", 3));
+    store.change(key, Some(entry)).await.unwrap();
+    let bare =
+        postway_domain::ApiKey { networks: vec![], expires_at: None, ..keys::key(OTHER_TENANT, "key-2", 4) };
+    let circuit = Circuit {
+        key: sample::key(TENANT, OTHER_ACCOUNT),
+        code: "auth_failed".to_owned(),
+        reason: "535 \0 Größe".to_owned(),
+        opened_at: at(4),
+        open_until: at(5),
+        faults: 7,
+    };
+    let list = [suppression(TENANT, "größe@example.org"), suppression(OTHER_TENANT, "x@example.org")];
+    for change in [
+        DirectoryChange::CreateKey(bare),
+        DirectoryChange::TouchKeys(vec![("key-1".to_owned(), at(5))]),
+        DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
+        DirectoryChange::OpenCircuit(circuit),
+        DirectoryChange::Suppress(list.into()),
+    ] {
+        stage::direct(store, change).await;
+    }
+    for scope in ["spring", "unseen"].map(|code| SuspensionScope::Batch(code.parse().unwrap())) {
+        stage::suspend(store, scope).await;
+    }
+    stage::accept(store, Sample::new(20).collapse("Größe ").send_at(8_000_000)).await;
+    stage::accept(store, Sample::new(21).collapse("Größe ")).await;
+    assert_eq!(limits::claim(store, LIMITS, 6, at(50), 9).await.len(), 1);
+}
+
+/// What the port tells of one tenant, but for its messages.
+async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
+    let mut lines = vec![
+        format!("{:?}", store.keys(tenant).await.unwrap()),
+        format!("{:?}", store.suspensions(tenant).await.unwrap()),
+        format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
+    ];
+    for account in store.accounts(Some(tenant)).await.unwrap() {
+        let key = crate::record::AccountKey { tenant: tenant.clone(), account: account.id.clone() };
+        lines.push(format!("{:?}", store.circuit(&key).await.unwrap()));
+        lines.push(format!("{:?}", store.used(&key, &LIMITS, at(50)).await.unwrap()));
+        lines.push(format!("{account:?}"));
+    }
+    lines
+}
+
 /// Everything that the port tells of a store, line by line.
 pub async fn picture(store: &Shared) -> Vec<String> {
     let mut lines = Vec::new();
@@ -95,9 +165,7 @@ pub async fn picture(store: &Shared) -> Vec<String> {
         let tenant = tenant.parse().unwrap();
         lines.push(format!("{:?}", store.tenant(&tenant).await.unwrap()));
         lines.push(format!("{:?}", store.stats(Some(&tenant), at(0)).await.unwrap()));
-        for account in store.accounts(Some(&tenant)).await.unwrap() {
-            lines.push(format!("{account:?}"));
-        }
+        lines.extend(managed(store, &tenant).await);
         let mut before: Option<MessageUid> = None;
         loop {
             let page = store.messages(&tenant, &Filter::default(), before, 500).await.unwrap();

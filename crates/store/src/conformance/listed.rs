@@ -1,0 +1,37 @@
+//! A rule that is written but not listed would never run.
+
+#[test]
+fn every_rule_is_listed() {
+    let lists = [include_str!("mod.rs"), include_str!("again.rs")];
+    let themes = [
+        include_str!("accept.rs"),
+        include_str!("accounts.rs"),
+        include_str!("again.rs"),
+        include_str!("audit.rs"),
+        include_str!("circuits.rs"),
+        include_str!("claim.rs"),
+        include_str!("collapse.rs"),
+        include_str!("dedup.rs"),
+        include_str!("fence.rs"),
+        include_str!("handover.rs"),
+        include_str!("keys.rs"),
+        include_str!("lease.rs"),
+        include_str!("limits.rs"),
+        include_str!("nodes.rs"),
+        include_str!("pauses.rs"),
+        include_str!("permits.rs"),
+        include_str!("read.rs"),
+        include_str!("settle.rs"),
+        include_str!("suppress.rs"),
+        include_str!("tenants.rs"),
+        include_str!("wire.rs"),
+    ];
+    for line in themes.iter().flat_map(|theme| theme.lines()) {
+        let Some(rule) = line.strip_prefix("pub async fn ") else {
+            continue;
+        };
+        let name = rule.split('(').next().unwrap();
+        let listed = lists.iter().flat_map(|list| list.lines()).any(|line| line.trim() == name);
+        assert!(listed, "{name} is in no list of tests");
+    }
+}

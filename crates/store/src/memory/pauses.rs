@@ -1,0 +1,65 @@
+//! How much a pause holds, and whom its end concerns.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{LaneId, TenantId, Time, id::BatchCode};
+
+use super::tables::{Queue, Tables};
+use crate::{
+    directory,
+    record::{AccountKey, BatchView, DirectoryChange, SuspensionScope},
+};
+
+impl Tables {
+    /// Whoever dispatches for these accounts must look again.
+    pub fn woken_by(&self, change: &DirectoryChange) -> Vec<AccountKey> {
+        match change {
+            DirectoryChange::Activate(tenant, scope) => {
+                let of_scope = |queues: &BTreeMap<LaneId, Queue>| {
+                    let first = queues.values().filter_map(|queue| queue.first());
+                    let mut lanes = first.filter_map(|(_, uid)| self.messages.get(uid));
+                    lanes.any(|stored| scope.holds(&stored.record.summary.lane))
+                };
+                let of_tenant = self.waiting.iter().filter(|(key, _)| key.tenant == *tenant);
+                of_tenant.filter(|(_, queues)| of_scope(queues)).map(|(key, _)| key.clone()).collect()
+            }
+            change => directory::woken_by(change).into_iter().collect(),
+        }
+    }
+
+    /// See [`crate::Directory::batches`].
+    pub fn batches(&self, tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView> {
+        let mut waiting: BTreeMap<BatchCode, i64> = BTreeMap::new();
+        let mut suspended: BTreeMap<BatchCode, Time> = BTreeMap::new();
+        for stored in self.messages.values() {
+            let summary = &stored.record.summary;
+            if let (true, Some(batch)) = (summary.lane.tenant == *tenant, &summary.lane.batch) {
+                *waiting.entry(batch.clone()).or_default() += i64::from(summary.due_at.is_some());
+            }
+        }
+        for suspension in self.directory.list_suspensions(tenant) {
+            if let SuspensionScope::Batch(code) = suspension.scope {
+                waiting.entry(code.clone()).or_default();
+                suspended.insert(code, suspension.since);
+            }
+        }
+        let later = waiting.into_iter().filter(|(code, _)| after.is_none_or(|after| code > after));
+        later
+            .take(limit as usize)
+            .map(|(code, waiting)| BatchView {
+                suspended_since: suspended.get(&code).copied(),
+                code,
+                waiting,
+            })
+            .collect()
+    }
+
+    /// See [`crate::Directory::held`].
+    pub fn held(&self, tenant: &TenantId) -> i64 {
+        let gates = self.directory.gates();
+        let held = self.messages.values().map(|stored| &stored.record.summary).filter(|summary| {
+            summary.lane.tenant == *tenant && summary.due_at.is_some() && !gates.pass(&summary.lane)
+        });
+        held.count() as i64
+    }
+}
