@@ -141,6 +141,15 @@ impl Client {
         }
     }
 
+    /// Waits until it says that it can take mail.
+    pub async fn wait_until_ready(&self) -> anyhow::Result<()> {
+        crate::eventually("readiness", async || {
+            let answer = self.call(Method::GET, "/health/ready", None).await;
+            Ok(matches!(answer, Ok((reqwest::StatusCode::OK, _))).then_some(()))
+        })
+        .await
+    }
+
     /// Waits until no message is under way any more, those in doubt included.
     pub async fn wait_until_settled(&self, patience: Duration) -> anyhow::Result<Value> {
         let open = ["accepted", "validating", "ready", "scheduled", "sending", "in_doubt"];

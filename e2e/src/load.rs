@@ -38,7 +38,7 @@ pub struct Load {
 
 impl Load {
     /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for a 503 where
-    /// one `may_refuse`: then the client comes back.
+    /// one `may_refuse`: then the client turns to another, or comes back.
     pub fn start(gateways: &[Client], may_refuse: bool) -> Self {
         let (stop, stopped) = watch::channel(false);
         let (refusals, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -117,6 +117,7 @@ impl Poster {
                 let shaped = error["code"] == "unavailable" && error["request_id"].is_string();
                 anyhow::ensure!(shaped, "an error of another shape: {answer}");
                 self.refusals.fetch_add(1, Ordering::Relaxed);
+                self.turn += 1;
                 Ok(None)
             }
             Ok((status, answer)) => bail!("{status} {answer}\n{}", gateway.log()),

@@ -1,24 +1,32 @@
-//! Who calls, and for which tenant.
+//! Who calls, for which tenant, and what they may do.
 //!
-//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`. The admin key names its tenant with `X-Tenant`,
-//! `default` when absent. Only a digest of the key is kept, and it is compared in constant time.
+//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`. The admin key may do everything, for the tenant that
+//! `X-Tenant` names, `default` when absent. A tenant's key works for its own tenant, whatever `X-Tenant` says, within its
+//! scopes and from the networks it allows. Only digests of keys are kept; the admin key's is compared in constant time.
 //!
-//! There is only the admin key so far. A tenant's key will make a [`Caller`] of its own tenant, whatever `X-Tenant`
-//! says; handlers see no difference.
+//! A handler says what it needs by what it takes: a [`Sender`], a [`Reader`], a [`Manager`] or the [`Admin`]. Refusals
+//! are 401 where no valid key came, 403 where the key is valid and not enough.
 
-use std::fmt;
+mod ring;
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    ops::Deref,
+};
 
 use aws_lc_rs::{constant_time, digest};
 use axum::{
-    extract::FromRequestParts,
+    extract::{ConnectInfo, FromRequestParts},
     http::{HeaderMap, header, request::Parts},
 };
-use postway_domain::TenantId;
+use postway_domain::{Scope, TenantId};
 
+pub(crate) use self::ring::KeyRing;
 use crate::{error::ApiError, state::Shared};
 
 /// The tenant that there always is.
-const DEFAULT_TENANT: &str = "default";
+pub(crate) const DEFAULT_TENANT: &str = "default";
 
 /// The key that may do everything, as its digest. The key is long and random, so one round is enough.
 #[derive(Clone)]
@@ -48,41 +56,125 @@ fn sha256(bytes: &[u8]) -> [u8; digest::SHA256_OUTPUT_LEN] {
     out
 }
 
-/// Who calls: every read and write of the request is confined to this tenant. A handler that takes a `Caller` answers
-/// 401 without a key.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    /// For whom.
-    pub(crate) tenant: TenantId,
+/// Whose key it is, as the audit log names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// The admin key.
+    Admin,
+    /// A tenant's key, by its id.
+    Key(String),
 }
 
-impl FromRequestParts<Shared> for Caller {
-    type Rejection = ApiError;
+impl Actor {
+    /// Whether it is the admin key.
+    pub(crate) fn is_admin(&self) -> bool {
+        *self == Actor::Admin
+    }
+}
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
-        let key = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
-        if !app.admin_key.opens(key) {
-            return Err(ApiError::unauthorized());
-        }
-        let tenant = named_tenant(&parts.headers)?;
-        match app.knows_tenant(&tenant).await? {
-            true => Ok(Self { tenant }),
-            false => Err(no_tenant(tenant.as_str())),
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actor::Admin => f.write_str("admin"),
+            Actor::Key(id) => write!(f, "key:{id}"),
         }
     }
 }
 
-/// Somebody with the admin key, for what is nobody's in particular. Anybody else is answered 403.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Admin;
+/// Who calls: every read and write of the request is confined to this tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// For whom.
+    pub(crate) tenant: TenantId,
+    /// With which key.
+    pub(crate) actor: Actor,
+}
+
+impl Caller {
+    /// Who sent this request, if they may do what is within `scope`.
+    async fn with(scope: Scope, parts: &Parts, app: &Shared) -> Result<Self, ApiError> {
+        let presented = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
+        if app.admin_key.opens(presented) {
+            let tenant = named_tenant(&parts.headers)?;
+            return match app.knows_tenant(&tenant).await? {
+                true => Ok(Self { tenant, actor: Actor::Admin }),
+                false => Err(no_tenant(tenant.as_str())),
+            };
+        }
+        let key = app.keys.valid(presented, app).await?.ok_or_else(ApiError::unauthorized)?;
+        if !key.allows(peer(parts)) {
+            return Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"));
+        }
+        if !key.scopes.contains(&scope) {
+            let message = format!("this key lacks the scope `{0}`: use one that has it", scope.as_str());
+            return Err(ApiError::forbidden(message));
+        }
+        Ok(Self { tenant: key.tenant.clone(), actor: Actor::Key(key.id.clone()) })
+    }
+}
+
+macro_rules! with_scope {
+    ($(#[$doc:meta])* $name:ident, $scope:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name(pub(crate) Caller);
+
+        impl Deref for $name {
+            type Target = Caller;
+
+            fn deref(&self) -> &Caller {
+                &self.0
+            }
+        }
+
+        impl FromRequestParts<Shared> for $name {
+            type Rejection = ApiError;
+
+            async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
+                Caller::with($scope, parts, app).await.map(Self)
+            }
+        }
+    };
+}
+
+with_scope!(
+    /// Somebody who may hand over mail, and cancel or retry it: scope `send`.
+    Sender, Scope::Send
+);
+with_scope!(
+    /// Somebody who may read messages, counts and lists: scope `read`.
+    Reader, Scope::Read
+);
+with_scope!(
+    /// Somebody who may change accounts, batches and suppressions: scope `manage`.
+    Manager, Scope::Manage
+);
+
+/// Somebody with the admin key, for what is nobody's in particular. A tenant's key is answered 403, whatever the path.
+#[derive(Clone, Debug)]
+pub(crate) struct Admin {
+    /// As the audit log names them.
+    pub(crate) actor: Actor,
+}
 
 impl FromRequestParts<Shared> for Admin {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
-        let key = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
-        if app.admin_key.opens(key) { Ok(Self) } else { Err(ApiError::unauthorized()) }
+        let presented = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
+        if app.admin_key.opens(presented) {
+            return Ok(Self { actor: Actor::Admin });
+        }
+        match app.keys.valid(presented, app).await? {
+            Some(_) => Err(ApiError::forbidden("this call needs the admin key")),
+            None => Err(ApiError::unauthorized()),
+        }
     }
+}
+
+/// From where the request came: the address of the connection's other end.
+fn peer(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
 }
 
 fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {

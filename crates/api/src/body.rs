@@ -123,6 +123,13 @@ pub(crate) fn essence(value: &[u8]) -> &[u8] {
     value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
+/// Whether a media type is one of the names of JSON lines.
+pub(crate) fn is_json_lines(kind: &[u8]) -> bool {
+    let names =
+        ["application/x-ndjson", "application/jsonl", "application/jsonlines", "application/x-jsonlines"];
+    names.iter().any(|name| kind.eq_ignore_ascii_case(name.as_bytes()))
+}
+
 /// A small JSON object.
 pub(crate) async fn json_object(request: Request) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();

@@ -6,18 +6,18 @@ use axum::{
     http::Uri,
 };
 use futures::StreamExt;
-use postway_domain::{Status, message::Input};
+use postway_domain::Status;
 use postway_store::record::Filter;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Caller,
+    auth::{Reader, Sender},
     body,
     error::{ApiError, ErrorBody, FieldError},
     message::{list, view::MessageList},
-    operate::operate,
+    operate,
     query::Parameters,
     request_id::RequestId,
     schema::ReplayRequest,
@@ -56,7 +56,7 @@ pub(crate) struct ReplayItem {
 
 /// List dead letters
 ///
-/// Failed messages whose retries ran out, newest first, with the filters of `GET /v1/messages` but `status`.
+/// Failed messages whose retries ran out, newest first, each with its last `reason`, with the filters of `GET /v1/messages` but `status`.
 #[utoipa::path(
     get,
     path = "/v1/dead-letters",
@@ -78,7 +78,7 @@ pub(crate) struct ReplayItem {
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
     let mut query = Parameters::of(&uri)?;
@@ -99,14 +99,14 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn replay(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<ReplayView>, ApiError> {
     let ids = ids(body::json_object(request).await?)?;
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = operate(app, tenant, &id, Input::Replay, request_id).await;
+        let outcome = operate::replay(app, tenant, &id, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;

@@ -63,7 +63,7 @@ pub(crate) struct ErrorAnswer {
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// A stable word: `malformed_request`, `unauthorized`, `not_found`, `method_not_allowed`, `request_timeout`,
+    /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `not_found`, `method_not_allowed`, `request_timeout`,
     /// `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `unavailable`, `internal`.
     #[schema(example = "validation_error")]
     code: &'static str,
@@ -90,6 +90,11 @@ impl ApiError {
     pub(crate) fn unauthorized() -> Self {
         let message = "a valid key is needed: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// 403: the key is valid and may not do this.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
     /// 404.

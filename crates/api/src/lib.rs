@@ -9,11 +9,14 @@
 //! Not here: parsing and checking of messages (that is the door, [`postway_intake`]), sockets and TLS (the binary's).
 
 mod account;
+mod audit;
 mod auth;
+mod batch;
 mod body;
 mod dead_letter;
 mod docs;
 mod error;
+mod fields;
 mod frame;
 mod health;
 mod message;
@@ -21,12 +24,16 @@ mod metrics;
 mod node;
 mod openapi;
 mod operate;
+mod page;
 mod query;
 mod request_id;
 mod schema;
 mod state;
 mod stats;
+mod suppression;
+mod tenant;
 
+pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::AdminKey;
 pub use error::{ApiError, FieldError};
 pub use openapi::document;

@@ -19,7 +19,8 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    account, dead_letter, docs, error::ErrorAnswer, health, message, metrics, node, state::Shared, stats,
+    account, audit, batch, dead_letter, docs, error::ErrorAnswer, health, message, metrics, node,
+    state::Shared, stats, suppression, tenant,
 };
 
 /// What the document says before its routes.
@@ -29,13 +30,17 @@ use crate::{
         title = "Postway",
         description = "A durable email gateway. Hand over a mail, and know what became of it.\n\nSend your key \
             as `Authorization: Bearer KEY` or `X-API-Key: KEY`. An admin key names the tenant with `X-Tenant` \
-            (`default` when absent). Every answer carries `X-Request-Id`, yours if you send one. Times are RFC 3339 \
-            in UTC; input also takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`."
+            (`default` when absent); a tenant's key works for its own tenant, within its scopes `send`, `read` and \
+            `manage`. Every answer carries `X-Request-Id`, yours if you send one. Times are RFC 3339 in UTC; input also \
+            takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`."
     ),
     tags(
         (name = "messages", description = "Handing mails over, and what became of them."),
         (name = "dead letters", description = "Messages whose retries ran out."),
         (name = "accounts", description = "The relays that mail goes out by."),
+        (name = "batches", description = "Mail that is held and let go as one."),
+        (name = "suppressions", description = "Addresses that get no mail."),
+        (name = "tenants", description = "Whose mail it is, and their keys. For the admin key."),
         (name = "operations", description = "For whoever runs it."),
     ),
     components(schemas(ErrorAnswer))
@@ -59,9 +64,28 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(dead_letter::list))
         .routes(routes!(dead_letter::replay))
         .routes(routes!(account::create, account::list))
-        .routes(routes!(account::show, account::patch, account::put, account::delete))
+        .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
+        .routes(routes!(account::pause::suspend))
+        .routes(routes!(account::pause::activate))
+        .routes(routes!(account::probe::test))
+        .routes(routes!(account::secrets::rotate))
+        .routes(routes!(batch::list))
+        .routes(routes!(batch::show))
+        .routes(routes!(batch::suspend))
+        .routes(routes!(batch::activate))
+        .routes(routes!(suppression::create, suppression::list))
+        .routes(routes!(suppression::import::import))
+        .routes(routes!(suppression::export::export))
+        .routes(routes!(suppression::show, suppression::patch, suppression::delete))
+        .routes(routes!(tenant::create, tenant::list))
+        .routes(routes!(tenant::show, tenant::change::patch, tenant::delete))
+        .routes(routes!(tenant::pause::suspend))
+        .routes(routes!(tenant::pause::activate))
+        .routes(routes!(tenant::key::create, tenant::key::list))
+        .routes(routes!(tenant::key::revoke))
         .routes(routes!(stats::stats))
         .routes(routes!(node::list))
+        .routes(routes!(audit::list))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))

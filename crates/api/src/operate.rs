@@ -5,21 +5,29 @@
 //! names the state.
 
 use postway_domain::{
-    RecipientStatus, State, TenantId, Time,
-    message::{Effects, Input, InvalidTransition, Resolution, transition},
+    EventKind, RecipientStatus, State, TenantId, Time,
+    message::{Effects, Input, InvalidTransition, LeaseEffect, Resolution, Wait, transition},
 };
 use postway_store::record::{Change, Fence, MessageRecord, NewEvent, RecipientChange};
 use serde_json::json;
 
 use crate::{
     error::ApiError,
-    message::{find, view::Summary},
+    message::{find, gate, view::Summary},
     request_id::RequestId,
     state::App,
 };
 
 /// How often a decision is made anew before we say that the message is busy.
 const TRIES_MAX: u32 = 5;
+
+/// What "send now" does to a message that waits for its `send_at`.
+const SEND_NOW: Effects = Effects {
+    event: Some(EventKind::Replayed),
+    lease: LeaseEffect::Drop,
+    uses_retry: false,
+    ends_open_recipients: None,
+};
 
 /// Does `input` to the message that `id` names; what it is then.
 pub(crate) async fn operate(
@@ -29,19 +37,60 @@ pub(crate) async fn operate(
     input: Input,
     request_id: &RequestId,
 ) -> Result<Summary, ApiError> {
+    move_on(app, tenant, id, input, request_id, |_| true).await
+}
+
+/// Puts a dead letter back in the queue. Any other message is left as it is.
+pub(crate) async fn replay(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    request_id: &RequestId,
+) -> Result<Summary, ApiError> {
+    move_on(app, tenant, id, Input::Replay, request_id, |state| state == State::Failed).await
+}
+
+async fn move_on(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    input: Input,
+    request_id: &RequestId,
+    concerns: impl Fn(State) -> bool,
+) -> Result<Summary, ApiError> {
     for _ in 0..TRIES_MAX {
         let record = find(app, tenant, id).await?;
-        let (to, effects) = transition(record.summary.state, input).map_err(refuse)?;
+        let state = record.summary.state;
+        if !concerns(state) {
+            let status = state.status().as_str();
+            return Err(ApiError::conflict(format!(
+                "the message is {status}; only a failed one is replayed"
+            )));
+        }
+        let (to, effects) = next(state, input)?;
         let change = change(&record, input, to, effects, app.clock.now(), request_id);
         let uid = record.summary.uid;
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
-            count(to);
-            let state = to.status().as_str();
-            tracing::info!(%uid, %tenant, state, request_id = request_id.as_str(), "operator moved it");
-            return Ok(find(app, tenant, &uid.to_string()).await?.summary.into());
+            if to != state {
+                count(to);
+            }
+            let now_is = to.status().as_str();
+            tracing::info!(%uid, %tenant, state = now_is, request_id = request_id.as_str(), "operator moved it");
+            let moved = find(app, tenant, &uid.to_string()).await?.summary;
+            let suspensions = gate::suspensions(app, tenant, std::iter::once(&moved)).await?;
+            return Ok(Summary::new(moved, &suspensions));
         }
     }
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
+}
+
+/// Where the message goes, by the state machine. One that waits for its `send_at` and is asked to go now stays where it
+/// is and becomes due: a claim takes it from there.
+fn next(state: State, input: Input) -> Result<(State, Effects), ApiError> {
+    match (state, input) {
+        (State::Scheduled(Wait::SendAt), Input::Replay) => Ok((state, SEND_NOW)),
+        (state, input) => transition(state, input).map_err(refuse),
+    }
 }
 
 fn change(
@@ -132,7 +181,7 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
         }
         Input::Replay => {
             format!(
-                "the message is {status}; only one that failed or waits for its next attempt can be retried"
+                "the message is {status}; only one that failed, or waits for its time or its next attempt, can be sent now"
             )
         }
         Input::Resolve(_) => format!("the message is {status}; only one in_doubt can be resolved"),

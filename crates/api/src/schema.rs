@@ -108,44 +108,6 @@ pub(crate) struct ReplayRequest {
     ids: Vec<String>,
 }
 
-/// An account to make or change. Unknown fields are refused.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AccountRequest {
-    /// Its id, unique in your tenant; only when it is made.
-    #[schema(example = "relay-1")]
-    id: Option<String>,
-    /// `smtp` (default) or `sandbox`, which captures mail instead of sending it.
-    #[schema(example = "smtp")]
-    kind: Option<String>,
-    /// The relay's host name or address.
-    #[schema(example = "smtp.example.com")]
-    host: Option<String>,
-    /// The relay's port.
-    #[schema(example = 587)]
-    port: Option<u16>,
-    /// `starttls` (default), `implicit`, `none` or `opportunistic`.
-    #[schema(example = "starttls")]
-    tls: Option<String>,
-    /// Who signs in.
-    #[schema(example = "shop")]
-    username: Option<String>,
-    /// The password: encrypted at rest, never shown again. `null` removes it.
-    #[schema(write_only, example = "correct horse battery staple")]
-    password: Option<String>,
-    /// Whether the password may cross a connection without TLS.
-    #[schema(default = false)]
-    allow_plaintext_auth: Option<bool>,
-    /// More certificate authorities to trust for this relay, in PEM form.
-    ca_pem: Option<String>,
-    /// The most connections at once, 1 to 500.
-    #[schema(default = 10)]
-    max_connections: Option<u32>,
-    /// The envelope sender, when it is not the mail's From.
-    return_path: Option<String>,
-    /// When to try again.
-    retry: Option<RetrySchema>,
-}
-
 /// Delays between attempts.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Retry)]
@@ -156,4 +118,106 @@ pub(crate) struct RetrySchema {
     /// How much chance moves each delay: 0.25 means up to a quarter shorter or longer.
     #[schema(default = 0.25)]
     pub(crate) jitter: f64,
+}
+
+/// A tenant to make or change. Unknown fields are refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TenantRequest {
+    /// Its id, 1 to 64 of `A-Z a-z 0-9 . _ -`; only when it is made.
+    #[schema(example = "acme")]
+    id: Option<String>,
+    /// Its name for people; the id when absent.
+    #[schema(example = "Acme Ltd")]
+    name: Option<String>,
+    /// Its share where tenants compete, 1 to 10,000.
+    #[schema(default = 100)]
+    weight: Option<u32>,
+    /// The account its mail takes when it names none; it must exist.
+    #[schema(example = "sandbox")]
+    default_account: Option<String>,
+    /// Bounds of what it may send: `subject_chars`, `html_bytes`, `message_bytes`.
+    #[schema(value_type = Option<Object>, example = json!({"subject_chars": 200}))]
+    content: Option<Value>,
+    /// How many days finished messages are kept, at most 3,650.
+    #[schema(example = 90)]
+    retention_days: Option<u32>,
+    /// Where its delivery reports go.
+    client_sync: Option<RemoteRequest>,
+    /// Where attachments named by `endpoint` are fetched.
+    attachment_endpoint: Option<RemoteRequest>,
+    /// How its reports are written: `event` (default) or `batch`.
+    callback_form: Option<String>,
+    /// What becomes of attachments too large to mail: `reject` (default), `warn` or `link`.
+    large_files: Option<String>,
+    /// The domain its bounces come back to.
+    #[schema(example = "bounces.example.com")]
+    bounce_domain: Option<String>,
+    /// With `PATCH`: only if the tenant still has this version.
+    version: Option<i64>,
+}
+
+/// Somewhere of the tenant's own to call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemoteRequest {
+    /// The address, `http://` or `https://`.
+    #[schema(example = "https://app.example.com")]
+    url: String,
+    /// A path under it.
+    #[schema(example = "/mail/reports")]
+    path: Option<String>,
+    /// How to sign in there.
+    auth: Option<RemoteAuthRequest>,
+}
+
+/// How to sign in somewhere. Secrets are encrypted at rest and never shown again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemoteAuthRequest {
+    /// `none` (default), `bearer` with a `token`, or `basic` with `username` and `password`.
+    #[serde(rename = "type")]
+    #[schema(example = "bearer")]
+    kind: String,
+    /// For `bearer`.
+    #[schema(write_only, example = "s3cret")]
+    token: Option<String>,
+    /// For `basic`.
+    username: Option<String>,
+    /// For `basic`.
+    #[schema(write_only)]
+    password: Option<String>,
+}
+
+/// A key to make.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyRequest {
+    /// Its name for people.
+    #[schema(example = "shop")]
+    name: Option<String>,
+    /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions). All three
+    /// when absent.
+    #[schema(example = json!(["send", "read"]))]
+    scopes: Option<Vec<String>>,
+    /// After which it does not open any more.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    /// From where it may be used: addresses and networks; anywhere when absent.
+    #[schema(example = json!(["10.0.0.0/8"]))]
+    allow_ips: Option<Vec<String>>,
+}
+
+/// Addresses to suppress: one, or many that share the rest. Unknown fields are refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SuppressionRequest {
+    /// The address; this or `addresses`.
+    #[schema(example = "ada@example.net")]
+    address: Option<String>,
+    /// At most 1,000 addresses.
+    addresses: Option<Vec<String>>,
+    /// `manual` (default), `hard_bounce` or `complaint`.
+    #[schema(example = "manual")]
+    reason: Option<String>,
+    /// More about it, at most 500 characters.
+    note: Option<String>,
+    /// Until when; for ever when absent.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
 }

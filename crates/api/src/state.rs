@@ -11,7 +11,11 @@ use postway_domain::{Clock, TenantId, secret::SecretKey};
 use postway_intake::Door;
 use postway_store::{Roster, Store, StoreError};
 
-use crate::auth::AdminKey;
+use crate::{
+    account::probe::AccountProbe,
+    audit::AuditIds,
+    auth::{AdminKey, KeyRing},
+};
 
 /// All that the surface needs from the binary.
 #[derive(Clone)]
@@ -30,6 +34,8 @@ pub struct ApiState {
     pub metrics: PrometheusHandle,
     /// Which nodes are alive.
     pub roster: Arc<Roster>,
+    /// Tries accounts.
+    pub probe: Arc<dyn AccountProbe>,
 }
 
 /// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
@@ -41,6 +47,9 @@ pub(crate) struct App {
     pub(crate) secret_key: Arc<SecretKey>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) roster: Arc<Roster>,
+    pub(crate) probe: Arc<dyn AccountProbe>,
+    pub(crate) keys: KeyRing,
+    pub(crate) audit_ids: AuditIds,
     tenants: KnownTenants,
 }
 
@@ -49,20 +58,39 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(state: ApiState) -> Self {
-        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster } = state;
-        Self { store, door, clock, admin_key, secret_key, metrics, roster, tenants: KnownTenants::default() }
+        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster, probe } = state;
+        let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
+        Self {
+            store,
+            door,
+            clock,
+            admin_key,
+            secret_key,
+            metrics,
+            roster,
+            probe,
+            keys,
+            audit_ids: AuditIds::default(),
+            tenants,
+        }
     }
 
-    /// Whether there is such a tenant; asks the store at most every few seconds for those that exist.
+    /// Whether there is such a tenant, not deleted; asks the store at most every few seconds for those that exist.
     pub(crate) async fn knows_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
         if self.tenants.has(id) {
             return Ok(true);
         }
-        let exists = self.store.tenant(id).await?.is_some();
+        let exists = self.store.tenant(id).await?.is_some_and(|tenant| tenant.deleted_at.is_none());
         if exists {
             self.tenants.remember(id.clone());
         }
         Ok(exists)
+    }
+
+    /// Forgets a deleted tenant and its keys: here it is gone at once, on other nodes within seconds.
+    pub(crate) fn forget_tenant(&self, id: &TenantId) {
+        self.tenants.forget(id);
+        self.keys.forget(id, None);
     }
 }
 
@@ -81,5 +109,9 @@ impl KnownTenants {
 
     fn remember(&self, id: TenantId) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(id, Instant::now());
+    }
+
+    fn forget(&self, id: &TenantId) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }

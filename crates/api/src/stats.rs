@@ -7,7 +7,7 @@ use postway_domain::{Status, Time};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Caller, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, state::Shared};
 
 /// Rates look back this far.
 const WINDOW_MS: i64 = 60_000;
@@ -21,7 +21,7 @@ pub(crate) struct StatsView {
     /// How many messages stand where; every state is there.
     #[schema(value_type = Object, example = json!({"ready": 0, "sent": 12}))]
     by_status: BTreeMap<Status, i64>,
-    /// How many are ready but held back.
+    /// How many wait behind a suspension of the tenant, their batch or their account.
     held: i64,
     /// How long the longest-waiting due message has been due.
     oldest_due_seconds: u64,
@@ -39,7 +39,7 @@ pub(crate) struct StatsView {
     tag = "operations",
     responses((status = 200, description = "The counts", body = StatsView))
 )]
-pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Json<StatsView>, ApiError> {
+pub(crate) async fn stats(State(app): State<Shared>, caller: Reader) -> Result<Json<StatsView>, ApiError> {
     let now = app.clock.now();
     let found = app.store.stats(Some(&caller.tenant), now).await?;
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
@@ -52,7 +52,8 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<J
         let latest = app.store.latest(&caller.tenant, state, since, SAMPLE).await?;
         rates.insert(name, rate(&latest, now));
     }
-    Ok(Json(StatsView { by_status, held: 0, oldest_due_seconds, rates }))
+    let held = app.store.held(&caller.tenant).await?;
+    Ok(Json(StatsView { by_status, held, oldest_due_seconds, rates }))
 }
 
 /// Messages per second: over the whole window where few came, over the time of the sample where many did.

@@ -11,12 +11,11 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_net::Guard;
-use postway_store::record::{self, AccountKey};
-use tokio::time::Instant;
+use postway_store::record::AccountKey;
 
 use crate::{
     Shared,
-    circuit::{Circuit, Now},
+    circuit::Circuit,
     destination::Destinations,
     queue::Queue,
     transport::{Credentials, Deadlines, SesClient, SesCredentials, SesSettings, SmtpSettings},
@@ -49,6 +48,8 @@ pub(crate) struct Plan {
     pub connections_max: usize,
     pub settings: AccountSettings,
     pub route: Route,
+    /// Who sends in its place while it cannot.
+    pub fallback: Option<AccountId>,
 }
 
 impl Plan {
@@ -65,17 +66,13 @@ impl Plan {
             connections_max: account.settings.max_connections as usize,
             settings: account.settings.clone(),
             route: Route::make(account, &means),
+            fallback: account.settings.fallback.clone(),
         }
     }
 
     /// How much it may send, as of now: a warm-up plan changes by the day.
     pub fn limits(&self, now: Time) -> AccountLimits {
         self.settings.effective_limits(now)
-    }
-
-    /// The account that sends its mail while it cannot.
-    pub fn fallback(&self) -> Option<&AccountId> {
-        self.settings.fallback.as_ref()
     }
 }
 
@@ -104,7 +101,24 @@ enum Telling {
 }
 
 impl Post {
-    pub fn new(key: AccountKey, plan: Plan) -> Self {
+    /// With what other nodes, or this one before its restart, have found out about the account.
+    pub async fn open(key: AccountKey, plan: Plan, shared: &Shared) -> Self {
+        let found = match shared.store.circuit(&key).await {
+            Ok(found) => found,
+            // Whether the account works is found out by using it, too.
+            Err(error) => {
+                tracing::warn!(%error, "an account's circuit could not be read");
+                None
+            }
+        };
+        let post = Self::new(key, plan);
+        if let Some(found) = found {
+            post.circuit().adopt(found, shared.now());
+        }
+        post
+    }
+
+    fn new(key: AccountKey, plan: Plan) -> Self {
         Self {
             key,
             queue: Queue::default(),
@@ -128,13 +142,6 @@ impl Post {
 
     pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes over what the store knows of the account's circuit, when the account is new here.
-    pub fn adopt(&self, found: Option<record::Circuit>, now: Time) {
-        if let Some(found) = found {
-            self.circuit().adopt(found, Now { instant: Instant::now(), time: now });
-        }
     }
 
     /// Counts a connection until what is returned is dropped.
@@ -178,7 +185,9 @@ impl Route {
     pub fn make(account: &Account, means: &Means<'_>) -> Self {
         let made = match account.settings.kind {
             AccountKind::Sandbox => Ok(Route::Sandbox),
-            AccountKind::Smtp => smtp_settings(account, means).map(|settings| Route::Smtp(Box::new(settings))),
+            AccountKind::Smtp => {
+                smtp_settings(account, means).map(|settings| Route::Smtp(Box::new(settings)))
+            }
             AccountKind::Ses => ses_settings(account, means)
                 .and_then(|settings| SesClient::new(settings, means.clock.clone()))
                 .map(Route::Ses),
@@ -232,10 +241,10 @@ fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Fai
     let credentials = match (&settings.ses.access_key_id, secret(account, means)?) {
         (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
         // The machine's own key is the operator's, not a tenant's to use.
-        _ if settings.guarded => {
+        (None, _) if !settings.guarded => SesCredentials::find()?,
+        (None, _) | (_, None) => {
             return Err(broken("the account needs an access_key_id and a secret_access_key"));
         }
-        _ => SesCredentials::find()?,
     };
     Ok(SesSettings {
         endpoint: settings.ses.endpoint.clone(),

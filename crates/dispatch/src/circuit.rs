@@ -4,11 +4,13 @@
 //! another fault of the account opens it again for longer. What opened it is written to the store, so that operators see
 //! why and other nodes, and this one after a restart, begin where this one stood.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Failure, Time};
-use postway_store::record::{self, AccountKey};
+use postway_store::record::{self, AccountKey, DirectoryChange};
 use tokio::time::Instant;
+
+use crate::{Shared, account::Post};
 
 /// The first wait after a fault.
 const WAIT_FIRST: Duration = Duration::from_secs(5);
@@ -103,6 +105,48 @@ impl Circuit {
             open_until: open.open_until,
             faults: self.faults,
         })
+    }
+}
+
+/// How often writing the state of a circuit is tried, and how long between.
+const TELL_TRIES: u32 = 5;
+const TELL_WAIT: Duration = Duration::from_secs(1);
+
+/// Tells the store how an account's circuit stands, beside the courier's work. One writes at a time, so that what is
+/// written last is what is so.
+pub(crate) fn tell(shared: &Arc<Shared>, post: &Arc<Post>) {
+    if !post.begin_telling() {
+        return;
+    }
+    let (shared, post) = (shared.clone(), post.clone());
+    let tasks = shared.tasks.clone();
+    tasks.spawn(async move {
+        loop {
+            write(&shared, &post).await;
+            if !post.end_telling() {
+                break;
+            }
+        }
+    });
+}
+
+/// Writes the state as it is now. Where the store stays away it is told at the next change: nothing but what operators
+/// see depends on it.
+async fn write(shared: &Shared, post: &Post) {
+    for _ in 0..TELL_TRIES {
+        let record = post.circuit().record(&post.key);
+        let change = match record {
+            Some(circuit) => DirectoryChange::OpenCircuit(circuit),
+            None => DirectoryChange::CloseCircuit(post.key.clone()),
+        };
+        match shared.store.change(change, None).await {
+            Ok(_) => return,
+            Err(error) => tracing::warn!(%error, "the state of an account's circuit could not be stored yet"),
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = tokio::time::sleep(TELL_WAIT) => {}
+        }
     }
 }
 

@@ -3,25 +3,29 @@
 //! While the outcome of one message is being made durable the next one is already on its way; the two meet in the same
 //! commit, before the next message's dot. So a courier has at most one unsettled message, and never waits twice.
 
+mod body;
+mod fault;
+
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures::FutureExt;
-use postway_domain::{
-    Failure,
-    failure::{Category, Phase, Severity},
-};
+use postway_domain::{Failure, failure::Phase};
 use postway_store::record::Claimed;
-use tokio::{sync::SemaphorePermit, task::JoinHandle, time::Instant};
+use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
+use self::{
+    body::{body, panic_if_poisoned},
+    fault::{account_fault, is_before_the_request},
+};
 use crate::{
     Shared,
-    account::{Plan, Post, Route},
+    account::{Held, Plan, Post, Route},
+    circuit,
     gate::StoreGate,
-    outcome::{self, Attempt, Verdict},
+    outcome::{self, Attempt, Hold, Verdict},
     settle,
-    transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Sandbox, SmtpConnection},
+    transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Sandbox, SmtpConnection, SmtpSettings},
 };
 
 /// A connection without work for this long is closed.
@@ -32,6 +36,8 @@ const AGE_MAX: Duration = Duration::from_secs(300);
 const MESSAGES_MAX: u64 = 1_000;
 /// How long a courier without a connection waits for work before it goes home.
 const HOME_AFTER: Duration = Duration::from_secs(60);
+/// How long a message waits whose connection was refused while others work.
+const CROWDED_WAIT: Duration = Duration::from_secs(1);
 
 /// Carries mail for one account until there is none.
 pub(crate) async fn run(shared: Arc<Shared>, post: Arc<Post>) {
@@ -61,8 +67,33 @@ pub(crate) async fn run(shared: Arc<Shared>, post: Arc<Post>) {
 struct Courier {
     shared: Arc<Shared>,
     post: Arc<Post>,
-    connection: Option<(i64, SmtpConnection)>,
+    connection: Option<Line>,
     settling: Option<JoinHandle<()>>,
+}
+
+/// A connection, the version of the account it was opened for, and its place in the count.
+struct Line {
+    version: i64,
+    connection: SmtpConnection,
+    _held: Held,
+}
+
+/// How far an attempt has come; lives outside it, so that it survives a panic.
+#[derive(Default)]
+struct Progress {
+    /// The permission for the final word is durable.
+    committed: bool,
+    /// The relay may have seen something of the mail.
+    offered: bool,
+    remote: Option<String>,
+}
+
+/// What became of an attempt to send.
+enum Sent {
+    /// The transport has had it.
+    Tried(Delivery),
+    /// Nothing of it was sent, and it goes back.
+    Held(Hold),
 }
 
 impl Courier {
@@ -71,7 +102,7 @@ impl Courier {
             "attempt",
             uid = %job.uid,
             tenant = %job.lane.tenant,
-            account = %job.lane.account,
+            account = %self.post.key.account,
             attempt = job.attempt,
             request_id = job.request_id.as_deref(),
         );
@@ -84,46 +115,60 @@ impl Courier {
     async fn attempt(&mut self, job: &Claimed) -> Verdict {
         let started = Instant::now();
         let plan = self.post.plan();
-        let mut committed = false;
-        let mut remote = None;
+        let mut progress = Progress::default();
+        let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
+        let begins = !job.over_limit && !nobody_left;
         // A panic must not take the courier, its connection or the process with it.
-        let sent = AssertUnwindSafe(self.send(job, &plan, &mut committed, &mut remote)).catch_unwind().await;
-        let account_at_fault = sent.as_ref().is_ok_and(|delivery| self.note_circuit(delivery));
+        let sent = match begins {
+            true => Some(AssertUnwindSafe(self.send(job, &plan, &mut progress)).catch_unwind().await),
+            false => None,
+        };
+        let post = self.post.clone();
+        let account_at_fault = match &sent {
+            Some(Ok(Sent::Tried(delivery))) => self.note_circuit(delivery, &plan),
+            Some(Ok(Sent::Held(_)) | Err(_)) | None => None,
+        };
         let attempt = Attempt {
             job,
-            committed,
+            account: &post.key.account,
+            committed: progress.committed,
+            offered: progress.offered,
             ended_at: self.shared.clock.now(),
             duration: started.elapsed(),
-            remote,
-            policy: &plan.retry,
+            remote: progress.remote,
+            policy: &plan.settings.retry,
             account_at_fault,
         };
         match sent {
-            Ok(delivery) => outcome::judge(&attempt, delivery, &mut rand::rng()),
+            Some(Ok(Sent::Tried(delivery))) => outcome::judge(&attempt, delivery, &mut rand::rng()),
+            Some(Ok(Sent::Held(why))) => outcome::hold(&attempt, why),
             // Its text stays here: it may quote the mail. The process's panic hook has told where it was.
-            Err(_) => {
+            Some(Err(_)) => {
                 self.connection = None;
                 tracing::error!("a message broke its courier");
-                outcome::quarantine(
-                    &attempt,
-                    Failure::poison(Phase::Compose, "sending it caused an internal error"),
-                )
+                let failure = Failure::poison(Phase::Compose, "sending it caused an internal error");
+                outcome::quarantine(&attempt, failure)
             }
+            None if nobody_left => outcome::all_suppressed(&attempt, &mut rand::rng()),
+            None => outcome::over_limit(&attempt, &mut rand::rng()),
         }
     }
 
     /// One attempt, with one more try on a fresh connection if a pooled one turned out to be dead.
-    async fn send(
-        &mut self,
-        job: &Claimed,
-        plan: &Plan,
-        committed: &mut bool,
-        remote: &mut Option<String>,
-    ) -> Delivery {
+    async fn send(&mut self, job: &Claimed, plan: &Plan, progress: &mut Progress) -> Sent {
         let shared = self.shared.clone();
+        if permit_expired(job, &shared) {
+            return Sent::Held(Hold::PermitExpired);
+        }
+        let domains = job.recipients.iter().map(|recipient| recipient.address.domain());
+        let asked = self.post.destinations.ask(&plan.settings.destinations, domains, shared.clock.now());
+        let _leave = match asked {
+            Ok(leave) => leave,
+            Err(wait) => return Sent::Held(Hold::Destination(wait)),
+        };
         let (body, _memory) = match body(&shared, job).await {
             Ok(body) => body,
-            Err(failure) => return not_sent(job, failure),
+            Err(failure) => return Sent::Tried(not_sent(job, failure)),
         };
         panic_if_poisoned(&body);
         let recipients: Vec<&str> =
@@ -135,51 +180,91 @@ impl Courier {
             eight_bit: job.eight_bit,
             smtputf8: job.smtputf8,
         };
-        let settings = match &plan.route {
+        match &plan.route {
             Route::Sandbox => {
-                let mut gate = gate(&self.shared, job, &mut self.settling, committed);
-                return Sandbox.deliver(&envelope, &mut gate).await;
+                progress.offered = true;
+                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.committed);
+                Sent::Tried(Sandbox.deliver(&envelope, &mut gate).await)
             }
-            Route::Broken(failure) => return not_sent(job, failure.clone()),
-            Route::Smtp(settings) => settings,
-        };
-        *remote = Some(format!("{}:{}", settings.host, settings.port));
-        loop {
-            let mut pooled = self.connection.take().filter(|(version, _)| *version == plan.version);
-            pooled = pooled.and_then(|(version, mut connection)| {
-                is_good(&mut connection).then_some((version, connection))
-            });
-            let was_reused = pooled.is_some();
-            let mut connection = match pooled {
-                Some((_, connection)) => connection,
-                None => match SmtpConnection::open(settings, &self.shared.tls).await {
-                    Ok(connection) => connection,
-                    Err(failure) => return not_sent(job, failure),
-                },
-            };
-            let mut gate = gate(&self.shared, job, &mut self.settling, committed);
-            let delivery = connection.deliver(&envelope, &body, &mut gate).await;
-            if connection.is_reusable() {
-                self.connection = Some((plan.version, connection));
+            Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
+            Route::Ses(client) => {
+                progress.remote = Some(client.remote());
+                progress.offered = true;
+                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.committed);
+                let delivery = client.deliver(&envelope, &body, &mut gate).await;
+                progress.offered = !is_before_the_request(&delivery.end);
+                Sent::Tried(delivery)
             }
-            match &delivery.end {
-                DeliveryEnd::NotSent(failure) if was_reused && failure.is_stale() && !*committed => {}
-                _ => return delivery,
+            Route::Smtp(settings) => {
+                progress.remote = Some(format!("{}:{}", settings.host, settings.port));
+                self.relay(job, plan, settings, &envelope, &body, progress).await
             }
         }
     }
 
-    /// Opens or closes the account's circuit; returns whether the account is at fault.
-    fn note_circuit(&self, delivery: &Delivery) -> bool {
-        if let Some(failure) = account_fault(delivery) {
-            let wait = self.post.circuit().fault(Instant::now());
-            tracing::warn!(code = %failure.code, wait_s = wait.as_secs(), "the account is at fault; its mail waits");
-            return true;
+    async fn relay(
+        &mut self,
+        job: &Claimed,
+        plan: &Plan,
+        settings: &SmtpSettings,
+        envelope: &Envelope<'_>,
+        body: &[u8],
+        progress: &mut Progress,
+    ) -> Sent {
+        loop {
+            let pooled = self.connection.take().filter(|line| line.version == plan.version);
+            let pooled = pooled.and_then(|mut line| is_good(&mut line.connection).then_some(line));
+            let was_reused = pooled.is_some();
+            let mut line = match pooled {
+                Some(line) => line,
+                None => match SmtpConnection::open(settings, &self.shared.tls).await {
+                    Ok(connection) => {
+                        Line { version: plan.version, connection, _held: self.post.hold_connection() }
+                    }
+                    Err(failure) => return Sent::Tried(not_sent(job, failure)),
+                },
+            };
+            // Connecting may have taken longer than the permit lasts.
+            if !progress.offered && permit_expired(job, &self.shared) {
+                self.connection = Some(line);
+                return Sent::Held(Hold::PermitExpired);
+            }
+            progress.offered = true;
+            let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.committed);
+            let delivery = line.connection.deliver(envelope, body, &mut gate).await;
+            if line.connection.is_reusable() {
+                self.connection = Some(line);
+            }
+            match &delivery.end {
+                DeliveryEnd::NotSent(failure) if was_reused && failure.is_stale() && !progress.committed => {}
+                _ => return Sent::Tried(delivery),
+            }
+        }
+    }
+
+    /// Opens or closes the account's circuit; returns how long the mail waits if the account is at fault.
+    fn note_circuit(&self, delivery: &Delivery, plan: &Plan) -> Option<Duration> {
+        if let Some(failure) = account_fault(delivery, &plan.route) {
+            // Where another connection works, the relay has enough of them and is not gone.
+            if !failure.is_account() && self.post.is_connected() {
+                return Some(CROWDED_WAIT);
+            }
+            // A fault of settings that have been replaced meanwhile says nothing about the new ones.
+            if plan.version == self.post.plan().version {
+                let (wait, is_news) = self.post.circuit().fault(failure, self.shared.now());
+                tracing::warn!(code = %failure.code, wait_s = wait.as_secs(), "the account is at fault; its mail waits");
+                if is_news {
+                    circuit::tell(&self.shared, &self.post);
+                }
+            }
+            // Due at once: it is the circuit that holds the lane, and it may close any moment.
+            return Some(Duration::ZERO);
         }
         if matches!(delivery.end, DeliveryEnd::Accepted { .. }) && self.post.circuit().success() {
             tracing::info!("the account works again");
+            circuit::tell(&self.shared, &self.post);
         }
-        false
+        None
     }
 
     async fn wait_for_settling(&mut self) {
@@ -191,34 +276,15 @@ impl Courier {
     }
 
     async fn hang_up(&mut self) {
-        if let Some((_, connection)) = self.connection.take() {
+        if let Some(Line { connection, .. }) = self.connection.take() {
             connection.quit().await;
         }
     }
 }
 
-/// The bytes to send, and for large ones the memory they count against.
-async fn body<'s>(
-    shared: &'s Shared,
-    job: &Claimed,
-) -> Result<(Bytes, Option<SemaphorePermit<'s>>), Failure> {
-    if let Some(raw) = &job.raw {
-        return Ok((raw.clone(), None));
-    }
-    let unreadable = |message: String| {
-        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
-    };
-    let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
-    let memory =
-        shared.large_bodies.acquire_many(mib).await.map_err(|error| unreadable(error.to_string()))?;
-    match shared.store.body(job.uid).await {
-        Ok(Some(body)) => Ok((body, Some(memory))),
-        Ok(None) => {
-            let message = "the stored message has no body";
-            Err(Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message))
-        }
-        Err(error) => Err(unreadable(error.to_string())),
-    }
+/// Whether the time has passed by which the permit must be used.
+fn permit_expired(job: &Claimed, shared: &Shared) -> bool {
+    job.permit.as_ref().is_some_and(|permit| shared.clock.now() >= permit.use_by)
 }
 
 fn gate<'a>(
@@ -234,33 +300,7 @@ fn is_good(connection: &mut SmtpConnection) -> bool {
     connection.is_reusable() && connection.age() < AGE_MAX && connection.messages_sent() < MESSAGES_MAX
 }
 
-/// The failure that is the account's fault rather than the mail's: of the transaction, or of any recipient.
-fn account_fault(delivery: &Delivery) -> Option<&Failure> {
-    if let DeliveryEnd::NotSent(failure) = &delivery.end
-        && failure.is_account()
-    {
-        return Some(failure);
-    }
-    delivery.recipients.iter().find_map(|reply| match reply {
-        RecipientReply::Refused(failure) if failure.is_account() => Some(failure),
-        RecipientReply::Refused(_)
-        | RecipientReply::Accepted(_)
-        | RecipientReply::Deferred(_)
-        | RecipientReply::NotTried => None,
-    })
-}
-
 fn not_sent(job: &Claimed, failure: Failure) -> Delivery {
     let recipients = job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
     Delivery { recipients, end: DeliveryEnd::NotSent(failure) }
-}
-
-/// Lets a test send a message that breaks its courier.
-fn panic_if_poisoned(body: &[u8]) {
-    #[cfg(feature = "failpoints")]
-    if body.windows(23).take(4_096).any(|window| window == b"X-Poison: break courier") {
-        panic!("a poisoned message");
-    }
-    #[cfg(not(feature = "failpoints"))]
-    let _ = body;
 }

@@ -150,10 +150,7 @@ mod tests {
         let mut demand = Demand::default();
         demand.add(&key("a", "full"));
         demand.add(&key("a", "broken"));
-        let given = demand.serve(64, |key| Appetite {
-            room: 0,
-            withdraws: key.account.as_str() == "broken",
-        });
+        let given = demand.serve(64, |key| Appetite { room: 0, withdraws: key.account.as_str() == "broken" });
         assert_eq!(given.len(), 1);
         assert_eq!((given[0].key.account.as_str(), given[0].room), ("broken", 0));
         assert!(demand.is_empty());

@@ -11,7 +11,7 @@ use postway_store::{
 use tokio::task::JoinHandle;
 
 use crate::{
-    outcome::reply_of,
+    outcome::{reply_of, suppressed},
     transport::{GateRefused, RecipientReply, WireGate},
 };
 
@@ -31,11 +31,11 @@ impl StoreGate<'_> {
     /// nothing need be written; otherwise each is marked.
     fn recipients(&self, replies: &[RecipientReply]) -> Vec<RecipientChange> {
         let all_accepted = replies.iter().all(RecipientReply::is_accepted);
-        if all_accepted && self.job.doubtful_before == 0 {
+        if all_accepted && self.job.doubtful_before == 0 && self.job.suppressed.is_empty() {
             return Vec::new();
         }
         let of_attempt = self.job.recipients.iter().zip(replies);
-        of_attempt
+        let mut changes: Vec<RecipientChange> = of_attempt
             .filter_map(|(recipient, reply)| {
                 let (status, reply) = match reply {
                     RecipientReply::Accepted(_) => (RecipientStatus::InDoubt, None),
@@ -49,7 +49,9 @@ impl StoreGate<'_> {
                 };
                 Some(RecipientChange { position: recipient.position, status, reply })
             })
-            .collect()
+            .collect();
+        changes.extend(suppressed(self.job));
+        changes
     }
 }
 

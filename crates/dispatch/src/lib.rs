@@ -11,10 +11,12 @@ mod account;
 mod circuit;
 mod courier;
 mod demand;
+mod destination;
 mod freed;
 mod gate;
 mod in_hand;
 mod outcome;
+pub mod probe;
 mod queue;
 mod report;
 mod runner;
@@ -24,7 +26,7 @@ pub mod transport;
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Clock, Incarnation, secret::SecretKey};
-use postway_net::TlsClient;
+use postway_net::{Guard, TlsClient};
 use postway_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -46,6 +48,8 @@ pub struct DispatchConfig {
     pub deadlines: Deadlines,
     /// How long a shutdown waits for what is on the wire.
     pub drain: Duration,
+    /// Which addresses accounts may connect to whose target a tenant's own key has named.
+    pub guard: Arc<Guard>,
 }
 
 /// What every part of dispatch shares.
@@ -63,6 +67,13 @@ struct Shared {
     stop: CancellationToken,
     /// Told when a courier has finished a message.
     freed: freed::Freed,
+}
+
+impl Shared {
+    /// Now, in the clock of this process and in everybody's.
+    fn now(&self) -> circuit::Now {
+        circuit::Now { instant: tokio::time::Instant::now(), time: self.clock.now() }
+    }
 }
 
 /// Memory for large bodies, in MiB.

@@ -1,37 +1,52 @@
 //! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
 
+mod unbegun;
+
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind, Failure, RecipientStatus, State, Time,
-    message::{Input, Outcome, transition},
+    AccountId, EventKind, Failure, RecipientStatus, State, Status, Time,
+    message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
 };
 use postway_store::record::{AttemptEnd, Change, Claimed, Fence, NewEvent, RecipientChange, SmtpReply};
 use rand::Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 
+pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
 /// How an attempt went, besides the delivery itself.
 pub(crate) struct Attempt<'a> {
     pub job: &'a Claimed,
+    /// The account that sends it, which may stand in for its own.
+    pub account: &'a AccountId,
     pub committed: bool,
+    /// Whether the relay may have seen something of the mail, so that its permit is used.
+    pub offered: bool,
     pub ended_at: Time,
     pub duration: Duration,
     pub remote: Option<String>,
     pub policy: &'a RetryPolicy,
-    /// Whether the account rather than the mail is at fault.
-    pub account_at_fault: bool,
+    /// Whether the account rather than the mail is at fault, and how long the mail waits besides for its circuit.
+    pub account_at_fault: Option<Duration>,
 }
 
 /// The decision: what to write, and what to tell metrics and log.
 pub(crate) struct Verdict {
     pub change: Change,
+    /// What follows it in the same transaction.
+    pub then: Option<Change>,
     pub outcome: Outcome,
     pub failure: Option<Failure>,
     pub provider_message_id: Option<String>,
     pub duration: Duration,
+}
+
+/// Recipients that are on the suppression list since the message was accepted.
+pub(crate) fn suppressed(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
+    let status = RecipientStatus::Suppressed;
+    job.suppressed.iter().map(move |&position| RecipientChange { position, status, reply: None })
 }
 
 /// A failure's reply, as kept with a recipient.
@@ -130,9 +145,8 @@ fn decide(
         return (Outcome::Held, Some(Duration::ZERO));
     }
     if tally.open > 0 {
-        if attempt.account_at_fault {
-            // Due at once: it is the circuit that holds the lane, and it may close any moment.
-            return (Outcome::Held, Some(Duration::ZERO));
+        if let Some(wait) = attempt.account_at_fault {
+            return (Outcome::Held, Some(wait));
         }
         let progress = tally.sent + tally.doubtful > 0;
         if progress && tally.open == tally.split_off {
@@ -212,23 +226,24 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         kind: EventKind::RecipientFailed,
         data: Some(
             json!({"attempt": job.attempt, "recipient": position, "code": failure.code,
-                   "category": failure.category, "original_code": failure.original_code})
+                   "category": failure.category, "provider_category": failure.reference_category(),
+                   "original_code": failure.original_code})
             .to_string(),
         ),
     });
     change.events.splice(0..0, recipient_events);
-    change.recipients = tally.changes;
+    change.recipients.extend(tally.changes);
     change.attempt = Some(AttemptEnd {
         number: job.attempt,
         started_at: job.claimed_at,
         duration_ms: i64::try_from(attempt.duration.as_millis()).unwrap_or(i64::MAX),
-        account: job.lane.account.clone(),
+        account: attempt.account.clone(),
         remote: attempt.remote.clone(),
         outcome: word(outcome),
         reply,
         provider_message_id: provider_message_id.clone(),
     });
-    Verdict { change, outcome, failure, provider_message_id, duration: attempt.duration }
+    Verdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
 }
 
 /// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out.
@@ -239,7 +254,7 @@ pub(crate) fn quarantine(attempt: &Attempt<'_>, failure: Failure) -> Verdict {
         change.ends_open_recipients = Some(RecipientStatus::InDoubt);
     }
     let duration = attempt.duration;
-    Verdict { change, outcome, failure: Some(failure), provider_message_id: None, duration }
+    Verdict { change, then: None, outcome, failure: Some(failure), provider_message_id: None, duration }
 }
 
 /// Gives a message back unsent, without using a retry.
@@ -247,12 +262,14 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
     let policy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
     let attempt = Attempt {
         job,
+        account: &job.lane.account,
         committed: false,
+        offered: false,
         ended_at: now,
         duration: Duration::ZERO,
         remote: None,
         policy: &policy,
-        account_at_fault: false,
+        account_at_fault: None,
     };
     let mut change = settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
     // It was not started, so whatever became of its workers before is still all that is known.
@@ -288,6 +305,7 @@ fn settled(
     if let (Some(failure), Some(data)) = (failure, data.as_object_mut()) {
         data.insert("code".into(), json!(failure.code));
         data.insert("category".into(), json!(failure.category));
+        data.insert("provider_category".into(), json!(failure.reference_category()));
         data.insert("phase".into(), json!(failure.phase));
         data.insert("original_code".into(), json!(failure.original_code));
         data.insert("message".into(), json!(failure.message));
@@ -301,10 +319,13 @@ fn settled(
     if let (Some(id), Some(data)) = (provider_message_id, data.as_object_mut()) {
         data.insert("provider_message_id".into(), json!(id));
     }
+    if let (false, Some(data)) = (job.suppressed.is_empty(), data.as_object_mut()) {
+        data.insert("suppressed".into(), json!(job.suppressed));
+    }
     Change {
         uid: job.uid,
         fence: Fence {
-            status: postway_domain::Status::Sending,
+            status: Status::Sending,
             token: Some(job.token),
             // Where the permission was refused because the database went away, nobody knows whether it was written.
             version: (outcome != Outcome::Held).then_some(job.version + i64::from(attempt.committed)),
@@ -312,28 +333,29 @@ fn settled(
         to,
         at: attempt.ended_at,
         due_at,
-        keep_token: effects.lease == postway_domain::message::LeaseEffect::Keep,
+        keep_token: effects.lease == LeaseEffect::Keep,
         retries,
         doubts,
         lost_leases: Some(0),
         exhausted: false,
         error: failure.map(error_json),
-        events: effects
-            .event
-            .map(|kind| NewEvent { kind, data: Some(data.to_string()) })
-            .into_iter()
-            .collect(),
-        recipients: Vec::new(),
+        events: event(effects.event, &data),
+        recipients: suppressed(job).collect(),
         // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
-        refund: None,
+        refund: job.permit.clone().filter(|_| !attempt.offered),
     }
+}
+
+fn event(kind: Option<EventKind>, data: &Value) -> Vec<NewEvent> {
+    kind.map(|kind| NewEvent { kind, data: Some(data.to_string()) }).into_iter().collect()
 }
 
 fn error_json(failure: &Failure) -> String {
     json!({
-        "code": failure.code, "category": failure.category, "phase": failure.phase,
+        "code": failure.code, "category": failure.category, "provider_category": failure.reference_category(),
+        "original_code": failure.original_code, "phase": failure.phase,
         "smtp_code": failure.smtp_code, "enhanced_code": failure.enhanced, "message": failure.message,
     })
     .to_string()

@@ -1,6 +1,6 @@
 //! What the log and the metrics say of an attempt, once its outcome is durable.
 
-use postway_domain::message::Outcome;
+use postway_domain::{Status, message::Outcome};
 use postway_store::record::Claimed;
 
 use crate::outcome::{self, Verdict};
@@ -8,10 +8,15 @@ use crate::outcome::{self, Verdict};
 /// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
 pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
     let word = outcome::word(verdict.outcome);
-    let state = verdict.change.to.status();
+    let state = verdict.then.as_ref().unwrap_or(&verdict.change).to.status();
     let duration_ms = verdict.duration.as_millis() as u64;
     let queued_ms = job.claimed_at.since(job.created_at).as_millis() as u64;
     match &verdict.failure {
+        // It was not begun, and will be: a line for each such turn would drown the others.
+        _ if verdict.change.attempt.is_none() && state == Status::Ready => {
+            let code = verdict.failure.as_ref().map(|failure| failure.code.as_ref());
+            tracing::debug!(code, "given back unsent");
+        }
         None => tracing::info!(
             state = state.as_str(),
             outcome = word,

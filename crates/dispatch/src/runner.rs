@@ -238,8 +238,7 @@ impl Runner {
             }
             None => {
                 let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
-                let slot =
-                    Slot { post, parked: 0, dirty: true, used_at: Instant::now(), spent_until: None };
+                let slot = Slot { post, parked: 0, dirty: true, used_at: Instant::now(), spent_until: None };
                 self.slots.insert(key.clone(), slot);
             }
         }

@@ -24,7 +24,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// the fence says that the message is no longer ours, or with the process: then the lease and, after the dot, the doubt
 /// speak for it.
 pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, verdict: Verdict) {
-    let durable = write(&shared, verdict.change.clone()).await || settle_late(&shared, &verdict).await;
+    let changes = [&verdict.change].into_iter().chain(&verdict.then).cloned().collect();
+    let durable = write_all(&shared, changes).await || settle_late(&shared, &verdict).await;
     if durable {
         report(&job, &verdict);
     } else {
@@ -45,12 +46,18 @@ async fn settle_late(shared: &Shared, verdict: &Verdict) -> bool {
 
 /// Writes a change; false if the fence refused it.
 pub(crate) async fn write(shared: &Shared, change: Change) -> bool {
+    write_all(shared, vec![change]).await
+}
+
+/// Writes changes of one message together, one after the other; false if a fence refused one.
+async fn write_all(shared: &Shared, changes: Vec<Change>) -> bool {
     let mut wait = WAIT_FIRST;
     loop {
-        match shared.store.apply(vec![change.clone()]).await {
-            Ok(held) => return held == [true],
+        match shared.store.apply(changes.clone()).await {
+            Ok(held) => return held.into_iter().all(|held| held),
             Err(error) => {
-                tracing::warn!(uid = %change.uid, %error, "an outcome could not be stored yet");
+                let uid = changes.first().map(|change| change.uid.to_string());
+                tracing::warn!(uid, %error, "an outcome could not be stored yet");
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(WAIT_MAX);
             }

@@ -1,9 +1,15 @@
 //! Accounts: how a tenant's mail leaves.
+//!
+//! Settings are stored as JSON; a field that is added gets a default, so that what an older version stored still reads.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    destination::{self, DestinationLimit},
     id::{AccountId, TenantId},
+    limit::{AccountLimits, WarmUp},
     retry::{RetryPolicy, RetryPolicyError},
     secret::Sealed,
     time::Time,
@@ -15,6 +21,8 @@ use crate::{
 pub enum AccountKind {
     /// A relay spoken to over SMTP.
     Smtp,
+    /// Amazon SES, called over HTTPS.
+    Ses,
     /// Captures mail instead of sending it.
     Sandbox,
 }
@@ -24,6 +32,7 @@ impl AccountKind {
     pub fn as_str(self) -> &'static str {
         match self {
             AccountKind::Smtp => "smtp",
+            AccountKind::Ses => "ses",
             AccountKind::Sandbox => "sandbox",
         }
     }
@@ -42,6 +51,20 @@ pub enum TlsMode {
     None,
     /// STARTTLS when offered. Who answers is checked only where a password is at stake.
     Opportunistic,
+}
+
+/// Where an `ses` account sends, and as whom. The secret half of its key is the account's secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SesAccount {
+    /// The AWS region.
+    pub region: Option<String>,
+    /// The public half of the key; the machine's own key signs when absent.
+    pub access_key_id: Option<String>,
+    /// The configuration set that every mail names.
+    pub configuration_set: Option<String>,
+    /// Where to call instead of the region's own endpoint.
+    pub endpoint: Option<String>,
 }
 
 /// An account's settings, all but its secret.
@@ -69,6 +92,27 @@ pub struct AccountSettings {
     pub return_path: Option<String>,
     /// When to try again.
     pub retry: RetryPolicy,
+    /// How much it may send.
+    #[serde(default)]
+    pub limits: AccountLimits,
+    /// How its daily limit grows while it is new.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
+    /// The account that sends its mail while it cannot.
+    #[serde(default)]
+    pub fallback: Option<AccountId>,
+    /// How much receiving domains are sent, where it is not what is built in.
+    #[serde(default)]
+    pub destinations: BTreeMap<String, DestinationLimit>,
+    /// SES only.
+    #[serde(default)]
+    pub ses: SesAccount,
+    /// Whether it sends certified mail (PEC).
+    #[serde(default)]
+    pub pec: bool,
+    /// Whether a tenant's own key named its target, so that private addresses must not be connected to.
+    #[serde(default)]
+    pub guarded: bool,
 }
 
 impl AccountSettings {
@@ -90,26 +134,34 @@ impl AccountSettings {
             max_connections: Self::CONNECTIONS_DEFAULT,
             return_path: None,
             retry: RetryPolicy::api(),
+            limits: AccountLimits::default(),
+            warm_up: None,
+            fallback: None,
+            destinations: BTreeMap::new(),
+            ses: SesAccount::default(),
+            pec: false,
+            guarded: false,
         }
+    }
+
+    /// What it may send now: its limits, and in its first days the warm-up plan where that is less.
+    pub fn effective_limits(&self, now: Time) -> AccountLimits {
+        let planned = self.warm_up.as_ref().and_then(|plan| plan.today(now));
+        let per_day = match (self.limits.per_day, planned) {
+            (own, None) => own,
+            (0, Some(planned)) => planned,
+            (own, Some(planned)) => own.min(planned),
+        };
+        AccountLimits { per_day, ..self.limits }
     }
 
     /// What is wrong with these settings: field and message, one entry each.
     pub fn check(&self) -> Vec<(&'static str, String)> {
-        let mut wrong = Vec::new();
-        if self.kind == AccountKind::Smtp {
-            match self.host.as_deref() {
-                None | Some("") => {
-                    wrong.push(("host", "an smtp account needs the host of its relay".to_owned()))
-                }
-                Some(host) if host.len() > 253 || host.bytes().any(|b| b <= b' ' || b == 127) => {
-                    wrong.push(("host", "must be a host name or an IP address".to_owned()));
-                }
-                Some(_) => {}
-            }
-            if self.port == Some(0) {
-                wrong.push(("port", "must be between 1 and 65535".to_owned()));
-            }
-        }
+        let mut wrong = match self.kind {
+            AccountKind::Smtp => self.check_relay(),
+            AccountKind::Ses => self.check_ses(),
+            AccountKind::Sandbox => Vec::new(),
+        };
         if let Some(username) = &self.username
             && (username.is_empty() || username.len() > 320 || username.chars().any(char::is_control))
         {
@@ -130,8 +182,67 @@ impl AccountSettings {
             };
             wrong.push((field, error.to_string()));
         }
+        wrong.extend(self.limits.check());
+        if let Some(plan) = &self.warm_up
+            && (!(1..=WarmUp::DAYS_MAX).contains(&plan.per_day.len()) || plan.per_day.contains(&0))
+        {
+            wrong.push(("warm_up.per_day", format!("must be 1 to {} numbers above 0", WarmUp::DAYS_MAX)));
+        }
+        wrong.extend(destination::check(&self.destinations).map(|message| ("destinations", message)));
         wrong
     }
+
+    fn check_relay(&self) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        match self.host.as_deref() {
+            None | Some("") => wrong.push(("host", "an smtp account needs the host of its relay".to_owned())),
+            Some(host) if host.len() > 253 || host.bytes().any(|b| b <= b' ' || b == 127) => {
+                wrong.push(("host", "must be a host name or an IP address".to_owned()));
+            }
+            Some(_) => {}
+        }
+        if self.port == Some(0) {
+            wrong.push(("port", "must be between 1 and 65535".to_owned()));
+        }
+        wrong
+    }
+
+    fn check_ses(&self) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        let is_region = |region: &str| {
+            let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            (1..=32).contains(&region.len()) && region.bytes().all(is_part)
+        };
+        let is_word =
+            |text: &str| (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        if !self.ses.region.as_deref().is_some_and(is_region) {
+            wrong.push(("region", "an ses account needs an AWS region, such as eu-west-1".to_owned()));
+        }
+        for (field, value) in
+            [("access_key_id", &self.ses.access_key_id), ("configuration_set", &self.ses.configuration_set)]
+        {
+            if value.as_deref().is_some_and(|value| !is_word(value)) {
+                wrong.push((field, "must be 1 to 128 characters of visible ASCII".to_owned()));
+            }
+        }
+        if let Some(endpoint) = &self.ses.endpoint
+            && !is_bare_address(endpoint)
+        {
+            let message =
+                "must be scheme, host and port alone, such as https://email.eu-west-1.amazonaws.com";
+            wrong.push(("endpoint", message.to_owned()));
+        }
+        wrong
+    }
+}
+
+/// Whether a text is `http(s)://host` or `http(s)://host:port`, with nothing after it but a slash.
+fn is_bare_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let Some(rest) = rest else { return false };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    (1..=255).contains(&rest.len()) && rest.bytes().all(is_part)
 }
 
 /// An account as it is stored.
@@ -157,5 +268,67 @@ impl Account {
     /// The place for which this account's secret is sealed.
     pub fn secret_place(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(settings: &AccountSettings) -> Vec<&'static str> {
+        settings.check().into_iter().map(|(field, _)| field).collect()
+    }
+
+    #[test]
+    fn settings_of_an_older_version_still_read() {
+        let stored = r#"{"kind":"smtp","host":"relay.example","port":25,"tls":"none","username":null,
+            "max_connections":5,"return_path":null,"retry":{"delays_s":[1],"jitter":0.0}}"#;
+        let settings: AccountSettings = serde_json::from_str(stored).unwrap();
+        assert!(settings.limits.is_unlimited() && settings.destinations.is_empty() && !settings.guarded);
+        let again = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<AccountSettings>(&again).unwrap(), settings);
+    }
+
+    #[test]
+    fn while_an_account_is_new_the_plan_limits_its_day() {
+        let day = 86_400_000;
+        let plan = WarmUp { from: Time::from_millis(0), per_day: vec![50, 5_000] };
+        let limits = AccountLimits { per_hour: 40, per_day: 1_000, ..AccountLimits::default() };
+        let settings = AccountSettings { limits, warm_up: Some(plan.clone()), ..AccountSettings::sandbox() };
+        let per_day =
+            |settings: &AccountSettings, ms| settings.effective_limits(Time::from_millis(ms)).per_day;
+        assert_eq!([0, day, 2 * day].map(|ms| per_day(&settings, ms)), [50, 1_000, 1_000]);
+        assert_eq!(settings.effective_limits(Time::from_millis(0)).per_hour, 40);
+        let unlimited = AccountSettings { warm_up: Some(plan), ..AccountSettings::sandbox() };
+        assert_eq!([0, day, 2 * day].map(|ms| per_day(&unlimited, ms)), [50, 5_000, 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let ses = AccountSettings { kind: AccountKind::Ses, ..AccountSettings::sandbox() };
+        assert_eq!(fields(&ses), ["region"]);
+        let place = |endpoint: &str| SesAccount {
+            region: Some("eu-west-1".to_owned()),
+            endpoint: Some(endpoint.to_owned()),
+            ..SesAccount::default()
+        };
+        for (endpoint, wrong) in [
+            ("https://email.eu-west-1.amazonaws.com", &[][..]),
+            ("http://127.0.0.1:5000/", &[]),
+            ("http://[::1]:5000", &[]),
+            ("ftp://x", &["endpoint"]),
+            ("https://user@x", &["endpoint"]),
+            ("https://x/path", &["endpoint"]),
+            ("https://", &["endpoint"]),
+        ] {
+            assert_eq!(fields(&AccountSettings { ses: place(endpoint), ..ses.clone() }), wrong, "{endpoint}");
+        }
+        let settings = AccountSettings {
+            limits: AccountLimits { per_minute: 10, per_hour: 5, ..AccountLimits::default() },
+            warm_up: Some(WarmUp { from: Time::from_millis(0), per_day: vec![0] }),
+            destinations: BTreeMap::from([("A B".to_owned(), DestinationLimit::default())]),
+            ..AccountSettings::sandbox()
+        };
+        assert_eq!(fields(&settings), ["limits.per_hour", "warm_up.per_day", "destinations"]);
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod destination;
 pub mod event;
 pub mod failure;
 pub mod fairness;
@@ -19,7 +20,7 @@ pub mod secret;
 pub mod tenant;
 pub mod time;
 
-pub use account::{Account, AccountKind, AccountSettings, TlsMode};
+pub use account::{Account, AccountKind, AccountSettings, SesAccount, TlsMode};
 pub use address::{EmailAddress, Mailbox};
 pub use event::{Event, EventKind};
 pub use failure::Failure;

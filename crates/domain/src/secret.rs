@@ -1,4 +1,7 @@
 //! Credentials at rest: AES-256-GCM under the gateway's secret key.
+//!
+//! A key can be replaced while secrets lie under the old one: the new key then knows its predecessor, opens what either
+//! has sealed, and seals with itself alone. Once everything is sealed anew the predecessor can be forgotten.
 
 use std::fmt;
 
@@ -8,6 +11,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 /// The key that encrypts stored credentials. Never printed.
 pub struct SecretKey {
     key: RandomizedNonceKey,
+    previous: Option<Box<SecretKey>>,
 }
 
 /// Encrypted bytes: nonce and sealed text. Safe to store, useless without the key.
@@ -24,7 +28,9 @@ pub enum SecretError {
     #[error("a secret could not be encrypted")]
     Seal,
     /// The stored bytes do not open with this key.
-    #[error("a stored secret does not open with this secret key; was POSTWAY_SECRET_KEY changed?")]
+    #[error(
+        "a stored secret does not open with this secret key; if POSTWAY_SECRET_KEY was changed, give the old one as POSTWAY_SECRET_KEY_PREVIOUS"
+    )]
     Open,
 }
 
@@ -41,7 +47,12 @@ impl SecretKey {
     /// From its 32 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SecretError> {
         let key = RandomizedNonceKey::new(&AES_256_GCM, bytes).map_err(|_| SecretError::Key)?;
-        Ok(Self { key })
+        Ok(Self { key, previous: None })
+    }
+
+    /// This key, which also opens what its predecessor has sealed.
+    pub fn with_previous(self, previous: SecretKey) -> Self {
+        Self { previous: Some(Box::new(previous)), ..self }
     }
 
     /// Encrypts. `place` names where the secret belongs (a tenant and account, say): it opens nowhere else, so a
@@ -57,8 +68,23 @@ impl SecretKey {
         Ok(Sealed(sealed))
     }
 
-    /// Decrypts what was sealed for the same place.
+    /// Decrypts what was sealed for the same place, by this key or its predecessor.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<String, SecretError> {
+        match (self.open_own(place, sealed), &self.previous) {
+            (Err(_), Some(previous)) => previous.open(place, sealed),
+            (opened, _) => opened,
+        }
+    }
+
+    /// What was sealed by the predecessor, sealed anew; `None` where this key has sealed it.
+    pub fn renew(&self, place: &str, sealed: &Sealed) -> Result<Option<Sealed>, SecretError> {
+        match self.open_own(place, sealed) {
+            Ok(_) => Ok(None),
+            Err(_) => self.seal(place, &self.open(place, sealed)?).map(Some),
+        }
+    }
+
+    fn open_own(&self, place: &str, sealed: &Sealed) -> Result<String, SecretError> {
         let (nonce, text) = sealed.0.split_at_checked(12).ok_or(SecretError::Open)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretError::Open)?;
         let mut text = text.to_vec();
@@ -96,5 +122,19 @@ mod tests {
         let other = SecretKey::from_bytes(&[8; 32]).unwrap();
         assert_eq!(other.open("default/relay", &sealed), Err(SecretError::Open));
         assert_eq!(key.open("default/relay", &Sealed(vec![1, 2])), Err(SecretError::Open));
+    }
+
+    #[test]
+    fn a_new_key_opens_what_the_old_one_sealed_and_seals_it_anew() {
+        let old = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let sealed = old.seal("default/relay", "hunter2").unwrap();
+        let new = SecretKey::from_bytes(&[8; 32]).unwrap().with_previous(old);
+        assert_eq!(new.open("default/relay", &sealed).unwrap(), "hunter2");
+        let renewed = new.renew("default/relay", &sealed).unwrap().unwrap();
+        assert_eq!(new.renew("default/relay", &renewed), Ok(None));
+        let alone = SecretKey::from_bytes(&[8; 32]).unwrap();
+        assert_eq!(alone.open("default/relay", &renewed).unwrap(), "hunter2");
+        assert_eq!(alone.open("default/relay", &sealed), Err(SecretError::Open));
+        assert_eq!(new.renew("other/relay", &sealed), Err(SecretError::Open));
     }
 }

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::NetError;
+use crate::{Guard, NetError};
 
 /// How long one address may try alone before the next one joins.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -21,12 +21,27 @@ const ADDRESSES_MAX: usize = 8;
 /// Connects to `host` (a name or an address literal) before `deadline`, with Nagle's algorithm off: SMTP is a
 /// conversation of small packets.
 pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, NetError> {
+    connect_guarded(host, port, deadline, None).await
+}
+
+/// The same, but only to addresses that the guard, if there is one, lets through.
+pub async fn connect_guarded(
+    host: &str,
+    port: u16,
+    deadline: Instant,
+    guard: Option<&Guard>,
+) -> Result<TcpStream, NetError> {
     let timeout = |what| NetError::Timeout { host: host.to_owned(), port, what };
     let addresses = timeout_at(deadline, lookup_host((host, port)))
         .await
         .map_err(|_| timeout("answer from the resolver"))?
         .map_err(|source| NetError::Resolve { host: host.to_owned(), source })?;
-    let stream = timeout_at(deadline, race(alternate_families(addresses)))
+    let (allowed, private): (Vec<_>, Vec<_>) =
+        addresses.partition(|address| guard.is_none_or(|guard| guard.allows(address.ip())));
+    if allowed.is_empty() && !private.is_empty() {
+        return Err(NetError::Guarded { host: host.to_owned() });
+    }
+    let stream = timeout_at(deadline, race(alternate_families(allowed.into_iter())))
         .await
         .map_err(|_| timeout("connection"))?
         .map_err(|source| NetError::Connect { host: host.to_owned(), port, source })?;
@@ -91,6 +106,21 @@ mod tests {
         let error = connect("127.0.0.1", port, soon()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_guarded_connection_never_reaches_a_private_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "localhost"] {
+            let error = connect_guarded(host, port, soon(), Some(&Guard::default())).await.unwrap_err();
+            assert!(
+                error.is_setup() && error.to_string().contains("POSTWAY_ALLOW_PRIVATE_TARGETS"),
+                "{error}"
+            );
+        }
+        let allowed = Guard::new(vec![("127.0.0.0".parse().unwrap(), 8)]);
+        assert!(connect_guarded("localhost", port, soon(), Some(&allowed)).await.is_ok());
     }
 
     #[tokio::test]

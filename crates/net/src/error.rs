@@ -15,6 +15,14 @@ pub enum NetError {
         /// What the resolver said.
         source: io::Error,
     },
+    /// Every address of the host is private, and somebody named it who may not reach those.
+    #[error(
+        "{host:?} has no public address; use the admin key to set it, or allow its network with POSTWAY_ALLOW_PRIVATE_TARGETS"
+    )]
+    Guarded {
+        /// The host asked for.
+        host: String,
+    },
     /// No address of the host took the connection.
     #[error("cannot connect to {host}:{port}: {source}")]
     Connect {
@@ -61,7 +69,7 @@ pub enum NetError {
 impl NetError {
     /// True when the configuration or the peer's certificate is at fault, so that waiting alone cannot help.
     pub fn is_setup(&self) -> bool {
-        matches!(self, Self::Certificate { .. } | Self::TlsSetup(_))
+        matches!(self, Self::Certificate { .. } | Self::TlsSetup(_) | Self::Guarded { .. })
     }
 
     /// The kind of I/O error underneath, for classification.
@@ -71,6 +79,7 @@ impl NetError {
                 source.kind()
             }
             Self::Timeout { .. } => io::ErrorKind::TimedOut,
+            Self::Guarded { .. } => io::ErrorKind::PermissionDenied,
             Self::Certificate { .. } => io::ErrorKind::InvalidData,
             Self::TlsSetup(_) => io::ErrorKind::InvalidInput,
         }

@@ -4,16 +4,18 @@
 //! Promises: every wait ends at a deadline the caller gives; every error names the host and port it is about;
 //! certificates are verified against the platform's roots (and a private CA's, if given) unless the caller
 //! asks for the unverified mode, which exists for opportunistic encryption alone (RFC 7435: some protection
-//! where there would be none).
+//! where there would be none); a guarded connection never reaches a private address that was not allowed.
 //!
 //! Fails with [`NetError`]. Does not retry, pool or remember peers.
 
 mod connect;
 mod error;
+mod guard;
 mod stream;
 mod tls;
 
-pub use connect::connect;
+pub use connect::{connect, connect_guarded};
 pub use error::NetError;
+pub use guard::Guard;
 pub use stream::Stream;
 pub use tls::{TlsClient, Verify, install_crypto_provider};

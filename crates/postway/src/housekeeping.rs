@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::membership::Membership;
+use crate::{membership::Membership, sweep};
 
 /// How often each duty is done.
 const EVERY: Duration = Duration::from_secs(1);
@@ -47,9 +47,10 @@ const DUTY: &str = "housekeeping";
 impl Housekeeping {
     /// Runs until cancelled, beside a dispatcher that tells what it has in hand. A round that fails is tried again.
     pub async fn run(self, in_hand: InHand, stop: CancellationToken) {
-        let mut strays = Strays { in_hand, met: HashMap::new(), look_at: Instant::now() };
+        let strays = Strays { in_hand, met: HashMap::new(), look_at: Instant::now() };
+        let mut rounds = Rounds { strays, sweep_at: Instant::now() };
         loop {
-            if let Err(error) = self.round(&mut strays).await {
+            if let Err(error) = self.round(&mut rounds).await {
                 tracing::warn!(%error, "a housekeeping round failed");
             }
             tokio::select! {
@@ -59,12 +60,17 @@ impl Housekeeping {
         }
     }
 
-    async fn round(&self, strays: &mut Strays) -> Result<(), StoreError> {
+    async fn round(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
         if self.membership.roster().is_calm() && self.membership.holds(DUTY).await? {
             self.reclaim().await?;
             self.membership.strike_dead().await?;
             self.expire().await?;
+            if rounds.sweep_at <= Instant::now() {
+                sweep::sweep(&*self.store, self.clock.now()).await?;
+                rounds.sweep_at = Instant::now() + sweep::EVERY;
+            }
         }
+        let strays = &mut rounds.strays;
         if strays.look_at <= Instant::now() {
             self.reclaim_strays(strays).await?;
             strays.look_at = Instant::now() + STRAYS_EVERY;
@@ -97,7 +103,11 @@ impl Housekeeping {
             if stalled.is_empty() {
                 return Ok(reclaimed);
             }
-            reclaimed += self.take_back(stalled, now).await?;
+            let taken = self.take_back(stalled, now).await?;
+            if taken == 0 {
+                return Ok(reclaimed);
+            }
+            reclaimed += taken;
         }
     }
 
@@ -155,6 +165,12 @@ impl Housekeeping {
         metrics::gauge!("postway_oldest_due_seconds").set(oldest.as_secs_f64());
         Ok(())
     }
+}
+
+/// What a round remembers for the next.
+struct Rounds {
+    strays: Strays,
+    sweep_at: Instant,
 }
 
 /// Leases of this node that its dispatcher does not know: the database went away while they were committed, and the

@@ -1,12 +1,17 @@
 //! The HTTP listener: accepts connections, within bounds, and hands their requests to the API.
 //!
+//! Each request carries the address of its connection's other end, for keys that are bound to networks. Headers that
+//! name another address are not believed: behind a proxy it is the proxy's.
+//!
 //! Bounds what a client can hold without asking for anything: the number of connections, and the time until a request's
 //! head is there. The bodies have bounds of their own, in the API.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Router, extract::ConnectInfo};
 use hyper::{
+    Request,
+    body::Incoming,
     server::conn::http1,
     service::{Service, service_fn},
 };
@@ -37,9 +42,10 @@ pub async fn serve(listener: TcpListener, router: watch::Receiver<Router>, stop:
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    while let Some((stream, slot)) = next(&listener, &slots, &stop).await {
+    while let Some((stream, peer, slot)) = next(&listener, &slots, &stop).await {
         let router = router.clone();
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
             let current = router.borrow().clone();
             TowerToHyperService::new(current).call(request)
         });
@@ -64,16 +70,16 @@ async fn next(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
     stop: &CancellationToken,
-) -> Option<(TcpStream, Slot)> {
+) -> Option<(TcpStream, SocketAddr, Slot)> {
     let accept = async {
         let slot = slots.clone().acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection was gone before it was used");
                     }
-                    return Some((stream, slot));
+                    return Some((stream, peer, slot));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");

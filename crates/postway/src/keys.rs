@@ -50,8 +50,17 @@ pub fn write_admin_key(config: &Config, key: &AdminKeyText) -> anyhow::Result<()
     write_private(&config.admin_key_file(), &key.text)
 }
 
-/// The configured secret key, the one in the data folder, or a new one, written before it is used.
+/// The secret key, which also opens what the previous one has sealed, if that is configured.
 pub fn secret_key(config: &Config) -> anyhow::Result<SecretKey> {
+    let key = current_secret_key(config)?;
+    Ok(match &config.secret_key_previous {
+        Some(previous) => key.with_previous(SecretKey::from_base64(previous.expose())?),
+        None => key,
+    })
+}
+
+/// The configured secret key, the one in the data folder, or a new one, written before it is used.
+fn current_secret_key(config: &Config) -> anyhow::Result<SecretKey> {
     if let Some(key) = &config.secret_key {
         return Ok(SecretKey::from_base64(key.expose())?);
     }

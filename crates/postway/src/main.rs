@@ -13,7 +13,9 @@ mod http;
 mod keys;
 mod membership;
 mod output;
+mod probe;
 mod shutdown;
+mod sweep;
 mod telemetry;
 mod wire;
 

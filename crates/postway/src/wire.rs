@@ -5,15 +5,16 @@ use std::{io::Write, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
-use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
+use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Deadlines};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_intake::{Door, Limits};
+use postway_net::Guard;
 use postway_store::Store;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::Config, database, housekeeping::Housekeeping, http, keys, membership::Membership,
+    config::Config, database, housekeeping::Housekeeping, http, keys, membership::Membership, probe::Probe,
     shutdown::Signals,
 };
 
@@ -97,6 +98,9 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     };
     let door = Arc::new(Door::new(store.clone(), clock.clone(), limits, config.smtp.ehlo_name.clone()));
     let upkeep = metrics.clone();
+    let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
+    let guard = Arc::new(Guard::new(allowed.collect()));
+    let prober = Prober::new(secret_key.clone(), clock.clone(), guard.clone(), &config.smtp.ehlo_name);
     let router = postway_api::router(ApiState {
         store: store.clone(),
         door,
@@ -105,6 +109,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         secret_key: secret_key.clone(),
         metrics,
         roster: membership.roster(),
+        probe: Arc::new(Probe { prober, guard: guard.clone() }),
     });
 
     let stop = CancellationToken::new();
@@ -115,6 +120,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             in_flight_max: config.dispatch.max_in_flight,
             deadlines: Deadlines::default(),
             drain: config.dispatch.drain,
+            guard,
         },
         store.clone(),
         clock,

@@ -1,6 +1,7 @@
 //! End-to-end: the real binary between real clients and a relay that misbehaves on demand. One scenario per file; each
 //! test has a gateway and a sink of its own, so that all of them can run at once.
 
+mod accounts;
 mod bad_input;
 mod clock_skew;
 mod crash_points;
@@ -9,6 +10,7 @@ mod doubt;
 mod exhausted;
 mod fairness;
 mod first_run;
+mod galera;
 mod graceful_drain;
 mod happy_path;
 mod hostile_peers;
@@ -24,4 +26,7 @@ mod poison;
 mod retry_then_success;
 mod scheduling;
 mod second_process;
+mod ses;
+mod suppressed;
+mod tenants;
 mod tls_and_auth;

@@ -70,7 +70,8 @@ async fn moves_to(url: &str) -> anyhow::Result<()> {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(cut_short > 2, "it was cut short {cut_short} times only");
     let report: Value = serde_json::from_str(&done.out)?;
-    assert_eq!((&report["complete"], report["tables"].as_array().map(Vec::len)), (&json!(true), Some(10)));
+    assert_eq!(report["complete"], true);
+    assert!(report["tables"].as_array().is_some_and(|tables| tables.len() >= 10), "{report:#}");
     let counts = |side: &str| -> Vec<i64> {
         let tables = report["tables"].as_array().map_or(&[][..], Vec::as_slice);
         tables.iter().filter_map(|table| table[side].as_i64()).collect()

@@ -1,94 +1,88 @@
 //! Settings from JSON: every field that is wrong is named, unknown ones too, and nothing is silently ignored.
-//!
-//! Fields of accounts that this version does not have yet are taken at their defaults, which is what they mean here,
-//! and refused at anything else.
 
-use postway_domain::{Account, AccountKind, AccountSettings, TlsMode, retry::RetryPolicy};
+use postway_domain::{AccountKind, AccountSettings, Time, TlsMode, retry::RetryPolicy};
 use serde_json::{Map, Value};
 
-use super::AccountView;
+use super::value::{ca_pem, destinations, fallback, flag, kind, limits, number, secret, text, warm_up};
 use crate::error::FieldError;
-
-const PASSWORD_BYTES_MAX: usize = 1024;
-const CA_PEM_BYTES_MAX: usize = 256 * 1024;
-const LATER: &str = "is not available in this version; leave it out";
 
 /// What an edit makes.
 #[derive(Debug)]
 pub(super) struct Edited {
     pub(super) settings: AccountSettings,
-    pub(super) password: Password,
+    pub(super) secret: Secret,
 }
 
-/// What becomes of the stored password.
+/// What becomes of the stored secret: the password of a relay, the secret half of an AWS key.
 #[derive(PartialEq)]
-pub(super) enum Password {
+pub(super) enum Secret {
     Keep,
     Remove,
     Set(String),
 }
 
-impl std::fmt::Debug for Password {
+impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Password::Keep => "Keep",
-            Password::Remove => "Remove",
-            Password::Set(_) => "Set(***)",
+            Secret::Keep => "Keep",
+            Secret::Remove => "Remove",
+            Secret::Set(_) => "Set(***)",
         })
     }
 }
 
 /// The settings of an account about which nothing is said but, perhaps, its kind.
 pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) -> AccountSettings {
-    let kind = match body.get("kind").and_then(Value::as_str) {
-        Some("sandbox") => AccountKind::Sandbox,
-        Some(_) => AccountKind::Smtp,
-        None => current.unwrap_or(AccountKind::Smtp),
-    };
+    let said = body.get("kind").map(|value| kind(value).unwrap_or(AccountKind::Smtp));
+    let kind = said.or(current).unwrap_or(AccountKind::Smtp);
     let sandbox = AccountSettings::sandbox();
     match kind {
         AccountKind::Sandbox => sandbox,
+        AccountKind::Ses => AccountSettings { kind, ..sandbox },
         AccountKind::Smtp => {
             AccountSettings { kind, tls: TlsMode::default(), retry: RetryPolicy::smtp(), ..sandbox }
         }
     }
 }
 
-/// `base` with the fields of `body`. What `current` shows of fields that cannot be set may come back unchanged.
+/// `base` with the fields of `body`. What `shown` has of fields that cannot be set may come back unchanged, and how the
+/// account stands at the moment may come back as it was.
 pub(super) fn edit(
     base: AccountSettings,
     body: &Map<String, Value>,
-    current: Option<&Account>,
+    shown: Option<&Value>,
+    now: Time,
 ) -> Result<Edited, Vec<FieldError>> {
-    let mut edited = Edited { settings: base, password: Password::Keep };
+    let kind_before = base.kind;
+    let mut edited = Edited { settings: base, secret: Secret::Keep };
     let mut wrong = Vec::new();
     // First, since the defaults of other fields depend on it.
     if let Some(Ok(kind)) = body.get("kind").map(kind) {
         edited.settings.kind = kind;
     }
-    let shown = current.and_then(|account| serde_json::to_value(AccountView::from(account)).ok());
     for (name, value) in body {
         let done = match name.as_str() {
-            "id" | "tenant" | "version" | "created_at" | "updated_at" | "password_set" => {
-                match shown.as_ref().and_then(|shown| shown.get(name)) == Some(value) {
-                    true => Ok(()),
-                    false => Err("cannot be set; leave it out".to_owned()),
-                }
-            }
+            "id"
+            | "tenant"
+            | "version"
+            | "created_at"
+            | "updated_at"
+            | "password_set"
+            | "secret_access_key_set"
+            | "suspended" => match shown.and_then(|shown| shown.get(name)) == Some(value) {
+                true => Ok(()),
+                false => Err("cannot be set; leave it out".to_owned()),
+            },
+            "circuit" | "used" if shown.is_some() => Ok(()),
             "limits" => {
-                wrong.extend(limits(value));
+                wrong.extend(limits(&mut edited.settings.limits, value));
                 Ok(())
             }
-            _ => set(&mut edited, name, value),
+            _ => set(&mut edited, name, value, now),
         };
         wrong.extend(done.err().map(|message| FieldError::new(name, message)));
     }
-    if edited.settings.username.is_none() {
-        match edited.password {
-            Password::Set(_) => wrong.push(FieldError::new("password", "a password needs a username")),
-            Password::Keep | Password::Remove => edited.password = Password::Remove,
-        }
-    }
+    wrong.extend(fit_secret(&mut edited, kind_before));
     for (field, message) in edited.settings.check() {
         if !wrong.iter().any(|known| known.field == field) {
             wrong.push(FieldError::new(field, message));
@@ -97,8 +91,30 @@ pub(super) fn edit(
     if wrong.is_empty() { Ok(edited) } else { Err(wrong) }
 }
 
+/// A secret belongs to a name, and to one kind of account: without them it goes away.
+fn fit_secret(Edited { settings, secret }: &mut Edited, kind_before: AccountKind) -> Option<FieldError> {
+    let (field, name, missing) = match settings.kind {
+        AccountKind::Smtp => ("password", &settings.username, "a password needs a username"),
+        AccountKind::Ses => {
+            let missing = "a secret_access_key needs an access_key_id";
+            ("secret_access_key", &settings.ses.access_key_id, missing)
+        }
+        AccountKind::Sandbox => ("password", &None, "a sandbox signs in nowhere"),
+    };
+    if *secret == Secret::Keep && settings.kind != kind_before {
+        *secret = Secret::Remove;
+    }
+    match (name, &secret) {
+        (None, Secret::Set(_)) => return Some(FieldError::new(field, missing)),
+        (None, Secret::Keep | Secret::Remove) => *secret = Secret::Remove,
+        (Some(_), _) => {}
+    }
+    None
+}
+
 /// Sets one field.
-fn set(Edited { settings, password }: &mut Edited, name: &str, value: &Value) -> Result<(), String> {
+fn set(edited: &mut Edited, name: &str, value: &Value, now: Time) -> Result<(), String> {
+    let settings = &mut edited.settings;
     match name {
         "kind" => settings.kind = kind(value)?,
         "host" => settings.host = text(value)?,
@@ -116,7 +132,11 @@ fn set(Edited { settings, password }: &mut Edited, name: &str, value: &Value) ->
             }
         }
         "username" => settings.username = text(value)?,
-        "password" => *password = new_password(value)?,
+        "password" if settings.kind != AccountKind::Ses => edited.secret = secret(value)?,
+        "secret_access_key" if settings.kind == AccountKind::Ses => edited.secret = secret(value)?,
+        "password" | "secret_access_key" if value.is_null() => {}
+        "password" => return Err("an ses account signs with its secret_access_key".to_owned()),
+        "secret_access_key" => return Err("is for accounts of the kind ses".to_owned()),
         "allow_plaintext_auth" => settings.allow_plaintext_auth = flag(value)?,
         "ca_pem" => settings.ca_pem = ca_pem(value)?,
         "max_connections" => {
@@ -135,96 +155,17 @@ fn set(Edited { settings, password }: &mut Edited, name: &str, value: &Value) ->
                 })?,
             }
         }
-        "pec" => {
-            if flag(value)? {
-                return Err(LATER.to_owned());
-            }
-        }
-        "fallback" | "region" | "access_key_id" | "secret_access_key" | "configuration_set" | "endpoint" => {
-            if !value.is_null() {
-                return Err(LATER.to_owned());
-            }
-        }
+        "warm_up" => settings.warm_up = warm_up(value, now)?,
+        "fallback" => settings.fallback = fallback(value)?,
+        "destinations" => settings.destinations = destinations(value)?,
+        "region" => settings.ses.region = text(value)?,
+        "access_key_id" => settings.ses.access_key_id = text(value)?,
+        "configuration_set" => settings.ses.configuration_set = text(value)?,
+        "endpoint" => settings.ses.endpoint = text(value)?,
+        "pec" => settings.pec = flag(value)?,
         _ => return Err("is not a field of an account".to_owned()),
     }
     Ok(())
-}
-
-fn kind(value: &Value) -> Result<AccountKind, String> {
-    match value.as_str() {
-        Some("smtp") => Ok(AccountKind::Smtp),
-        Some("sandbox") => Ok(AccountKind::Sandbox),
-        Some("ses") => Err("ses accounts are not available in this version; use smtp or sandbox".to_owned()),
-        _ => Err("must be smtp or sandbox".to_owned()),
-    }
-}
-
-fn text(value: &Value) -> Result<Option<String>, String> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        _ => Err("must be a text or null".to_owned()),
-    }
-}
-
-fn flag(value: &Value) -> Result<bool, String> {
-    match value {
-        Value::Null => Ok(false),
-        Value::Bool(flag) => Ok(*flag),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
-fn number<T: TryFrom<u64>>(value: &Value) -> Option<T> {
-    value.as_u64().and_then(|number| T::try_from(number).ok())
-}
-
-fn new_password(value: &Value) -> Result<Password, String> {
-    match text(value)? {
-        None => Ok(Password::Remove),
-        Some(password) if !(1..=PASSWORD_BYTES_MAX).contains(&password.len()) => {
-            Err(format!("must have 1 to {PASSWORD_BYTES_MAX} bytes"))
-        }
-        // NUL parts the fields of AUTH PLAIN (RFC 4616), and no line can hold the others.
-        Some(password) if password.contains(['\0', '\r', '\n']) => {
-            Err("must not contain NUL, CR or LF".to_owned())
-        }
-        Some(password) => Ok(Password::Set(password)),
-    }
-}
-
-fn ca_pem(value: &Value) -> Result<Option<String>, String> {
-    match text(value)? {
-        Some(pem) if pem.len() > CA_PEM_BYTES_MAX => {
-            Err(format!("must have at most {CA_PEM_BYTES_MAX} bytes"))
-        }
-        Some(pem) if !pem.contains("-----BEGIN CERTIFICATE-----") => {
-            Err("must hold certificates in PEM form (-----BEGIN CERTIFICATE-----)".to_owned())
-        }
-        pem => Ok(pem),
-    }
-}
-
-fn limits(value: &Value) -> Vec<FieldError> {
-    let limits = match value {
-        Value::Null => return Vec::new(),
-        Value::Object(limits) => limits,
-        _ => return vec![FieldError::new("limits", "must be an object or null")],
-    };
-    let check = |(name, value): (&String, &Value)| {
-        let message = match (name.as_str(), value) {
-            (_, Value::Null) => return None,
-            ("per_minute" | "per_hour" | "per_day", value) if value.as_u64() == Some(0) => return None,
-            ("behavior", value) if value == "defer" => return None,
-            ("per_minute" | "per_hour" | "per_day", _) => {
-                "is not available in this version; 0 means no limit"
-            }
-            ("behavior", _) => LATER,
-            _ => "is not a field of limits",
-        };
-        Some(FieldError::new(format!("limits.{name}"), message))
-    };
-    limits.iter().filter_map(check).collect()
 }
 
 #[cfg(test)]
@@ -233,11 +174,16 @@ mod tests {
 
     use super::*;
 
-    fn create(body: Value) -> Result<Edited, Vec<FieldError>> {
-        let body = body.as_object().unwrap();
-        edit(defaults(body, None), body, None)
+    fn now() -> Time {
+        Time::from_millis(1_700_000_000_000)
     }
 
+    fn create(body: Value) -> Result<Edited, Vec<FieldError>> {
+        let body = body.as_object().unwrap();
+        edit(defaults(body, None), body, None, now())
+    }
+
+    #[track_caller]
     fn wrong_fields(body: Value) -> Vec<String> {
         create(body).unwrap_err().into_iter().map(|wrong| wrong.field).collect()
     }
@@ -253,7 +199,7 @@ mod tests {
     #[test]
     fn every_wrong_field_is_named() {
         assert_eq!(wrong_fields(json!({})), ["host"]);
-        assert_eq!(wrong_fields(json!({"kind": "ses", "host": "h"})), ["kind"]);
+        assert_eq!(wrong_fields(json!({"kind": "pigeon", "host": "h"})), ["kind"]);
         assert_eq!(wrong_fields(json!({"host": 1})), ["host"]);
         assert_eq!(wrong_fields(json!({"host": "h", "port": 0})), ["port"]);
         assert_eq!(wrong_fields(json!({"host": "h", "port": 70000})), ["port"]);
@@ -266,26 +212,80 @@ mod tests {
         assert_eq!(wrong_fields(json!({"host": "h", "ca_pem": "x"})), ["ca_pem"]);
         assert_eq!(wrong_fields(json!({"host": "h", "colour": "red"})), ["colour"]);
         assert_eq!(wrong_fields(json!({"host": "h", "version": 3})), ["version"]);
+        assert_eq!(wrong_fields(json!({"host": "h", "suspended": true})), ["suspended"]);
+        assert_eq!(wrong_fields(json!({"host": "h", "circuit": null})), ["circuit"]);
+        assert_eq!(wrong_fields(json!({"host": "h", "guarded": false})), ["guarded"]);
     }
 
     #[test]
-    fn what_this_version_lacks_is_taken_at_its_default_only() {
-        let defaults = json!({"host": "h", "fallback": null, "pec": false, "configuration_set": null,
-            "limits": {"per_minute": 0, "per_hour": 0, "per_day": 0, "behavior": "defer"}});
-        assert!(create(defaults).is_ok());
-        assert_eq!(wrong_fields(json!({"host": "h", "pec": true})), ["pec"]);
-        assert_eq!(wrong_fields(json!({"host": "h", "fallback": "b"})), ["fallback"]);
-        assert_eq!(wrong_fields(json!({"host": "h", "limits": {"per_day": 5}})), ["limits.per_day"]);
-        assert_eq!(wrong_fields(json!({"host": "h", "limits": {"per_week": 5}})), ["limits.per_week"]);
+    fn limits_and_plans_are_read_and_what_contradicts_itself_is_named() {
+        let made =
+            create(json!({"host": "h", "limits": {"per_minute": 5, "per_day": null, "behavior": "reject"},
+            "warm_up": {"per_day": [50, 100]}, "fallback": "b", "pec": true,
+            "destinations": {"example.com": {"connections": 2}, "*": {"per_second": 9}}}));
+        let settings = made.unwrap().settings;
+        assert_eq!((settings.limits.per_minute, settings.limits.per_day), (5, 0));
+        assert_eq!(settings.warm_up.unwrap().from, now(), "it begins when it is made");
+        assert_eq!(settings.destinations["*"].per_second, 9);
+        for (body, wrong) in [
+            (json!({"limits": {"per_day": -1}}), "limits.per_day"),
+            (json!({"limits": {"per_day": 1.5}}), "limits.per_day"),
+            (json!({"limits": {"per_week": 5}}), "limits.per_week"),
+            (json!({"limits": {"behavior": "drop"}}), "limits.behavior"),
+            (json!({"limits": 5}), "limits"),
+            (json!({"limits": {"per_hour": 10, "per_day": 5}}), "limits.per_day"),
+            (json!({"warm_up": {"per_day": []}}), "warm_up.per_day"),
+            (json!({"warm_up": {"per_day": [1], "x": 1}}), "warm_up"),
+            (json!({"warm_up": 5}), "warm_up"),
+            (json!({"fallback": "a b"}), "fallback"),
+            (json!({"destinations": {"A B": {}}}), "destinations"),
+            (json!({"destinations": {"a.example": {"connections": -1}}}), "destinations"),
+            (json!({"pec": "yes"}), "pec"),
+        ] {
+            let mut body = body;
+            body["host"] = json!("h");
+            assert_eq!(wrong_fields(body.clone()), [wrong], "{body}");
+        }
     }
 
     #[test]
-    fn a_password_is_kept_replaced_or_removed() {
+    fn a_limit_that_is_not_given_stays() {
+        let base =
+            create(json!({"host": "h", "limits": {"per_minute": 5, "per_hour": 50}})).unwrap().settings;
+        let patch = json!({"limits": {"per_hour": 60}});
+        let limits = edit(base.clone(), patch.as_object().unwrap(), None, now()).unwrap().settings.limits;
+        assert_eq!((limits.per_minute, limits.per_hour), (5, 60));
+        let none = json!({"limits": null});
+        let limits = edit(base, none.as_object().unwrap(), None, now()).unwrap().settings.limits;
+        assert!(limits.is_unlimited());
+    }
+
+    #[test]
+    fn an_ses_account_has_a_region_and_its_own_secret() {
+        let made = create(json!({"kind": "ses", "region": "eu-west-1", "access_key_id": "AKID",
+            "secret_access_key": "s", "endpoint": "http://localhost:5000", "configuration_set": "c"}));
+        let made = made.unwrap();
+        assert_eq!((made.settings.kind, made.secret), (AccountKind::Ses, Secret::Set("s".to_owned())));
+        assert_eq!(made.settings.retry, RetryPolicy::api());
+        assert_eq!(wrong_fields(json!({"kind": "ses"})), ["region"]);
+        let region = "eu-west-1";
+        assert_eq!(
+            wrong_fields(json!({"kind": "ses", "region": region, "secret_access_key": "s"})),
+            ["secret_access_key"]
+        );
+        assert_eq!(wrong_fields(json!({"kind": "ses", "region": region, "password": "s"})), ["password"]);
+        assert_eq!(wrong_fields(json!({"host": "h", "secret_access_key": "s"})), ["secret_access_key"]);
+    }
+
+    #[test]
+    fn a_secret_is_kept_replaced_or_removed() {
         let base = || create(json!({"host": "h", "username": "u"})).unwrap().settings;
-        let password = |body: Value| edit(base(), body.as_object().unwrap(), None).unwrap().password;
-        assert_eq!(password(json!({})), Password::Keep);
-        assert_eq!(password(json!({"password": "p"})), Password::Set("p".to_owned()));
-        assert_eq!(password(json!({"password": null})), Password::Remove);
-        assert_eq!(password(json!({"username": null})), Password::Remove);
+        let secret = |body: Value| edit(base(), body.as_object().unwrap(), None, now()).unwrap().secret;
+        assert_eq!(secret(json!({})), Secret::Keep);
+        assert_eq!(secret(json!({"password": "p"})), Secret::Set("p".to_owned()));
+        assert_eq!(secret(json!({"password": null})), Secret::Remove);
+        assert_eq!(secret(json!({"username": null})), Secret::Remove);
+        let other_kind = json!({"kind": "ses", "region": "eu-west-1", "access_key_id": "AKID"});
+        assert_eq!(secret(other_kind), Secret::Remove, "a password is no AWS key");
     }
 }

@@ -1,9 +1,12 @@
-//! `/v1/accounts`: how a tenant's mail leaves. Passwords go in, sealed before they are stored, and never come out.
-//!
-//! `PATCH` changes the fields given. `PUT` replaces the settings: what is not given takes its default, but for the
-//! password, which nobody can read back and which stays unless one is given. What `GET` shows may be put back as it is.
+//! `/v1/accounts`: how a tenant's mail leaves. Secrets go in, sealed before they are stored, and never come out.
 
+pub(crate) mod change;
 mod edit;
+pub(crate) mod pause;
+pub(crate) mod probe;
+mod schema;
+pub(crate) mod secrets;
+mod value;
 mod view;
 
 use axum::{
@@ -12,22 +15,22 @@ use axum::{
     http::{StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use postway_domain::{Account, AccountId, TenantId, secret::Sealed};
-use postway_store::record::Changed;
-use serde_json::{Map, Value};
+use postway_domain::{Account, AccountId, AccountSettings, TenantId, secret::Sealed};
+use postway_store::record::{AccountKey, Changed, DirectoryChange, SuspensionScope};
+use serde_json::{Value, json};
 
-use self::edit::{Edited, Password};
 pub(crate) use self::view::{AccountList, AccountView};
+use self::{
+    edit::{Edited, Secret},
+    schema::AccountRequest,
+};
 use crate::{
-    auth::Caller,
+    auth::{Actor, Manager, Reader},
     body,
     error::{ApiError, FieldError},
-    schema::AccountRequest,
+    request_id::RequestId,
     state::{App, Shared},
 };
-
-/// How often a change is made anew when another one was faster.
-const TRIES_MAX: u32 = 5;
 
 /// `{id}` in a path. What cannot be an account's id names none.
 pub(crate) struct NamedAccount(AccountId);
@@ -48,6 +51,14 @@ fn no_account(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no account `{shown}`"))
 }
 
+async fn find(app: &App, tenant: &TenantId, id: &AccountId) -> Result<Account, ApiError> {
+    app.store.account(tenant, id).await?.ok_or_else(|| no_account(id.as_str()))
+}
+
+fn key_of(account: &Account) -> AccountKey {
+    AccountKey { tenant: account.tenant.clone(), account: account.id.clone() }
+}
+
 /// Create an account
 #[utoipa::path(
     post,
@@ -59,27 +70,36 @@ fn no_account(given: &str) -> ApiError {
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Manager,
+    request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let mut body = body::json_object(request).await?;
     let id = read_id(body.remove("id"));
-    let edited = edit::edit(edit::defaults(&body, None), &body, None);
-    let (id, Edited { settings, password }) = match (id, edited) {
+    let now = app.clock.now();
+    let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
+    let (id, Edited { mut settings, secret }) = match (id, edited) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
             return Err(ApiError::invalid(wrong.collect()));
         }
     };
-    let now = app.clock.now();
-    let secret = seal(&app, &caller.tenant, &id, password, None)?;
-    let account =
-        Account { tenant: caller.tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
-    let view = AccountView::from(&account);
+    check_target(&app, &caller.actor, None, &mut settings)?;
+    check_fallback(&app, &caller.tenant, &id, &settings).await?;
+    let tenant = caller.tenant.clone();
+    let secret = seal(&app, &tenant, &id, secret, None)?;
+    let account = Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
+    let view = AccountView::new(&account, false);
     let (tenant, id) = (account.tenant.clone(), account.id.clone());
-    if !app.store.create_account(account).await? {
-        return Err(ApiError::conflict(format!("there is an account `{id}` already; change it with PATCH")));
+    let detail = Some(json!({"kind": account.settings.kind.as_str()}));
+    let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), &request_id, detail);
+    match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
+        Changed::Done => {}
+        _ => {
+            let message = format!("there is an account `{id}` already; change it with PATCH");
+            return Err(ApiError::conflict(message));
+        }
     }
     tracing::info!(%tenant, account = %id, "account created");
     let location = [(header::LOCATION, format!("/v1/accounts/{id}"))];
@@ -93,6 +113,88 @@ fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {
     }
 }
 
+/// Remembers who has named where the account connects to. A tenant's key must not reach into private networks, nor use
+/// the server's own AWS key.
+fn check_target(
+    app: &App,
+    actor: &Actor,
+    before: Option<&AccountSettings>,
+    settings: &mut AccountSettings,
+) -> Result<(), ApiError> {
+    let same = |before: &AccountSettings| {
+        before.kind == settings.kind
+            && (&before.host, before.port) == (&settings.host, settings.port)
+            && before.ses == settings.ses
+    };
+    if before.is_some_and(same) {
+        return Ok(());
+    }
+    settings.guarded = !actor.is_admin();
+    if !settings.guarded {
+        return Ok(());
+    }
+    let host_of = |endpoint: &str| {
+        let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest).trim_end_matches('/');
+        let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let host = rest.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(rest, |(host, _)| host);
+        host.trim_matches(['[', ']']).to_owned()
+    };
+    let named =
+        [("host", settings.host.clone()), ("endpoint", settings.ses.endpoint.as_deref().map(host_of))];
+    let private =
+        named.into_iter().find(|(_, host)| host.as_ref().is_some_and(|host| !app.probe.may_name(host)));
+    match private {
+        Some((field, _)) => {
+            Err(ApiError::field(field, "is private; only the admin key may name private hosts"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A fallback must be another account of the tenant, and none may stand in for itself in the end.
+async fn check_fallback(
+    app: &App,
+    tenant: &TenantId,
+    id: &AccountId,
+    settings: &AccountSettings,
+) -> Result<(), ApiError> {
+    let Some(first) = &settings.fallback else { return Ok(()) };
+    let accounts = app.store.accounts(Some(tenant)).await?;
+    let mut next = Some(first);
+    // Each step names another account, so more steps than accounts are a loop.
+    for _ in 0..=accounts.len() {
+        let Some(named) = next else { return Ok(()) };
+        if named == id {
+            break;
+        }
+        match accounts.iter().find(|account| account.id == *named) {
+            Some(account) => next = account.settings.fallback.as_ref(),
+            None if named == first => {
+                return Err(ApiError::field("fallback", format!("there is no account `{named}`")));
+            }
+            None => return Ok(()),
+        }
+    }
+    Err(ApiError::field("fallback", "leads back to this account; name one that does not"))
+}
+
+fn seal(
+    app: &App,
+    tenant: &TenantId,
+    id: &AccountId,
+    secret: Secret,
+    stored: Option<Sealed>,
+) -> Result<Option<Sealed>, ApiError> {
+    match secret {
+        Secret::Keep => Ok(stored),
+        Secret::Remove => Ok(None),
+        Secret::Set(text) => {
+            let sealed = app.secret_key.seal(&Account::secret_place(tenant, id), &text);
+            sealed.map(Some).map_err(ApiError::internal)
+        }
+    }
+}
+
 /// List accounts
 #[utoipa::path(
     get,
@@ -101,121 +203,39 @@ fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {
     tag = "accounts",
     responses((status = 200, description = "All of them, by id", body = AccountList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Json<AccountList>, ApiError> {
+pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<AccountList>, ApiError> {
     let accounts = app.store.accounts(Some(&caller.tenant)).await?;
-    Ok(Json(AccountList { data: accounts.iter().map(AccountView::from).collect(), next_cursor: None }))
+    let suspensions = app.store.suspensions(&caller.tenant).await?;
+    let view = |account: &Account| {
+        let scope = SuspensionScope::Account(account.id.clone());
+        AccountView::new(account, suspensions.iter().any(|one| one.scope == scope))
+    };
+    Ok(Json(AccountList { data: accounts.iter().map(view).collect(), next_cursor: None }))
 }
 
 /// Show an account
+///
+/// With how it stands: whether it is suspended, whether and why its circuit is open, what it has used of its limits.
 #[utoipa::path(
     get,
     path = "/v1/accounts/{id}",
     operation_id = "getAccount",
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
-    responses((status = 200, description = "The account, without its password", body = AccountView))
+    responses((status = 200, description = "The account, without its secret", body = AccountView))
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     NamedAccount(id): NamedAccount,
 ) -> Result<Json<AccountView>, ApiError> {
-    let account = app.store.account(&caller.tenant, &id).await?.ok_or_else(|| no_account(id.as_str()))?;
-    Ok(Json(AccountView::from(&account)))
-}
-
-/// Change an account
-///
-/// Changes the fields given and leaves the rest.
-#[utoipa::path(
-    patch,
-    path = "/v1/accounts/{id}",
-    operation_id = "changeAccount",
-    tag = "accounts",
-    params(("id" = String, Path, description = "The account")),
-    request_body = AccountRequest,
-    responses((status = 200, description = "The account as it is now", body = AccountView))
-)]
-pub(crate) async fn patch(
-    State(app): State<Shared>,
-    caller: Caller,
-    NamedAccount(id): NamedAccount,
-    request: Request,
-) -> Result<Json<AccountView>, ApiError> {
-    let body = body::json_object(request).await?;
-    update(&app, &caller.tenant, &id, &body, false).await.map(Json)
-}
-
-/// Replace an account's settings
-///
-/// Fields that are not given take their defaults; the password stays unless one is given.
-#[utoipa::path(
-    put,
-    path = "/v1/accounts/{id}",
-    operation_id = "replaceAccount",
-    tag = "accounts",
-    params(("id" = String, Path, description = "The account")),
-    request_body = AccountRequest,
-    responses((status = 200, description = "The account as it is now", body = AccountView))
-)]
-pub(crate) async fn put(
-    State(app): State<Shared>,
-    caller: Caller,
-    NamedAccount(id): NamedAccount,
-    request: Request,
-) -> Result<Json<AccountView>, ApiError> {
-    let body = body::json_object(request).await?;
-    update(&app, &caller.tenant, &id, &body, true).await.map(Json)
-}
-
-async fn update(
-    app: &App,
-    tenant: &TenantId,
-    id: &AccountId,
-    body: &Map<String, Value>,
-    replace: bool,
-) -> Result<AccountView, ApiError> {
-    for _ in 0..TRIES_MAX {
-        let current = app.store.account(tenant, id).await?.ok_or_else(|| no_account(id.as_str()))?;
-        let base = match replace {
-            true => edit::defaults(body, Some(current.settings.kind)),
-            false => current.settings.clone(),
-        };
-        let Edited { settings, password } =
-            edit::edit(base, body, Some(&current)).map_err(ApiError::invalid)?;
-        let expected_version = current.version;
-        let secret = seal(app, tenant, id, password, current.secret)?;
-        let version = expected_version + 1;
-        let account = Account { settings, secret, version, updated_at: app.clock.now(), ..current };
-        let view = AccountView::from(&account);
-        if app.store.update_account(account, expected_version).await? {
-            tracing::info!(%tenant, account = %id, version, "account changed");
-            return Ok(view);
-        }
-    }
-    Err(ApiError::conflict("the account is being changed by others; read it and try again"))
-}
-
-fn seal(
-    app: &App,
-    tenant: &TenantId,
-    id: &AccountId,
-    password: Password,
-    stored: Option<Sealed>,
-) -> Result<Option<Sealed>, ApiError> {
-    match password {
-        Password::Keep => Ok(stored),
-        Password::Remove => Ok(None),
-        Password::Set(text) => {
-            let sealed = app.secret_key.seal(&Account::secret_place(tenant, id), &text);
-            sealed.map(Some).map_err(ApiError::internal)
-        }
-    }
+    let account = find(&app, &caller.tenant, &id).await?;
+    AccountView::with_standing(&app, &account).await.map(Json)
 }
 
 /// Delete an account
 ///
-/// 409 while mail waits for it, or while it is its tenant's default.
+/// 409 while mail waits for it, while it is its tenant's default, or while another account falls back to it.
 #[utoipa::path(
     delete,
     path = "/v1/accounts/{id}",
@@ -226,12 +246,21 @@ fn seal(
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Manager,
+    request_id: RequestId,
     NamedAccount(id): NamedAccount,
 ) -> Result<StatusCode, ApiError> {
-    match app.store.delete_account(&caller.tenant, &id).await? {
+    let tenant = &caller.tenant;
+    let accounts = app.store.accounts(Some(tenant)).await?;
+    if let Some(other) = accounts.iter().find(|account| account.settings.fallback.as_ref() == Some(&id)) {
+        let message = format!("the account `{}` falls back to `{id}`: change that first", other.id);
+        return Err(ApiError::conflict(message));
+    }
+    let entry = app.audit(&caller.actor, Some(tenant), "account.delete", id.as_str(), &request_id, None);
+    let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
+    match app.store.change(DirectoryChange::DeleteAccount(key), Some(entry)).await? {
         Changed::Done => {
-            tracing::info!(tenant = %caller.tenant, account = %id, "account deleted");
+            tracing::info!(%tenant, account = %id, "account deleted");
             Ok(StatusCode::NO_CONTENT)
         }
         Changed::Missing | Changed::Already | Changed::Exists | Changed::Stale => {

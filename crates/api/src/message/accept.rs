@@ -11,7 +11,7 @@ use postway_intake::RequestContext;
 
 use super::ReceiptView;
 use crate::{
-    auth::Caller,
+    auth::Sender,
     body,
     error::ApiError,
     query::{Parameters, flag},
@@ -44,7 +44,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
 )]
 pub(crate) async fn accept(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -63,7 +63,7 @@ pub(crate) async fn accept(
 
 /// Who brings a message, as the door wants to know it.
 pub(super) fn context(
-    caller: Caller,
+    Sender(caller): Sender,
     id: &RequestId,
     headers: &HeaderMap,
     dry_run: bool,

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::accept::{AcceptTimer, context};
 use crate::{
-    auth::Caller,
+    auth::Sender,
     body,
     error::{ApiError, ErrorBody},
     query::{Parameters, flag},
@@ -70,7 +70,7 @@ pub(crate) struct BatchItem {
 )]
 pub(crate) async fn accept(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<(StatusCode, Json<BatchView>), ApiError> {

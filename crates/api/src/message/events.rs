@@ -6,7 +6,7 @@ use super::{
     GivenId, find,
     view::{EventList, EventView},
 };
-use crate::{auth::Caller, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, state::Shared};
 
 /// Show a message's history
 #[utoipa::path(
@@ -19,7 +19,7 @@ use crate::{auth::Caller, error::ApiError, state::Shared};
 )]
 pub(crate) async fn events(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     GivenId(id): GivenId,
 ) -> Result<Json<EventList>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;

@@ -5,16 +5,18 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{AccountId, EmailAddress, MessageUid, Status, TenantId, Time, id::BatchCode};
 use postway_store::record::Filter;
 
-use super::view::{MessageList, Summary};
+use super::{
+    gate,
+    view::{MessageList, Summary},
+};
 use crate::{
-    auth::Caller,
+    auth::Reader,
     error::ApiError,
+    page::Paging,
     query::Parameters,
     state::{App, Shared},
 };
 
-const LIMIT_DEFAULT: u32 = 50;
-const LIMIT_MAX: u32 = 500;
 /// The longest text a filter is compared with.
 const TEXT_BYTES_MAX: usize = 998;
 
@@ -43,7 +45,7 @@ const TEXT_BYTES_MAX: usize = 998;
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
     let mut query = Parameters::of(&uri)?;
@@ -82,8 +84,7 @@ pub(crate) async fn page(
     filter: Filter,
     mut query: Parameters,
 ) -> Result<Json<MessageList>, ApiError> {
-    let limit = query.parse("limit", parse_limit).unwrap_or(LIMIT_DEFAULT);
-    let cursor = query.take("cursor");
+    let Paging { limit, cursor } = Paging::take(&mut query);
     query.finish()?;
     let before = cursor.as_deref().map(read_cursor).transpose()?;
     // One more than asked for tells whether there is a next page.
@@ -91,14 +92,9 @@ pub(crate) async fn page(
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = found.last().filter(|_| more).map(|last| write_cursor(last.uid));
-    Ok(Json(MessageList { data: found.into_iter().map(Summary::from).collect(), next_cursor }))
-}
-
-fn parse_limit(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(limit @ 1..=LIMIT_MAX) => Ok(limit),
-        _ => Err(format!("must be a number from 1 to {LIMIT_MAX}")),
-    }
+    let suspensions = gate::suspensions(app, tenant, found.iter()).await?;
+    let data = found.into_iter().map(|message| Summary::new(message, &suspensions)).collect();
+    Ok(Json(MessageList { data, next_cursor }))
 }
 
 fn write_cursor(last: MessageUid) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod accept;
 pub(crate) mod batch;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod gate;
 pub(crate) mod list;
 pub(crate) mod raw;
 pub(crate) mod raw_in;

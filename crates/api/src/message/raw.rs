@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::{GivenId, find};
-use crate::{auth::Caller, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, state::Shared};
 
 /// Get the mail itself
 ///
@@ -22,7 +22,7 @@ use crate::{auth::Caller, error::ApiError, state::Shared};
 )]
 pub(crate) async fn raw(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     GivenId(id): GivenId,
 ) -> Result<Response, ApiError> {
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;

@@ -12,7 +12,7 @@ use super::{
     accept::{AcceptTimer, context},
 };
 use crate::{
-    auth::Caller,
+    auth::Sender,
     body,
     error::ApiError,
     query::{Parameters, flag},
@@ -50,7 +50,7 @@ use crate::{
 )]
 pub(crate) async fn accept(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {

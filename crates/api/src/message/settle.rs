@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{GivenId, view::Summary};
 use crate::{
-    auth::Caller,
+    auth::Sender,
     body,
     error::{ApiError, FieldError},
     operate::operate,
@@ -31,17 +31,17 @@ use crate::{
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     request_id: RequestId,
     GivenId(id): GivenId,
 ) -> Result<Json<Summary>, ApiError> {
     operate(&app, &caller.tenant, &id, Input::Cancel, &request_id).await.map(Json)
 }
 
-/// Send a failed message again
+/// Send a message now
 ///
-/// Puts a failed message back in the queue with all its retries, for the recipients that failed; a message that
-/// waits for its next attempt goes now. 409 in any other state.
+/// Puts a failed message back in the queue with all its retries, for the recipients that failed; one that waits for its
+/// next attempt or for its `send_at` becomes due now. 409 in any other state.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/retry",
@@ -52,7 +52,7 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     request_id: RequestId,
     GivenId(id): GivenId,
 ) -> Result<Json<Summary>, ApiError> {
@@ -73,7 +73,7 @@ pub(crate) async fn retry(
 )]
 pub(crate) async fn resolve(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Sender,
     request_id: RequestId,
     GivenId(id): GivenId,
     request: Request,

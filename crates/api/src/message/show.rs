@@ -2,8 +2,8 @@
 
 use axum::{Json, extract::State};
 
-use super::{GivenId, find, view::Message};
-use crate::{auth::Caller, error::ApiError, state::Shared};
+use super::{GivenId, find, gate, view::Message};
+use crate::{auth::Reader, error::ApiError, state::Shared};
 
 /// Show a message
 #[utoipa::path(
@@ -16,18 +16,20 @@ use crate::{auth::Caller, error::ApiError, state::Shared};
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Reader,
     GivenId(id): GivenId,
 ) -> Result<Json<Message>, ApiError> {
-    Ok(Json(find(&app, &caller.tenant, &id).await?.into()))
+    let record = find(&app, &caller.tenant, &id).await?;
+    let suspensions = gate::suspensions(&app, &caller.tenant, std::iter::once(&record.summary)).await?;
+    Ok(Json(Message::new(record, &suspensions)))
 }
 
 /// The message whose client called it `batch`: that path is a call of its own, but only for POST.
-pub(crate) async fn show_named_batch(app: State<Shared>, caller: Caller) -> Result<Json<Message>, ApiError> {
+pub(crate) async fn show_named_batch(app: State<Shared>, caller: Reader) -> Result<Json<Message>, ApiError> {
     show(app, caller, GivenId("batch".to_owned())).await
 }
 
 /// The message whose client called it `raw`.
-pub(crate) async fn show_named_raw(app: State<Shared>, caller: Caller) -> Result<Json<Message>, ApiError> {
+pub(crate) async fn show_named_raw(app: State<Shared>, caller: Reader) -> Result<Json<Message>, ApiError> {
     show(app, caller, GivenId("raw".to_owned())).await
 }

@@ -1,7 +1,10 @@
 //! Accounts, from creation to deletion.
 
-use postway_domain::{Account, RecipientStatus::Pending, State, secret::SecretKey};
-use postway_store::Directory;
+use postway_domain::{Account, RecipientStatus::Pending, State, Time, secret::SecretKey};
+use postway_store::{
+    Directory,
+    record::{AccountKey, Circuit, DirectoryChange},
+};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -74,7 +77,7 @@ async fn racing_changes_are_all_kept() {
 #[tokio::test]
 async fn wrong_settings_are_named_all_at_once_and_nothing_is_stored() {
     let api = Api::start().await;
-    let body = json!({"id": "a b", "kind": "ses", "port": "x", "colour": "red"});
+    let body = json!({"id": "a b", "kind": "pigeon", "port": "x", "colour": "red"});
     let mut wrong = api.post("/v1/accounts", body).await.wrong_fields();
     wrong.sort();
     assert_eq!(wrong, ["colour", "host", "id", "kind", "port"]);
@@ -94,4 +97,138 @@ async fn an_account_is_deleted_unless_it_is_in_use() {
     api.get("/v1/accounts/a%20b").await.refused(404, "not_found");
     api.stored("m", State::Ready, &[("ada@example.net", Pending)]).await;
     api.call("DELETE", "/v1/accounts/sandbox", "").await.refused(409, "conflict");
+}
+
+async fn audited(api: &Api) -> Vec<String> {
+    let log = api.get("/v1/audit").await.ok(200);
+    let actions =
+        log["data"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap().to_owned());
+    actions.collect()
+}
+
+#[tokio::test]
+async fn every_setting_comes_back_and_each_change_is_audited_without_secrets() {
+    let api = Api::start().await;
+    let body = json!({"id": "ses", "kind": "ses", "region": "eu-west-1", "access_key_id": "AKID",
+        "secret_access_key": "hunter2", "configuration_set": "set", "endpoint": "http://ses.example:5000",
+        "limits": {"per_minute": 5, "per_day": 50, "behavior": "reject"}, "fallback": "sandbox", "pec": true,
+        "warm_up": {"per_day": [10, 20]}, "destinations": {"example.com": {"connections": 3}}});
+    let made = api.post("/v1/accounts", body.clone()).await.ok(201);
+    for field in ["kind", "region", "access_key_id", "configuration_set", "endpoint", "fallback", "pec"] {
+        assert_eq!(made[field], body[field], "{field}");
+    }
+    assert_eq!(made["limits"], json!({"per_minute": 5, "per_hour": 0, "per_day": 50, "behavior": "reject"}));
+    assert_eq!(made["warm_up"]["per_day"], json!([10, 20]));
+    assert_eq!(made["destinations"]["example.com"], json!({"connections": 3, "per_second": 0}));
+    assert_eq!((&made["secret_access_key_set"], &made["password_set"]), (&json!(true), &json!(false)));
+    let shown = api.get("/v1/accounts/ses").await;
+    assert_eq!(shown.ok(200)["used"], json!({"minute": 0, "hour": null, "day": 0}));
+    let put_back = api.call("PUT", "/v1/accounts/ses", shown.body.clone()).await.ok(200);
+    assert_eq!((&put_back["limits"], &put_back["warm_up"]), (&made["limits"], &made["warm_up"]));
+    assert_eq!(put_back["secret_access_key_set"], true);
+    let log = api.get("/v1/audit").await;
+    assert!(!String::from_utf8_lossy(&log.body).contains("hunter2"));
+    assert_eq!(audited(&api).await, ["account.change", "account.create"]);
+}
+
+#[tokio::test]
+async fn a_fallback_must_exist_and_never_lead_back() {
+    let api = Api::start().await;
+    let account = |id: &str, fallback: Value| json!({"id": id, "kind": "sandbox", "fallback": fallback});
+    for missing in [json!("nobody"), json!("a")] {
+        assert_eq!(api.post("/v1/accounts", account("a", missing)).await.wrong_fields(), ["fallback"]);
+    }
+    api.post("/v1/accounts", account("a", json!(null))).await.ok(201);
+    api.post("/v1/accounts", account("b", json!("a"))).await.ok(201);
+    api.post("/v1/accounts", account("c", json!("b"))).await.ok(201);
+    let loops = api.call("PATCH", "/v1/accounts/a", r#"{"fallback": "c"}"#).await;
+    assert_eq!(loops.wrong_fields(), ["fallback"]);
+    api.call("DELETE", "/v1/accounts/a", "").await.refused(409, "conflict");
+    api.call("PATCH", "/v1/accounts/b", r#"{"fallback": null}"#).await.ok(200);
+    assert_eq!(api.call("DELETE", "/v1/accounts/a", "").await.status.as_u16(), 204);
+}
+
+#[tokio::test]
+async fn an_account_is_suspended_activated_and_says_why_its_circuit_is_open() {
+    let api = Api::start().await;
+    api.post("/v1/accounts", relay()).await.ok(201);
+    assert_eq!(api.post("/v1/accounts/relay-1/suspend", json!({})).await.ok(200)["suspended"], true);
+    assert_eq!(api.get("/v1/accounts").await.ok(200)["data"][0]["suspended"], true);
+    assert_eq!(api.post("/v1/accounts/relay-1/suspend", json!({})).await.ok(200)["suspended"], true);
+    assert_eq!(api.post("/v1/accounts/relay-1/activate", json!({})).await.ok(200)["suspended"], false);
+    api.post("/v1/accounts/none/suspend", json!({})).await.refused(404, "not_found");
+    assert_eq!(audited(&api).await, ["account.activate", "account.suspend", "account.create"], "news alone");
+
+    let key = AccountKey { tenant: "default".parse().unwrap(), account: "relay-1".parse().unwrap() };
+    let circuit = Circuit {
+        key,
+        code: "smtp_535".to_owned(),
+        reason: "wrong password".to_owned(),
+        opened_at: Time::from_millis(1_700_000_000_000),
+        open_until: Time::from_millis(1_700_000_005_000),
+        faults: 1,
+    };
+    api.store.change(DirectoryChange::OpenCircuit(circuit), None).await.unwrap();
+    let shown = api.get("/v1/accounts/relay-1").await.ok(200)["circuit"].clone();
+    assert_eq!((&shown["state"], &shown["code"]), (&json!("open"), &json!("smtp_535")));
+    assert_eq!(shown["until"], "2023-11-14T22:13:25.000Z");
+    let changed = api.call("PATCH", "/v1/accounts/relay-1", r#"{"password": "right"}"#).await.ok(200);
+    assert_eq!(changed["circuit"]["state"], "closed", "new settings deserve a new chance");
+}
+
+#[tokio::test]
+async fn a_test_tells_each_step_and_sends_a_mail_only_if_all_went_well() {
+    let api = Api::start().await;
+    api.post("/v1/accounts", relay()).await.ok(201);
+    let bad =
+        api.call("POST", "/v1/accounts/relay-1/test", r#"{"to": "ada@example.net", "from": "a@b.c"}"#).await;
+    let bad = bad.ok(200);
+    assert_eq!((&bad["ok"], bad["steps"].as_array().unwrap().len()), (&json!(false), 2));
+    assert_eq!((&bad["steps"][1]["step"], &bad["message"]), (&json!("auth"), &json!(null)));
+    let good = api.call("POST", "/v1/accounts/sandbox/test", "").await.ok(200);
+    assert_eq!((&good["ok"], &good["steps"][0]["step"]), (&json!(true), &json!("connect")));
+    let wrong = api.post("/v1/accounts/sandbox/test", json!({"to": "x", "colour": 1})).await;
+    assert_eq!(wrong.wrong_fields(), ["to", "colour"]);
+    let nobody = api.post("/v1/accounts/sandbox/test", json!({"to": "ada@example.net"})).await;
+    assert_eq!(nobody.wrong_fields(), ["from"], "the sandbox names no sender");
+    api.post("/v1/accounts/none/test", json!({})).await.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_tenants_key_names_no_private_host_and_keeps_its_guard() {
+    let api = Api::start().await;
+    let key = api.key("default", json!({"name": "k", "scopes": ["manage", "read"]})).await;
+    let account = |host: &str| json!({"id": "relay-1", "host": host}).to_string();
+    for host in ["127.0.0.1", "::1", "localhost"] {
+        let refused = api.as_key(&key, "POST", "/v1/accounts", account(host)).await;
+        assert_eq!(refused.wrong_fields(), ["host"], "{host}");
+    }
+    let endpoint = json!({"id": "s", "kind": "ses", "region": "eu-west-1", "endpoint": "http://[::1]:5000"});
+    let refused = api.as_key(&key, "POST", "/v1/accounts", endpoint.to_string()).await;
+    assert_eq!(refused.wrong_fields(), ["endpoint"]);
+    api.as_key(&key, "POST", "/v1/accounts", account("relay.example")).await.ok(201);
+    assert!(stored(&api).await.settings.guarded);
+    api.call("PATCH", "/v1/accounts/relay-1", r#"{"host": "127.0.0.1"}"#).await.ok(200);
+    assert!(!stored(&api).await.settings.guarded, "the admin has named it");
+    api.as_key(&key, "PATCH", "/v1/accounts/relay-1", r#"{"max_connections": 3}"#).await.ok(200);
+    assert!(!stored(&api).await.settings.guarded, "the target is the same");
+    let moved = api.as_key(&key, "PATCH", "/v1/accounts/relay-1", r#"{"port": 22}"#).await;
+    assert_eq!(moved.wrong_fields(), ["host"], "another port is another target");
+}
+
+#[tokio::test]
+async fn secrets_are_sealed_anew_once() {
+    let api = Api::start().await;
+    api.post("/v1/accounts", relay()).await.ok(201);
+    let nothing = api.post("/v1/secrets/rotate", json!({})).await.ok(200);
+    assert_eq!((&nothing["accounts"], &nothing["unreadable"]), (&json!(0), &json!([])));
+    let account = stored(&api).await;
+    let place = Account::secret_place(&account.tenant, &account.id);
+    let strange = SecretKey::from_bytes(&[9; 32]).unwrap().seal(&place, "lost").unwrap();
+    let (version, account) = (account.version, Account { secret: Some(strange), version: 2, ..account });
+    assert!(api.store.update_account(account, version).await.unwrap());
+    let lost = api.post("/v1/secrets/rotate", json!({})).await.ok(200);
+    assert_eq!(lost["unreadable"], json!([place]));
+    let key = api.key("default", json!({"name": "k", "scopes": ["manage"]})).await;
+    api.as_key(&key, "POST", "/v1/secrets/rotate", "").await.refused(403, "forbidden");
 }

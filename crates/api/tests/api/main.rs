@@ -5,9 +5,13 @@
 
 mod accept;
 mod account;
+mod batch;
 mod bounds;
+mod isolation;
 mod operate;
 mod operations;
 mod read;
 mod refuse;
 mod support;
+mod suppression;
+mod tenant;

@@ -61,6 +61,9 @@ async fn the_openapi_document_lists_every_route() {
     calls.sort();
     let expected = [
         "DELETE /v1/accounts/{id}",
+        "DELETE /v1/suppressions/{address}",
+        "DELETE /v1/tenants/{id}",
+        "DELETE /v1/tenants/{id}/keys/{key_id}",
         "GET /docs",
         "GET /health/live",
         "GET /health/ready",
@@ -68,15 +71,32 @@ async fn the_openapi_document_lists_every_route() {
         "GET /openapi.json",
         "GET /v1/accounts",
         "GET /v1/accounts/{id}",
+        "GET /v1/audit",
+        "GET /v1/batches",
+        "GET /v1/batches/{code}",
         "GET /v1/dead-letters",
         "GET /v1/messages",
         "GET /v1/messages/{id}",
         "GET /v1/messages/{id}/events",
         "GET /v1/messages/{id}/explain",
         "GET /v1/messages/{id}/raw",
+        "GET /v1/nodes",
         "GET /v1/stats",
+        "GET /v1/suppressions",
+        "GET /v1/suppressions/export",
+        "GET /v1/suppressions/{address}",
+        "GET /v1/tenants",
+        "GET /v1/tenants/{id}",
+        "GET /v1/tenants/{id}/keys",
         "PATCH /v1/accounts/{id}",
+        "PATCH /v1/suppressions/{address}",
+        "PATCH /v1/tenants/{id}",
         "POST /v1/accounts",
+        "POST /v1/accounts/{id}/activate",
+        "POST /v1/accounts/{id}/suspend",
+        "POST /v1/accounts/{id}/test",
+        "POST /v1/batches/{code}/activate",
+        "POST /v1/batches/{code}/suspend",
         "POST /v1/dead-letters/replay",
         "POST /v1/messages",
         "POST /v1/messages/batch",
@@ -84,6 +104,13 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/messages/{id}/cancel",
         "POST /v1/messages/{id}/resolve",
         "POST /v1/messages/{id}/retry",
+        "POST /v1/secrets/rotate",
+        "POST /v1/suppressions",
+        "POST /v1/suppressions/import",
+        "POST /v1/tenants",
+        "POST /v1/tenants/{id}/activate",
+        "POST /v1/tenants/{id}/keys",
+        "POST /v1/tenants/{id}/suspend",
         "PUT /v1/accounts/{id}",
     ];
     assert_eq!(calls, expected);
@@ -121,7 +148,9 @@ async fn the_docs_are_a_page_that_needs_nothing_from_elsewhere() {
     assert!(
         html.contains("POST") && html.contains("/v1/messages/{id}/resolve") && html.contains("curl -X POST")
     );
-    assert!(!html.contains("<script") && !html.contains("https://"));
+    for elsewhere in ["<script", "src=", "href=\"http", "url("] {
+        assert!(!html.contains(elsewhere), "{elsewhere}");
+    }
     let style = open(&api, "/docs/style.css").await;
     assert_eq!(style.headers["content-type"], "text/css; charset=utf-8");
     assert!(String::from_utf8_lossy(&style.body).contains("prefers-color-scheme: dark"));

@@ -11,16 +11,19 @@ use axum::{
     http::{HeaderMap, Request, StatusCode},
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
-use postway_api::{AdminKey, ApiState};
+use postway_api::{AccountProbe, AdminKey, ApiState, ProbeStep};
 use postway_domain::{
-    Account, AccountSettings, Clock, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientKind,
-    RecipientStatus, State, Tenant, Time, message::OnDoubt, secret::SecretKey,
+    Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
+    Priority, RecipientKind, RecipientStatus, State, Tenant, Time, message::OnDoubt, secret::SecretKey,
 };
 use postway_intake::{Door, Limits};
 use postway_store::{
     Directory, Intake, Roster, Store, Work,
     memory::MemoryStore,
-    record::{Acceptance, Change, Content, Fence, NewEvent, NewMessage, NewRecipient, RecipientChange},
+    record::{
+        Acceptance, AccountKey, AccountWant, Change, ClaimRequest, Content, Fence, Lease, NewEvent,
+        NewMessage, NewRecipient, RecipientChange,
+    },
 };
 use serde_json::Value;
 use tower::ServiceExt;
@@ -40,6 +43,22 @@ impl TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Time {
         Time::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Finds that every account can be connected to, and none with a username can be signed in to.
+struct Probe;
+
+#[async_trait::async_trait]
+impl AccountProbe for Probe {
+    async fn probe(&self, account: &Account) -> Vec<ProbeStep> {
+        let step = |step, ok| ProbeStep { step, ok, detail: "said so".to_owned(), duration_ms: 1 };
+        let auth = account.settings.username.as_ref().map(|_| step("auth", false));
+        [step("connect", true)].into_iter().chain(auth).collect()
+    }
+
+    fn may_name(&self, host: &str) -> bool {
+        !matches!(host, "127.0.0.1" | "::1" | "localhost")
     }
 }
 
@@ -114,6 +133,7 @@ impl Api {
             secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
             metrics: recorder.handle(),
             roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
+            probe: Arc::new(Probe),
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }
@@ -139,6 +159,43 @@ impl Api {
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         self.call("POST", path, body.to_string()).await
+    }
+
+    /// Asks with the admin key for another tenant.
+    pub async fn in_tenant(&self, tenant: &str, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        let request =
+            Request::builder().method(method).uri(path).header("x-api-key", KEY).header("x-tenant", tenant);
+        self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    /// Makes a key of a tenant and gives it.
+    pub async fn key(&self, tenant: &str, wanted: Value) -> String {
+        let made = self.post(&format!("/v1/tenants/{tenant}/keys"), wanted).await.ok(201);
+        made["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks with a tenant's key.
+    pub async fn as_key(&self, key: &str, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        let request =
+            Request::builder().method(method).uri(path).header("authorization", format!("Bearer {key}"));
+        self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    /// Leases one due message of the sandbox, as dispatch would; how many it got.
+    pub async fn claim_one(&self, limits: AccountLimits) -> usize {
+        let key = AccountKey { tenant: "default".parse().unwrap(), account: "sandbox".parse().unwrap() };
+        let now = self.clock.now();
+        let request = ClaimRequest {
+            lease: Lease {
+                incarnation: Incarnation::from_bytes([1; 16]),
+                token: LeaseToken::from_i64(7),
+                until: Time::from_millis(now.as_millis() + 600_000),
+            },
+            now,
+            wants: vec![AccountWant { limits, ..AccountWant::unlimited(key, 1, false) }],
+            inline_bytes_max: 1 << 16,
+        };
+        self.store.claim(request).await.unwrap().len()
     }
 
     /// A message in the store, as intake would leave it, moved on to `state`.

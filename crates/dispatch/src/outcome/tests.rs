@@ -6,7 +6,7 @@ use postway_domain::{
     failure::{Category, Phase, Severity},
     message::{OnDoubt, Wait},
 };
-use postway_store::record::ClaimedRecipient;
+use postway_store::record::{AccountKey, ClaimedRecipient, Permit};
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::*;
@@ -47,7 +47,41 @@ fn job(recipients: u32) -> Claimed {
         smtputf8: false,
         size: 0,
         raw: Some(Bytes::new()),
+        permit: Some(permit()),
+        over_limit: false,
+        suppressed: Vec::new(),
+        via: None,
     }
+}
+
+fn permit() -> Permit {
+    Permit {
+        key: AccountKey { tenant: "default".parse().unwrap(), account: "relay".parse().unwrap() },
+        debited_at: Time::from_millis(1_000),
+        use_by: Time::from_millis(3_000),
+        spans: vec![postway_domain::Span::Minute],
+    }
+}
+
+static POLICY: RetryPolicy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
+
+/// An attempt at which nothing was sent yet.
+fn attempt(job: &Claimed) -> Attempt<'_> {
+    Attempt {
+        job,
+        account: &job.lane.account,
+        committed: false,
+        offered: false,
+        ended_at: Time::from_millis(5_000),
+        duration: Duration::from_millis(7),
+        remote: None,
+        policy: &POLICY,
+        account_at_fault: None,
+    }
+}
+
+fn chance() -> StdRng {
+    StdRng::seed_from_u64(7)
 }
 
 fn reply(code: u16) -> Reply {
@@ -76,15 +110,14 @@ fn judge_with(
 ) -> Verdict {
     let policy = RetryPolicy { delays_s: vec![10, 20], jitter: 0.0 };
     let attempt = Attempt {
-        job,
         committed,
-        ended_at: Time::from_millis(5_000),
-        duration: Duration::from_millis(7),
+        offered: true,
         remote: Some("relay:25".to_owned()),
         policy: &policy,
-        account_at_fault,
+        account_at_fault: account_at_fault.then_some(Duration::ZERO),
+        ..attempt(job)
     };
-    judge(&attempt, Delivery { recipients, end }, &mut StdRng::seed_from_u64(7))
+    judge(&attempt, Delivery { recipients, end }, &mut chance())
 }
 
 fn statuses(verdict: &Verdict) -> Vec<RecipientStatus> {
@@ -191,16 +224,7 @@ fn a_refusal_of_the_whole_mail_fails_every_recipient() {
 #[test]
 fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     let claimed = job(1);
-    let policy = RetryPolicy::smtp();
-    let mut attempt = Attempt {
-        job: &claimed,
-        committed: false,
-        ended_at: Time::from_millis(5_000),
-        duration: Duration::ZERO,
-        remote: None,
-        policy: &policy,
-        account_at_fault: false,
-    };
+    let mut attempt = attempt(&claimed);
     let verdict = quarantine(&attempt, Failure::poison(Phase::Compose, "broke"));
     assert_eq!(verdict.change.to.status(), Status::Failed);
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::Failed));
@@ -208,4 +232,90 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     let verdict = quarantine(&attempt, Failure::poison(Phase::Compose, "broke"));
     assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::InDoubt));
+}
+
+#[test]
+fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
+    let claimed = job(1);
+    let refused = || {
+        let failure = Failure::io(Phase::Connect, std::io::ErrorKind::ConnectionRefused, "no");
+        Delivery { recipients: vec![RecipientReply::NotTried], end: DeliveryEnd::NotSent(failure) }
+    };
+    assert_eq!(judge(&attempt(&claimed), refused(), &mut chance()).change.refund, Some(permit()));
+    let offered = Attempt { offered: true, ..attempt(&claimed) };
+    assert_eq!(judge(&offered, refused(), &mut chance()).change.refund, None);
+    assert_eq!(give_back(&claimed, Time::from_millis(5_000)).refund, Some(permit()));
+    assert_eq!(hold(&attempt(&claimed), Hold::PermitExpired).change.refund, Some(permit()));
+}
+
+#[test]
+fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
+    let verdict = over_limit(&attempt(&job(2)), &mut chance());
+    assert_eq!((verdict.change.to, verdict.change.exhausted), (State::Failed, false));
+    assert_eq!(statuses(&verdict), [RecipientStatus::Failed; 2]);
+    assert!(verdict.change.attempt.is_none());
+    let error = verdict.change.error.unwrap();
+    assert!(error.contains(r#""code":"limit_exceeded""#) && error.contains("QUOTA_ERROR"), "{error}");
+}
+
+#[test]
+fn mail_held_before_it_began_waits_without_using_a_retry() {
+    let claimed = job(1);
+    let verdict = hold(&attempt(&claimed), Hold::Destination(Duration::from_millis(250)));
+    assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+    assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_250)));
+    assert!(verdict.change.attempt.is_none() && verdict.change.lost_leases.is_none());
+    assert!(verdict.change.error.unwrap().contains("destination_limit"));
+    let verdict = hold(&attempt(&claimed), Hold::PermitExpired);
+    assert_eq!((verdict.change.due_at, verdict.change.error), (Some(Time::from_millis(5_000)), None));
+    assert!(verdict.change.events[0].data.as_ref().unwrap().contains(r#""reason":"permit expired""#));
+}
+
+#[test]
+fn suppressed_recipients_are_written_with_the_outcome() {
+    let some = Claimed { suppressed: vec![1], ..job(1) };
+    let verdict = judge_with(&some, true, false, vec![accepted()], taken());
+    assert_eq!(verdict.change.to, State::Sent);
+    assert_eq!(statuses(&verdict), [RecipientStatus::Suppressed, RecipientStatus::Sent]);
+    assert!(verdict.change.events[0].data.as_ref().unwrap().contains(r#""suppressed":[1]"#));
+}
+
+#[test]
+fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
+    let all = Claimed { suppressed: vec![0, 1], ..job(0) };
+    let verdict = all_suppressed(&attempt(&all), &mut chance());
+    let then = verdict.then.as_ref().unwrap();
+    assert_eq!((verdict.change.to, then.to), (State::Ready, State::Suppressed));
+    assert_eq!((verdict.change.fence.version, then.fence.version), (Some(2), Some(3)));
+    assert_eq!((then.fence.status, then.fence.token), (Status::Ready, None));
+    assert_eq!((verdict.change.refund.is_some(), then.refund.is_some()), (true, false), "given back once");
+    assert_eq!(then.events[0].kind, EventKind::Suppressed);
+
+    let sent_before = Claimed { sent_before: 1, ..all };
+    let verdict = all_suppressed(&attempt(&sent_before), &mut chance());
+    assert_eq!((verdict.change.to, verdict.then.is_some()), (State::Sent, false));
+    assert_eq!(statuses(&verdict), [RecipientStatus::Suppressed; 2]);
+}
+
+#[test]
+fn another_account_that_stands_in_is_named_by_the_attempt() {
+    let (claimed, other) = (job(1), "other".parse().unwrap());
+    let attempt = Attempt { account: &other, committed: true, offered: true, ..attempt(&claimed) };
+    let delivery = Delivery { recipients: vec![accepted()], end: taken() };
+    assert_eq!(judge(&attempt, delivery, &mut chance()).change.attempt.unwrap().account, other);
+}
+
+#[test]
+fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
+    let quota = Failure {
+        original_code: Some("DailyQuotaExceeded".to_owned()),
+        ..reply(452).into_failure(Phase::Dot)
+    };
+    let verdict = judge_with(&job(1), true, false, vec![accepted()], DeliveryEnd::NotSent(quota.clone()));
+    for text in [verdict.change.error.unwrap(), verdict.change.events[0].data.clone().unwrap()] {
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(told["category"], quota.category.as_str());
+        assert_eq!(told["provider_category"], quota.reference_category());
+        assert_eq!(told["original_code"], "DailyQuotaExceeded");
+    }
 }

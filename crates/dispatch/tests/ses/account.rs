@@ -98,3 +98,18 @@ async fn the_check_tells_what_is_wrong() {
         assert_eq!(found.as_ref().map(|failure| failure.code.as_ref()), code, "{play:?}");
     }
 }
+
+#[tokio::test]
+async fn a_guarded_endpoint_is_not_reached_by_address_nor_by_name() {
+    use postway_net::Guard;
+    let fake = Fake::start(Play::taken("1")).await;
+    let guarded =
+        |endpoint: String| SesSettings { guard: Some(Arc::new(Guard::default())), ..settings(endpoint) };
+    let by_address = fake.url().replace("localhost", "127.0.0.1");
+    let failure = SesClient::new(guarded(by_address), Arc::new(Fixed)).unwrap_err();
+    assert!(failure.is_account() && failure.message.contains("no public address"), "{}", failure.message);
+    let failure = not_sent(send(&client(guarded(fake.url()))).await);
+    assert_eq!((failure.code.as_ref(), failure.severity), ("account_settings", Severity::Account));
+    assert!(failure.message.contains("no public address"), "{}", failure.message);
+    assert!(fake.requests().is_empty());
+}

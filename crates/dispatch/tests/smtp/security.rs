@@ -179,3 +179,19 @@ async fn credentials_do_not_leave_without_verified_tls_unless_allowed() {
         assert_accepted(&send(&mut open(&settings).await.unwrap()).await);
     }
 }
+
+#[tokio::test]
+async fn a_guarded_account_does_not_reach_a_private_relay_unless_it_is_allowed() {
+    use postway_net::Guard;
+    let sink = SmtpSink::start().await;
+    for host in ["127.0.0.1", "localhost"] {
+        let guard = Some(std::sync::Arc::new(Guard::default()));
+        let guarded = SmtpSettings { host: host.to_owned(), guard, ..settings(&sink) };
+        let failure = open(&guarded).await.unwrap_err();
+        assert_eq!((failure.code.as_ref(), failure.phase), ("target_private", Phase::Connect));
+        assert!(failure.is_account() && failure.message.contains(host), "{}", failure.message);
+    }
+    assert_eq!(sink.ledger().connections, 0);
+    let guard = Some(std::sync::Arc::new(Guard::new(vec![("127.0.0.0".parse().unwrap(), 8)])));
+    assert_accepted(&send(&mut open(&SmtpSettings { guard, ..settings(&sink) }).await.unwrap()).await);
+}

@@ -1,6 +1,6 @@
 //! `postway accounts`: the relays that mail goes out by.
 //!
-//! A password is read from a file, the environment or the terminal; on the command line it would show in the list
+//! A password, or the secret half of an AWS key, is read from a file, the environment or the terminal; on the command line it would show in the list
 //! of processes, so `--password` is there for those who accept that.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -30,6 +30,24 @@ pub enum AccountsCommand {
     Update(UpdateArgs),
     /// Delete an account
     Delete(AccountRef),
+    /// Connect, secure and sign in; with --to, send a test mail as well
+    Test(TestArgs),
+    /// Hold an account's mail
+    Suspend(AccountRef),
+    /// Let an account's mail go on
+    Activate(AccountRef),
+}
+
+#[derive(Args, Debug)]
+pub struct TestArgs {
+    /// The account's id
+    id: String,
+    /// Send a test mail to this address
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
+    /// Its sender [default: the account's return path or user name]
+    #[arg(long, value_name = "ADDRESS", requires = "to")]
+    from: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -58,7 +76,7 @@ pub struct UpdateArgs {
 #[derive(Args, Debug, Default)]
 struct SettingsArgs {
     /// What the account speaks (create: smtp unless told)
-    #[arg(long, value_parser = ["smtp", "sandbox"])]
+    #[arg(long, value_parser = ["smtp", "ses", "sandbox"])]
     kind: Option<String>,
     /// The relay's host
     #[arg(long)]
@@ -78,6 +96,33 @@ struct SettingsArgs {
     /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// SES: the AWS region
+    #[arg(long)]
+    region: Option<String>,
+    /// SES: the public half of the key; the secret half is given as the password is
+    #[arg(long, value_name = "ID")]
+    access_key_id: Option<String>,
+    /// SES: the configuration set that every mail names
+    #[arg(long, value_name = "NAME")]
+    configuration_set: Option<String>,
+    /// SES: where to call instead of the region's own endpoint
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// The most mails in any minute (0: no limit)
+    #[arg(long, value_name = "N")]
+    per_minute: Option<u32>,
+    /// The most mails in any hour (0: no limit)
+    #[arg(long, value_name = "N")]
+    per_hour: Option<u32>,
+    /// The most mails in any day (0: no limit)
+    #[arg(long, value_name = "N")]
+    per_day: Option<u32>,
+    /// What happens to mail beyond a limit
+    #[arg(long, value_parser = ["defer", "reject"])]
+    beyond_limit: Option<String>,
+    /// Mails on the first, second, … day of a new account
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
+    warm_up: Option<Vec<u32>>,
     /// Connections open at the same time
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
@@ -98,7 +143,8 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
         AccountsCommand::List => {
             let accounts = client.get(&["v1", "accounts"], &[]).await?;
             output.show(&accounts, |output, accounts| {
-                let columns = ["id", "kind", "host", "port", "tls", "username", "max_connections"];
+                let columns =
+                    ["id", "kind", "host", "port", "tls", "username", "max_connections", "suspended"];
                 let row = |account: &Value| columns.iter().map(|column| field(account, column)).collect();
                 output.table(&columns, list(accounts, "data").iter().map(row))
             })
@@ -129,24 +175,57 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
                 false => output.text(&format!("account {id} is deleted")),
             }
         }
+        AccountsCommand::Test(TestArgs { id, to, from }) => {
+            let mut body = Map::new();
+            body.extend(to.map(|to| ("to".to_owned(), Value::from(to))));
+            body.extend(from.map(|from| ("from".to_owned(), Value::from(from))));
+            let path = ["v1", "accounts", &id, "test"];
+            let body = Value::Object(body);
+            let tested = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            output.show(&tested, |output, tested| {
+                let columns = ["step", "ok", "duration_ms", "detail"];
+                let row = |step: &Value| columns.iter().map(|column| field(step, column)).collect();
+                output.table(&columns, list(tested, "steps").iter().map(row))
+            })?;
+            match tested["ok"] == true {
+                true => Ok(()),
+                false => Err(Failure::Failed(anyhow::anyhow!("the account {id} does not work"))),
+            }
+        }
+        AccountsCommand::Suspend(AccountRef { id }) => {
+            let path = ["v1", "accounts", &id, "suspend"];
+            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+        }
+        AccountsCommand::Activate(AccountRef { id }) => {
+            let path = ["v1", "accounts", &id, "activate"];
+            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+        }
     }
 }
 
 fn render(output: Output, account: &Value) -> String {
-    const FIELDS: [&str; 13] = [
+    const FIELDS: [&str; 21] = [
         "id",
         "kind",
         "host",
         "port",
         "tls",
         "username",
+        "region",
+        "access_key_id",
+        "configuration_set",
+        "endpoint",
         "max_connections",
         "return_path",
         "fallback",
         "pec",
         "limits",
+        "used",
+        "warm_up",
+        "destinations",
         "retry",
         "suspended",
+        "circuit",
     ];
     output.fields(FIELDS.map(|name| (name, field(account, name))))
 }
@@ -166,18 +245,34 @@ impl SettingsArgs {
             }
             None => Map::new(),
         };
-        let password = self.password_given()?;
-        let password = match password {
-            None if self.username.is_some() && !body.contains_key("password") => ask()?,
+        // The secret of an account goes by the name that belongs to its user's.
+        let secret = if self.access_key_id.is_some() { "secret_access_key" } else { "password" };
+        let is_named = self.username.is_some() || self.access_key_id.is_some();
+        let password = match self.password_given()? {
+            None if is_named && !body.contains_key(secret) => ask()?,
             given => given,
         };
+        let limits = [
+            ("per_minute", self.per_minute.map(Value::from)),
+            ("per_hour", self.per_hour.map(Value::from)),
+            ("per_day", self.per_day.map(Value::from)),
+            ("behavior", self.beyond_limit.map(Value::from)),
+        ];
+        let limits: Map<String, Value> =
+            limits.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let settings = [
             ("kind", self.kind.map(Value::from)),
             ("host", self.host.map(Value::from)),
             ("port", self.port.map(Value::from)),
             ("tls", self.tls.map(Value::from)),
             ("username", self.username.map(Value::from)),
-            ("password", password.map(Value::from)),
+            (secret, password.map(Value::from)),
+            ("region", self.region.map(Value::from)),
+            ("access_key_id", self.access_key_id.map(Value::from)),
+            ("configuration_set", self.configuration_set.map(Value::from)),
+            ("endpoint", self.endpoint.map(Value::from)),
+            ("limits", (!limits.is_empty()).then_some(Value::Object(limits))),
+            ("warm_up", self.warm_up.map(|per_day| json!({"per_day": per_day}))),
             ("max_connections", self.max_connections.map(Value::from)),
             ("return_path", self.return_path.map(Value::from)),
             ("fallback", self.fallback.map(Value::from)),
@@ -245,6 +340,23 @@ mod tests {
             SettingsArgs { username: Some("u".into()), password_file: Some(path), ..Default::default() };
         let body = settings.into_body(|| panic!("the password is known")).unwrap();
         assert_eq!(body["password"], "secret word");
+    }
+
+    #[test]
+    fn limits_and_the_secret_of_an_aws_key_have_their_places() {
+        let settings = SettingsArgs {
+            access_key_id: Some("AKID".into()),
+            password: Some("s".into()),
+            per_day: Some(100),
+            warm_up: Some(vec![10, 20]),
+            ..Default::default()
+        };
+        let body = Value::Object(settings.into_body(|| panic!("the secret is known")).unwrap());
+        assert_eq!(
+            body,
+            json!({"secret_access_key": "s", "access_key_id": "AKID", "limits": {"per_day": 100},
+                   "warm_up": {"per_day": [10, 20]}})
+        );
     }
 
     #[test]

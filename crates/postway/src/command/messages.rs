@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
+use super::pages::{self, PageArgs, row};
 use crate::client::{Body, Client};
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
@@ -15,7 +16,7 @@ pub enum MessagesCommand {
     List(Box<ListArgs>),
     /// Show one message with its recipients, attempts and events
     Show(MessageRef),
-    /// Send a failed message again
+    /// Send a message now: one that failed, or that waits for its time or its next attempt
     Retry(MessageRef),
     /// Stop a message that is not on the wire yet
     Cancel(MessageRef),
@@ -81,21 +82,18 @@ pub struct ListArgs {
     /// Only messages accepted before this time (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// How many messages (with --all: how many at a time)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    limit: Option<u32>,
-    /// Continue a list where an earlier one ended
-    #[arg(long)]
-    cursor: Option<String>,
-    /// Follow the list to its end; with --json, one page a line
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Failure> {
     let (client, output) = (session.client()?, session.output);
     match command {
-        MessagesCommand::List(args) => print_list(&client, output, *args).await,
+        MessagesCommand::List(args) => {
+            let columns = ["id", "status", "account", "subject", "created_at", "attempt"];
+            let (filters, page) = args.split();
+            pages::print(&client, output, &["v1", "messages"], filters, page, &columns, "no messages").await
+        }
         MessagesCommand::Show(MessageRef { id }) => {
             output.show(&client.get(&["v1", "messages", &id], &[]).await?, render_message)
         }
@@ -128,40 +126,9 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str, body: Body
     })
 }
 
-async fn print_list(client: &Client, output: Output, args: ListArgs) -> Result<(), Failure> {
-    let all = args.all;
-    let mut query = args.into_query();
-    let mut shown = 0;
-    loop {
-        let page = client.get(&["v1", "messages"], &query).await?;
-        let messages = list(&page, "data");
-        if output.is_json() {
-            output.json(&page)?;
-        } else if !messages.is_empty() {
-            output.text(&render_page(output, messages))?;
-        }
-        shown += messages.len();
-        match page.get("next_cursor").and_then(Value::as_str) {
-            Some(cursor) if all => {
-                query.retain(|(name, _)| *name != "cursor");
-                query.push(("cursor", cursor.to_owned()));
-            }
-            Some(cursor) if !output.is_json() => {
-                eprintln!("there are more: add --all, or --cursor {cursor}");
-                return Ok(());
-            }
-            _ => break,
-        }
-    }
-    if shown == 0 && !output.is_json() {
-        eprintln!("no messages");
-    }
-    Ok(())
-}
-
 impl ListArgs {
-    fn into_query(self) -> Vec<(&'static str, String)> {
-        [
+    fn split(self) -> (Vec<(&'static str, String)>, PageArgs) {
+        let filters = [
             ("status", self.status),
             ("account", self.account),
             ("batch", self.batch),
@@ -171,22 +138,9 @@ impl ListArgs {
             ("provider_message_id", self.provider_message_id),
             ("since", self.since),
             ("until", self.until),
-            ("limit", self.limit.map(|limit| limit.to_string())),
-            ("cursor", self.cursor),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
+        ];
+        (filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(), self.page)
     }
-}
-
-fn render_page(output: Output, messages: &[Value]) -> String {
-    let columns = ["id", "status", "account", "subject", "created_at", "attempt"];
-    output.table(&columns, messages.iter().map(|message| row(message, &columns)))
-}
-
-fn row(value: &Value, columns: &[&str]) -> Vec<String> {
-    columns.iter().map(|column| field(value, column)).collect()
 }
 
 fn render_message(output: Output, message: &Value) -> String {

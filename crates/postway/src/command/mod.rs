@@ -4,15 +4,23 @@
 //! decided here that the server could decide.
 
 mod accounts;
+mod audit;
+mod batches;
 mod bench;
 mod completions;
 mod config;
 mod input;
+mod keys;
 mod messages;
 mod migrate;
+mod nodes;
+mod pages;
+mod secrets;
 mod send;
 mod serve;
 mod stats;
+mod suppressions;
+mod tenants;
 
 use std::path::PathBuf;
 
@@ -68,9 +76,25 @@ enum Command {
     /// List, show and steer messages
     #[command(subcommand)]
     Messages(messages::MessagesCommand),
-    /// Create, show, change and delete accounts
+    /// Create, show, change, test, suspend and delete accounts
     #[command(subcommand)]
     Accounts(Box<accounts::AccountsCommand>),
+    /// Seal stored credentials anew after the secret key was changed
+    #[command(subcommand)]
+    Secrets(secrets::SecretsCommand),
+    /// List, suspend and activate batches
+    #[command(subcommand)]
+    Batches(batches::BatchesCommand),
+    /// List, add, check, import and export addresses that get no mail
+    #[command(subcommand)]
+    Suppressions(suppressions::SuppressionsCommand),
+    /// Create, change, suspend and delete tenants, and make their keys
+    #[command(subcommand)]
+    Tenants(Box<tenants::TenantsCommand>),
+    /// Show who changed what
+    Audit(audit::AuditArgs),
+    /// Show the processes that share the database
+    Nodes,
     /// Show how many messages are in which state
     Stats,
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
@@ -128,6 +152,12 @@ impl Cli {
             Command::Send(args) => send::run(&session, *args).await,
             Command::Messages(command) => messages::run(&session, command).await,
             Command::Accounts(command) => accounts::run(&session, *command).await,
+            Command::Secrets(command) => secrets::run(&session, command).await,
+            Command::Batches(command) => batches::run(&session, command).await,
+            Command::Suppressions(command) => suppressions::run(&session, command).await,
+            Command::Tenants(command) => tenants::run(&session, *command).await,
+            Command::Audit(args) => audit::run(&session, args).await,
+            Command::Nodes => nodes::run(&session).await,
             Command::Stats => stats::run(&session).await,
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,

@@ -1,4 +1,5 @@
-//! `admin_key` and `secret_key`: secrets that are made on first start unless given.
+//! `admin_key` and `secret_key`: secrets that are made on first start unless given. `secret_key_previous` opens what the
+//! secret key before this one has sealed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -48,8 +49,9 @@ pub(super) fn read_admin_key(layers: &mut Layers) -> Option<Option<Secret>> {
     })
 }
 
-pub(super) fn read_secret_key(layers: &mut Layers) -> Option<Option<Secret>> {
-    layers.take_optional("secret_key", |text| match BASE64_STANDARD.decode(text) {
+/// Reads `secret_key`, or `secret_key_previous`, which has the same form.
+pub(super) fn read_secret_key(layers: &mut Layers, key: &'static str) -> Option<Option<Secret>> {
+    layers.take_optional(key, |text| match BASE64_STANDARD.decode(text) {
         Ok(bytes) if bytes.len() == SECRET_KEY_BYTES => Ok(Secret::new(text)),
         Ok(_) | Err(_) => Err(format!(
             "must be {SECRET_KEY_BYTES} bytes in standard base64; make one with: openssl rand -base64 32"

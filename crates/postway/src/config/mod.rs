@@ -49,6 +49,8 @@ pub struct Config {
     pub admin_key: Option<Secret>,
     /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data folder.
     pub secret_key: Option<Secret>,
+    /// The secret key before this one; opens what it sealed, until everything is sealed anew.
+    pub secret_key_previous: Option<Secret>,
     /// Private networks that webhooks and fetches may reach.
     pub allow_private_targets: Vec<Cidr>,
     /// `[database]`
@@ -124,7 +126,8 @@ fn read(layers: &mut Layers) -> Option<Config> {
         _ => Ok(PathBuf::from(text)),
     });
     let admin_key = keys::read_admin_key(layers);
-    let secret_key = keys::read_secret_key(layers);
+    let secret_key = keys::read_secret_key(layers, "secret_key");
+    let secret_key_previous = keys::read_secret_key(layers, "secret_key_previous");
     let allow_private_targets = network::read_allow_private_targets(layers);
     let database = Database::read(layers, data_dir.as_deref().unwrap_or(Path::new("./data")));
     let http = Http::read(layers);
@@ -136,6 +139,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
         data_dir: data_dir?,
         admin_key: admin_key?,
         secret_key: secret_key?,
+        secret_key_previous: secret_key_previous?,
         allow_private_targets: allow_private_targets?,
         database: database?,
         http: http?,

@@ -22,7 +22,9 @@ pub fn render(resolved: &[Resolved]) -> String {
         text.push_str(&match &value.shown {
             Some(shown) if setting.kind == Kind::Secret => format!("# {key} = \"{shown}\"  # {source}\n"),
             Some(shown) => format!("{key} = {}  # {source}\n", literal(setting.kind, shown)),
-            None if setting.kind == Kind::Secret => format!("# {key}: made on first start\n"),
+            None if setting.kind == Kind::Secret && !key.ends_with("_previous") => {
+                format!("# {key}: made on first start\n")
+            }
             None => format!("# {key}: off\n"),
         });
     }

@@ -54,6 +54,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("data_dir", "POSTWAY_DATA_DIR", Kind::Text),
     setting("admin_key", "POSTWAY_ADMIN_KEY", Kind::Secret),
     setting("secret_key", "POSTWAY_SECRET_KEY", Kind::Secret),
+    setting("secret_key_previous", "POSTWAY_SECRET_KEY_PREVIOUS", Kind::Secret),
     setting("allow_private_targets", "POSTWAY_ALLOW_PRIVATE_TARGETS", Kind::List),
     setting("database.url", "POSTWAY_DATABASE_URL", Kind::Url),
     setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),

@@ -3,11 +3,12 @@
 mod part;
 
 use postway_domain::{MessageUid, State, Status, Time, message::OnDoubt};
-use postway_store::record::{MessageRecord, MessageSummary};
+use postway_store::record::{MessageRecord, MessageSummary, Suspension};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::gate::held_by;
 pub(crate) use part::{Attempt, EventView, FailureView, Recipient};
 
 /// A message, as in lists.
@@ -28,7 +29,8 @@ pub(crate) struct Summary {
     /// `suppressed`, `cancelled` or `expired`.
     #[schema(value_type = String, example = "sent")]
     status: Status,
-    /// What holds it back, if anything.
+    /// The suspensions that hold it back: `tenant`, `batch:CODE`, `account:ID`. Other reasons to wait are explained by
+    /// `/explain`.
     held_by: Vec<String>,
     /// 0 (immediate) to 3 (low).
     priority: i64,
@@ -124,8 +126,10 @@ pub(crate) struct EventList {
     pub(crate) next_cursor: Option<String>,
 }
 
-impl From<MessageSummary> for Summary {
-    fn from(message: MessageSummary) -> Self {
+impl Summary {
+    /// A message as it stands behind its tenant's suspensions.
+    pub(crate) fn new(message: MessageSummary, suspensions: &[Suspension]) -> Self {
+        let held_by = held_by(&message, suspensions);
         let error = message.error.as_deref().map(FailureView::read);
         let id = message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string);
         Self {
@@ -134,7 +138,7 @@ impl From<MessageSummary> for Summary {
             tenant: message.lane.tenant.to_string(),
             account: message.lane.account.to_string(),
             status: message.state.status(),
-            held_by: Vec::new(),
+            held_by,
             priority: message.lane.priority.code(),
             batch: message.lane.batch.as_ref().map(ToString::to_string),
             subject: message.subject,
@@ -171,15 +175,21 @@ fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
         State::Cancelled => Some("withdrawn before it was sent".to_owned()),
         State::Expired => Some("its expires_at passed before it was sent".to_owned()),
         State::Suppressed => said.or_else(|| Some("its recipients are on the suppression list".to_owned())),
-        State::Failed | State::Invalid | State::InDoubt => said,
+        // A dead letter says why, whatever is known of it.
+        State::Failed => said
+            .filter(|said| !said.is_empty())
+            .or_else(|| error.and_then(|error| error.code().map(str::to_owned)))
+            .or_else(|| Some("it failed without a word".to_owned())),
+        State::Invalid | State::InDoubt => said,
         State::Accepted | State::Validating | State::Ready | State::Sending { .. } | State::Sent => None,
     }
 }
 
-impl From<MessageRecord> for Message {
-    fn from(record: MessageRecord) -> Self {
+impl Message {
+    /// A message as it stands behind its tenant's suspensions.
+    pub(crate) fn new(record: MessageRecord, suspensions: &[Suspension]) -> Self {
         Self {
-            summary: record.summary.into(),
+            summary: Summary::new(record.summary, suspensions),
             recipients: record.recipients.into_iter().map(Recipient::from).collect(),
             attempts: record.attempts.into_iter().map(Attempt::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),

@@ -16,6 +16,13 @@ pub(crate) struct FailureView {
     /// What kind of trouble it is.
     #[serde(default)]
     category: Option<String>,
+    /// The same in the coarse words that gateways share: `TRANSIENT_ERROR`, `PERMANENT_ERROR`, `CONFIGURATION_ERROR`,
+    /// `QUOTA_ERROR` or `TIMEOUT_ERROR`.
+    #[serde(default)]
+    provider_category: Option<String>,
+    /// The code as the provider wrote it.
+    #[serde(default)]
+    original_code: Option<String>,
     /// Where in the conversation it happened.
     #[serde(default)]
     phase: Option<String>,
@@ -107,6 +114,11 @@ impl FailureView {
     pub(crate) fn read(text: &str) -> Self {
         serde_json::from_str(text)
             .unwrap_or_else(|_| Self { message: Some(text.to_owned()), ..Self::default() })
+    }
+
+    /// The stable word.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.code.as_deref()
     }
 
     /// What was said, for a sentence.

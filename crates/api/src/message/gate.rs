@@ -1,0 +1,220 @@
+//! What holds a message back: the facts from the store, and the gates they make.
+//!
+//! Suspensions are facts of the lane and show in `held_by`; limits and circuits are facts of the account; the rest the
+//! message knows by itself.
+
+use postway_domain::{
+    Account, AccountLimits, Span, State as Stands, TenantId, Time, limit::LimitBehavior, message::Wait,
+};
+use postway_store::record::{AccountKey, Circuit, MessageSummary, Suspension, SuspensionScope, Used};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::view::FailureView;
+use crate::{error::ApiError, state::App};
+
+/// The code under which dispatch gives back a message that its receiving domain cannot take now.
+const DESTINATION_LIMIT: &str = "destination_limit";
+
+/// One thing that holds a message.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Gate {
+    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry` or `doubt`.
+    #[schema(example = "retry")]
+    pub(super) gate: &'static str,
+    /// Why, for people.
+    pub(super) reason: String,
+    /// Until when; null when somebody must act.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(super) until: Option<Time>,
+}
+
+/// Whether a message waits for anything.
+pub(crate) fn waits(message: &MessageSummary) -> bool {
+    message.due_at.is_some() && !message.state.status().is_final()
+}
+
+/// What of a tenant is suspended; not asked where none of these messages waits.
+pub(crate) async fn suspensions(
+    app: &App,
+    tenant: &TenantId,
+    mut messages: impl Iterator<Item = &MessageSummary>,
+) -> Result<Vec<Suspension>, ApiError> {
+    match messages.any(waits) {
+        true => Ok(app.store.suspensions(tenant).await?),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// The suspensions that hold a message, as its view names them.
+pub(crate) fn held_by(message: &MessageSummary, suspensions: &[Suspension]) -> Vec<String> {
+    if !waits(message) {
+        return Vec::new();
+    }
+    let holding = suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
+    holding
+        .map(|suspension| match &suspension.scope {
+            SuspensionScope::Tenant => "tenant".to_owned(),
+            SuspensionScope::Batch(code) => format!("batch:{code}"),
+            SuspensionScope::Account(id) => format!("account:{id}"),
+        })
+        .collect()
+}
+
+/// What the store knows about a message's way out.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) suspensions: Vec<Suspension>,
+    pub(super) account: Option<Account>,
+    pub(super) circuit: Option<Circuit>,
+    pub(super) limits: AccountLimits,
+    pub(super) used: Vec<(Span, Used)>,
+}
+
+impl Facts {
+    /// Those about this message.
+    pub(super) async fn about(app: &App, message: &MessageSummary, now: Time) -> Result<Self, ApiError> {
+        let lane = &message.lane;
+        let Some(account) = app.store.account(&lane.tenant, &lane.account).await? else {
+            let suspensions = app.store.suspensions(&lane.tenant).await?;
+            return Ok(Self { suspensions, ..Self::default() });
+        };
+        let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
+        let limits = account.settings.effective_limits(now);
+        Ok(Self {
+            suspensions: app.store.suspensions(&lane.tenant).await?,
+            circuit: app.store.circuit(&key).await?,
+            used: if limits.is_unlimited() { Vec::new() } else { app.store.used(&key, &limits, now).await? },
+            limits,
+            account: Some(account),
+        })
+    }
+
+    /// Every gate that is shut for this message.
+    pub(super) fn gates(&self, message: &MessageSummary, now: Time) -> Vec<Gate> {
+        let mut gates = self.suspended(message);
+        match &self.account {
+            None => {
+                let account = &message.lane.account;
+                let reason = format!("there is no account `{account}`: create it, or cancel the message");
+                gates.push(Gate { gate: "account", reason, until: None });
+            }
+            Some(account) => {
+                gates.extend(self.used_up(account));
+                gates.extend(self.open_circuit(account, now));
+            }
+        }
+        let has_circuit = gates.iter().any(|gate| gate.gate == "circuit");
+        gates.extend(own_gate(message, has_circuit, now));
+        gates
+    }
+
+    fn suspended(&self, message: &MessageSummary) -> Vec<Gate> {
+        let holding = self.suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
+        let gate = |suspension: &Suspension| {
+            let what = match &suspension.scope {
+                SuspensionScope::Tenant => "its tenant".to_owned(),
+                SuspensionScope::Batch(code) => format!("its batch `{code}`"),
+                SuspensionScope::Account(id) => format!("its account `{id}`"),
+            };
+            let reason = format!("{what} is suspended since {} until it is activated", suspension.since);
+            Gate { gate: suspension.scope.as_str(), reason, until: None }
+        };
+        holding.map(gate).collect()
+    }
+
+    fn used_up(&self, account: &Account) -> Vec<Gate> {
+        // Beyond such a limit mail does not wait: it fails.
+        if self.limits.behavior == LimitBehavior::Reject {
+            return Vec::new();
+        }
+        let gate = |(span, used): &(Span, Used)| {
+            let limit = self.limits.over(*span)?;
+            let is_used_up = used.count >= i64::from(limit);
+            let reason = format!(
+                "the account `{}` may send {limit} per {}, and has used them up{}",
+                account.id,
+                span.as_str(),
+                if *span == Span::Day { meanwhile(account) } else { String::new() }
+            );
+            is_used_up.then_some(Gate { gate: "limit", reason, until: used.frees_at })
+        };
+        self.used.iter().filter_map(gate).collect()
+    }
+
+    fn open_circuit(&self, account: &Account, now: Time) -> Option<Gate> {
+        let circuit = self.circuit.as_ref()?;
+        let Circuit { code, reason, opened_at, open_until, .. } = circuit;
+        let reason = format!(
+            "the account `{}` is at fault since {opened_at} ({code}): {reason}{}",
+            account.id,
+            meanwhile(account)
+        );
+        // When its time is up, one message at a time tries.
+        Some(Gate { gate: "circuit", reason, until: Some((*open_until).max(now)) })
+    }
+}
+
+fn meanwhile(account: &Account) -> String {
+    let fallback = account.settings.fallback.as_ref();
+    fallback.map_or_else(String::new, |other| format!("; its fallback `{other}` may send it meanwhile"))
+}
+
+/// What holds it of its own.
+fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Gate> {
+    // What is due already is held by nothing but its turn.
+    let until = message.due_at.filter(|due| *due > now);
+    let failure = message.error.as_deref().map(FailureView::read);
+    match message.state {
+        Stands::Scheduled(Wait::SendAt) if until.is_some() => {
+            Some(Gate { gate: "schedule", reason: "its send_at has not come yet".to_owned(), until })
+        }
+        Stands::Scheduled(Wait::Retry | Wait::Fetch) if until.is_some() => {
+            Some(Gate { gate: "retry", reason: last_failure(message, failure.as_ref()), until })
+        }
+        Stands::Ready if until.is_some() => {
+            let failure = failure?;
+            let words = failure.words().unwrap_or("too many messages or connections at once").to_owned();
+            match failure.code() {
+                Some(DESTINATION_LIMIT) => Some(Gate { gate: "destination", reason: words, until }),
+                // Given back because its account was at fault, and the account's circuit is not known to be open yet.
+                _ if !has_circuit => {
+                    Some(Gate { gate: "circuit", reason: last_failure(message, Some(&failure)), until })
+                }
+                _ => None,
+            }
+        }
+        Stands::InDoubt => Some(doubt(message)),
+        Stands::Accepted
+        | Stands::Validating
+        | Stands::Ready
+        | Stands::Scheduled(_)
+        | Stands::Sending { .. }
+        | Stands::Sent
+        | Stands::Failed
+        | Stands::Invalid
+        | Stands::Suppressed
+        | Stands::Cancelled
+        | Stands::Expired => None,
+    }
+}
+
+fn last_failure(message: &MessageSummary, failure: Option<&FailureView>) -> String {
+    match failure.and_then(FailureView::words) {
+        Some(words) => format!("attempt {} failed: {words}", message.attempt),
+        None => format!("attempt {} failed", message.attempt),
+    }
+}
+
+fn doubt(message: &MessageSummary) -> Gate {
+    let reason = match message.due_at {
+        Some(_) => {
+            "the relay's answer to the last attempt was lost; it is sent again under the same Message-ID"
+        }
+        None => {
+            "the relay's answer to the last attempt was lost; it is held until someone settles it with \
+             POST /v1/messages/{id}/resolve"
+        }
+    };
+    Gate { gate: "doubt", reason: reason.to_owned(), until: message.due_at }
+}

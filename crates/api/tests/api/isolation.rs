@@ -1,0 +1,192 @@
+//! Nobody reaches across tenants: every call of the OpenAPI document is made with another tenant's key, which may do all
+//! that a tenant's key may, on the first tenant's ids. The calls come from the document, so that a new one cannot be
+//! forgotten: where this test does not know what to say to it, it fails.
+
+use postway_domain::{RecipientStatus::*, State, message::Wait};
+use serde_json::{Value, json};
+
+use crate::support::Api;
+
+/// What only the first tenant has; nothing of it may come back to another.
+const MARK: &str = "first-";
+const MESSAGES: [&str; 4] = ["first-ready", "first-later", "first-doubt", "first-dead"];
+
+/// What a call must answer.
+#[derive(Debug, PartialEq)]
+enum Expected {
+    /// There is no such thing for this key.
+    NotFound,
+    /// Not for a tenant's key.
+    Forbidden,
+    /// Something of the caller's own, or nothing.
+    OwnOnly,
+}
+
+struct Call {
+    method: String,
+    path: String,
+    body: String,
+    expected: Expected,
+}
+
+/// All that is the first tenant's, as its operator sees it.
+async fn state_of_first(api: &Api) -> Vec<Value> {
+    let mut seen = Vec::new();
+    let mut paths = vec![
+        "/v1/messages".to_owned(),
+        "/v1/accounts".to_owned(),
+        "/v1/batches".to_owned(),
+        "/v1/suppressions".to_owned(),
+        "/v1/dead-letters".to_owned(),
+        "/v1/tenants/default".to_owned(),
+    ];
+    paths.extend(MESSAGES.map(|id| format!("/v1/messages/{id}")));
+    for path in paths {
+        seen.push(api.get(&path).await.ok(200));
+    }
+    let mut keys = api.get("/v1/tenants/default/keys").await.ok(200);
+    // When it was used last is nobody's change.
+    keys["data"].as_array_mut().unwrap().iter_mut().for_each(|key| key["last_used_at"] = Value::Null);
+    seen.push(keys);
+    seen
+}
+
+async fn with_two_tenants() -> (Api, String, String) {
+    let api = Api::start().await;
+    let one = [("first-ada@example.net", Pending)];
+    api.stored("first-ready", State::Ready, &one).await;
+    api.stored("first-later", State::Scheduled(Wait::SendAt), &one).await;
+    api.stored("first-doubt", State::InDoubt, &[("first-ada@example.net", InDoubt)]).await;
+    api.stored("first-dead", State::Failed, &[("first-ada@example.net", Failed)]).await;
+    let relay = json!({"id": "first-relay", "host": "first-smtp.example.com", "username": "u", "password": "first-secret"});
+    api.post("/v1/accounts", relay).await.ok(201);
+    api.post("/v1/batches/first-batch/suspend", json!({})).await.ok(200);
+    api.post("/v1/suppressions", json!({"address": "first-bob@example.net"})).await.ok(201);
+    let made = api.post("/v1/tenants/default/keys", json!({"name": "first-key"})).await.ok(201);
+    let theirs = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
+    (api, made["id"].as_str().unwrap().to_owned(), theirs)
+}
+
+/// The calls of the document, each on every id of the first tenant that it could be made on.
+fn calls(document: &Value, key_id: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let is_open = operation["security"].as_array().is_some_and(|ways| ways.contains(&json!({})));
+            if is_open {
+                continue;
+            }
+            let name = operation["operationId"].as_str().unwrap();
+            let body = if operation.get("requestBody").is_some() { body_of(name) } else { String::new() };
+            for filled in filled(path, key_id) {
+                let expected = expected(path, name);
+                calls.push(Call {
+                    method: method.to_uppercase(),
+                    path: filled,
+                    body: body.clone(),
+                    expected,
+                });
+            }
+        }
+    }
+    calls
+}
+
+/// The path with the first tenant's ids in it.
+fn filled(path: &str, key_id: &str) -> Vec<String> {
+    let ids: &[&str] = match path.split('/').nth(2).unwrap_or_default() {
+        _ if !path.contains('{') => return vec![path.to_owned()],
+        "messages" => &MESSAGES,
+        "accounts" => &["first-relay"],
+        "batches" => &["first-batch"],
+        "suppressions" => &["first-bob@example.net"],
+        "tenants" => &["default", "nobody"],
+        _ => panic!("teach this test which ids {path} takes"),
+    };
+    let fill = |id: &str| {
+        path.replace("{key_id}", key_id).replace("{id}", id).replace("{code}", id).replace("{address}", id)
+    };
+    let filled: Vec<String> = ids.iter().map(|id| fill(id)).collect();
+    assert!(!filled.iter().any(|path| path.contains('{')), "teach this test the parameters of {path}");
+    filled
+}
+
+/// A body that would do something to the first tenant, if the call reached it.
+fn body_of(operation: &str) -> String {
+    let mail = json!({"id": "first-ready", "from": "a@example.com", "to": "b@example.net", "text": "Hi"});
+    match operation {
+        "sendMessage" => mail,
+        "sendBatch" => json!({"messages": [mail]}),
+        "sendRawMessage" => return "From: a@example.com\r\nTo: b@example.net\r\n\r\nHi\r\n".to_owned(),
+        "resolveMessage" => json!({"outcome": "sent"}),
+        "replayDeadLetters" => json!({"ids": MESSAGES}),
+        "createAccount" => json!({"id": "first-relay", "host": "h.example"}),
+        "changeAccount" | "replaceAccount" => json!({"host": "h.example"}),
+        "testAccount" => json!({}),
+        "createSuppression" => json!({"address": "first-bob@example.net", "note": "theirs"}),
+        "changeSuppression" => json!({"note": "theirs"}),
+        "importSuppressions" => return "first-bob@example.net,manual,theirs".to_owned(),
+        "createTenant" => json!({"id": "theirs"}),
+        "changeTenant" => json!({"name": "theirs"}),
+        "createKey" => json!({"name": "theirs"}),
+        _ => panic!("teach this test a body for {operation}"),
+    }
+    .to_string()
+}
+
+fn expected(path: &str, operation: &str) -> Expected {
+    match operation {
+        _ if ["/v1/tenants", "/v1/audit", "/v1/nodes", "/v1/secrets"]
+            .iter()
+            .any(|admin| path.starts_with(admin)) =>
+        {
+            Expected::Forbidden
+        }
+        // A code means another batch in each tenant, and need not have been seen.
+        "suspendBatch" | "activateBatch" => Expected::OwnOnly,
+        _ if path.contains('{') => Expected::NotFound,
+        _ => Expected::OwnOnly,
+    }
+}
+
+#[tokio::test]
+async fn no_call_reaches_across_tenants() {
+    let (api, key_id, theirs) = with_two_tenants().await;
+    let before = state_of_first(&api).await;
+    let document = serde_json::to_value(postway_api::document()).unwrap();
+    let mut calls = calls(&document, &key_id);
+    // First what must not be found, then readers, then what makes something of the caller's own under the same names.
+    calls.sort_by_key(|call| (call.expected == Expected::OwnOnly, call.method != "GET"));
+    assert!(calls.len() > 60, "the document has {} calls", calls.len());
+    for Call { method, path, body, expected } in calls {
+        let kind = if path.ends_with("/import") {
+            "text/csv"
+        } else if path.ends_with("/raw") {
+            "message/rfc822"
+        } else {
+            "application/json"
+        };
+        let request = axum::http::Request::builder()
+            .method(method.as_str())
+            .uri(&path)
+            .header("x-api-key", &theirs)
+            // A tenant's key is bound to its tenant, whatever this says.
+            .header("x-tenant", "default")
+            .header("content-type", kind);
+        let answer = api.ask(request.body(body.into()).unwrap()).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        match expected {
+            Expected::NotFound => drop(answer.refused(404, "not_found")),
+            Expected::Forbidden => drop(answer.refused(403, "forbidden")),
+            Expected::OwnOnly => {
+                assert!(answer.status.is_success(), "{method} {path}: {} {text}", answer.status);
+                assert!(method != "GET" || !text.contains(MARK), "{method} {path} leaks: {text}");
+                assert!(
+                    !text.contains("first-secret") && !text.contains("first-smtp"),
+                    "{method} {path}: {text}"
+                );
+            }
+        }
+    }
+    assert_eq!(state_of_first(&api).await, before, "something of the first tenant was changed");
+}

@@ -1,0 +1,315 @@
+//! Tenants and their keys: what an operator does with them, and what a key may do.
+
+use std::net::SocketAddr;
+
+use axum::{body::Body, extract::ConnectInfo, http::Request};
+use postway_domain::{RecipientStatus::Pending, State, Tenant, TenantId, secret::SecretKey};
+use postway_store::Directory;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, KEY};
+
+fn acme() -> TenantId {
+    "acme".parse().unwrap()
+}
+
+async fn with_acme() -> Api {
+    let api = Api::start().await;
+    api.post("/v1/tenants", json!({"id": "acme", "name": "Acme Ltd"})).await.ok(201);
+    api
+}
+
+async fn from(api: &Api, address: &str, key: &str) -> Answer {
+    let peer: SocketAddr = format!("{address}:4711").parse().unwrap();
+    let request = Request::get("/v1/stats").header("x-api-key", key).extension(ConnectInfo(peer));
+    api.ask(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_new_tenant_can_send_at_once_and_to_nobody() {
+    let api = Api::start().await;
+    let answer = api.post("/v1/tenants", json!({"id": "acme", "name": "Acme Ltd", "weight": 50})).await;
+    assert_eq!(answer.headers["location"], "/v1/tenants/acme");
+    let made = answer.ok(201);
+    assert_eq!((&made["name"], &made["weight"]), (&json!("Acme Ltd"), &json!(50)));
+    assert_eq!((&made["default_account"], &made["suspended"]), (&json!("sandbox"), &json!(false)));
+    let key = api.key("acme", json!({})).await;
+    let mail = json!({"from": "a@example.com", "to": "b@example.net", "text": "Hi"});
+    api.as_key(&key, "POST", "/v1/messages", mail.to_string()).await.ok(202);
+    let sent = api.as_key(&key, "GET", "/v1/messages", "").await.ok(200);
+    assert_eq!(
+        (&sent["data"][0]["tenant"], &sent["data"][0]["account"]),
+        (&json!("acme"), &json!("sandbox"))
+    );
+    api.post("/v1/tenants", json!({"id": "acme"})).await.refused(409, "conflict");
+    assert_eq!(
+        api.post("/v1/tenants", json!({"id": "a b", "weight": 0})).await.wrong_fields(),
+        ["id", "weight"]
+    );
+    let other = json!({"id": "b", "default_account": "relay", "version": 3});
+    assert_eq!(api.post("/v1/tenants", other).await.wrong_fields(), ["version", "default_account"]);
+}
+
+#[tokio::test]
+async fn a_change_is_merged_and_can_be_bound_to_a_version() {
+    let api = with_acme().await;
+    let patch = |body: Value| api.call("PATCH", "/v1/tenants/acme", body.to_string());
+    let changed = patch(json!({"content": {"subject_chars": 100}, "retention_days": 30})).await.ok(200);
+    assert_eq!((&changed["name"], &changed["version"]), (&json!("Acme Ltd"), &json!(2)));
+    let changed = patch(json!({"content": {"html_bytes": 9}, "retention_days": null})).await.ok(200);
+    assert_eq!(changed["content"], json!({"subject_chars": 100, "html_bytes": 9, "message_bytes": null}));
+    assert_eq!(changed["retention_days"], json!(null));
+    let shown = api.get("/v1/tenants/acme").await.ok(200);
+    assert_eq!(patch(shown.clone()).await.ok(200)["version"], 4, "what is shown may be sent back");
+    patch(shown).await.refused(409, "conflict");
+    assert_eq!(patch(json!({"default_account": "none"})).await.wrong_fields(), ["default_account"]);
+    assert_eq!(patch(json!({"suspended": true, "colour": 1})).await.wrong_fields(), ["suspended", "colour"]);
+    let changes =
+        [json!({"weight": 7}), json!({"bounce_domain": "b.example"}), json!({"large_files": "link"})];
+    futures::future::join_all(changes.map(patch)).await;
+    let now = api.get("/v1/tenants/acme").await.ok(200);
+    assert_eq!(
+        (&now["weight"], &now["bounce_domain"], &now["large_files"]),
+        (&json!(7), &json!("b.example"), &json!("link"))
+    );
+    api.call("PATCH", "/v1/tenants/none", "{}").await.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn secrets_are_sealed_kept_and_never_shown() {
+    let api = with_acme().await;
+    let auth = json!({"type": "basic", "username": "u", "password": "hunter2"});
+    let patch = json!({
+        "client_sync": {"url": "https://app.example", "path": "/in", "auth": {"type": "bearer", "token": "t0ken"}},
+        "attachment_endpoint": {"url": "https://files.example", "auth": auth},
+    });
+    let answer = api.call("PATCH", "/v1/tenants/acme", patch.to_string()).await;
+    let changed = answer.ok(200);
+    assert_eq!(
+        changed["client_sync"]["auth"],
+        json!({"type": "bearer", "username": null, "has_secret": true})
+    );
+    let opened = || async {
+        let stored = api.store.tenant(&acme()).await.unwrap().unwrap();
+        let key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let text = stored.secret.map(|sealed| key.open(&Tenant::secret_place(&acme()), &sealed).unwrap());
+        text.map(|text| serde_json::from_str::<Value>(&text).unwrap())
+    };
+    assert_eq!(opened().await, Some(json!({"client_sync": "t0ken", "attachment_endpoint": "hunter2"})));
+    api.call(
+        "PATCH",
+        "/v1/tenants/acme",
+        r#"{"client_sync": {"path": "/out"}, "attachment_endpoint": null}"#,
+    )
+    .await
+    .ok(200);
+    assert_eq!(opened().await, Some(json!({"client_sync": "t0ken"})));
+    let audit = api.get("/v1/audit").await;
+    for body in [&answer.body, &audit.body, &api.get("/v1/tenants").await.body] {
+        let text = String::from_utf8_lossy(body);
+        assert!(!text.contains("t0ken") && !text.contains("hunter2"), "{text}");
+    }
+    api.call("PATCH", "/v1/tenants/acme", r#"{"client_sync": null}"#).await.ok(200);
+    assert_eq!(opened().await, None);
+}
+
+#[tokio::test]
+async fn a_tenant_is_deleted_after_confirmation_and_gone_at_once() {
+    let api = with_acme().await;
+    let key = api.key("acme", json!({})).await;
+    api.as_key(&key, "GET", "/v1/stats", "").await.ok(200);
+    let wrong = api.call("DELETE", "/v1/tenants/acme", "").await.refused(422, "validation_error");
+    assert!(wrong["message"].as_str().unwrap().contains("?confirm=acme"), "{wrong}");
+    api.call("DELETE", "/v1/tenants/default?confirm=default", "").await.refused(409, "conflict");
+    assert_eq!(api.call("DELETE", "/v1/tenants/acme?confirm=acme", "").await.status.as_u16(), 204);
+    for path in ["/v1/tenants/acme", "/v1/tenants/acme/keys"] {
+        api.get(path).await.refused(404, "not_found");
+    }
+    api.call("DELETE", "/v1/tenants/acme?confirm=acme", "").await.refused(404, "not_found");
+    api.as_key(&key, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
+    api.in_tenant("acme", "GET", "/v1/stats", "").await.refused(404, "not_found");
+    api.post("/v1/tenants", json!({"id": "acme"})).await.refused(409, "conflict");
+    let list = api.get("/v1/tenants").await.ok(200);
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["default", "other"]);
+}
+
+#[tokio::test]
+async fn tenants_come_in_pages() {
+    let api = with_acme().await;
+    let first = api.get("/v1/tenants?limit=2").await.ok(200);
+    assert_eq!((&first["data"][0]["id"], &first["data"][1]["id"]), (&json!("acme"), &json!("default")));
+    let rest =
+        api.get(&format!("/v1/tenants?cursor={}", first["next_cursor"].as_str().unwrap())).await.ok(200);
+    assert_eq!((&rest["data"][0]["id"], &rest["next_cursor"]), (&json!("other"), &json!(null)));
+    api.get("/v1/tenants?cursor=7").await.refused(400, "malformed_request");
+}
+
+#[tokio::test]
+async fn a_suspended_tenant_holds_its_mail_and_still_takes_some() {
+    let api = Api::start().await;
+    api.stored("m", State::Ready, &[("ada@example.net", Pending)]).await;
+    let answer = api.post("/v1/tenants/default/suspend", json!({})).await.ok(200);
+    assert_eq!(
+        (&answer["suspended"], &answer["suspended_since"]),
+        (&json!(true), &json!("2023-11-14T22:13:20.000Z"))
+    );
+    api.post("/v1/tenants/default/suspend", json!({})).await.ok(200);
+    assert_eq!(api.get("/v1/messages/m").await.ok(200)["held_by"], json!(["tenant"]));
+    assert_eq!(api.get("/v1/stats").await.ok(200)["held"], 1);
+    assert_eq!(api.post("/v1/tenants/default/activate", json!({})).await.ok(200)["suspended"], false);
+    assert_eq!(api.get("/v1/messages/m").await.ok(200)["held_by"], json!([]));
+    api.post("/v1/tenants/none/suspend", json!({})).await.refused(404, "not_found");
+    let audit = api.get("/v1/audit").await.ok(200);
+    assert_eq!(audit["data"].as_array().unwrap().len(), 2, "what changed nothing is not recorded: {audit}");
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_and_opens_its_own_tenant() {
+    let api = with_acme().await;
+    let body = json!({"name": "shop", "scopes": ["read", "send"], "allow_ips": ["10.0.0.0/8", "::1"]});
+    let made = api.post("/v1/tenants/acme/keys", body).await.ok(201);
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(key.starts_with(&format!("pw_{id}_")), "{key}");
+    let list = api.get("/v1/tenants/acme/keys").await;
+    assert!(!String::from_utf8_lossy(&list.body).contains(key));
+    let shown = &list.ok(200)["data"][0];
+    assert_eq!(
+        (&shown["prefix"], &shown["scopes"]),
+        (&json!(format!("pw_{id}_…")), &json!(["send", "read"]))
+    );
+    assert_eq!(shown["allow_ips"], json!(["10.0.0.0/8", "::1/128"]));
+    for (body, fields) in [
+        (json!({"scopes": []}), &["scopes"][..]),
+        (json!({"scopes": ["all"], "x": 1}), &["scopes", "x"]),
+        (json!({"expires_at": 1_600_000_000}), &["expires_at"]),
+        (json!({"allow_ips": ["10.0.0.0/99"]}), &["allow_ips"]),
+    ] {
+        assert_eq!(api.post("/v1/tenants/acme/keys", body.clone()).await.wrong_fields(), fields, "{body}");
+    }
+    api.post("/v1/tenants/none/keys", json!({})).await.refused(404, "not_found");
+    from(&api, "10.1.2.3", key).await.ok(200);
+    from(&api, "192.0.2.1", key).await.refused(403, "forbidden");
+    api.as_key(key, "GET", "/v1/stats", "").await.refused(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_scopes_say_and_no_more() {
+    let api = with_acme().await;
+    for scope in ["send", "read", "manage"] {
+        let key = api.key("acme", json!({"scopes": [scope]})).await;
+        for (method, path, needs) in [
+            ("POST", "/v1/messages", "send"),
+            ("POST", "/v1/messages/batch", "send"),
+            ("POST", "/v1/messages/x/cancel", "send"),
+            ("POST", "/v1/messages/x/retry", "send"),
+            ("POST", "/v1/messages/x/resolve", "send"),
+            ("POST", "/v1/dead-letters/replay", "send"),
+            ("GET", "/v1/messages", "read"),
+            ("GET", "/v1/messages/x/raw", "read"),
+            ("GET", "/v1/dead-letters", "read"),
+            ("GET", "/v1/stats", "read"),
+            ("GET", "/v1/batches", "read"),
+            ("GET", "/v1/suppressions", "read"),
+            ("GET", "/v1/suppressions/export", "read"),
+            ("POST", "/v1/batches/b/suspend", "manage"),
+            ("POST", "/v1/suppressions", "manage"),
+            ("DELETE", "/v1/suppressions/a@example.net", "manage"),
+            ("POST", "/v1/accounts", "manage"),
+        ] {
+            let answer = api.as_key(&key, method, path, "{}").await;
+            let refused = answer.status.as_u16() == 403;
+            assert_eq!(refused, scope != needs, "{scope}: {method} {path}: {}", answer.status);
+            if refused {
+                let error = answer.refused(403, "forbidden");
+                assert!(error["message"].as_str().unwrap().contains(&format!("`{needs}`")), "{error}");
+            }
+        }
+    }
+    let key = api.key("acme", json!({})).await;
+    for path in ["/v1/tenants", "/v1/tenants/acme", "/v1/tenants/none/keys", "/v1/audit", "/v1/nodes"] {
+        api.as_key(&key, "GET", path, "").await.refused(403, "forbidden");
+    }
+    let request = Request::get("/v1/messages").header("x-api-key", &key).header("x-tenant", "default");
+    api.ask(request.body(Body::empty()).unwrap()).await.ok(200);
+}
+
+#[tokio::test]
+async fn a_key_that_is_over_opens_nothing() {
+    let api = with_acme().await;
+    let expiring = api.key("acme", json!({"expires_at": 1_700_000_060})).await;
+    let made = api.post("/v1/tenants/acme/keys", json!({})).await.ok(201);
+    let (id, revoked) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    for key in [expiring.as_str(), revoked] {
+        api.as_key(key, "GET", "/v1/stats", "").await.ok(200);
+    }
+    api.clock.forward_ms(60_000);
+    api.as_key(&expiring, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
+    let path = format!("/v1/tenants/acme/keys/{id}");
+    api.call("DELETE", &format!("/v1/tenants/other/keys/{id}"), "").await.refused(404, "not_found");
+    assert_eq!(api.call("DELETE", &path, "").await.status.as_u16(), 204);
+    api.as_key(revoked, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
+    api.as_key(revoked, "GET", "/v1/tenants", "").await.refused(401, "unauthorized");
+    api.call("DELETE", &path, "").await.refused(404, "not_found");
+    for wrong in [&revoked[..revoked.len() - 1], "pw_", "pw_x_y", KEY.trim_start_matches('t')] {
+        api.as_key(wrong, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
+    }
+}
+
+#[tokio::test]
+async fn when_a_key_was_used_is_written_apart_from_the_request() {
+    let api = with_acme().await;
+    let key = api.key("acme", json!({})).await;
+    for _ in 0..3 {
+        api.as_key(&key, "GET", "/v1/stats", "").await.ok(200);
+    }
+    let used = || async { api.store.keys(&acme()).await.unwrap()[0].last_used_at };
+    let wait = async {
+        while used().await.is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), wait).await.unwrap();
+    assert_eq!(used().await, Some(postway_domain::Clock::now(&*api.clock)));
+}
+
+#[tokio::test]
+async fn every_management_call_is_recorded_with_who_and_by_which_request() {
+    let api = with_acme().await;
+    let key = api.key("acme", json!({"name": "ops"})).await;
+    let request =
+        Request::post("/v1/batches/b-1/suspend").header("x-api-key", &key).header("x-request-id", "req-9");
+    api.ask(request.body(Body::empty()).unwrap()).await.ok(200);
+    api.clock.forward_ms(1_000);
+    let body = json!({"addresses": ["a@example.net", "b@example.net"]});
+    api.as_key(&key, "POST", "/v1/suppressions", body.to_string()).await.ok(201);
+    let page = api.get("/v1/audit?tenant=acme&limit=2").await.ok(200);
+    let told: Vec<(&str, &str)> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["action"].as_str().unwrap(), entry["target"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("suppression.create", "2 addresses"), ("batch.suspend", "b-1")]);
+    let entry = &page["data"][1];
+    assert!(entry["actor"].as_str().unwrap().starts_with("key:"), "{entry}");
+    assert_eq!((&entry["request_id"], &entry["tenant"]), (&json!("req-9"), &json!("acme")));
+    let rest = api.get(&format!("/v1/audit?cursor={}", page["next_cursor"].as_str().unwrap())).await.ok(200);
+    let actions: Vec<&str> =
+        rest["data"].as_array().unwrap().iter().map(|e| e["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["key.create", "tenant.create"]);
+    assert_eq!(rest["data"][1]["actor"], "admin");
+
+    let lines = api.get("/v1/audit?format=jsonl").await;
+    assert_eq!(lines.headers["content-type"], "application/x-ndjson");
+    let text = String::from_utf8(lines.body.to_vec()).unwrap();
+    let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 4);
+    assert!(!text.contains(&key));
+    let request = Request::get("/v1/audit?tenant=other")
+        .header("x-api-key", KEY)
+        .header("accept", "application/x-ndjson");
+    assert!(api.ask(request.body(Body::empty()).unwrap()).await.body.is_empty());
+    assert_eq!(api.get("/v1/audit?format=xml").await.wrong_fields(), ["format"]);
+}

@@ -1,0 +1,45 @@
+//! The bytes of a message, which come with its claim or are fetched for it.
+
+use bytes::Bytes;
+use postway_domain::{
+    Failure,
+    failure::{Category, Phase, Severity},
+};
+use postway_store::record::Claimed;
+use tokio::sync::SemaphorePermit;
+
+use crate::Shared;
+
+/// The bytes to send, and for large ones the memory they count against.
+pub(super) async fn body<'s>(
+    shared: &'s Shared,
+    job: &Claimed,
+) -> Result<(Bytes, Option<SemaphorePermit<'s>>), Failure> {
+    if let Some(raw) = &job.raw {
+        return Ok((raw.clone(), None));
+    }
+    let unreadable = |message: String| {
+        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
+    };
+    let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
+    let memory =
+        shared.large_bodies.acquire_many(mib).await.map_err(|error| unreadable(error.to_string()))?;
+    match shared.store.body(job.uid).await {
+        Ok(Some(body)) => Ok((body, Some(memory))),
+        Ok(None) => {
+            let message = "the stored message has no body";
+            Err(Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message))
+        }
+        Err(error) => Err(unreadable(error.to_string())),
+    }
+}
+
+/// Lets a test send a message that breaks its courier.
+pub(super) fn panic_if_poisoned(body: &[u8]) {
+    #[cfg(feature = "failpoints")]
+    if body.windows(23).take(4_096).any(|window| window == b"X-Poison: break courier") {
+        panic!("a poisoned message");
+    }
+    #[cfg(not(feature = "failpoints"))]
+    let _ = body;
+}

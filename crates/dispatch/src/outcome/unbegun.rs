@@ -1,0 +1,93 @@
+//! Messages that end, or go back, before anything of them was sent. There is no attempt to record.
+
+use std::time::Duration;
+
+use postway_domain::{
+    Failure,
+    failure::{Category, Phase, Severity},
+    message::{Input, Outcome, transition},
+};
+use postway_store::record::{Change, Fence};
+use rand::Rng;
+use serde_json::{Value, json};
+
+use super::{Attempt, Verdict, event, judge, settled};
+use crate::transport::{Delivery, DeliveryEnd, RecipientReply};
+
+/// Why a message is given back.
+pub(crate) enum Hold {
+    /// Its permit has run out: used now, it would count for a time in which it was not used.
+    PermitExpired,
+    /// A receiving domain is sent enough for this long.
+    Destination(Duration),
+}
+
+/// Gives a message back that was about to be sent, without using a retry.
+pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
+    let (failure, delay) = match hold {
+        Hold::PermitExpired => (None, Duration::ZERO),
+        Hold::Destination(wait) => {
+            let message = "a receiving domain is being sent as much as it may be for now";
+            (Some(unbegun("destination_limit", Category::RateLimited, Severity::Transient, message)), wait)
+        }
+    };
+    let mut change = settled(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
+    if failure.is_none() {
+        tell_reason(&mut change, "permit expired");
+    }
+    // It was not started, so whatever became of its workers before is still all that is known.
+    change.lost_leases = None;
+    let duration = attempt.duration;
+    Verdict { change, then: None, outcome: Outcome::Held, failure, provider_message_id: None, duration }
+}
+
+/// Ends a message that is beyond a limit that rejects.
+pub(crate) fn over_limit(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+    let message = "the account's limit is used up, and it rejects what is beyond";
+    fail(attempt, unbegun("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
+}
+
+/// Ends a message whose recipients are all on the suppression list by now. Where others were sent to before, or may have
+/// been, that is what became of it.
+pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+    let job = attempt.job;
+    let message = "every recipient that was left is on the suppression list";
+    if job.sent_before + job.doubtful_before > 0 {
+        return fail(attempt, unbegun("suppressed", Category::Policy, Severity::Permanent, message), random);
+    }
+    // Only what waits can be suppressed: it is given back and ended in one transaction.
+    let mut change = settled(attempt, Outcome::Held, None, None, None);
+    change.fence.version = Some(job.version);
+    tell_reason(&mut change, "suppressed");
+    let then = transition(change.to, Input::Suppress).ok().map(|(to, effects)| Change {
+        fence: Fence { status: change.to.status(), token: None, version: Some(job.version + 1) },
+        to,
+        events: event(effects.event, &json!({"attempt": job.attempt, "reason": message})),
+        recipients: Vec::new(),
+        ends_open_recipients: effects.ends_open_recipients,
+        refund: None,
+        ..change.clone()
+    });
+    let duration = attempt.duration;
+    Verdict { change, then, outcome: Outcome::Held, failure: None, provider_message_id: None, duration }
+}
+
+fn fail(attempt: &Attempt<'_>, failure: Failure, random: &mut impl Rng) -> Verdict {
+    let recipients = attempt.job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
+    let mut verdict = judge(attempt, Delivery { recipients, end: DeliveryEnd::NotSent(failure) }, random);
+    verdict.change.attempt = None;
+    verdict
+}
+
+fn unbegun(code: &'static str, category: Category, severity: Severity, message: &str) -> Failure {
+    Failure::new(code, category, Phase::Compose, severity, message)
+}
+
+/// Adds the reason to the event that tells the outcome.
+fn tell_reason(change: &mut Change, reason: &str) {
+    let Some(data) = change.events.last_mut().and_then(|event| event.data.as_mut()) else { return };
+    if let Ok(Value::Object(mut object)) = serde_json::from_str(data) {
+        object.insert("reason".to_owned(), json!(reason));
+        *data = Value::Object(object).to_string();
+    }
+}

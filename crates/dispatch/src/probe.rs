@@ -1,0 +1,131 @@
+//! Trying an account without sending anything: connect, TLS, sign in.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{Account, Clock, Failure, failure::Phase, secret::SecretKey};
+use postway_net::{Guard, TlsClient};
+use tokio::time::Instant;
+
+use crate::{
+    account::{Means, Route},
+    transport::{Deadlines, Milestones, SesClient, SmtpConnection, SmtpSettings},
+};
+
+/// How long each step may take: somebody is waiting for the answer.
+const STEP_MAX: Duration = Duration::from_secs(10);
+
+/// One step of a trial.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// `connect`, `tls` or `auth`.
+    pub name: &'static str,
+    /// What went well, or what did not.
+    pub outcome: Result<String, Failure>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Tries accounts as dispatch would use them.
+pub struct Prober {
+    secret_key: Arc<SecretKey>,
+    clock: Arc<dyn Clock>,
+    guard: Arc<Guard>,
+    ehlo_name: String,
+    tls: TlsClient,
+}
+
+impl Prober {
+    /// One with the means that dispatch has.
+    pub fn new(
+        secret_key: Arc<SecretKey>,
+        clock: Arc<dyn Clock>,
+        guard: Arc<Guard>,
+        ehlo_name: impl Into<String>,
+    ) -> Self {
+        Self { secret_key, clock, guard, ehlo_name: ehlo_name.into(), tls: TlsClient::new() }
+    }
+
+    /// Tries an account, step by step, up to the first that fails. Sends no mail and takes nothing from its limits.
+    pub async fn probe(&self, account: &Account) -> Vec<Step> {
+        let means = Means {
+            secret_key: &self.secret_key,
+            clock: &self.clock,
+            guard: &self.guard,
+            ehlo_name: &self.ehlo_name,
+            deadlines: Deadlines::uniform(STEP_MAX),
+        };
+        let started = Instant::now();
+        match Route::make(account, &means) {
+            Route::Sandbox => {
+                let said = "captures mail; there is nothing to connect to".to_owned();
+                vec![Step { name: "connect", outcome: Ok(said), took: Duration::ZERO }]
+            }
+            Route::Broken(failure) => {
+                vec![Step { name: "connect", outcome: Err(failure), took: started.elapsed() }]
+            }
+            Route::Smtp(settings) => probe_relay(&settings, &self.tls).await,
+            Route::Ses(client) => probe_ses(&client).await,
+        }
+    }
+}
+
+async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient) -> Vec<Step> {
+    let started = Instant::now();
+    let mut reached = Milestones::default();
+    let opened = SmtpConnection::open_watched(settings, tls, &mut reached).await;
+    let ended = Instant::now();
+    let connected = reached.connected.unwrap_or(ended);
+    let greeted = reached.greeted.unwrap_or(ended);
+    let remote = format!("{}:{}", settings.host, settings.port);
+    let step = |name, outcome, took| Step { name, outcome, took };
+    let mut steps = Vec::new();
+    let failed_in = opened.as_ref().err().map(|failure| failure.phase);
+    if reached.connected.is_some() && failed_in != Some(Phase::Greeting) {
+        steps.push(step("connect", Ok(format!("connected to {remote}")), connected - started));
+    }
+    match opened {
+        Ok(connection) => {
+            let secured = match connection.is_tls() {
+                true => "the connection is encrypted",
+                false => "the connection is not encrypted",
+            };
+            steps.push(step("tls", Ok(secured.to_owned()), greeted - connected));
+            let signed_in = match &settings.credentials {
+                Some(_) => "signed in",
+                None => "no sign-in is configured",
+            };
+            steps.push(step("auth", Ok(signed_in.to_owned()), ended - greeted));
+            connection.quit().await;
+        }
+        Err(failure) => match failure.phase {
+            Phase::Tls => steps.push(step("tls", Err(failure), ended - connected)),
+            Phase::Auth => {
+                steps.push(step("tls", Ok("the relay has greeted".to_owned()), greeted - connected));
+                steps.push(step("auth", Err(failure), ended - greeted));
+            }
+            _ => steps.push(step("connect", Err(failure), ended - started)),
+        },
+    }
+    steps
+}
+
+/// SES answers all three in one call; the time of it stands with the last.
+async fn probe_ses(client: &SesClient) -> Vec<Step> {
+    let started = Instant::now();
+    let checked = client.check().await;
+    let took = started.elapsed();
+    let good = |name, said: String| Step { name, outcome: Ok(said), took: Duration::ZERO };
+    let connected = || good("connect", format!("connected to {}", client.remote()));
+    let secured = || good("tls", "as the endpoint asks".to_owned());
+    match checked {
+        Ok(()) => {
+            let signed_in = "SES took the key, and sending is not switched off".to_owned();
+            vec![connected(), secured(), Step { name: "auth", outcome: Ok(signed_in), took }]
+        }
+        Err(failure) => match failure.phase {
+            Phase::Connect => vec![Step { name: "connect", outcome: Err(failure), took }],
+            Phase::Tls => vec![connected(), Step { name: "tls", outcome: Err(failure), took }],
+            _ => vec![connected(), secured(), Step { name: "auth", outcome: Err(failure), took }],
+        },
+    }
+}

@@ -1,0 +1,32 @@
+//! `postway audit`: who changed what, and when. Needs the admin key.
+
+use clap::Args;
+use reqwest::Method;
+
+use super::Session;
+use super::pages::{self, PageArgs};
+use crate::client::Body;
+use crate::failure::Failure;
+
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    /// Print the whole log as JSON lines
+    #[arg(long, conflicts_with_all = ["limit", "cursor", "all"])]
+    export: bool,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Shows the log of the tenant that was named, or of all.
+pub async fn run(session: &Session, AuditArgs { export, page }: AuditArgs) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let mut filters: Vec<_> =
+        session.target.tenant.clone().map(|tenant| ("tenant", tenant)).into_iter().collect();
+    if export {
+        filters.push(("format", "jsonl".to_owned()));
+        let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, Body::Empty).await?;
+        return output.bytes(&log);
+    }
+    let columns = ["at", "actor", "tenant", "action", "target", "request_id"];
+    pages::print(&client, output, &["v1", "audit"], filters, page, &columns, "nothing was changed yet").await
+}

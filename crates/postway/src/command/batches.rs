@@ -1,0 +1,42 @@
+//! `postway batches`: mail that is held and let go as one.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+
+use super::Session;
+use super::pages::{self, PageArgs};
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::field;
+
+const COLUMNS: [&str; 4] = ["code", "suspended", "suspended_since", "waiting"];
+
+#[derive(Debug, Subcommand)]
+pub enum BatchesCommand {
+    /// List batches and how many of their messages wait
+    List(PageArgs),
+    /// Hold a batch, seen before or not
+    Suspend(BatchRef),
+    /// Let a batch go on
+    Activate(BatchRef),
+}
+
+#[derive(Args, Debug)]
+pub struct BatchRef {
+    /// The batch's code
+    code: String,
+}
+
+pub async fn run(session: &Session, command: BatchesCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let (BatchRef { code }, verb) = match command {
+        BatchesCommand::List(page) => {
+            let path = ["v1", "batches"];
+            return pages::print(&client, output, &path, Vec::new(), page, &COLUMNS, "no batches").await;
+        }
+        BatchesCommand::Suspend(batch) => (batch, "suspend"),
+        BatchesCommand::Activate(batch) => (batch, "activate"),
+    };
+    let answer = client.call(Method::POST, &["v1", "batches", &code, verb], &[], Body::Empty).await?;
+    output.show(&answer, |output, answer| output.fields(COLUMNS.map(|name| (name, field(answer, name)))))
+}

@@ -1,0 +1,101 @@
+//! `postway tenants keys`: what a tenant's programs show to be let in.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::pages::row;
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+// Arguments are not called `tenant` and `key`: those are the global options of that name.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// List a tenant's keys
+    List(KeysOf),
+    /// Make a key; it is shown this once
+    Create(CreateArgs),
+    /// Revoke a key
+    Revoke(RevokeArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct KeysOf {
+    /// The tenant's id
+    #[arg(value_name = "TENANT")]
+    tenant_id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct CreateArgs {
+    /// The tenant's id
+    #[arg(value_name = "TENANT")]
+    tenant_id: String,
+    /// The key's name for people
+    #[arg(long)]
+    name: Option<String>,
+    /// What it may do (may be repeated) [default: all]
+    #[arg(long = "scope", value_parser = ["send", "read", "manage"])]
+    scopes: Vec<String>,
+    /// After which it does not open any more (RFC 3339 or Unix seconds)
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<String>,
+    /// From where it may be used: an address, or a network such as 10.0.0.0/8 (may be repeated)
+    #[arg(long = "allow-ip", value_name = "NETWORK")]
+    allow_ips: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct RevokeArgs {
+    /// The tenant's id
+    #[arg(value_name = "TENANT")]
+    tenant_id: String,
+    /// The key's id
+    #[arg(value_name = "KEY")]
+    key_id: String,
+}
+
+pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Result<(), Failure> {
+    match command {
+        KeysCommand::List(KeysOf { tenant_id }) => {
+            let keys = client.get(&["v1", "tenants", &tenant_id, "keys"], &[]).await?;
+            output.show(&keys, |output, keys| {
+                let columns =
+                    ["id", "name", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"];
+                output.table(&columns, list(keys, "data").iter().map(|key| row(key, &columns)))
+            })
+        }
+        KeysCommand::Create(args) => {
+            let path = ["v1", "tenants", &args.tenant_id, "keys"];
+            let body = args.body();
+            let made = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            output.show(&made, |output, made| {
+                let fields = ["id", "name", "scopes", "allow_ips", "expires_at", "key"];
+                output.fields(fields.map(|name| (name, field(made, name))))
+            })?;
+            if !output.is_json() {
+                eprintln!("keep the key: it is not shown again");
+            }
+            Ok(())
+        }
+        KeysCommand::Revoke(RevokeArgs { tenant_id, key_id }) => {
+            let path = ["v1", "tenants", &tenant_id, "keys", &key_id];
+            let answer = client.call(Method::DELETE, &path, &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("key {key_id} is revoked")),
+            }
+        }
+    }
+}
+
+impl CreateArgs {
+    fn body(&self) -> Value {
+        let mut body = json!({"name": self.name, "expires_at": self.expires_at, "allow_ips": self.allow_ips});
+        if !self.scopes.is_empty() {
+            body["scopes"] = json!(self.scopes);
+        }
+        body
+    }
+}

@@ -1,0 +1,32 @@
+//! `postway secrets`: the key that encrypts stored credentials.
+
+use clap::Subcommand;
+use reqwest::Method;
+
+use super::Session;
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::{field, list};
+
+#[derive(Debug, Subcommand)]
+pub enum SecretsCommand {
+    /// Seal every stored secret with the current key; the previous one must still be configured
+    Rotate,
+}
+
+pub async fn run(session: &Session, command: SecretsCommand) -> Result<(), Failure> {
+    let SecretsCommand::Rotate = command;
+    let path = ["v1", "secrets", "rotate"];
+    let done = session.client()?.call(Method::POST, &path, &[], Body::Empty).await?;
+    session.output.show(&done, |output, done| {
+        output.fields([("accounts", field(done, "accounts")), ("tenants", field(done, "tenants"))])
+    })?;
+    let left: Vec<String> = ["unreadable", "busy"]
+        .into_iter()
+        .flat_map(|name| list(&done, name).iter().map(move |place| format!("\n  {name}: {place}")))
+        .collect();
+    match left.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Refused(format!("not everything could be sealed anew:{}", left.concat()))),
+    }
+}

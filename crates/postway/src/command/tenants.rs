@@ -1,0 +1,184 @@
+//! `postway tenants`: whose mail it is. Needs the admin key.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value};
+
+use super::Session;
+use super::input::read_input;
+use super::keys::{self, KeysCommand};
+use super::pages::{self, PageArgs};
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+use crate::output::{Output, field};
+
+#[derive(Debug, Subcommand)]
+pub enum TenantsCommand {
+    /// List tenants
+    List(PageArgs),
+    /// Show one tenant
+    Show(TenantRef),
+    /// Create a tenant, with a sandbox account
+    Create(EditArgs),
+    /// Change some settings of a tenant
+    Update(EditArgs),
+    /// Delete a tenant with its mail, accounts and keys
+    Delete(DeleteArgs),
+    /// Hold all of a tenant's mail
+    Suspend(TenantRef),
+    /// Let a tenant's mail go on
+    Activate(TenantRef),
+    /// List, make and revoke a tenant's keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+}
+
+#[derive(Args, Debug)]
+pub struct TenantRef {
+    /// The tenant's id
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct DeleteArgs {
+    /// The tenant's id
+    id: String,
+    /// Its id again: what is deleted cannot be had back
+    #[arg(long, value_name = "ID")]
+    confirm: String,
+}
+
+#[derive(Args, Debug, Default)]
+pub struct EditArgs {
+    /// The tenant's id
+    id: String,
+    /// Its name for people
+    #[arg(long)]
+    name: Option<String>,
+    /// Its share where tenants compete, 1 to 10000
+    #[arg(long, value_name = "N")]
+    weight: Option<u32>,
+    /// The account its mail takes when it names none
+    #[arg(long, value_name = "ACCOUNT")]
+    default_account: Option<String>,
+    /// How many days finished messages are kept
+    #[arg(long, value_name = "DAYS")]
+    retention_days: Option<u32>,
+    /// How its reports are written
+    #[arg(long, value_parser = ["event", "batch"])]
+    callback_form: Option<String>,
+    /// What becomes of attachments too large to mail
+    #[arg(long, value_parser = ["reject", "warn", "link"])]
+    large_files: Option<String>,
+    /// The domain its bounces come back to
+    #[arg(long, value_name = "DOMAIN")]
+    bounce_domain: Option<String>,
+    /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
+    #[arg(long, value_name = "FILE")]
+    json_file: Option<PathBuf>,
+}
+
+pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    match command {
+        TenantsCommand::List(page) => {
+            let columns = ["id", "name", "suspended", "weight", "default_account", "created_at"];
+            pages::print(&client, output, &["v1", "tenants"], Vec::new(), page, &columns, "no tenants").await
+        }
+        TenantsCommand::Show(TenantRef { id }) => {
+            output.show(&client.get(&["v1", "tenants", &id], &[]).await?, render)
+        }
+        TenantsCommand::Create(args) => {
+            let mut body = args.settings()?;
+            body.insert("id".to_owned(), Value::String(args.id));
+            let body = Value::Object(body);
+            output.show(&client.call(Method::POST, &["v1", "tenants"], &[], Body::Json(&body)).await?, render)
+        }
+        TenantsCommand::Update(args) => {
+            let body = Value::Object(args.settings()?);
+            let path = ["v1", "tenants", &args.id];
+            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+        }
+        TenantsCommand::Delete(DeleteArgs { id, confirm }) => {
+            let query = [("confirm", confirm)];
+            let answer = client.call(Method::DELETE, &["v1", "tenants", &id], &query, Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("tenant {id} is deleted")),
+            }
+        }
+        TenantsCommand::Suspend(TenantRef { id }) => steer(&client, output, &id, "suspend").await,
+        TenantsCommand::Activate(TenantRef { id }) => steer(&client, output, &id, "activate").await,
+        TenantsCommand::Keys(command) => keys::run(&client, output, command).await,
+    }
+}
+
+async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<(), Failure> {
+    let answer = client.call(Method::POST, &["v1", "tenants", id, verb], &[], Body::Empty).await?;
+    output.show(&answer, |output, answer| {
+        output.fields(["id", "suspended", "suspended_since"].map(|name| (name, field(answer, name))))
+    })
+}
+
+fn render(output: Output, tenant: &Value) -> String {
+    const FIELDS: [&str; 14] = [
+        "id",
+        "name",
+        "suspended",
+        "suspended_since",
+        "default_account",
+        "weight",
+        "content",
+        "retention_days",
+        "client_sync",
+        "attachment_endpoint",
+        "callback_form",
+        "large_files",
+        "bounce_domain",
+        "created_at",
+    ];
+    output.fields(FIELDS.map(|name| (name, field(tenant, name))))
+}
+
+impl EditArgs {
+    /// The settings as the API takes them.
+    fn settings(&self) -> Result<Map<String, Value>, Failure> {
+        let mut body = match &self.json_file {
+            Some(path) => serde_json::from_slice(&read_input(path)?).map_err(|error| {
+                Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+            })?,
+            None => Map::new(),
+        };
+        let text = |text: &Option<String>| text.clone().map(Value::from);
+        let settings = [
+            ("name", text(&self.name)),
+            ("weight", self.weight.map(Value::from)),
+            ("default_account", text(&self.default_account)),
+            ("retention_days", self.retention_days.map(Value::from)),
+            ("callback_form", text(&self.callback_form)),
+            ("large_files", text(&self.large_files)),
+            ("bounce_domain", text(&self.bounce_domain)),
+        ];
+        body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_json_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenant.json");
+        std::fs::write(&path, r#"{"weight": 1, "content": {"subject_chars": 9}}"#).unwrap();
+        let args = EditArgs { weight: Some(7), json_file: Some(path), ..Default::default() };
+        let body = Value::Object(args.settings().unwrap());
+        assert_eq!(body, json!({"weight": 7, "content": {"subject_chars": 9}}));
+    }
+}
