@@ -5,8 +5,8 @@
 //! names the state.
 
 use postway_domain::{
-    EventKind, RecipientStatus, State, TenantId, Time,
-    message::{Effects, Input, InvalidTransition, LeaseEffect, Resolution, Wait, transition},
+    RecipientStatus, State, TenantId, Time,
+    message::{Effects, Input, InvalidTransition, Resolution, transition},
 };
 use postway_store::record::{Change, Fence, MessageRecord, NewEvent, RecipientChange};
 use serde_json::json;
@@ -20,14 +20,6 @@ use crate::{
 
 /// How often a decision is made anew before we say that the message is busy.
 const TRIES_MAX: u32 = 5;
-
-/// What "send now" does to a message that waits for its `send_at`.
-const SEND_NOW: Effects = Effects {
-    event: Some(EventKind::Replayed),
-    lease: LeaseEffect::Drop,
-    uses_retry: false,
-    ends_open_recipients: None,
-};
 
 /// Does `input` to the message that `id` names; what it is then.
 pub(crate) async fn operate(
@@ -67,7 +59,7 @@ async fn move_on(
                 "the message is {status}; only a failed one is replayed"
             )));
         }
-        let (to, effects) = next(state, input)?;
+        let (to, effects) = transition(state, input).map_err(refuse)?;
         let change = change(&record, input, to, effects, app.clock.now(), request_id);
         let uid = record.summary.uid;
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
@@ -82,15 +74,6 @@ async fn move_on(
         }
     }
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
-}
-
-/// Where the message goes, by the state machine. One that waits for its `send_at` and is asked to go now stays where it
-/// is and becomes due: a claim takes it from there.
-fn next(state: State, input: Input) -> Result<(State, Effects), ApiError> {
-    match (state, input) {
-        (State::Scheduled(Wait::SendAt), Input::Replay) => Ok((state, SEND_NOW)),
-        (state, input) => transition(state, input).map_err(refuse),
-    }
 }
 
 fn change(

@@ -68,7 +68,7 @@ impl Demand {
             if given.len() >= CLAIM_ACCOUNTS_MAX {
                 break;
             }
-            let Some((tenant, turn)) = self.turns.next() else { break };
+            let Some((tenant, turn)) = self.turns.take() else { break };
             let mut turn = (turn as usize).min(budget);
             let waiting = self.accounts.remove(&tenant).unwrap_or_default();
             let mut left = BTreeSet::new();

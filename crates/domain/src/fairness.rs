@@ -49,7 +49,7 @@ impl Turns {
     }
 
     /// Whose turn it is, and how many messages it may take. It goes to the end of the ring.
-    pub fn next(&mut self) -> Option<(TenantId, u32)> {
+    pub fn take(&mut self) -> Option<(TenantId, u32)> {
         let tenant = self.ring.pop_front()?;
         self.ring.push_back(tenant.clone());
         let share = self.shares.get_mut(&tenant)?;
@@ -113,7 +113,7 @@ mod tests {
     fn serve(turns: &mut Turns, tenants: u32, mut capacity: u32) -> Vec<u32> {
         let mut served = vec![0; tenants as usize];
         while capacity > 0 {
-            let (who, quota) = turns.next().unwrap();
+            let (who, quota) = turns.take().unwrap();
             let taken = quota.min(capacity);
             turns.took(&who, taken);
             capacity -= taken;
@@ -140,7 +140,7 @@ mod tests {
         (0..10).for_each(|n| turns.join(&tenant(n), 100));
         serve(&mut turns, 10, 1_000);
         turns.join(&tenant(10), 100);
-        let before = (0..11).position(|_| turns.next().unwrap().0 == tenant(10)).unwrap();
+        let before = (0..11).position(|_| turns.take().unwrap().0 == tenant(10)).unwrap();
         assert!(before <= 10);
     }
 
@@ -149,12 +149,12 @@ mod tests {
         let mut turns = Turns::default();
         turns.join(&tenant(0), 1);
         for _ in 0..100 {
-            turns.next();
+            turns.take();
         }
-        let (_, quota) = turns.next().unwrap();
+        let (_, quota) = turns.take().unwrap();
         assert_eq!(quota, 2);
         turns.leave(&tenant(0));
-        assert!(turns.is_empty() && turns.next().is_none());
+        assert!(turns.is_empty() && turns.take().is_none());
     }
 
     fn lane(name: u8, priority: Priority, due_ms: i64) -> DueLane {

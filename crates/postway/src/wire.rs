@@ -9,7 +9,7 @@ use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Dea
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_intake::{Door, Limits};
 use postway_net::Guard;
-use postway_store::Store;
+use postway_store::{Store, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -172,20 +172,15 @@ fn make_private_folder(path: &std::path::Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// The tenant and the account that make a first run work. The default account is named last, so a crash in between is
-/// repaired by the next start.
+/// The tenant and the account that make a first run work, in one change. Nodes that start together may all try.
 async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
-    let tenant: TenantId = "default".parse()?;
-    let sandbox: AccountId = "sandbox".parse()?;
-    match store.tenant(&tenant).await? {
-        Some(Tenant { default_account: Some(_), .. }) => return Ok(()),
-        Some(_) => {}
-        None => {
-            store.create_tenant(Tenant::new(tenant.clone(), "Default", now)).await?;
-        }
+    let id: TenantId = "default".parse()?;
+    if store.tenant(&id).await?.is_some() {
+        return Ok(());
     }
+    let sandbox: AccountId = "sandbox".parse()?;
     let account = Account {
-        tenant: tenant.clone(),
+        tenant: id.clone(),
         id: sandbox.clone(),
         settings: AccountSettings::sandbox(),
         secret: None,
@@ -193,8 +188,8 @@ async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
         created_at: now,
         updated_at: now,
     };
-    store.create_account(account).await?;
-    store.set_default_account(&tenant, &sandbox).await?;
+    let tenant = Tenant { default_account: Some(sandbox), ..Tenant::new(id, "Default", now) };
+    store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await?;
     Ok(())
 }
 

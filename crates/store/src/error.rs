@@ -16,6 +16,9 @@ pub enum StoreError {
     /// Another process holds this store.
     #[error("{0}")]
     Locked(String),
+    /// A copy into this database has begun and not ended.
+    #[error("a copy into this database is not finished: finish it with `postway migrate copy`, then start")]
+    HalfCopied,
     /// The schema is newer than this program.
     #[error(
         "the database schema is at version {found}, this program knows version {known}: use a newer postway"
@@ -33,7 +36,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Locked(_) => true,
-            StoreError::Unexpected(_) | StoreError::SchemaTooNew { .. } => false,
+            StoreError::Unexpected(_) | StoreError::HalfCopied | StoreError::SchemaTooNew { .. } => false,
         }
     }
 }

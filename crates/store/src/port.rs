@@ -173,7 +173,7 @@ pub trait Directory: Send + Sync {
 
     /// Creates a tenant; `false` if it exists.
     async fn create_tenant(&self, tenant: Tenant) -> Result<bool, StoreError> {
-        Ok(self.change(DirectoryChange::CreateTenant(tenant), None).await? == Changed::Done)
+        Ok(self.change(DirectoryChange::CreateTenant(tenant, Vec::new()), None).await? == Changed::Done)
     }
 
     /// Names the account a tenant's mail takes when it names none.

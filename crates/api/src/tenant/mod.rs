@@ -123,11 +123,6 @@ pub(crate) async fn create(
     let shown = TenantView::new(&tenant, None);
     let detail = json!({"name": &tenant.name});
     let entry = app.audit(&admin.actor, Some(&id), "tenant.create", id.as_str(), &request_id, Some(detail));
-    if app.store.change(DirectoryChange::CreateTenant(tenant), Some(entry)).await? != Changed::Done {
-        return Err(ApiError::conflict(format!(
-            "there is or was a tenant `{id}`: change it with PATCH, or choose another id"
-        )));
-    }
     let account = Account {
         tenant: id.clone(),
         id: first_account,
@@ -137,7 +132,12 @@ pub(crate) async fn create(
         created_at: now,
         updated_at: now,
     };
-    app.store.create_account(account).await?;
+    let create = DirectoryChange::CreateTenant(tenant, vec![account]);
+    if app.store.change(create, Some(entry)).await? != Changed::Done {
+        return Err(ApiError::conflict(format!(
+            "there is or was a tenant `{id}`: change it with PATCH, or choose another id"
+        )));
+    }
     tracing::info!(tenant = %id, "tenant created");
     let location = [(header::LOCATION, format!("/v1/tenants/{id}"))];
     Ok((StatusCode::CREATED, location, Json(shown)).into_response())

@@ -236,7 +236,9 @@ fn from_scheduled(wait: Wait, input: Input) -> Next {
     match (wait, input) {
         (Wait::Fetch, Input::Validate) => Some((State::Validating, silent(LeaseEffect::Take))),
         (Wait::SendAt | Wait::Retry, Input::Claim) => from_ready(input),
-        (Wait::Retry, Input::Replay) => Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop))),
+        (Wait::SendAt | Wait::Retry, Input::Replay) => {
+            Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+        }
         (Wait::SendAt | Wait::Retry | Wait::Fetch, input) => end_waiting(input),
     }
 }

@@ -50,7 +50,7 @@ fn whole(id: &str) -> Tenant {
 /// Name, settings, secret, version and times.
 pub async fn a_tenant_reads_back_whole(store: &Shared) {
     let tenant = whole("initech");
-    assert_eq!(direct(store, DirectoryChange::CreateTenant(tenant.clone())).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::CreateTenant(tenant.clone(), Vec::new())).await, Changed::Done);
     assert_eq!(store.tenant(&tenant.id).await.unwrap(), Some(tenant));
 }
 
@@ -74,7 +74,7 @@ pub async fn a_deleted_tenant_is_marked_and_stays_so(store: &Shared) {
     let deleted = store.tenant(&tenant()).await.unwrap().unwrap();
     assert_eq!((deleted.deleted_at, deleted.version), (Some(at(5)), 2));
     assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(6))).await, Changed::Missing);
-    assert_eq!(direct(store, DirectoryChange::CreateTenant(whole(TENANT))).await, Changed::Exists);
+    assert_eq!(direct(store, DirectoryChange::CreateTenant(whole(TENANT), Vec::new())).await, Changed::Exists);
     let update = Tenant { version: 3, ..deleted.clone() };
     assert_eq!(direct(store, DirectoryChange::UpdateTenant(update, 2)).await, Changed::Stale);
     let default = DirectoryChange::SetDefaultAccount(tenant(), ACCOUNT.parse().unwrap());

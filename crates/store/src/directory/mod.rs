@@ -37,7 +37,15 @@ pub(crate) async fn change(
     after: &mut After,
 ) -> Result<Changed, StoreError> {
     let changed = match change {
-        DirectoryChange::CreateTenant(tenant) => tenants::create(session, tenant).await?,
+        DirectoryChange::CreateTenant(tenant, accounts) => {
+            let created = tenants::create(session, tenant).await?;
+            if created == Changed::Done {
+                for account in accounts {
+                    accounts::create(session, account).await?;
+                }
+            }
+            created
+        }
         DirectoryChange::UpdateTenant(tenant, expected) => {
             tenants::update(session, tenant, *expected).await?
         }

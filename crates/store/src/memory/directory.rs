@@ -224,7 +224,15 @@ impl Tables {
     pub fn change(&mut self, change: DirectoryChange) -> Changed {
         let directory = &mut self.directory;
         match change {
-            DirectoryChange::CreateTenant(tenant) => directory.create_tenant(tenant),
+            DirectoryChange::CreateTenant(tenant, accounts) => {
+                let created = directory.create_tenant(tenant);
+                if created == Changed::Done {
+                    for account in accounts {
+                        directory.create_account(account);
+                    }
+                }
+                created
+            }
             DirectoryChange::UpdateTenant(tenant, expected) => directory.update_tenant(tenant, expected),
             DirectoryChange::DeleteTenant(id, at) => match directory.tenants.get_mut(&id) {
                 Some(tenant) if tenant.deleted_at.is_none() => {

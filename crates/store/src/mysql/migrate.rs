@@ -20,13 +20,7 @@ pub(super) const WRITABLE: &str =
 
 /// The schema's version; 0 for an empty database.
 async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
-    let exists: bool = sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM information_schema.tables \
-         WHERE table_schema = DATABASE() AND table_name = 'schema_migration')",
-    )
-    .fetch_one(&mut *conn)
-    .await
-    .map_err(failed)?;
+    let exists = has_table(conn, "schema_migration").await?;
     if !exists {
         return Ok(0);
     }
@@ -42,6 +36,19 @@ async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
 pub(super) async fn check_writable(conn: &mut MySqlConnection) -> Result<(), StoreError> {
     let row = sqlx::query(WRITABLE).fetch_one(conn).await.map_err(failed)?;
     schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
+}
+
+/// Refuses a database into which a copy is under way.
+pub(super) async fn check_whole(conn: &mut MySqlConnection) -> Result<(), StoreError> {
+    if has_table(conn, "copy_progress").await? { Err(StoreError::HalfCopied) } else { Ok(()) }
+}
+
+async fn has_table(conn: &mut MySqlConnection, name: &str) -> Result<bool, StoreError> {
+    let query = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM information_schema.tables \
+         WHERE table_schema = DATABASE() AND table_name = ?)",
+    );
+    query.bind(name).fetch_one(conn).await.map_err(failed)
 }
 
 /// Whether the database lacks anything.

@@ -24,6 +24,8 @@ use crate::{
 
 /// Connections that read.
 const READERS: u32 = 8;
+/// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
+const READ_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How long a connection may take to be made, or to become free.
 const CONNECT_LASTS_MAX: Duration = Duration::from_secs(10);
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
@@ -127,6 +129,7 @@ impl MysqlStore {
         let server = Arc::new(Server::parse(url)?);
         let mut conn = server.writer().await?;
         check_version(&mut conn).await?;
+        migrate::check_whole(&mut conn).await?;
         if !migrate::is_current(&mut conn).await? {
             server.migrate().await?;
         }
@@ -141,7 +144,7 @@ impl MysqlStore {
         }
         let readers = MySqlPoolOptions::new()
             .max_connections(READERS)
-            .acquire_timeout(CONNECT_LASTS_MAX)
+            .acquire_timeout(READ_WAIT_MAX)
             .after_connect(|conn, _| {
                 Box::pin(async move { sqlx::raw_sql(READER_SESSION).execute(conn).await.map(drop) })
             })

@@ -52,6 +52,15 @@ pub(super) async fn check_writable(conn: &mut PgConnection) -> Result<(), StoreE
     schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
 }
 
+/// Refuses a database into which a copy is under way.
+pub(super) async fn check_whole(conn: &mut PgConnection) -> Result<(), StoreError> {
+    let copying: bool = sqlx::query_scalar("SELECT to_regclass('copy_progress') IS NOT NULL")
+        .fetch_one(conn)
+        .await
+        .map_err(failed)?;
+    if copying { Err(StoreError::HalfCopied) } else { Ok(()) }
+}
+
 /// Whether the database lacks anything.
 pub(super) async fn is_current(conn: &mut PgConnection) -> Result<bool, StoreError> {
     Ok(version(conn).await? >= MIGRATIONS.len() as i64)

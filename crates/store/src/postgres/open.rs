@@ -1,6 +1,6 @@
 //! Opening the database: schema, connections.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{
     Connection, PgPool,
@@ -9,7 +9,7 @@ use sqlx::{
 
 use super::{
     PostgresStore,
-    connect::{self, CONNECT_TIMEOUT, SETTINGS, WRITER_SETTINGS},
+    connect::{self, SETTINGS, WRITER_SETTINGS},
     engine::{Seat, Txn},
     hints::Hints,
     migrate,
@@ -22,6 +22,8 @@ use crate::{
     schema::{Migration, MigrationState},
 };
 
+/// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
+const READ_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Connections that read, at most.
 const READERS: u32 = 8;
 impl PostgresStore {
@@ -30,6 +32,7 @@ impl PostgresStore {
         let options = connect::options(url)?;
         let mut conn = connect::connect(&options, "").await?;
         migrate::check_encoding(&mut conn).await?;
+        migrate::check_whole(&mut conn).await?;
         if !migrate::is_current(&mut conn).await? {
             migrate_alone(&options).await?;
         }
@@ -76,7 +79,7 @@ async fn migrate_alone(options: &PgConnectOptions) -> Result<Vec<Migration>, Sto
 async fn readers(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
     PgPoolOptions::new()
         .max_connections(READERS)
-        .acquire_timeout(CONNECT_TIMEOUT)
+        .acquire_timeout(READ_WAIT_MAX)
         .after_connect(|conn, _| {
             Box::pin(async move { sqlx::raw_sql(SETTINGS).execute(conn).await.map(drop) })
         })

@@ -10,8 +10,8 @@ use super::AccountKey;
 /// One change of the directory.
 #[derive(Clone, Debug)]
 pub enum DirectoryChange {
-    /// Makes a tenant.
-    CreateTenant(Tenant),
+    /// Makes a tenant, with its first accounts.
+    CreateTenant(Tenant, Vec<Account>),
     /// Replaces a tenant if its stored version is this one.
     UpdateTenant(Tenant, i64),
     /// Marks a tenant as deleted: nothing of it is served any more, and its data is removed bit by bit.

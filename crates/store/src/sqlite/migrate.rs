@@ -14,13 +14,19 @@ pub const MIGRATIONS: &[Migration] = schema::migrations!("sqlite");
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migration (\
      version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID";
 
+/// Refuses a database into which a copy is under way.
+pub(super) async fn check_whole(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    if has_table(conn, "copy_progress").await? { Err(StoreError::HalfCopied) } else { Ok(()) }
+}
+
+async fn has_table(conn: &mut SqliteConnection, name: &str) -> Result<bool, StoreError> {
+    let query = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)");
+    query.bind(name).fetch_one(conn).await.map_err(failed)
+}
+
 /// The schema's version; 0 for an empty database.
 async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
-    let exists: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration')")
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(failed)?;
+    let exists = has_table(conn, "schema_migration").await?;
     if !exists {
         return Ok(0);
     }

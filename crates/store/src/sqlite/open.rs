@@ -59,6 +59,7 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = take_lock(path)?;
         let mut conn = connect(path).await?;
+        migrate::check_whole(&mut conn).await?;
         migrate::up(&mut conn).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)

@@ -19,6 +19,7 @@ use crate::{
         sample::{self, Sample, at},
         stage,
     },
+    error::StoreError,
     mysql::MysqlStore,
     port::{Nodes, Operate},
     postgres::PostgresStore,
@@ -150,6 +151,9 @@ async fn a_file_moves_to_mariadb() {
 async fn a_copy_cut_short_again_and_again_goes_on_each_time() {
     let street = Street::new();
     let (old, picture) = street.furnished().await;
+    assert!(cut_short(&old, &street.postgres(), 2).await.is_none());
+    let opened = PostgresStore::open(&street.postgres.url()).await;
+    assert!(matches!(opened, Err(StoreError::HalfCopied)), "nobody moves into a half-copied house");
     for (target, pages) in [(street.postgres(), 1), (street.mysql(), 3)] {
         let mut runs = 0;
         let report = loop {
@@ -158,6 +162,8 @@ async fn a_copy_cut_short_again_and_again_goes_on_each_time() {
             if let Some(report) = cut_short(&old, &target, pages).await {
                 break report;
             }
+        };
+            assert!(matches!(opened, Err(StoreError::HalfCopied)), "a half-copied house is not lived in");
         };
         assert!(runs > 3, "it was over after {runs} runs");
         assert!(report.rows_found > report.rows_copied, "{report:?}");
