@@ -67,13 +67,14 @@ impl Span {
 
     /// The oldest bucket that still counts at this time.
     pub fn oldest_counted(self, at: Time) -> i64 {
-        // A permit of bucket b is used before (b + 2) × bucket, and counts for a window after that.
-        (at.as_millis() - self.window_ms()).div_euclid(self.bucket_ms()) - 1
+        // A permit of bucket b is used before (b + 2) × bucket, and counts for a window after that; one bucket more is for
+        // nodes whose clocks differ a little.
+        (at.as_millis() - self.window_ms()).div_euclid(self.bucket_ms()) - 2
     }
 
     /// When a bucket stops counting.
     pub fn counts_until(self, bucket: i64) -> Time {
-        Time::from_millis((bucket + 2) * self.bucket_ms() + self.window_ms())
+        Time::from_millis((bucket + 3) * self.bucket_ms() + self.window_ms())
     }
 
     /// The time by which a permit debited now must be used.

@@ -4,6 +4,7 @@
 //! HTTP to a running server.
 
 mod client;
+mod clock;
 mod command;
 mod config;
 mod database;

@@ -4,11 +4,13 @@
 //! that its earlier life is over and need not wait for it to be declared dead.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::{self, Read, Seek, Write},
     net::SocketAddr,
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -17,17 +19,25 @@ use postway_store::{
     Roster, Store, StoreError,
     record::{NodeBeat, NodeRecord},
 };
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::{Follower, NodeClock};
+
+/// How long to listen for other nodes before their time is taken for gone: more than a beat.
+const AGREE_WITHIN: Duration = Duration::from_millis(1_500);
+/// How often to look meanwhile: what is heard is no older.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often registering is tried when other nodes start in the same moment.
 const REGISTER_TRIES: u32 = 20;
 
 /// A registered node.
 pub struct Membership {
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<NodeClock>,
     roster: Arc<Roster>,
     card: NodeBeat,
+    follower: Mutex<Follower>,
     _identity: Option<File>,
 }
 
@@ -35,13 +45,14 @@ impl Membership {
     /// Registers this process. Earlier lives of the same node are struck from the register and known to be dead.
     pub async fn join(
         store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        clock: Arc<NodeClock>,
         data_dir: &Path,
         address: SocketAddr,
     ) -> anyhow::Result<Self> {
+        let (identity, lock) = identity(&data_dir.join("node.id"))?;
+        agree(&*store, &clock, &identity).await?;
         let now = clock.now();
         let incarnation = Incarnation::new(now, &mut rand::rng());
-        let (identity, lock) = identity(&data_dir.join("node.id"))?;
         let card = NodeBeat {
             incarnation,
             identity,
@@ -52,7 +63,8 @@ impl Membership {
             at: now,
         };
         let roster = Arc::new(Roster::new(incarnation, store.is_shared()));
-        let membership = Self { store, clock, roster, card, _identity: lock };
+        let follower = Mutex::default();
+        let membership = Self { store, clock, roster, card, follower, _identity: lock };
         let earlier: Vec<Incarnation> = membership
             .store
             .nodes()
@@ -82,8 +94,21 @@ impl Membership {
         let card = NodeBeat { at: self.clock.now(), ..self.card.clone() };
         let nodes = self.store.beat(&card).await?;
         self.roster.observe(&nodes);
+        self.follow(&nodes);
         metrics::gauge!("postway_nodes_alive").set(self.roster.alive().len() as f64);
         Ok(())
+    }
+
+    /// Keeps to the clock of the oldest node that is alive, unless that is this one.
+    fn follow(&self, nodes: &[NodeRecord]) {
+        let oldest = nodes.iter().find(|node| !self.roster.is_dead(node.incarnation));
+        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        match oldest {
+            Some(node) if node.incarnation != self.card.incarnation => {
+                follower.follow(&self.clock, node.beat, node.beat_at, false);
+            }
+            _ => *follower = Follower::default(),
+        }
     }
 
     /// Beats until told to stop, then leaves the register.
@@ -137,6 +162,25 @@ impl Membership {
                 Ok(taken.is_some())
             }
         }
+    }
+}
+
+/// Takes over the time of the other nodes. Looks often for a moment, until one of them moves its counter; where none does,
+/// none is alive, and the machine's clock is as good as any.
+async fn agree(store: &dyn Store, clock: &NodeClock, identity: &[u8; 16]) -> Result<(), StoreError> {
+    let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
+    let started = Instant::now();
+    loop {
+        let mut others = store.nodes().await?;
+        others.retain(|node| node.identity != *identity);
+        let has_said = |node: &NodeRecord, followers: &mut HashMap<Incarnation, Follower>| {
+            followers.entry(node.incarnation).or_default().follow(clock, node.beat, node.beat_at, true)
+        };
+        let heard = others.iter().any(|node| has_said(node, &mut followers));
+        if heard || others.is_empty() || started.elapsed() > AGREE_WITHIN {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

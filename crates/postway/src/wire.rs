@@ -14,39 +14,12 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::Config, database, housekeeping::Housekeeping, http, keys, membership::Membership, probe::Probe,
-    shutdown::Signals,
+    clock::NodeClock, config::Config, database, housekeeping::Housekeeping, http, keys,
+    membership::Membership, probe::Probe, shutdown::Signals,
 };
 
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
-
-/// The machine's clock: the only place that asks it.
-struct SystemClock;
-
-impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods)]
-    fn now(&self) -> Time {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let millis = since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
-        Time::from_millis(millis.saturating_add(skew_ms()))
-    }
-}
-
-/// How far a test lets this process's clock be off.
-#[cfg(feature = "failpoints")]
-fn skew_ms() -> i64 {
-    static SKEW_MS: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
-        let given = std::env::var("FAILPOINTS_CLOCK_SKEW_MS").ok();
-        given.and_then(|millis| millis.parse().ok()).unwrap_or(0)
-    });
-    *SKEW_MS
-}
-
-#[cfg(not(feature = "failpoints"))]
-const fn skew_ms() -> i64 {
-    0
-}
 
 /// Runs the server until a signal has been obeyed.
 pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result<()> {
@@ -58,7 +31,8 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     make_private_folder(&config.data_dir)
         .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let node_clock = Arc::new(NodeClock::default());
+    let clock: Arc<dyn Clock> = node_clock.clone();
     let admin_key = keys::admin_key(config)?;
     let secret_key = Arc::new(keys::secret_key(config)?);
     let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
@@ -75,7 +49,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         let store = database::open(&config.database).await?;
         let membership = database::while_away(&*store, async || {
             lay_ground(&*store, clock.now()).await?;
-            Membership::join(store.clone(), clock.clone(), &config.data_dir, address).await
+            Membership::join(store.clone(), node_clock.clone(), &config.data_dir, address).await
         });
         let membership = Arc::new(membership.await?);
         let housekeeping =

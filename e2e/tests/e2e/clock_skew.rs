@@ -1,5 +1,5 @@
-//! Two nodes whose clocks are a minute apart: they compare counters, not clocks, so neither takes the other for dead, and
-//! mail that waits for a time goes out once, by whichever clock comes to it first.
+//! Two nodes on machines whose clocks are a minute apart: they compare counters, so neither takes the other for dead, and
+//! the younger takes over the time of the older, so mail that waits for a time goes out at that time, once.
 
 use std::time::Duration;
 
@@ -62,7 +62,8 @@ async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
         async move { anyhow::Ok(text(&right.message(id).await?, "created_at").parse::<Timestamp>()?) }
     };
     let apart = created("fast-plain").await?.duration_since(created("right-plain").await?);
-    assert!(apart > SKEW - SignedDuration::from_secs(1), "the clocks are {apart:?} apart");
+    assert!(apart.abs() < SKEW / 4, "the nodes' times are {apart:?} apart");
+    assert!(fast.log().contains("this machine's clock differs"), "{}", fast.log());
 
     while watch.elapsed() < WATCHED {
         for node in [&right, &fast] {

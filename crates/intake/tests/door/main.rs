@@ -142,7 +142,11 @@ async fn claim(house: &House, uid: MessageUid) -> Claimed {
     let lane = house.stored(uid).await.summary.lane;
     let mut random = rand::rng();
     let request = ClaimRequest {
-        wants: vec![AccountWant::unlimited(AccountKey { tenant: lane.tenant, account: lane.account }, 1_000, false)],
+        wants: vec![AccountWant::unlimited(
+            AccountKey { tenant: lane.tenant, account: lane.account },
+            1_000,
+            false,
+        )],
         lease: Lease {
             incarnation: Incarnation::new(house.clock.now(), &mut random),
             token: LeaseToken::new(&mut random),

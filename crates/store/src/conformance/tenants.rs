@@ -74,7 +74,10 @@ pub async fn a_deleted_tenant_is_marked_and_stays_so(store: &Shared) {
     let deleted = store.tenant(&tenant()).await.unwrap().unwrap();
     assert_eq!((deleted.deleted_at, deleted.version), (Some(at(5)), 2));
     assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(6))).await, Changed::Missing);
-    assert_eq!(direct(store, DirectoryChange::CreateTenant(whole(TENANT), Vec::new())).await, Changed::Exists);
+    assert_eq!(
+        direct(store, DirectoryChange::CreateTenant(whole(TENANT), Vec::new())).await,
+        Changed::Exists
+    );
     let update = Tenant { version: 3, ..deleted.clone() };
     assert_eq!(direct(store, DirectoryChange::UpdateTenant(update, 2)).await, Changed::Stale);
     let default = DirectoryChange::SetDefaultAccount(tenant(), ACCOUNT.parse().unwrap());

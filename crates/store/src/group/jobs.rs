@@ -93,7 +93,8 @@ async fn read_terms<E: Engine>(
     let Some(now) = accepts.first().map(|message| message.created_at) else {
         return Ok(terms);
     };
-    terms.suppressed = directory::suppressed_of(&mut *session, recipients_of(accepts, &terms.gates), now).await?;
+    terms.suppressed =
+        directory::suppressed_of(&mut *session, recipients_of(accepts, &terms.gates), now).await?;
     for want in standing {
         terms.allowances.open(&mut *session, &want.sender(), want.limits, now).await?;
     }

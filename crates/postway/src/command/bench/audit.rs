@@ -34,19 +34,24 @@ pub struct Books {
     pub listed: u64,
 }
 
-/// How many messages are in a final state.
-pub async fn finished(client: &Client) -> Result<u64, Failure> {
-    let stats = client.get(&["v1", "stats"], &[]).await?;
-    let of =
-        |status: &&str| stats.pointer(&format!("/by_status/{status}")).and_then(Value::as_u64).unwrap_or(0);
-    Ok(FINAL.iter().map(of).sum())
+/// How many messages of these tenants are in a final state.
+pub async fn finished(tenants: &[&Client]) -> Result<u64, Failure> {
+    let mut sum = 0;
+    for tenant in tenants {
+        let stats = tenant.get(&["v1", "stats"], &[]).await?;
+        let of = |status: &&str| {
+            stats.pointer(&format!("/by_status/{status}")).and_then(Value::as_u64).unwrap_or(0)
+        };
+        sum += FINAL.iter().map(of).sum::<u64>();
+    }
+    Ok(sum)
 }
 
 /// Waits until so many messages are in a final state; false if the deadline came first.
 ///
 /// It asks seldom while much is left, since asking costs the server, and often at the end, to see it exactly.
 pub async fn wait_until_finished(
-    client: &Client,
+    tenants: &[&Client],
     wanted: u64,
     baseline: u64,
     deadline: Instant,
@@ -54,7 +59,7 @@ pub async fn wait_until_finished(
 ) -> Result<bool, Failure> {
     let mut last = (Instant::now(), baseline);
     loop {
-        let count = finished(client).await?;
+        let count = finished(tenants).await?;
         let now = Instant::now();
         bar.set_position(count.saturating_sub(baseline));
         if count >= wanted {
@@ -70,9 +75,8 @@ pub async fn wait_until_finished(
     }
 }
 
-/// Reads every message of the batch.
-pub async fn read(client: &Client, batch: &str) -> Result<Books, Failure> {
-    let mut books = Books::default();
+/// Adds every message of a tenant's batch.
+pub async fn read(client: &Client, batch: &str, books: &mut Books) -> Result<(), Failure> {
     let mut query = vec![("batch", batch.to_owned()), ("limit", PAGE.to_string())];
     loop {
         let page = client.get(&["v1", "messages"], &query).await?;
@@ -80,11 +84,17 @@ pub async fn read(client: &Client, batch: &str) -> Result<Books, Failure> {
             books.enter(message);
         }
         let Some(cursor) = page.get("next_cursor").and_then(Value::as_str) else {
-            return Ok(books);
+            return Ok(());
         };
         query.truncate(2);
         query.push(("cursor", cursor.to_owned()));
     }
+}
+
+/// From one time of an answer to another; none where one is missing, zero where they are out of order.
+pub fn milliseconds_between(from: Option<&Value>, to: Option<&Value>) -> Option<u64> {
+    let at = |value: Option<&Value>| Some(value?.as_str()?.parse::<Timestamp>().ok()?.as_millisecond());
+    Some(u64::try_from(at(to)? - at(from)?).unwrap_or(0))
 }
 
 impl Books {
@@ -97,12 +107,7 @@ impl Books {
             return;
         }
         self.sent.extend(text("uid").and_then(|uid| uid.parse::<Uuid>().ok()));
-        let time = |name: &str| {
-            text(name).and_then(|at| at.parse::<Timestamp>().ok()).map(Timestamp::as_millisecond)
-        };
-        if let (Some(created), Some(sent)) = (time("created_at"), time("sent_at")) {
-            self.latencies_ms.push(u64::try_from(sent - created).unwrap_or(0));
-        }
+        self.latencies_ms.extend(milliseconds_between(message.get("created_at"), message.get("sent_at")));
     }
 
     /// How many messages are in this state.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Mode;
+use super::args::Mode;
 use super::connection::Connection;
 use crate::client::Client;
 
@@ -37,7 +37,7 @@ pub struct Shape {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// `host:port` of the server.
-    pub address: String,
+    address: String,
     shape: Shape,
     head: String,
     /// What stands before the messages in a body, and after.
@@ -95,6 +95,11 @@ impl Plan {
         Self { address, shape, head, frame, message: message.into_bytes(), number_at }
     }
 
+    /// `host:port` of the server.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Writes the request for the messages `from..to`, in place of what `request` held.
     pub fn write(&self, request: &mut Vec<u8>, from: u32, to: u32) {
         let count = (to - from) as usize;
@@ -125,14 +130,17 @@ fn text(size: usize) -> String {
     LINE.chars().cycle().take(size).collect::<String>().replace('\n', "\\n")
 }
 
-/// Posts everything, until done or the deadline.
-pub async fn run(plan: &Plan, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<Loaded> {
-    // The plan is shared by tasks that end before this function does; a copy of 2 KB is cheaper than a scope.
-    let (plan, shared) = (Arc::new(plan.clone()), Arc::new(Shared::default()));
+/// Posts everything, until done or the deadline. The plans have one shape and share its messages among them; the
+/// connections are dealt out to them in turn.
+pub async fn run(plans: Vec<Plan>, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<Loaded> {
+    let shape = plans.first().context("a load needs somewhere to go")?.shape;
+    let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
+    let shared = Arc::new(Shared::default());
     let started = Instant::now();
     let mut tasks = JoinSet::new();
-    for _ in 0..plan.shape.concurrency.min(plan.shape.messages.div_ceil(plan.shape.per_request)) {
-        let (plan, shared, bar) = (Arc::clone(&plan), Arc::clone(&shared), bar.clone());
+    let connections = shape.concurrency.min(shape.messages.div_ceil(shape.per_request));
+    for plan in plans.iter().cycle().take(connections as usize) {
+        let (plan, shared, bar) = (Arc::clone(plan), Arc::clone(&shared), bar.clone());
         tasks.spawn(async move {
             let mut done = Loaded::default();
             let posted =
@@ -156,7 +164,7 @@ pub async fn run(plan: &Plan, deadline: Instant, bar: &ProgressBar) -> anyhow::R
     all.repeated = shared.repeated.load(Ordering::Relaxed);
     all.elapsed = started.elapsed();
     match all.problem {
-        Some(problem) if all.accepted == 0 && plan.shape.messages > 0 => Err(anyhow!(problem)),
+        Some(problem) if all.accepted == 0 && shape.messages > 0 => Err(anyhow!(problem)),
         problem => Ok(Loaded { problem, ..all }),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run costs: CPU time and memory of the server's process, and its own counters.
+//! What a run costs: CPU time and memory of the servers' processes, and their own counters, summed.
 //!
 //! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known, they
 //! are left out of the report.
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use reqwest::Method;
 
-use crate::client::{Body, Client};
+use super::server::Node;
+use crate::client::Body;
 use crate::failure::Failure;
 
 /// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
@@ -24,16 +25,25 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Reads everything at once.
-    pub async fn read(client: &Client, pid: Option<u32>) -> Result<Self, Failure> {
-        let metrics = match client.call_for_bytes(Method::GET, &["metrics"], &[], Body::Empty).await {
+    /// Reads every server, and adds them up.
+    pub async fn read(nodes: &[Node]) -> Result<Self, Failure> {
+        let mut sum: Option<Self> = None;
+        for node in nodes {
+            let one = Self::read_one(node).await?;
+            sum = Some(sum.map_or(one.clone(), |sum| sum.plus(&one)));
+        }
+        Ok(sum.unwrap_or_default())
+    }
+
+    async fn read_one(node: &Node) -> Result<Self, Failure> {
+        let metrics = match node.client.call_for_bytes(Method::GET, &["metrics"], &[], Body::Empty).await {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             // Switched off in the configuration, or closed to this key.
             Err(Failure::NotFound(_) | Failure::Refused(_)) => String::new(),
             Err(failure) => return Err(failure),
         };
         let of_process =
-            |file: &str| pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok());
+            |file: &str| node.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok());
         let status = of_process("status").unwrap_or_default();
         Ok(Self {
             cpu_seconds: of_process("stat").and_then(|stat| cpu_seconds(&stat)),
@@ -44,6 +54,18 @@ impl Meter {
             in_doubt: (!metrics.is_empty())
                 .then(|| counter(&metrics, "postway_in_doubt_total").unwrap_or(0.0)),
         })
+    }
+
+    /// Both together; what is not known of one is not known of the sum.
+    fn plus(&self, other: &Self) -> Self {
+        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        Self {
+            cpu_seconds: sum(self.cpu_seconds, other.cpu_seconds),
+            resident_mib: sum(self.resident_mib, other.resident_mib),
+            peak_resident_mib: sum(self.peak_resident_mib, other.peak_resident_mib),
+            commits: sum(self.commits, other.commits),
+            in_doubt: sum(self.in_doubt, other.in_doubt),
+        }
     }
 }
 
@@ -73,14 +95,11 @@ fn counter(metrics: &str, name: &str) -> Option<f64> {
     values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
 }
 
-/// The 50th and the 99th percentile (nearest rank); sorts what it is given; zeros for nothing.
-pub fn percentiles(values: &mut [u64]) -> (f64, f64) {
+/// A percentile (nearest rank), as in 0.99; sorts what it is given; zero for nothing.
+pub fn percentile(values: &mut [u64], share: f64) -> f64 {
     values.sort_unstable();
-    let at = |share: f64| {
-        let rank = (share * values.len() as f64).ceil() as usize;
-        values.get(rank.saturating_sub(1)).map_or(0.0, |value| *value as f64)
-    };
-    (at(0.50), at(0.99))
+    let rank = (share * values.len() as f64).ceil() as usize;
+    values.get(rank.saturating_sub(1)).map_or(0.0, |value| *value as f64)
 }
 
 /// Whether a folder lies in memory, where fsync is free and figures flatter.
@@ -127,9 +146,16 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_occurred() {
         let mut values: Vec<u64> = (1..=100).rev().collect();
-        assert_eq!(percentiles(&mut values), (50.0, 99.0));
-        assert_eq!(percentiles(&mut [7]), (7.0, 7.0));
-        assert_eq!(percentiles(&mut []), (0.0, 0.0));
+        assert_eq!((percentile(&mut values, 0.50), percentile(&mut values, 0.99)), (50.0, 99.0));
+        assert_eq!((percentile(&mut [7], 0.50), percentile(&mut [], 0.99)), (7.0, 0.0));
+    }
+
+    #[test]
+    fn readings_of_many_servers_add_up_where_all_are_known() {
+        let one = Meter { cpu_seconds: Some(1.5), commits: Some(10.0), ..Meter::default() };
+        let other = Meter { cpu_seconds: Some(0.5), ..Meter::default() };
+        let sum = one.plus(&other);
+        assert_eq!((sum.cpu_seconds, sum.commits), (Some(2.0), None));
     }
 
     #[test]

@@ -9,17 +9,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::{BenchArgs, Mode};
 use super::audit::Books;
 use super::load::Loaded;
-use super::measure::{Meter, percentiles};
+use super::measure::{Meter, percentile};
 use super::smtp_sink::Received;
-use super::{BenchArgs, Mode};
 use crate::output::Output;
 
 /// The figures of one run; absent where they could not be measured.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub mode: &'static str,
+    pub nodes: usize,
     pub messages: u32,
     pub size_bytes: u32,
     pub connections: u32,
@@ -66,9 +67,10 @@ pub struct Queued {
 
 impl Report {
     /// An empty report on a run with these arguments.
-    pub fn new(args: &BenchArgs, sink: String) -> Self {
+    pub fn new(args: &BenchArgs, nodes: usize, sink: String) -> Self {
         Self {
             mode: if args.mode == Mode::Single { "single" } else { "batch" },
+            nodes,
             messages: args.messages,
             size_bytes: args.size,
             connections: args.connections,
@@ -80,8 +82,8 @@ impl Report {
     /// Rates and latencies as the load saw them.
     pub fn set_load(&mut self, mut loaded: Loaded, timed_out: bool) {
         self.accepted_per_second = per_second(loaded.accepted, loaded.elapsed);
-        let (p50, p99) = percentiles(&mut loaded.latencies);
-        (self.accept_p50_ms, self.accept_p99_ms) = (p50 / 1000.0, p99 / 1000.0);
+        let mut at = |share| percentile(&mut loaded.latencies, share) / 1000.0;
+        (self.accept_p50_ms, self.accept_p99_ms) = (at(0.50), at(0.99));
         (self.accepted, self.rejected, self.repeated_requests) =
             (loaded.accepted, loaded.rejected, loaded.repeated);
         self.warnings.extend(loaded.problem);
@@ -108,8 +110,9 @@ impl Report {
 
     /// Loss and duplicates: the store's books against the sink's.
     pub fn set_books(&mut self, books: &Books, sink: &Received, before: &Meter, after: &Meter) {
-        let (p50, p99) = percentiles(&mut books.latencies_ms.clone());
-        (self.accept_to_sent_p50_ms, self.accept_to_sent_p99_ms) = (p50, p99);
+        let mut latencies = books.latencies_ms.clone();
+        let mut at = |share| percentile(&mut latencies, share);
+        (self.accept_to_sent_p50_ms, self.accept_to_sent_p99_ms) = (at(0.50), at(0.99));
         self.by_status = books.by_status.clone();
         let entered = after.in_doubt.unwrap_or(0.0) - before.in_doubt.unwrap_or(0.0);
         self.in_doubt = (entered.max(0.0) as u64).max(books.count("in_doubt"));

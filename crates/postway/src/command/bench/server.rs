@@ -1,14 +1,16 @@
-//! The server of a bench: a child of this binary in a fresh folder, or one that already runs.
+//! The servers of a bench: children of this binary in fresh folders, or one that already runs.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use super::args::BenchArgs;
 use super::measure::is_in_memory;
 use crate::client::Client;
 use crate::config::Secret;
@@ -19,9 +21,19 @@ const START_MAX: Duration = Duration::from_secs(20);
 const STOP_MAX: Duration = Duration::from_secs(40);
 const LOG_SHOWN_BYTES: usize = 2000;
 
+/// How the servers of a bench are started: on one database, with the same keys.
+#[derive(Debug)]
+pub struct Recipe {
+    parent: Option<PathBuf>,
+    database: Option<String>,
+    admin_key: String,
+    secret_key: String,
+    settings: Vec<(&'static str, String)>,
+}
+
 /// A server to measure.
 #[derive(Debug)]
-pub struct Server {
+pub struct Node {
     /// How to speak to it.
     pub client: Client,
     /// Its process, where known.
@@ -36,21 +48,46 @@ struct Own {
     folder: TempDir,
 }
 
-impl Server {
-    /// One that already runs.
-    pub fn running(client: Client, pid: Option<u32>) -> Self {
-        Self { client, pid, own: None }
+impl Recipe {
+    /// What the arguments ask for, with fresh keys.
+    pub fn new(args: &BenchArgs) -> Self {
+        Self {
+            parent: args.temp_dir.clone(),
+            database: args.database.clone(),
+            admin_key: format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>()),
+            secret_key: BASE64_STANDARD.encode(rand::random::<[u8; 32]>()),
+            settings: Vec::new(),
+        }
     }
 
-    /// Starts one with an empty database on a free port of this machine, and waits until it is ready.
-    pub async fn start(parent: Option<&Path>, database: Option<&str>) -> Result<Self, Failure> {
-        let folder = match parent {
+    /// Adds a setting, as a variable of the environment.
+    pub fn with(mut self, variable: &'static str, value: String) -> Self {
+        self.settings.push((variable, value));
+        self
+    }
+
+    /// Starts so many servers, each on a free port of this machine and in a folder of its own, and waits until they
+    /// are ready.
+    pub async fn start(&self, count: u32) -> Result<Vec<Node>, Failure> {
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            nodes.push(self.start_one().await?);
+        }
+        Ok(nodes)
+    }
+
+    /// A client with the admin key, for a tenant or for the default one.
+    pub fn client(&self, url: &str, tenant: Option<String>) -> Result<Client, Failure> {
+        Client::new(url, Some(Secret::new(self.admin_key.clone())), tenant)
+    }
+
+    async fn start_one(&self) -> Result<Node, Failure> {
+        let folder = match &self.parent {
             Some(parent) => tempfile::tempdir_in(parent),
             None => tempfile::tempdir(),
         }
         .context("cannot make a temporary folder; name another with --temp-dir")?;
         let address = format!("127.0.0.1:{}", free_port()?);
-        let key = format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());
         let program = std::env::current_exe().context("cannot find this program to start it as a server")?;
         let log = File::create(folder.path().join("server.log")).context("cannot make the server's log")?;
         let mut command = Command::new(program);
@@ -67,13 +104,30 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log);
         command.env("POSTWAY_DATA_DIR", folder.path().join("data")).env("POSTWAY_HTTP_LISTEN", &address);
-        command.env("POSTWAY_ADMIN_KEY", &key).kill_on_drop(true);
-        command.envs(database.map(|url| ("POSTWAY_DATABASE_URL", url)));
+        command.env("POSTWAY_ADMIN_KEY", &self.admin_key).env("POSTWAY_SECRET_KEY", &self.secret_key);
+        command.envs(self.database.as_ref().map(|url| ("POSTWAY_DATABASE_URL", url)));
+        command.envs(self.settings.iter().map(|(name, value)| (name, value))).kill_on_drop(true);
         let child = command.spawn().context("cannot start the server")?;
-        let client = Client::new(&format!("http://{address}"), Some(Secret::new(key)), None)?;
-        let mut server = Self { pid: child.id(), client, own: Some(Own { child, folder }) };
-        server.wait_until_ready().await?;
-        Ok(server)
+        let client = self.client(&format!("http://{address}"), None)?;
+        let mut node = Node { pid: child.id(), client, own: Some(Own { child, folder }) };
+        node.wait_until_ready().await?;
+        Ok(node)
+    }
+}
+
+/// Stops what was started here; what a reader of the figures should know.
+pub async fn stop(nodes: Vec<Node>) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    for node in nodes {
+        warnings.extend(node.stop().await?);
+    }
+    Ok(warnings)
+}
+
+impl Node {
+    /// One that already runs.
+    pub fn running(client: Client, pid: Option<u32>) -> Self {
+        Self { client, pid, own: None }
     }
 
     async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
@@ -93,8 +147,8 @@ impl Server {
         }
     }
 
-    /// Stops what was started here, as an administrator would; what a reader of the figures should know.
-    pub async fn stop(self) -> anyhow::Result<Vec<String>> {
+    /// Stops it as an administrator would, if it was started here.
+    async fn stop(self) -> anyhow::Result<Vec<String>> {
         let Some(Own { mut child, folder }) = self.own else {
             return Ok(Vec::new());
         };

@@ -1,13 +1,13 @@
 //! The built-in sink: an SMTP server that takes everything, keeps nothing, and counts Message-IDs.
 //!
 //! It knows each of our mails by the uid in its Message-ID, so loss and duplicates are counted exactly, and it
-//! knows when its 250 went out. It runs on a thread of its own, so that the load does not delay it. It offers no TLS
-//! and no authentication, and listens on loopback only.
+//! knows when its 250 went out. It can be told to take its time over each mail, as relays do. It runs on a thread of
+//! its own, so that the load does not delay it. It offers no TLS and no authentication, and listens on loopback only.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -44,13 +44,13 @@ struct Ledger {
 }
 
 impl Sink {
-    /// Starts a sink on a free port of this machine.
-    pub fn start() -> anyhow::Result<Self> {
+    /// Starts a sink on a free port of this machine that answers each mail after `delay`.
+    pub fn start(delay: Duration) -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").context("cannot listen for the sink")?;
         listener.set_nonblocking(true).context("cannot set up the sink's listener")?;
         let address = listener.local_addr().context("cannot read the sink's address")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
+            .enable_all()
             .build()
             .context("cannot start the sink's runtime")?;
         let (sender, arrivals) = mpsc::unbounded_channel();
@@ -64,7 +64,7 @@ impl Sink {
                 runtime.block_on(async {
                     tokio::select! {
                         () = stop_of_thread.cancelled() => {}
-                        () = accept(listener, ledger_of_thread) => {}
+                        () = accept(listener, ledger_of_thread, delay) => {}
                     }
                 });
             })
@@ -96,7 +96,7 @@ impl Sink {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>) {
+async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>, delay: Duration) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -104,14 +104,14 @@ async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>) {
         let ledger = Arc::clone(&ledger);
         tokio::spawn(async move {
             // A client that goes away takes its connection with it; the ledger has what was answered.
-            if let Err(error) = serve(stream, &ledger).await {
+            if let Err(error) = serve(stream, &ledger, delay).await {
                 tracing::debug!(%error, "a connection to the sink ended");
             }
         });
     }
 }
 
-async fn serve(mut stream: TcpStream, ledger: &Ledger) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(GREETING).await?;
     let mut dialogue = Dialogue::default();
@@ -120,6 +120,9 @@ async fn serve(mut stream: TcpStream, ledger: &Ledger) -> std::io::Result<()> {
         dialogue.feed(&mut input, &mut replies);
         if dialogue.ended && replies.is_empty() {
             break;
+        }
+        if !dialogue.taken.is_empty() && !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
         if !replies.is_empty() {
             stream.write_all(&replies).await?;
@@ -284,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_running_sink_counts_every_arrival() {
-        let mut sink = Sink::start().unwrap();
+        let mut sink = Sink::start(Duration::ZERO).unwrap();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(sink.address()).await.unwrap();
             stream.write_all(format!("HELO x\r\nDATA\r\n{}QUIT\r\n", mail()).as_bytes()).await.unwrap();

@@ -81,7 +81,7 @@ impl Relay {
             (SinkChoice::SmtpSink, None) => {
                 anyhow::bail!("smtp-sink is not found; install postfix, or use --sink builtin")
             }
-            (SinkChoice::Auto | SinkChoice::Builtin, _) => Ok(Self::Builtin(Sink::start()?)),
+            (SinkChoice::Auto | SinkChoice::Builtin, _) => Ok(Self::Builtin(Sink::start(Duration::ZERO)?)),
         }
     }
 

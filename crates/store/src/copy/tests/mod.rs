@@ -163,8 +163,6 @@ async fn a_copy_cut_short_again_and_again_goes_on_each_time() {
                 break report;
             }
         };
-            assert!(matches!(opened, Err(StoreError::HalfCopied)), "a half-copied house is not lived in");
-        };
         assert!(runs > 3, "it was over after {runs} runs");
         assert!(report.rows_found > report.rows_copied, "{report:?}");
         assert_eq!(report.differing().count(), 0, "{report:?}");

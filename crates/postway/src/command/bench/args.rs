@@ -1,0 +1,153 @@
+//! What `postway bench` can be told.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::load::Shape;
+use super::smtp_sink::SinkChoice;
+use crate::failure::Failure;
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// How many messages
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub messages: u32,
+    /// Bytes of text in each
+    #[arg(long, value_name = "BYTES", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub size: u32,
+    /// HTTP connections at the same time [default: 64, or 8 with --mode batch]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub concurrency: Option<u32>,
+    /// One message a request, or many
+    #[arg(long, value_enum, default_value_t = Mode::Single)]
+    pub mode: Mode,
+    /// Messages in one batch request
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub batch_size: u32,
+    /// SMTP connections that the account may open
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub connections: u32,
+    /// Who takes the mail: auto (smtp-sink if there is one), smtp-sink, builtin (counts exactly), or HOST:PORT
+    #[arg(long, value_name = "SINK", default_value = "auto")]
+    pub sink: SinkChoice,
+    /// Messages sent one at a time to measure latency without load; 0: none
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub idle_latency: u32,
+    /// Messages put on an account that cannot send, before the rest: shows memory and speed with a backlog
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub queued: u32,
+    /// Give up after this time
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_seconds: u64,
+    /// Where to make the temporary data folder; a disk gives honest figures, memory does not
+    #[arg(long, value_name = "FOLDER")]
+    pub temp_dir: Option<PathBuf>,
+    /// The database of the server that is started: an empty one, whose URL this is [default: a SQLite file]
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
+    /// Servers on the one database; with more than one, the same load also goes through one alone, to compare
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16), conflicts_with_all = ["fairness", "limits"])]
+    pub nodes: u32,
+    /// Measure what one tenant's backlog costs another: nine mails in ten are a backlog, the tenth a trickle beside it
+    #[arg(long, conflicts_with = "limits")]
+    pub fairness: bool,
+    /// Measure what limits and turns among tenants cost, against a plain account
+    #[arg(long)]
+    pub limits: bool,
+    /// How often a comparison (--nodes, --limits) is repeated
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// With --fairness: how long the sink takes over a mail
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub sink_delay_ms: u64,
+    /// With --fairness: messages that the server may have in hand, so few that tenants compete for them
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub in_flight: u32,
+    /// With --fairness: mails a second of the tenant with the trickle
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub pace: u32,
+    /// The process of a running server, to measure its CPU time and memory
+    #[arg(long, requires = "url")]
+    pub pid: Option<u32>,
+}
+
+/// How messages are handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// `POST /v1/messages`
+    Single,
+    /// `POST /v1/messages/batch`
+    Batch,
+}
+
+impl BenchArgs {
+    /// What cannot be measured together, where the flags alone do not say so.
+    pub fn check(&self, names_a_server: bool) -> Result<(), Failure> {
+        let compares = self.nodes > 1 || self.fairness || self.limits;
+        if compares && names_a_server {
+            let text =
+                "--nodes, --fairness and --limits start their own servers; leave --url and POSTWAY_URL out";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        let shared = self.database.as_deref().is_some_and(|url| !url.starts_with("sqlite:"));
+        if self.nodes > 1 && !shared {
+            let text = "SQLite serves one process; for --nodes give --database postgres://… or mysql://…";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The load's shape for so many messages.
+    pub fn shape(&self, messages: u32, mode: Mode) -> Shape {
+        let (per_request, connections) = match mode {
+            Mode::Single => (1, 64),
+            Mode::Batch => (self.batch_size, 8),
+        };
+        let concurrency = self.concurrency.unwrap_or(connections);
+        Shape { size: self.size, messages, per_request, concurrency, mode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: BenchArgs,
+        #[arg(long)]
+        url: Option<String>,
+    }
+
+    fn check(line: &str) -> Result<(), Failure> {
+        let line = Line::try_parse_from(line.split(' ')).unwrap();
+        line.bench.check(line.url.is_some())
+    }
+
+    #[test]
+    fn many_nodes_need_a_database_that_they_can_share() {
+        assert!(check("bench --nodes 2 --database postgres://localhost/x").is_ok());
+        for line in ["bench --nodes 2", "bench --nodes 2 --database sqlite:///tmp/x.db"] {
+            assert!(matches!(check(line), Err(Failure::Usage(text)) if text.contains("SQLite")), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_comparison_is_refused_on_a_running_server() {
+        assert!(check("bench --url http://x").is_ok());
+        for what in ["--limits", "--fairness", "--nodes 2 --database mysql://localhost/x"] {
+            let line = format!("bench --url http://x {what}");
+            assert!(matches!(check(&line), Err(Failure::Usage(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn one_thing_is_measured_at_a_time() {
+        for line in ["bench --limits --fairness", "bench --nodes 2 --limits", "bench --fairness --nodes 2"] {
+            assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}
