@@ -3,7 +3,7 @@
 use postway_domain::id::BatchCode;
 use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
 
-use crate::work::{self, CLAIMED, NOW, Ratio};
+use crate::work::{self, Base, CLAIMED, now};
 
 /// Behind the batch.
 const OTHERS: usize = 1_000;
@@ -13,7 +13,7 @@ pub async fn print(sizes: &[usize]) -> anyhow::Result<()> {
         return Ok(());
     }
     println!("\n{:>10}  {:>12}  {:>12}  {:>6}", "suspended", "claim p50", "claim p99", "ratio");
-    let mut ratio = Ratio::default();
+    let mut base = Base::default();
     let batch: BatchCode = "campaign".parse()?;
     for size in sizes {
         let bench = work::open().await?;
@@ -21,13 +21,13 @@ pub async fn print(sizes: &[usize]) -> anyhow::Result<()> {
         let pause = Suspension {
             tenant: key.tenant.clone(),
             scope: SuspensionScope::Batch(batch.clone()),
-            since: NOW,
+            since: now(),
         };
         bench.store.change(DirectoryChange::Suspend(pause), None).await?;
         bench.fill(size + OTHERS, |index| (&key, (index < *size).then_some(&batch))).await?;
         let times = bench.claim(|_| vec![(key.clone(), CLAIMED)]).await?;
         bench.store.close().await;
-        let ratio = ratio.to_first(times.p50());
+        let ratio = base.ratio(times.p50());
         println!("{size:>10}  {:>12.2?}  {:>12.2?}  {ratio:>6.2}", times.p50(), times.p99());
     }
     Ok(())

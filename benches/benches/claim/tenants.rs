@@ -8,7 +8,7 @@ use std::time::Instant;
 use postway_domain::{TenantSettings, fairness::Turns};
 use postway_store::record::AccountKey;
 
-use crate::work::{self, CLAIMED, NOW, Ratio, Times};
+use crate::work::{self, Base, CLAIMED, Times, now};
 
 /// As in the dispatcher.
 const ACCOUNTS_MAX: usize = 32;
@@ -23,7 +23,7 @@ pub async fn print(numbers: &[usize]) -> anyhow::Result<()> {
         "\n{:>10}  {:>12}  {:>12}  {:>6}  {:>12}  {:>12}",
         "tenants", "claim p50", "claim p99", "ratio", "turns p50", "poll p50"
     );
-    let mut ratio = Ratio::default();
+    let mut base = Base::default();
     for number in numbers {
         let bench = work::open().await?;
         let mut keys = Vec::with_capacity(*number);
@@ -36,7 +36,7 @@ pub async fn print(numbers: &[usize]) -> anyhow::Result<()> {
         let mut polls = Vec::with_capacity(POLLS);
         for _ in 0..POLLS {
             let started = Instant::now();
-            let queue = bench.store.queue_state(NOW).await?;
+            let queue = bench.store.queue_state(now()).await?;
             polls.push(started.elapsed());
             anyhow::ensure!(queue.due.len() >= *number, "{} accounts are due", queue.due.len());
         }
@@ -45,7 +45,7 @@ pub async fn print(numbers: &[usize]) -> anyhow::Result<()> {
             "{number:>10}  {:>12.2?}  {:>12.2?}  {:>6.2}  {:>12.2?}  {:>12.2?}",
             times.p50(),
             times.p99(),
-            ratio.to_first(times.p50()),
+            base.ratio(times.p50()),
             Times::of(ring.times).p50(),
             Times::of(polls).p50()
         );

@@ -25,7 +25,9 @@ use tempfile::TempDir;
 /// Messages in one claim.
 pub const CLAIMED: u32 = 100;
 /// When claims are made: all that was put into the queue is due.
-pub const NOW: Time = Time::from_millis(START_MS + 100_000_000);
+pub fn now() -> Time {
+    Time::from_millis(START_MS + 100_000_000)
+}
 
 const START_MS: i64 = 1_700_000_000_000;
 const ROUNDS: usize = 60;
@@ -92,19 +94,19 @@ impl Bench {
         &self,
         mut wants: impl FnMut(usize) -> Vec<(AccountKey, u32)>,
     ) -> anyhow::Result<Times> {
-        let incarnation = Incarnation::new(NOW, &mut rand::rng());
+        let incarnation = Incarnation::new(now(), &mut rand::rng());
         let mut times = Vec::with_capacity(ROUNDS);
         for round in 0..ROUNDS {
             let lease = Lease {
                 incarnation,
                 token: LeaseToken::new(&mut rand::rng()),
-                until: NOW.plus(Duration::from_secs(600)),
+                until: now().plus(Duration::from_secs(600)),
             };
             let wants = wants(round)
                 .into_iter()
                 .map(|(key, room)| AccountWant::unlimited(key, room, false))
                 .collect();
-            let request = ClaimRequest { lease, now: NOW, wants, inline_bytes_max: 65_536 };
+            let request = ClaimRequest { lease, now: now(), wants, inline_bytes_max: 65_536 };
             let started = Instant::now();
             let claimed = self.store.claim(request).await?;
             times.push(started.elapsed());
@@ -136,12 +138,12 @@ impl Times {
     }
 }
 
-/// How many times as long as the first.
+/// What others are compared with: the first.
 #[derive(Default)]
-pub struct Ratio(Option<Duration>);
+pub struct Base(Option<Duration>);
 
-impl Ratio {
-    pub fn to_first(&mut self, time: Duration) -> f64 {
+impl Base {
+    pub fn ratio(&mut self, time: Duration) -> f64 {
         time.as_secs_f64() / self.0.get_or_insert(time).as_secs_f64()
     }
 }
@@ -198,7 +200,7 @@ fn give_back(job: &Claimed) -> Change {
         uid: job.uid,
         fence: Fence { status: Status::Sending, token: Some(job.token), version: Some(job.version) },
         to: State::Ready,
-        at: NOW,
+        at: now(),
         due_at: Some(job.created_at),
         keep_token: false,
         retries: None,

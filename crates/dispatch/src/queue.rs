@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use postway_domain::Priority;
 use postway_store::record::Claimed;
 use tokio::sync::Notify;
 
@@ -37,7 +38,13 @@ impl Queue {
     pub fn push(&self, job: Claimed, couriers_max: usize) -> bool {
         self.in_hand.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.lock();
-        inner.jobs.push_back(job);
+        let urgent = job.lane.priority == Priority::Immediate;
+        // Only immediate mail overtakes: what else is in hand was claimed in its order.
+        let calm = |waiting: &Claimed| waiting.lane.priority != Priority::Immediate;
+        match inner.jobs.iter().position(calm).filter(|_| urgent) {
+            Some(place) => inner.jobs.insert(place, job),
+            None => inner.jobs.push_back(job),
+        }
         let starts = inner.jobs.len() > inner.idle && inner.couriers < couriers_max;
         inner.couriers += usize::from(starts);
         drop(inner);

@@ -28,6 +28,7 @@ mod peers;
 pub mod port;
 pub mod postgres;
 pub mod record;
+mod register;
 pub mod roster;
 mod rows;
 pub mod schema;

@@ -97,6 +97,53 @@ async fn a_failed_connection_takes_nothing_from_a_limit_and_no_retry() -> anyhow
     Ok(())
 }
 
+/// The accounts that sent each message, by how many.
+async fn senders(gateway: &Gateway, count: usize) -> anyhow::Result<(usize, usize)> {
+    let mut sent = (0, 0);
+    for n in 0..count {
+        let message = gateway.wait_for(&format!("m-{n}"), "sent").await?;
+        let senders = column(&message, "attempts", "account");
+        match senders.last().map(String::as_str) {
+            Some("relay") => sent.0 += 1,
+            Some("backup") => sent.1 += 1,
+            _ => anyhow::bail!("{message:#}"),
+        }
+    }
+    Ok(sent)
+}
+
+async fn backup_to(gateway: &Gateway, port: u16) -> anyhow::Result<()> {
+    let backup = json!({"id": "backup", "kind": "smtp", "host": "127.0.0.1", "port": port, "tls": "none"});
+    gateway.post("/v1/accounts", backup).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_fallback_sends_while_the_circuit_is_open() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let gateway = Gateway::start().await?;
+    backup_to(&gateway, sink.port()).await?;
+    gateway.relay_with(nobody, json!({"fallback": "backup"})).await?;
+    send_many(&gateway, 5).await?;
+    assert_eq!(senders(&gateway, 5).await?, (0, 5));
+    let message = gateway.message("m-0").await?;
+    assert_eq!(text(&message, "account"), "relay", "it stays its account's mail");
+    assert_eq!(sink.mails().len(), 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_fallback_sends_what_is_beyond_the_limit_of_a_day() -> anyhow::Result<()> {
+    let (sink, spare) = (SmtpSink::start().await, SmtpSink::start().await);
+    let gateway = Gateway::start().await?;
+    backup_to(&gateway, spare.port()).await?;
+    gateway.relay_with(sink.port(), json!({"fallback": "backup", "limits": {"per_day": 2}})).await?;
+    send_many(&gateway, 6).await?;
+    assert_eq!(senders(&gateway, 6).await?, (2, 4));
+    assert_eq!((sink.mails().len(), spare.mails().len()), (2, 4));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_bad_password_opens_the_circuit_also_after_a_restart_and_a_good_one_closes_it() -> anyhow::Result<()>
 {

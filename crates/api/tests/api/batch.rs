@@ -138,7 +138,7 @@ async fn a_scheduled_message_is_sent_now_and_only_by_retry() {
     let replay = api.post("/v1/dead-letters/replay", json!({"ids": ["later"]})).await.ok(200);
     assert_eq!(replay["results"][0]["error"]["code"], "conflict", "it is no dead letter");
     let now = api.call("POST", "/v1/messages/later/retry", "").await.ok(200);
-    assert_eq!((&now["status"], &now["due_at"]), (&json!("scheduled"), &json!("2023-11-14T22:13:20.000Z")));
+    assert_eq!((&now["status"], &now["due_at"]), (&json!("ready"), &json!("2023-11-14T22:13:20.000Z")));
     let told = api.get("/v1/messages/later/explain").await.ok(200);
     assert_eq!((gates(&told), &told["next_at"]), (vec![], &now["due_at"]));
     let events = api.get("/v1/messages/later/events").await.ok(200);

@@ -143,9 +143,12 @@ impl Writers {
         }
     }
 
-    /// Refuses all that comes from now on, or takes that back.
-    pub fn refuse(&self, refusal: Option<StoreError>) {
-        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+    /// Refuses all that comes from now on where the schema has left this program behind, or takes that back.
+    pub fn refuse_if_too_new(&self, writable: Result<(), StoreError>) -> Result<(), StoreError> {
+        let too_new =
+            writable.as_ref().err().filter(|error| matches!(error, StoreError::SchemaTooNew { .. }));
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = too_new.cloned();
+        writable
     }
 
     /// Transactions committed with writes in them.

@@ -6,7 +6,7 @@ use postway_domain::{Status, message::Outcome};
 use postway_testkit::mariadb::MariaDb;
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
-use super::{MysqlStore, accept, change, claim, dedup, engine, migrate, nodes, parts, queue, read};
+use super::{MysqlStore, accept, change, claim, dedup, engine, migrate, parts, queue, read};
 use crate::{
     conformance::{
         sample::{Sample, at},
@@ -241,7 +241,6 @@ fn multi_row() -> Vec<&'static Multi> {
         &accept::INSERT_RECIPIENT,
         &accept::INSERT_EVENT,
         &accept::INSERT_TAG,
-        &nodes::STRIKE,
         &claim::LEASE,
         &claim::CONTENTS,
         &claim::OPEN_RECIPIENTS,
@@ -277,17 +276,11 @@ async fn every_statement_prepares() {
         engine::MARK,
         engine::MARKED,
         migrate::WRITABLE,
-        nodes::BEAT,
-        nodes::REGISTER,
-        nodes::NODES,
-        nodes::DUTY,
-        nodes::FIRST_TERM,
-        nodes::NEXT_TERM,
     ];
     for sql in multi_row().iter().map(|multi| multi.sample()).chain(single) {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }
-    for sql in crate::directory::statements() {
+    for sql in [crate::directory::statements(), crate::register::STATEMENTS.to_vec()].concat() {
         let text = sql.mysql.to_owned();
         let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
         prepared.unwrap_or_else(|error| panic!("{error}: {text}"));

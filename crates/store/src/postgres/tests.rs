@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{PostgresStore, accept, change, claim, connect, dedup, engine, hints, migrate, nodes, read};
+use super::{PostgresStore, accept, change, claim, connect, dedup, engine, hints, migrate, read};
 use crate::{
     conformance::{
         sample::{self, Sample, at},
@@ -336,17 +336,10 @@ async fn every_statement_prepares() {
         hints::NOTIFY,
         super::READ_ONLY,
         migrate::WRITABLE,
-        nodes::BEAT,
-        nodes::REGISTER,
-        nodes::NODES,
-        nodes::STRIKE,
-        nodes::DUTY,
-        nodes::FIRST_TERM,
-        nodes::NEXT_TERM,
     ] {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }
-    for sql in crate::directory::statements() {
+    for sql in [crate::directory::statements(), crate::register::STATEMENTS.to_vec()].concat() {
         let text = crate::sql::numbered(sql.common);
         let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
         prepared.unwrap_or_else(|error| panic!("{error}: {text}"));

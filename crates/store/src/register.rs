@@ -1,0 +1,112 @@
+//! The register of nodes, and their duties: the same for every server.
+
+use postway_domain::{Incarnation, Time};
+
+use crate::{
+    error::StoreError,
+    record::{DutyRecord, NodeBeat, NodeRecord, free_slot},
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
+};
+
+const BEAT: Sql = Sql::same("UPDATE node SET beat = beat + 1, beat_at = ? WHERE incarnation = ?");
+const REGISTER: Sql = Sql::or_mysql(
+    "INSERT INTO node (incarnation, identity, slot, name, address, version, started_at, beat, beat_at) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO node (incarnation, identity, slot, name, address, version, started_at, beat, beat_at) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+);
+const NODES: Sql = Sql::same(
+    "SELECT incarnation, identity, slot, name, address, version, started_at, beat, beat_at FROM node \
+     ORDER BY started_at, incarnation",
+);
+static STRIKE: Multi = Multi::new("DELETE FROM node WHERE incarnation IN (", 1, ")");
+const DUTY: Sql = Sql::same("SELECT holder, term, since FROM duty WHERE name = ?");
+const FIRST_TERM: Sql = Sql::or_mysql(
+    "INSERT INTO duty (holder, since, name, term) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO duty (holder, since, name, term) VALUES (?, ?, ?, ?)",
+);
+const NEXT_TERM: Sql =
+    Sql::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM];
+
+/// Moves a node's counter, or registers it, and reads the register.
+pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+    let is_known = session.execute(BEAT, values![node.at, node.incarnation.as_bytes()]).await? == 1;
+    let registered = nodes(session).await?;
+    if is_known {
+        return Ok(registered);
+    }
+    let own = node.clone().registered(free_slot(&registered));
+    let values = values![
+        own.incarnation.as_bytes(),
+        &own.identity,
+        own.slot,
+        own.name,
+        own.address,
+        own.version,
+        own.started_at,
+        own.beat,
+        own.beat_at,
+    ];
+    if session.insert(REGISTER, values).await? {
+        return nodes(session).await;
+    }
+    Err(StoreError::Conflict("another node took the same slot in this moment".into()))
+}
+
+/// Every registered node, the oldest first.
+pub(crate) async fn nodes(session: &mut dyn Session) -> Result<Vec<NodeRecord>, StoreError> {
+    session.rows(NODES, Vec::new()).await?.iter().map(read_node).collect()
+}
+
+/// Strikes nodes from the register.
+pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> Result<(), StoreError> {
+    for (sql, run) in STRIKE.runs(gone) {
+        let values = run.iter().map(|one| Value::from(one.as_bytes())).collect();
+        session.execute(sql.into(), values).await?;
+    }
+    Ok(())
+}
+
+/// Who has a duty.
+pub(crate) async fn duty(session: &mut dyn Session, name: &str) -> Result<Option<DutyRecord>, StoreError> {
+    let read = |row: &Row| {
+        Ok(DutyRecord {
+            holder: Incarnation::from_bytes(row.id16(0)?),
+            term: row.int(1)?,
+            since: row.time(2)?,
+        })
+    };
+    session.rows(DUTY, values![name]).await?.first().map(read).transpose()
+}
+
+/// Takes a duty that is still as it was seen.
+pub(crate) async fn take_duty(
+    session: &mut dyn Session,
+    name: &str,
+    seen: Option<DutyRecord>,
+    by: Incarnation,
+    at: Time,
+) -> Result<Option<i64>, StoreError> {
+    let taken = |term: i64| values![by.as_bytes(), at, name, term];
+    Ok(match seen {
+        None => session.insert(FIRST_TERM, taken(1)).await?.then_some(1),
+        Some(duty) => (session.execute(NEXT_TERM, taken(duty.term)).await? == 1).then_some(duty.term + 1),
+    })
+}
+
+fn read_node(row: &Row) -> Result<NodeRecord, StoreError> {
+    Ok(NodeRecord {
+        incarnation: Incarnation::from_bytes(row.id16(0)?),
+        identity: row.id16(1)?,
+        slot: row.int(2)?,
+        name: row.text(3)?.to_owned(),
+        address: row.text(4)?.to_owned(),
+        version: row.text(5)?.to_owned(),
+        started_at: row.time(6)?,
+        beat: row.int(7)?,
+        beat_at: row.time(8)?,
+    })
+}
