@@ -94,7 +94,7 @@ impl Address {
         Ok(match &self.0 {
             // A file stays locked as long as its store is open.
             Kind::Sqlite(path) => {
-                let store = SqliteStore::open(path).await.map_err(opening)?;
+                let store = SqliteStore::open_half_copied(path).await.map_err(opening)?;
                 Box::new(SqliteSide::connect(path, store, role).await?)
             }
             Kind::Postgres(url) => {

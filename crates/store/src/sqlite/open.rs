@@ -60,6 +60,17 @@ impl SqliteStore {
         let lock = take_lock(path)?;
         let mut conn = connect(path).await?;
         migrate::check_whole(&mut conn).await?;
+        Self::open_locked(path, lock, conn).await
+    }
+
+    /// The same for the copy itself, which may find its own work half done.
+    pub(crate) async fn open_half_copied(path: &Path) -> Result<Self, StoreError> {
+        let lock = take_lock(path)?;
+        let conn = connect(path).await?;
+        Self::open_locked(path, lock, conn).await
+    }
+
+    async fn open_locked(path: &Path, lock: File, mut conn: SqliteConnection) -> Result<Self, StoreError> {
         migrate::up(&mut conn).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)

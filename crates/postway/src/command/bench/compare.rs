@@ -1,7 +1,7 @@
-//! The same load done in two ways, in turns, and the ratio: on a shared machine that says more than a rate.
+//! The same load done in several ways, in turns, and the ratios: on a shared machine they say more than a rate.
 //!
-//! Each round does both, and every other round in the other order, so that what drifts (tables that grow, a neighbour
-//! on the machine) weighs on both alike. Figures are medians over the rounds.
+//! Each round does all of them, and every other round in the other order, so that what drifts (tables that grow, a
+//! neighbour on the machine) weighs on all alike. Figures are medians over the rounds, ratios are to the first way.
 
 use serde::Serialize;
 use serde_json::json;
@@ -19,42 +19,44 @@ use crate::output::Output;
 
 /// Over how many tenants the load with limits is spread.
 const TENANTS: usize = 4;
+type Figure = fn(&Report) -> Option<f64>;
+const SENT: Figure = |report| Some(report.sent_per_second);
+const CPU: Figure = |report| report.cpu_seconds_per_1000;
+
 /// Limits that are counted and never reached.
 const LIMITS: (u32, u32, u32) = (10_000_000, 100_000_000, 1_000_000_000);
 
-/// What two ways of doing the same came to.
+/// What the ways of doing the same came to.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    base: Side,
-    other: Side,
-    /// The other's rate from accept to sent, over the base's.
-    sent_per_second_ratio: Option<f64>,
-    /// The other's CPU time for a message, over the base's.
-    cpu_ratio: Option<f64>,
+    sides: Vec<Side>,
     warnings: Vec<String>,
 }
 
-/// One of the two ways.
+/// One of the ways.
 #[derive(Debug, Serialize)]
 struct Side {
     name: String,
+    /// Its rate from accept to sent, over the first one's.
+    sent_per_second_ratio: Option<f64>,
+    /// Its CPU time for a message, over the first one's.
+    cpu_ratio: Option<f64>,
     passes: Vec<Report>,
 }
 
 /// One server against many, on the same database.
 pub async fn nodes(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Result<Comparison, Failure> {
-    let names = ["1 node".to_owned(), format!("{} nodes", args.nodes)];
-    let mut passes = Passes::new(names);
-    for side in order(args.rounds) {
+    let mut compared = Comparison::of(["1 node".to_owned(), format!("{} nodes", args.nodes)]);
+    for side in order(args.rounds, 2) {
         let nodes = recipe.start(if side == 0 { 1 } else { args.nodes }).await?;
         let report = Trial { args, nodes: &nodes, deadline }.plain(&run_name()).await;
-        passes.warnings.extend(server::stop(nodes).await?);
-        passes.sides[side].passes.push(report?);
+        compared.warnings.extend(server::stop(nodes).await?);
+        compared.sides[side].passes.push(report?);
     }
-    Ok(passes.compare())
+    Ok(compared.finish())
 }
 
-/// An account without limits against accounts with limits, of tenants that take turns.
+/// An account without limits against one with limits, and against several of tenants that take turns.
 pub async fn limits(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Result<Comparison, Failure> {
     let nodes = recipe.start(1).await?;
     let compared = limits_on(args, recipe, &nodes, deadline).await;
@@ -75,15 +77,17 @@ async fn limits_on(
     for number in 0..TENANTS {
         tenants.push(create_tenant(recipe, &nodes[0], &format!("{}-{number}", run_name())).await?);
     }
-    let mut passes = Passes::new(["no limits".to_owned(), format!("limits, {TENANTS} tenants")]);
-    for side in order(args.rounds) {
+    let names = ["no limits".to_owned(), "limits".to_owned(), format!("limits, {TENANTS} tenants")];
+    let mut compared = Comparison::of(names);
+    for side in order(args.rounds, 3) {
         let report = match side {
             0 => trial.plain(&run_name()).await?,
+            1 => limited(&trial, &tenants[..1]).await?,
             _ => limited(&trial, &tenants).await?,
         };
-        passes.sides[side].passes.push(report);
+        compared.sides[side].passes.push(report);
     }
-    Ok(passes.compare())
+    Ok(compared.finish())
 }
 
 /// The load through an account with limits of each tenant. Together they have as many connections as the plain one.
@@ -103,31 +107,10 @@ async fn limited(trial: &Trial<'_>, tenants: &[Client]) -> Result<Report, Failur
 }
 
 /// Which side is measured when.
-fn order(rounds: u32) -> impl Iterator<Item = usize> {
-    (0..rounds).flat_map(|round| if round % 2 == 0 { [0, 1] } else { [1, 0] })
-}
-
-struct Passes {
-    sides: [Side; 2],
-    warnings: Vec<String>,
-}
-
-impl Passes {
-    fn new(names: [String; 2]) -> Self {
-        Self { sides: names.map(|name| Side { name, passes: Vec::new() }), warnings: Vec::new() }
-    }
-
-    fn compare(self) -> Comparison {
-        let [base, other] = self.sides;
-        let ratio = |figure: fn(&Report) -> Option<f64>| Some(other.median(figure)? / base.median(figure)?);
-        Comparison {
-            sent_per_second_ratio: ratio(|report| Some(report.sent_per_second)),
-            cpu_ratio: ratio(|report| report.cpu_seconds_per_1000),
-            base,
-            other,
-            warnings: self.warnings,
-        }
-    }
+fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
+    (0..rounds).flat_map(move |round| {
+        (0..sides).map(move |side| if round % 2 == 0 { side } else { sides - 1 - side })
+    })
 }
 
 impl Side {
@@ -144,41 +127,65 @@ impl Side {
 }
 
 impl Comparison {
+    fn of<const N: usize>(names: [String; N]) -> Self {
+        let side = |name| Side { name, sent_per_second_ratio: None, cpu_ratio: None, passes: Vec::new() };
+        Self { sides: names.map(side).into(), warnings: Vec::new() }
+    }
+
+    /// Sets the ratios.
+    fn finish(mut self) -> Self {
+        let figures = |side: &Side| (side.median(SENT), side.median(CPU));
+        let (sent, cpu) = self.sides.first().map(figures).unwrap_or_default();
+        for side in &mut self.sides {
+            let (own_sent, own_cpu) = figures(side);
+            side.sent_per_second_ratio = own_sent.zip(sent).map(|(own, first)| own / first);
+            side.cpu_ratio = own_cpu.zip(cpu).map(|(own, first)| own / first);
+        }
+        self
+    }
+
+    fn passes(&self) -> impl Iterator<Item = &Report> {
+        self.sides.iter().flat_map(|side| &side.passes)
+    }
+
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
-        self.base.passes.iter().chain(&self.other.passes).find_map(Report::problem)
+        self.passes().find_map(Report::problem)
     }
 
     /// The table for people.
     pub fn render(&self, output: Output) -> String {
-        let row = |name: &str, digits: usize, figure: fn(&Report) -> Option<f64>| {
-            let (base, other) = (self.base.median(figure), self.other.median(figure));
-            let text = |value: Option<f64>, digits: usize| {
-                value.map(|value| format!("{value:.digits$}")).unwrap_or_default()
-            };
-            let ratio = base.zip(other).map(|(base, other)| other / base);
-            vec![name.to_owned(), text(base, digits), text(other, digits), text(ratio, 2)]
+        let row = |name: &str, cell: &dyn Fn(&Side) -> String| {
+            std::iter::once(name.to_owned()).chain(self.sides.iter().map(cell)).collect::<Vec<_>>()
+        };
+        let number = |value: Option<f64>, digits: usize| {
+            value.map(|value| format!("{value:.digits$}")).unwrap_or_default()
+        };
+        let median = |name: &str, digits: usize, figure: Figure| {
+            row(name, &|side| number(side.median(figure), digits))
         };
         let rows = [
-            row("accept to sent/s", 0, |report| Some(report.sent_per_second)),
-            row("accepted/s", 0, |report| Some(report.accepted_per_second)),
-            row("accept to sent p50 (ms)", 0, |report| Some(report.accept_to_sent_p50_ms)),
-            row("accept to sent p99 (ms)", 0, |report| Some(report.accept_to_sent_p99_ms)),
-            row("CPU-seconds per 1,000", 3, |report| report.cpu_seconds_per_1000),
-            row("commits per message", 4, |report| report.commits_per_message),
-            row("peak resident (MiB)", 0, |report| report.peak_resident_mib),
-            vec!["each round, sent/s".to_owned(), self.base.all(), self.other.all(), String::new()],
+            median("accept to sent/s", 0, SENT),
+            row("ratio", &|side| number(side.sent_per_second_ratio, 2)),
+            median("accepted/s", 0, |report| Some(report.accepted_per_second)),
+            median("accept to sent p50 (ms)", 0, |report| Some(report.accept_to_sent_p50_ms)),
+            median("accept to sent p99 (ms)", 0, |report| Some(report.accept_to_sent_p99_ms)),
+            median("CPU-seconds per 1,000", 3, CPU),
+            row("ratio", &|side| number(side.cpu_ratio, 2)),
+            median("commits per message", 4, |report| report.commits_per_message),
+            median("peak resident (MiB)", 0, |report| report.peak_resident_mib),
+            row("each round, sent/s", &|side| side.all()),
         ];
-        let mut text = output.table(&["median", &self.base.name, &self.other.name, "ratio"], rows);
-        let passes = || self.base.passes.iter().chain(&self.other.passes);
-        let sum = |figure: fn(&Report) -> u64| passes().map(figure).sum::<u64>();
+        let names = self.sides.iter().map(|side| side.name.as_str());
+        let mut text = output.table(&std::iter::once("median").chain(names).collect::<Vec<_>>(), rows);
+        let sum = |figure: fn(&Report) -> u64| self.passes().map(figure).sum::<u64>();
         text.push_str(&format!(
             "\n\nlost {}, duplicates {}, in doubt {}",
             sum(|report| report.lost),
             sum(|report| report.duplicates),
             sum(|report| report.in_doubt)
         ));
-        for warning in self.warnings.iter().chain(passes().flat_map(|pass| &pass.warnings)) {
+        for warning in self.warnings.iter().chain(self.passes().flat_map(|pass| &pass.warnings)) {
             text.push_str(&format!("\nwarning: {warning}"));
         }
         text
@@ -189,29 +196,36 @@ impl Comparison {
 mod tests {
     use super::*;
 
+    fn compare(first: [Report; 3], second: [Report; 3]) -> Comparison {
+        let mut compared = Comparison::of(["one".to_owned(), "two".to_owned()]);
+        (compared.sides[0].passes, compared.sides[1].passes) = (first.into(), second.into());
+        compared.finish()
+    }
+
     fn report(sent_per_second: f64, cpu: Option<f64>) -> Report {
         Report { sent_per_second, cpu_seconds_per_1000: cpu, ..Report::default() }
     }
 
     #[test]
     fn every_other_round_is_in_the_other_order() {
-        assert_eq!(order(3).collect::<Vec<_>>(), [0, 1, 1, 0, 0, 1]);
+        assert_eq!(order(3, 2).collect::<Vec<_>>(), [0, 1, 1, 0, 0, 1]);
+        assert_eq!(order(2, 3).collect::<Vec<_>>(), [0, 1, 2, 2, 1, 0]);
     }
 
     #[test]
     fn the_ratio_is_of_the_middle_rounds() {
-        let mut passes = Passes::new(["one".to_owned(), "two".to_owned()]);
-        passes.sides[0].passes = [90.0, 100.0, 500.0].map(|rate| report(rate, Some(0.2))).into();
-        passes.sides[1].passes = [150.0, 10.0, 200.0].map(|rate| report(rate, Some(0.1))).into();
-        let compared = passes.compare();
-        assert_eq!((compared.sent_per_second_ratio, compared.cpu_ratio), (Some(1.5), Some(0.5)));
+        let compared = compare(
+            [90.0, 100.0, 500.0].map(|rate| report(rate, Some(0.2))),
+            [150.0, 10.0, 200.0].map(|rate| report(rate, Some(0.1))),
+        );
+        let other = &compared.sides[1];
+        assert_eq!((other.sent_per_second_ratio, other.cpu_ratio), (Some(1.5), Some(0.5)));
     }
 
     #[test]
     fn a_cost_that_one_round_does_not_know_is_left_out() {
-        let mut passes = Passes::new(["one".to_owned(), "two".to_owned()]);
-        passes.sides[0].passes = vec![report(1.0, None)];
-        passes.sides[1].passes = vec![report(1.0, Some(0.1))];
-        assert_eq!(passes.compare().cpu_ratio, None);
+        let known = || report(1.0, Some(0.1));
+        let compared = compare([known(), report(1.0, None), known()], [known(), known(), known()]);
+        assert_eq!(compared.sides[1].cpu_ratio, None);
     }
 }
