@@ -25,6 +25,8 @@ pub struct Limits {
     pub metadata_bytes_max: usize,
     /// The longest reference of the client's, in characters: 256.
     pub external_id_chars_max: usize,
+    /// The longest collapse key.
+    pub collapse_key_chars_max: usize,
     /// The longest subject, in bytes: 8 KiB.
     pub subject_bytes_max: usize,
     /// How far ahead a message may be scheduled: 366 days.
@@ -44,6 +46,7 @@ impl Default for Limits {
             tag_chars_max: 64,
             metadata_bytes_max: 16 * 1024,
             external_id_chars_max: 256,
+            collapse_key_chars_max: 128,
             subject_bytes_max: postway_mime::header::HEADER_VALUE_OCTETS_MAX,
             send_at_ahead_max: Duration::from_secs(366 * 24 * 60 * 60),
         }

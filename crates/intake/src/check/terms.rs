@@ -48,8 +48,8 @@ pub(crate) fn terms(
         on_doubt: on_doubt.unwrap_or_default(),
         tags: tags(request, limits, findings),
         metadata: metadata.flatten(),
-        external_id: label("external_id", request.external_id.as_deref(), limits, findings),
-        collapse_key: label("collapse_key", request.collapse_key.as_deref(), limits, findings),
+        external_id: label("external_id", request.external_id.as_deref(), limits.external_id_chars_max, findings),
+        collapse_key: label("collapse_key", request.collapse_key.as_deref(), limits.collapse_key_chars_max, findings),
     }
 }
 
@@ -118,9 +118,8 @@ fn tags(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) 
 }
 
 /// A name of the client's own making.
-fn label(field: &str, given: Option<&str>, limits: &Limits, findings: &mut Findings) -> Option<String> {
+fn label(field: &str, given: Option<&str>, max: usize, findings: &mut Findings) -> Option<String> {
     let given = given?;
-    let max = limits.external_id_chars_max;
     if !is_label(given, max) {
         findings.add(field, format!("must be 1 to {max} characters without control characters"));
     }
