@@ -48,8 +48,18 @@ pub(crate) fn terms(
         on_doubt: on_doubt.unwrap_or_default(),
         tags: tags(request, limits, findings),
         metadata: metadata.flatten(),
-        external_id: label("external_id", request.external_id.as_deref(), limits.external_id_chars_max, findings),
-        collapse_key: label("collapse_key", request.collapse_key.as_deref(), limits.collapse_key_chars_max, findings),
+        external_id: label(
+            "external_id",
+            request.external_id.as_deref(),
+            limits.external_id_chars_max,
+            findings,
+        ),
+        collapse_key: label(
+            "collapse_key",
+            request.collapse_key.as_deref(),
+            limits.collapse_key_chars_max,
+            findings,
+        ),
     }
 }
 
