@@ -159,7 +159,10 @@ pub async fn only_use_that_counts_no_more_is_forgotten(store: &Shared) {
     let limits = AccountLimits { per_minute: 3, per_hour: 9, ..AccountLimits::default() };
     claim(store, limits, 1, at(0), 3).await;
     let ends = Span::Minute.counts_until(Span::Minute.bucket(at(0)));
-    assert_eq!(direct(store, DirectoryChange::Forget(Time::from_millis(ends.as_millis() - 1))).await, Changed::Done);
+    assert_eq!(
+        direct(store, DirectoryChange::Forget(Time::from_millis(ends.as_millis() - 1))).await,
+        Changed::Done
+    );
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [3, 3]);
     assert_eq!(direct(store, DirectoryChange::Forget(ends)).await, Changed::Done);
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [0, 3]);
