@@ -35,8 +35,9 @@ pub(crate) trait DueWork: Send {
         now: Time,
     ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError>;
 
-    /// Leases up to `limit` due messages of a lane, with events and counters; their recipients come later.
-    async fn lease_from(
+    /// Finds and locks up to `limit` due messages of a lane, as they will be once [`DueWork::parts`] has leased them; their
+    /// recipients come with that.
+    async fn find_in(
         &mut self,
         request: &ClaimRequest,
         id: LaneId,
@@ -44,7 +45,7 @@ pub(crate) trait DueWork: Send {
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Reads what belongs to leased messages: their recipients, in order, and whatever the lease did not bring.
+    /// Leases what was found, with events, and reads what belongs to it: recipients, in order, and whatever else is missing.
     async fn parts(
         &mut self,
         request: &ClaimRequest,
@@ -110,7 +111,7 @@ async fn claim_for(
             batch: batches.remove(&id).flatten(),
         };
         if terms.pass(&lane) {
-            claimed.extend(work.lease_from(request, id, &lane, left).await?);
+            claimed.extend(work.find_in(request, id, &lane, left).await?);
         }
     }
     Ok(claimed)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, MySqlConnection};
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ use crate::{
     group::{After, Engine},
     handover::HandOver,
     peers::Peers,
-    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
     rows::Multi,
     sql::{MysqlSession, Session},
     terms::Terms,
@@ -66,6 +66,8 @@ pub(super) struct Txn {
     pub known_lanes: BTreeSet<LaneId>,
     pub new_lanes: Vec<LaneId>,
     pub after: After,
+    /// Events of what a claim has found and not yet leased.
+    pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
     moved: BTreeMap<(TenantId, Status), i64>,
 }
 
@@ -91,6 +93,7 @@ impl Txn {
             known_lanes: BTreeSet::new(),
             new_lanes: Vec::new(),
             after: After::default(),
+            claim_events: Vec::new(),
             moved: BTreeMap::new(),
         }
     }
@@ -202,6 +205,7 @@ impl Txn {
 
     fn forget(&mut self) {
         self.new_lanes.clear();
+        self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
     }

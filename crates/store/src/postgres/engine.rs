@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
@@ -24,7 +24,7 @@ use crate::{
     group::{After, Engine},
     handover::HandOver,
     peers::Peers,
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
     sql::{PostgresSession, Session},
     terms::Terms,
 };
@@ -56,6 +56,8 @@ pub(super) struct Txn {
     pub known_lanes: BTreeSet<LaneId>,
     pub new_lanes: Vec<LaneId>,
     pub after: After,
+    /// Events of what a claim has found and not yet leased.
+    pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
     moved: HashMap<(TenantId, Status), i64>,
     seat: Seat,
     options: PgConnectOptions,
@@ -71,6 +73,7 @@ impl Txn {
             known_lanes: BTreeSet::new(),
             new_lanes: Vec::new(),
             after: After::default(),
+            claim_events: Vec::new(),
             moved: HashMap::new(),
             seat,
             options,
@@ -115,6 +118,7 @@ impl Txn {
 
     fn forget(&mut self) {
         self.new_lanes.clear();
+        self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
     }

@@ -56,21 +56,22 @@ impl DueWork for Txn {
         due_lanes(self, key, now).await
     }
 
-    async fn lease_from(
+    async fn find_in(
         &mut self,
         request: &ClaimRequest,
         id: LaneId,
         lane: &Lane,
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError> {
-        lease_from(self, request, id, lane, limit).await
+        find_in(self, request, id, lane, limit).await
     }
 
     async fn parts(
         &mut self,
-        _: &ClaimRequest,
+        request: &ClaimRequest,
         claimed: &mut [Claimed],
     ) -> Result<Vec<KnownRecipient>, StoreError> {
+        lease(self, request, claimed).await?;
         known_recipients(self, claimed).await
     }
 
@@ -104,7 +105,7 @@ async fn due_lanes(
         .collect()
 }
 
-async fn lease_from(
+async fn find_in(
     txn: &mut Txn,
     request: &ClaimRequest,
     lane_id: LaneId,
@@ -122,7 +123,6 @@ async fn lease_from(
         .await
         .map_err(failed)?;
     let mut claimed = Vec::with_capacity(rows.len());
-    let mut events = Vec::with_capacity(rows.len());
     for row in &rows {
         let from = state(row, 1)?;
         let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
@@ -130,24 +130,29 @@ async fn lease_from(
         let event_seq: i64 = row.try_get(12).map_err(failed)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
-            events.push((one.uid, event_seq + 1, request.now, NewEvent { kind, data }));
+            txn.claim_events.push((one.uid, event_seq + 1, request.now, NewEvent { kind, data }));
         }
         txn.count(&lane.tenant, Some(from.status()), to.status());
         claimed.push(one);
     }
-    for (sql, run) in LEASE.runs(&claimed) {
+    Ok(claimed)
+}
+
+/// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
+async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
+    for (sql, run) in LEASE.runs(claimed) {
         let mut query = sqlx::query(sql)
             .bind(request.lease.incarnation.as_bytes().as_slice())
             .bind(request.lease.token.as_i64())
             .bind(request.lease.until.as_millis())
-            .bind(now_ms);
+            .bind(request.now.as_millis());
         for one in run {
             query = query.bind(one.uid.as_bytes().as_slice());
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;
     }
-    insert_events(txn, &events).await?;
-    Ok(claimed)
+    let events = std::mem::take(&mut txn.claim_events);
+    insert_events(txn, &events).await
 }
 
 fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {

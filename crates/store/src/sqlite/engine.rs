@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, SqliteConnection};
 
 use super::{accept, change, failed};
@@ -15,7 +15,7 @@ use crate::{
     error::StoreError,
     group::{After, Engine},
     handover::HandOver,
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewMessage, WireCommit},
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
     rows::Multi,
     sql::{Session, SqliteSession},
     terms::Terms,
@@ -28,6 +28,8 @@ pub(super) struct Txn {
     pub known_lanes: BTreeSet<LaneId>,
     pub new_lanes: Vec<LaneId>,
     pub after: After,
+    /// Events of what a claim has found and not yet leased.
+    pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
     moved: HashMap<(TenantId, Status), i64>,
 }
 
@@ -45,6 +47,7 @@ impl Txn {
             known_lanes: BTreeSet::new(),
             new_lanes: Vec::new(),
             after: After::default(),
+            claim_events: Vec::new(),
             moved: HashMap::new(),
         }
     }
@@ -75,6 +78,7 @@ impl Txn {
 
     fn forget(&mut self) {
         self.new_lanes.clear();
+        self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
     }
