@@ -11,7 +11,7 @@ use postway_store::record::AccountKey;
 use crate::work::{self, Base, CLAIMED, Times, now};
 
 /// As in the dispatcher.
-const ACCOUNTS_MAX: usize = 32;
+const ACCOUNTS_MAX: usize = 16;
 const MESSAGES: usize = 100_000;
 const POLLS: usize = 20;
 

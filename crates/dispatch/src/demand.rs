@@ -6,7 +6,7 @@ use postway_domain::{AccountId, TenantId, TenantSettings, fairness::Turns};
 use postway_store::record::AccountKey;
 
 /// Accounts in one claim: so many statements, and no more, however many wait.
-pub(crate) const CLAIM_ACCOUNTS_MAX: usize = 32;
+pub(crate) const CLAIM_ACCOUNTS_MAX: usize = 16;
 
 /// What an account could take now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
