@@ -35,6 +35,10 @@ const POLL_MAX: Duration = Duration::from_secs(10);
 const POLL_SHARE: u32 = 20;
 /// A standing claim that nothing has come of for this long may be taken back.
 const IDLE_AFTER: Duration = Duration::from_secs(60);
+/// An account that was read so recently is not read again for a hint.
+const FRESH_FOR: Duration = Duration::from_millis(20);
+/// Accounts with a standing claim that are read again by one poll.
+const REREAD_MAX: usize = 64;
 /// Bodies up to this size come with their claim.
 const INLINE_BYTES_MAX: u32 = 64 * 1024;
 /// Leases lost in a row after which a message is sent with nothing else in hand.
@@ -50,6 +54,8 @@ struct Slot {
     dirty: bool,
     /// When work last came, or was looked for.
     used_at: Instant,
+    /// When its settings were last read.
+    read_at: Instant,
     /// Its limit of the day is used up until then: its fallback may send.
     spent_until: Option<Time>,
 }
@@ -177,6 +183,7 @@ impl Runner {
             }
         };
         self.note_idle();
+        self.note_standing();
         let pause = (looked_at.elapsed() * POLL_SHARE).clamp(POLL, POLL_MAX);
         looked_at + next_due.clamp(Duration::from_millis(1), pause)
     }
@@ -231,14 +238,18 @@ impl Runner {
             }
         }
         match self.slots.get_mut(&key) {
-            Some(slot) if slot.post.plan().version == account.version => slot.dirty = true,
             Some(slot) => {
-                slot.post.replace_plan(plan);
-                slot.dirty = true;
+                slot.read_at = Instant::now();
+                if slot.post.plan().version != account.version {
+                    slot.post.replace_plan(plan);
+                    slot.dirty = true;
+                }
             }
             None => {
                 let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
-                let slot = Slot { post, parked: 0, dirty: true, used_at: Instant::now(), spent_until: None };
+                let now = Instant::now();
+                let slot =
+                    Slot { post, parked: 0, dirty: true, used_at: now, read_at: now, spent_until: None };
                 self.slots.insert(key.clone(), slot);
             }
         }
@@ -251,19 +262,34 @@ impl Runner {
         }
     }
 
-    /// Hints may be of new work as well as of new settings.
+    /// Hints may be of new work as well as of new settings, so an account is read again unless it just was.
     fn wake(&mut self, keys: Vec<AccountKey>) {
         for key in keys {
-            match self.slots.get_mut(&key) {
+            let fresh = match self.slots.get_mut(&key) {
                 Some(slot) => {
                     slot.dirty = true;
                     self.demand.add(&key);
+                    slot.read_at.elapsed() < FRESH_FOR
                 }
-                None => {
-                    self.unread.insert(key);
-                }
+                None => false,
+            };
+            if !fresh {
+                self.unread.insert(key);
             }
         }
+    }
+
+    /// Accounts that stand ready for new mail are read again by each poll, the longest unread first: what another node
+    /// changed must hold for mail that is handed over, too.
+    fn note_standing(&mut self) {
+        let mut standing: Vec<(Instant, &AccountKey)> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.parked > 0 && slot.read_at.elapsed() >= POLL / 2)
+            .map(|(key, slot)| (slot.read_at, key))
+            .collect();
+        standing.sort_by_key(|(read_at, _)| *read_at);
+        self.unread.extend(standing.into_iter().take(REREAD_MAX).map(|(_, key)| key.clone()));
     }
 
     /// Who sends an account's mail now: itself, or its fallback where its circuit is open or its day is used up.

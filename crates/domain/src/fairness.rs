@@ -68,8 +68,13 @@ impl Turns {
 
     /// A tenant wants no more for now, and loses what it had left.
     pub fn leave(&mut self, tenant: &TenantId) {
-        if self.shares.remove(tenant).is_some() {
-            self.ring.retain(|one| one != tenant);
+        if self.shares.remove(tenant).is_none() {
+            return;
+        }
+        // Whoever leaves has mostly just had its turn.
+        match self.ring.back() == Some(tenant) {
+            true => drop(self.ring.pop_back()),
+            false => self.ring.retain(|one| one != tenant),
         }
     }
 }

@@ -91,6 +91,11 @@ impl HandOver {
         self.lock().standing.get(key).map(|standing| standing.want.clone())
     }
 
+    /// Withdraws one account's standing claim.
+    pub fn withdraw(&self, key: &AccountKey) {
+        self.lock().standing.remove(key);
+    }
+
     /// Withdraws every standing claim.
     pub fn unpark(&self) {
         self.lock().standing.clear();

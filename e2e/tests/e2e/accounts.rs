@@ -97,6 +97,25 @@ async fn a_failed_connection_takes_nothing_from_a_limit_and_no_retry() -> anyhow
     Ok(())
 }
 
+/// Nothing waits for it, so only the change itself can tell the dispatcher: the next mail must go by the new settings, and
+/// within the new limits.
+#[tokio::test]
+async fn a_change_of_an_idle_account_holds_for_the_next_mail() -> anyhow::Result<()> {
+    let (old, new) = (SmtpSink::start().await, SmtpSink::start().await);
+    let gateway = Gateway::start().await?;
+    gateway.relay_to(old.port()).await?;
+    for n in 0..3 {
+        gateway.send(mail(&format!("before-{n}"), "ada@example.net")).await?;
+        gateway.wait_for(&format!("before-{n}"), "sent").await?;
+    }
+    let change = json!({"port": new.port(), "limits": {"per_day": 2}});
+    gateway.call(Method::PATCH, "/v1/accounts/relay", Some(change)).await?;
+    send_many(&gateway, 4).await?;
+    wait_for_counts(&gateway, &[("sent", 5), ("ready", 2)]).await?;
+    assert_eq!((old.mails().len(), new.mails().len()), (3, 2));
+    Ok(())
+}
+
 /// The accounts that sent each message, by how many.
 async fn senders(gateway: &Gateway, count: usize) -> anyhow::Result<(usize, usize)> {
     let mut sent = (0, 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    EventKind, State,
+    Account, EventKind, State,
     message::{Outcome, Wait},
 };
 
@@ -106,6 +106,17 @@ pub async fn a_withdrawn_claim_takes_nothing(store: &Shared) {
     assert_eq!(offer(store, Sample::new(1)).await, HANDED_OVER);
     store.unpark();
     assert_eq!(offer(store, Sample::new(2)).await, QUEUED);
+    delivered(store, 1).await;
+}
+
+/// It was made for the account's old settings, and for its old limits.
+pub async fn a_changed_account_takes_nothing_by_its_old_claim(store: &Shared) {
+    park(store, 1, 5).await;
+    let changed = Account { version: 2, ..sample::account(TENANT, ACCOUNT) };
+    assert!(store.update_account(changed, 1).await.unwrap());
+    assert_eq!(offer(store, Sample::new(1)).await, QUEUED);
+    park(store, 2, 4).await;
+    assert_eq!(offer(store, Sample::new(2)).await, HANDED_OVER);
     delivered(store, 1).await;
 }
 

@@ -132,6 +132,7 @@ macro_rules! conformance_tests {
                 only_room_that_was_not_filled_stands
                 a_later_claim_replaces_the_standing_one
                 a_withdrawn_claim_takes_nothing
+                a_changed_account_takes_nothing_by_its_old_claim
                 what_is_not_due_is_not_handed_over
                 a_large_message_is_not_handed_over
                 a_repeat_takes_no_slot

@@ -77,6 +77,7 @@ pub(crate) async fn change(
     };
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));
+        after.changed.extend(woken_by(change));
         if let DirectoryChange::Activate(tenant, scope) = change {
             after.woken.extend(pauses::accounts_in(session, tenant, scope).await?);
         }

@@ -73,6 +73,8 @@ pub(crate) struct After {
     pub delivered: Vec<Claimed>,
     /// Accounts that have new work, or have changed.
     pub woken: BTreeSet<AccountKey>,
+    /// Accounts that have changed: their standing claims were made for what they were before.
+    pub changed: BTreeSet<AccountKey>,
     /// Room to leave standing.
     pub parked: Vec<Parking>,
     /// Whether anything was written at all.
@@ -334,6 +336,7 @@ impl<E: Engine> Writer<E> {
         for parking in after.parked {
             self.handover.park(parking.want, &parking.lease, parking.now);
         }
+        after.changed.iter().for_each(|key| self.handover.withdraw(key));
         self.handover.deliver(after.delivered);
         self.handover.wake(after.woken);
         Ok(answers)

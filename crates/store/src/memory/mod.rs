@@ -197,8 +197,10 @@ impl Directory for MemoryStore {
     ) -> Result<Changed, StoreError> {
         let mut tables = self.tables()?;
         let woken = tables.woken_by(&change);
+        let account = crate::directory::woken_by(&change);
         let changed = tables.change(change);
         if changed == Changed::Done {
+            account.iter().for_each(|key| self.hand_over.withdraw(key));
             audit.into_iter().for_each(|entry| tables.directory.record(entry));
             self.commit(true);
             self.hand_over.wake(woken);
