@@ -21,6 +21,7 @@ mod queue;
 mod report;
 mod runner;
 mod settle;
+mod slot;
 pub mod transport;
 
 use std::{sync::Arc, time::Duration};

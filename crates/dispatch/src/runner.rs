@@ -12,10 +12,10 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use postway_domain::{Account, LeaseToken, Span, Time};
+use postway_domain::{Account, LeaseToken};
 use postway_store::{
     StoreError,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, DueAccount, Lease, Used},
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, DueAccount, Lease},
 };
 use tokio::time::Instant;
 
@@ -25,6 +25,7 @@ use crate::{
     courier,
     demand::{Appetite, CLAIM_ACCOUNTS_MAX, Demand, Given},
     outcome, settle,
+    slot::{Slot, day_used_up},
 };
 
 /// How often the queue is polled, where polling is cheap.
@@ -33,8 +34,6 @@ const POLL: Duration = Duration::from_secs(1);
 const POLL_MAX: Duration = Duration::from_secs(10);
 /// Polling may take one part in so many of the time.
 const POLL_SHARE: u32 = 20;
-/// A standing claim that nothing has come of for this long may be taken back.
-const IDLE_AFTER: Duration = Duration::from_secs(60);
 /// An account that was read so recently is not read again for a hint.
 const FRESH_FOR: Duration = Duration::from_millis(20);
 /// Accounts with a standing claim that are read again by one poll.
@@ -45,20 +44,6 @@ const INLINE_BYTES_MAX: u32 = 64 * 1024;
 const SUSPECT_AFTER: i64 = 3;
 /// Beyond the longest transaction: time for the connection, the commits and a slow machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
-
-struct Slot {
-    post: Arc<Post>,
-    /// Room left standing with the store at the last claim, less what came of it.
-    parked: usize,
-    /// Whether there may be due work.
-    dirty: bool,
-    /// When work last came, or was looked for.
-    used_at: Instant,
-    /// When its settings were last read.
-    read_at: Instant,
-    /// Its limit of the day is used up until then: its fallback may send.
-    spent_until: Option<Time>,
-}
 
 struct Runner {
     shared: Arc<Shared>,
@@ -207,7 +192,7 @@ impl Runner {
             return;
         }
         for (key, slot) in &self.slots {
-            if slot.parked > 0 && slot.used_at.elapsed() > IDLE_AFTER {
+            if slot.stands_idle() {
                 self.demand.add(key);
             }
         }
@@ -247,10 +232,7 @@ impl Runner {
             }
             None => {
                 let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
-                let now = Instant::now();
-                let slot =
-                    Slot { post, parked: 0, dirty: true, used_at: now, read_at: now, spent_until: None };
-                self.slots.insert(key.clone(), slot);
+                self.slots.insert(key.clone(), Slot::new(post));
             }
         }
         self.demand.add(&key);
@@ -292,15 +274,6 @@ impl Runner {
         self.unread.extend(standing.into_iter().take(REREAD_MAX).map(|(_, key)| key.clone()));
     }
 
-    /// Who sends an account's mail now: itself, or its fallback where its circuit is open or its day is used up.
-    fn carrier<'s>(slots: &'s HashMap<AccountKey, Slot>, slot: &'s Slot, now: Time) -> &'s Slot {
-        let plan = slot.post.plan();
-        let spent = slot.spent_until.is_some_and(|until| now < until);
-        let Some(fallback) = plan.fallback.as_ref().filter(|_| spent || slot.is_open()) else { return slot };
-        let key = AccountKey { tenant: slot.post.key.tenant.clone(), account: fallback.clone() };
-        slots.get(&key).filter(|fallback| !fallback.is_open()).unwrap_or(slot)
-    }
-
     /// Claims for accounts that have room and may have work, or whose standing claim has run low.
     fn start_claim(&mut self) -> Option<Claiming> {
         let in_hand = self.in_hand();
@@ -312,14 +285,14 @@ impl Runner {
         let (slots, crowded) = (&self.slots, self.standing > in_flight_max / 2);
         let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), |key| {
             let Some(slot) = slots.get(key) else { return Appetite::default() };
-            slot.appetite(Self::carrier(slots, slot, now), crowded)
+            slot.appetite(slot.carrier(slots, now), crowded)
         });
         let mut wants = Vec::with_capacity(given.len());
         // Room left standing counts too, or many accounts together would exceed the bound.
         let mut standing = in_hand + self.standing;
         for Given { key, room, .. } in given {
             let Some(slot) = slots.get(&key) else { continue };
-            let carrier = Self::carrier(slots, slot, now);
+            let carrier = slot.carrier(slots, now);
             let stands_in = carrier.post.key != key;
             standing = standing + room - slot.parked.min(standing);
             let park = (standing <= in_flight_max && !stands_in) || room == 0;
@@ -459,34 +432,6 @@ impl Runner {
             tracing::warn!(messages = left.len(), %error, "unsent mail could not be given back; it returns at the next start");
         }
     }
-}
-
-impl Slot {
-    /// Whether its account is at fault and left alone.
-    fn is_open(&self) -> bool {
-        self.post.circuit().room(1, Instant::now()) == 0
-    }
-
-    /// What it could take, sent by `carrier`.
-    fn appetite(&self, carrier: &Slot, crowded: bool) -> Appetite {
-        let plan = carrier.post.plan();
-        // Twice the connections, so that each finds its next message waiting.
-        let capacity = carrier.post.circuit().room(plan.connections_max * 2, Instant::now());
-        let in_hand = carrier.post.queue.in_hand();
-        let room = capacity.saturating_sub(in_hand);
-        let low = self.parked + in_hand <= capacity / 2;
-        let fills = if self.dirty { room > 0 } else { low && room > self.parked };
-        // An open circuit takes its standing claim back, and so does an account that nobody uses.
-        let idle = crowded && !self.dirty && self.used_at.elapsed() > IDLE_AFTER;
-        let withdraws = self.parked > 0 && (capacity == 0 || idle);
-        Appetite { room: if fills && !idle { room } else { 0 }, withdraws }
-    }
-}
-
-/// Until when a day's limit is used up, if it is.
-fn day_used_up(used: &[(Span, Used)], per_day: u32) -> Option<Time> {
-    let (_, day) = used.iter().find(|(span, _)| *span == Span::Day)?;
-    day.frees_at.filter(|_| day.count >= i64::from(per_day))
 }
 
 fn is_suspect(job: &Claimed) -> bool {
