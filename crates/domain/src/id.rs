@@ -23,6 +23,11 @@ pub struct Incarnation(Uuid);
 #[serde(transparent)]
 pub struct AuditId(Uuid);
 
+/// An entry of a tenant's directory of recipients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RecipientId(Uuid);
+
 macro_rules! uuid_id {
     ($name:ident) => {
         impl $name {
@@ -62,6 +67,7 @@ macro_rules! uuid_id {
 uuid_id!(MessageUid);
 uuid_id!(Incarnation);
 uuid_id!(AuditId);
+uuid_id!(RecipientId);
 
 /// The secret of one claim. Every later write of the claimed work must show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +158,14 @@ name_id!(
 name_id!(
     /// The code of a batch, which can be suspended and activated as one.
     BatchCode, 128, "A-Z a-z 0-9 . _ : @ -", |byte| is_word(byte) || matches!(byte, b':' | b'@')
+);
+name_id!(
+    /// The id of somebody who is told what became of messages, unique in its tenant.
+    SubscriberId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
+    /// A template's name, unique in its tenant.
+    TemplateName, 128, "A-Z a-z 0-9 . _ -", is_word
 );
 
 #[cfg(test)]

@@ -5,12 +5,17 @@
 
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey},
+    hmac,
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 /// The key that encrypts stored credentials. Never printed.
 pub struct SecretKey {
     key: RandomizedNonceKey,
+    /// The same octets, to derive keys for other purposes from.
+    root: hmac::Key,
     previous: Option<Box<SecretKey>>,
 }
 
@@ -47,12 +52,25 @@ impl SecretKey {
     /// From its 32 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SecretError> {
         let key = RandomizedNonceKey::new(&AES_256_GCM, bytes).map_err(|_| SecretError::Key)?;
-        Ok(Self { key, previous: None })
+        Ok(Self { key, root: hmac::Key::new(hmac::HMAC_SHA256, bytes), previous: None })
     }
 
     /// This key, which also opens what its predecessor has sealed.
     pub fn with_previous(self, previous: SecretKey) -> Self {
         Self { previous: Some(Box::new(previous)), ..self }
+    }
+
+    /// The predecessor, while there is one.
+    pub fn previous(&self) -> Option<&SecretKey> {
+        self.previous.as_deref()
+    }
+
+    /// A key for another purpose, which the label names: it tells nothing about this one, nor about those of other
+    /// labels.
+    pub fn derive(&self, label: &str) -> [u8; Self::BYTES] {
+        let mut derived = [0; Self::BYTES];
+        derived.copy_from_slice(hmac::sign(&self.root, label.as_bytes()).as_ref());
+        derived
     }
 
     /// Encrypts. `place` names where the secret belongs (a tenant and account, say): it opens nowhere else, so a
@@ -122,6 +140,14 @@ mod tests {
         let other = SecretKey::from_bytes(&[8; 32]).unwrap();
         assert_eq!(other.open("default/relay", &sealed), Err(SecretError::Open));
         assert_eq!(key.open("default/relay", &Sealed(vec![1, 2])), Err(SecretError::Open));
+    }
+
+    #[test]
+    fn a_derived_key_belongs_to_its_label_and_its_key() {
+        let key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        assert_eq!(key.derive("verp"), SecretKey::from_bytes(&[7; 32]).unwrap().derive("verp"));
+        assert_ne!(key.derive("verp"), key.derive("other"));
+        assert_ne!(key.derive("verp"), SecretKey::from_bytes(&[8; 32]).unwrap().derive("verp"));
     }
 
     #[test]

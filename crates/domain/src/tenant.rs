@@ -26,8 +26,14 @@ pub struct TenantSettings {
     pub callback_form: CallbackForm,
     /// What to do with attachments too large to mail.
     pub large_files: LargeFiles,
-    /// The domain its bounces come back to.
+    /// The domain its bounces come back to: each message then has an envelope sender of its own there.
     pub bounce_domain: Option<String>,
+    /// The envelope sender of mail that names none, by accounts that name none.
+    pub return_path: Option<String>,
+    /// Who it is to receivers that count complaints (`Feedback-ID`).
+    pub feedback_id: Option<String>,
+    /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
+    pub auto_submitted: bool,
 }
 
 impl Default for TenantSettings {
@@ -41,6 +47,9 @@ impl Default for TenantSettings {
             callback_form: CallbackForm::default(),
             large_files: LargeFiles::default(),
             bounce_domain: None,
+            return_path: None,
+            feedback_id: None,
+            auto_submitted: false,
         }
     }
 }
@@ -55,6 +64,25 @@ pub struct ContentLimits {
     pub html_bytes: Option<u32>,
     /// The largest message, in bytes.
     pub message_bytes: Option<u32>,
+    /// Whether every composed message must have html.
+    pub html_required: bool,
+}
+
+impl ContentLimits {
+    /// The longest subject of a tenant that says nothing, in characters.
+    pub const SUBJECT_CHARS: u32 = 150;
+    /// The largest HTML part of a tenant that says nothing.
+    pub const HTML_BYTES: u32 = 512 * 1024;
+
+    /// The longest subject, in characters.
+    pub fn subject_chars(&self) -> usize {
+        self.subject_chars.unwrap_or(Self::SUBJECT_CHARS) as usize
+    }
+
+    /// The largest HTML part, in bytes.
+    pub fn html_bytes(&self) -> usize {
+        self.html_bytes.unwrap_or(Self::HTML_BYTES) as usize
+    }
 }
 
 /// Somewhere of the tenant's own to call.
@@ -94,21 +122,79 @@ pub enum CallbackForm {
     /// One JSON object for each event.
     #[default]
     Event,
-    /// Many in one call.
+    /// One call for each outcome, in the words of an outbox: `TRAVELING` or `DISPATCH-ERROR`.
+    Outbox,
+    /// Many outcomes in one call, whose answer says which of them were taken.
     Batch,
 }
 
-/// What to do with attachments too large to mail.
+/// What to do with attachments too large to mail, and from when on they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "LargeFilesForm")]
+pub struct LargeFiles {
+    /// What to do.
+    pub policy: LargeFilePolicy,
+    /// The largest file that is not too large, in bytes; absent, only the message as a whole is bounded.
+    pub above_bytes: Option<u64>,
+    /// How long a link works, in days.
+    pub link_days: Option<u32>,
+}
+
+impl LargeFiles {
+    /// How long a link works where nothing is said, in days.
+    pub const LINK_DAYS: u32 = 30;
+    /// The longest a link may work, in days.
+    pub const LINK_DAYS_MAX: u32 = 3_650;
+
+    /// How long a link works, in days.
+    pub fn link_days(&self) -> u32 {
+        self.link_days.unwrap_or(Self::LINK_DAYS)
+    }
+
+    /// Whether a file of so many bytes is too large.
+    pub fn is_large(&self, bytes: u64) -> bool {
+        self.above_bytes.is_some_and(|above| bytes > above)
+    }
+}
+
+/// The settings as people write them: all of them, or the policy alone.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum LargeFilesForm {
+    Policy(LargeFilePolicy),
+    Full {
+        #[serde(default)]
+        policy: LargeFilePolicy,
+        #[serde(default)]
+        above_bytes: Option<u64>,
+        #[serde(default)]
+        link_days: Option<u32>,
+    },
+}
+
+impl From<LargeFilesForm> for LargeFiles {
+    fn from(form: LargeFilesForm) -> Self {
+        match form {
+            LargeFilesForm::Policy(policy) => Self { policy, ..Self::default() },
+            LargeFilesForm::Full { policy, above_bytes, link_days } => {
+                Self { policy, above_bytes, link_days }
+            }
+        }
+    }
+}
+
+/// What to do with an attachment too large to mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LargeFiles {
+pub enum LargeFilePolicy {
     /// Refuse the message.
     #[default]
     Reject,
-    /// Warn, and send it anyway.
+    /// Note it in the message's history, and send it anyway.
     Warn,
-    /// Put a link in its place.
-    Link,
+    /// Keep the file, and put a link in its place.
+    #[serde(alias = "link")]
+    Rewrite,
 }
 
 impl TenantSettings {
@@ -144,6 +230,24 @@ impl TenantSettings {
                 wrong.extend(remote.check().map(|message| (field, message)));
             }
         }
+        if !(1..=LargeFiles::LINK_DAYS_MAX).contains(&self.large_files.link_days()) {
+            let message = format!("link_days must be between 1 and {}", LargeFiles::LINK_DAYS_MAX);
+            wrong.push(("large_files", message));
+        }
+        if self.large_files.above_bytes == Some(0) {
+            wrong.push(("large_files", "above_bytes must be at least 1".to_owned()));
+        }
+        if let Some(path) = &self.return_path
+            && path.parse::<crate::EmailAddress>().is_err()
+        {
+            wrong.push(("return_path", "must be an address".to_owned()));
+        }
+        if self.feedback_id.as_deref().is_some_and(|id| !is_feedback_id(id)) {
+            wrong.push((
+                "feedback_id",
+                "must be 5 to 15 letters, digits, dots, dashes or underscores".to_owned(),
+            ));
+        }
         if let Some(domain) = &self.bounce_domain
             && format!("bounce@{domain}").parse::<crate::EmailAddress>().is_err()
         {
@@ -151,6 +255,12 @@ impl TenantSettings {
         }
         wrong
     }
+}
+
+/// What receivers take for the sender's part of a `Feedback-ID`.
+fn is_feedback_id(id: &str) -> bool {
+    (5..=15).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
 }
 
 impl Remote {
@@ -195,6 +305,24 @@ pub struct Tenant {
     pub updated_at: Time,
     /// When it was deleted; what is left of it goes away soon.
     pub deleted_at: Option<Time>,
+}
+
+/// A tenant's secrets, as they are sealed together.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TenantSecrets {
+    /// The token or password of [`TenantSettings::client_sync`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_sync: Option<String>,
+    /// The token or password of [`TenantSettings::attachment_endpoint`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attachment_endpoint: Option<String>,
+}
+
+impl std::fmt::Debug for TenantSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TenantSecrets(***)")
+    }
 }
 
 impl Tenant {

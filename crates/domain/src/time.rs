@@ -38,6 +38,11 @@ impl Time {
         Self::from_millis(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// This much earlier.
+    pub fn minus(self, by: Duration) -> Self {
+        Self::from_millis(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// How long since `earlier`; zero when the clock went backwards.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)

@@ -1,0 +1,66 @@
+//! A tenant's keys for signing mail, one or more per domain.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{id::TenantId, secret::Sealed, time::Time};
+
+/// How a signature is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DkimAlgorithm {
+    /// `rsa-sha256` with 2,048 bits.
+    Rsa = 1,
+    /// `ed25519-sha256`.
+    Ed25519 = 2,
+}
+
+impl DkimAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Rsa, Self::Ed25519];
+
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rsa => "rsa",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+
+    /// As a store keeps it.
+    pub fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// From a store.
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.code() == code)
+    }
+}
+
+/// A signing key. All active keys of the author's domain sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DkimKey {
+    /// Whose.
+    pub tenant: TenantId,
+    /// The domain, in lower case.
+    pub domain: String,
+    /// The selector: under `selector._domainkey.domain` the public key is published.
+    pub selector: String,
+    /// How it signs.
+    pub algorithm: DkimAlgorithm,
+    /// The private key (PKCS #8 in base64), encrypted.
+    pub private: Sealed,
+    /// The public key as it is published, in base64.
+    pub public: String,
+    /// Whether it signs.
+    pub active: bool,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+impl DkimKey {
+    /// The place for which its private key is sealed.
+    pub fn secret_place(tenant: &TenantId, domain: &str, selector: &str) -> String {
+        format!("dkim/{tenant}/{domain}/{selector}")
+    }
+}
