@@ -6,11 +6,19 @@
 //!
 //! - [`compose`]: a [`Draft`] (fields, text, html, attachments) becomes an RFC 5322 message.
 //! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
+//! - [`deliverability`]: the header fields that mailbox providers ask for.
+//! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
 //! - [`header`]: which header fields a user may set, and what they may say.
+//! - [`html`]: what an html body may not contain, and the text that stands for it.
+//! - [`template`]: subjects and bodies made of a template and variables.
 
 pub mod compose;
+pub mod deliverability;
+pub mod dkim;
 pub mod header;
+pub mod html;
 pub mod outgoing;
+pub mod template;
 
 mod attachment;
 mod body;

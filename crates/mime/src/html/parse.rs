@@ -1,0 +1,101 @@
+//! Reads html as a browser does and shows every start tag to a visitor.
+//!
+//! Tags are taken from the tokenizer, with the tree builder behind it to switch it into and out of raw text and
+//! foreign content. So a tag is seen even where the tree has no place for it (a second `<body onload>`, a stray
+//! `<frame>`): another reader of the mail might have one.
+//!
+//! The input goes in piece by piece, each up to the next `<`, and reading stops after the piece that passes a bound.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use html5ever::TokenizerResult;
+use html5ever::buffer_queue::BufferQueue;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+
+use super::attributes::AttributeCount;
+use super::outline::{Node, Outline};
+use super::{ATTRIBUTES_MAX, DEPTH_MAX, FaultKind, HtmlFault};
+
+/// Calls `visit` for each start tag, until the end or the bound that was passed.
+///
+/// With `scripting`, the inside of `<noscript>` is text.
+pub(super) fn walk(html: &str, scripting: bool, visit: impl FnMut(&Tag)) -> Result<(), HtmlFault> {
+    walk_within(html, scripting, DEPTH_MAX, visit)
+}
+
+/// As [`walk`], with a depth of its own.
+pub(super) fn walk_within(
+    html: &str,
+    scripting: bool,
+    depth_max: u32,
+    visit: impl FnMut(&Tag),
+) -> Result<(), HtmlFault> {
+    let options = TreeBuilderOpts { scripting_enabled: scripting, drop_doctype: true, ..Default::default() };
+    let builder = TreeBuilder::new(Outline::new(depth_max), options);
+    let watch = Watch { builder, visit: RefCell::new(visit), produced: Cell::new(false) };
+    let tokenizer = Tokenizer::new(watch, TokenizerOpts::default());
+    let mut attributes = AttributeCount::default();
+    let input = BufferQueue::default();
+    for piece in pieces(html) {
+        if !attributes.piece(piece.as_bytes()) {
+            let detail = format!("more than {ATTRIBUTES_MAX}");
+            return Err(HtmlFault::new(FaultKind::TooManyAttributes, detail));
+        }
+        input.push_back(StrTendril::from_slice(piece));
+        // A script or an encoding makes the tokenizer pause; there is nothing to do about either.
+        while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
+        attributes.fed(tokenizer.sink.produced.take());
+        if let Some(fault) = tokenizer.sink.builder.sink.passed() {
+            return Err(fault);
+        }
+    }
+    tokenizer.end();
+    tokenizer.sink.builder.sink.passed().map_or(Ok(()), Err)
+}
+
+/// The html cut before every `<`.
+fn pieces(html: &str) -> impl Iterator<Item = &str> {
+    let mut rest = html;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let end = rest[first..].find('<').map_or(rest.len(), |at| first + at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+struct Watch<F> {
+    builder: TreeBuilder<Rc<Node>, Outline>,
+    visit: RefCell<F>,
+    /// Whether a token came since it was last asked.
+    produced: Cell<bool>,
+}
+
+impl<F: FnMut(&Tag)> TokenSink for Watch<F> {
+    type Handle = Rc<Node>;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
+        match &token {
+            Token::ParseError(_) => return TokenSinkResult::Continue,
+            Token::TagToken(tag) if tag.kind == TagKind::StartTag => (self.visit.borrow_mut())(tag),
+            _ => {}
+        }
+        self.produced.set(true);
+        self.builder.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}

@@ -1,0 +1,105 @@
+//! What a tag may not say.
+//!
+//! URLs are looked for in every attribute but those known to hold text: a new attribute that takes a URL is covered
+//! without this file knowing it. Values come decoded from the tokenizer; here leading controls and inner tabs and line
+//! breaks are dropped, as URL parsers do.
+
+use html5ever::tokenizer::Tag;
+
+use super::fault::Faults;
+use super::{FaultKind, HtmlFault};
+
+/// Attributes whose value is text for people or scripts of their own, never a URL that is followed.
+const TEXT_ATTRIBUTES: [&str; 14] = [
+    "abbr",
+    "alt",
+    "class",
+    "content",
+    "id",
+    "label",
+    "name",
+    "placeholder",
+    "style",
+    "summary",
+    "title",
+    "value",
+    "lang",
+    "rel",
+];
+/// Attributes that hold several URLs.
+const LIST_ATTRIBUTES: [&str; 5] = ["srcset", "imagesrcset", "ping", "archive", "values"];
+/// Attributes through which an SVG is an image only, without its scripts.
+const IMAGE_ATTRIBUTES: [&str; 5] = ["src", "srcset", "imagesrcset", "background", "poster"];
+
+/// Adds the faults of one start tag.
+pub(super) fn judge(tag: &Tag, faults: &mut Faults) {
+    let element = &*tag.name;
+    if element == "script" {
+        faults.add(HtmlFault::new(FaultKind::Script, "<script>"));
+    }
+    for attribute in &tag.attrs {
+        let (name, value) = (&*attribute.name.local, &*attribute.value);
+        if name.len() > 2 && name.starts_with("on") && !value.is_empty() {
+            faults.add(HtmlFault::new(FaultKind::EventHandler, format!("{name} of <{element}>")));
+        } else if name == "srcdoc" {
+            faults.add(HtmlFault::new(FaultKind::EmbeddedDocument, format!("srcdoc of <{element}>")));
+        } else if let Some(scheme) = script_in(element, name, value) {
+            faults.add(HtmlFault::new(FaultKind::ScriptUrl, format!("{scheme} in {name} of <{element}>")));
+        }
+    }
+    if element == "meta" && is_refresh(tag) {
+        let content = tag.attrs.iter().find(|attribute| &*attribute.name.local == "content");
+        if let Some(scheme) = content.and_then(|content| scheme(refresh_target(&content.value), true)) {
+            faults.add(HtmlFault::new(FaultKind::ScriptUrl, format!("{scheme} in content of <meta>")));
+        }
+    }
+}
+
+fn script_in(element: &str, name: &str, value: &str) -> Option<&'static str> {
+    if TEXT_ATTRIBUTES.contains(&name) || name.starts_with("aria-") || name.starts_with("data-") {
+        return None;
+    }
+    let active =
+        !IMAGE_ATTRIBUTES.contains(&name) || matches!(element, "iframe" | "embed" | "frame" | "script");
+    if LIST_ATTRIBUTES.contains(&name) {
+        value.split([' ', '\t', '\n', '\r', '\x0c', ',', ';']).find_map(|url| scheme(url, active))
+    } else {
+        scheme(value, active)
+    }
+}
+
+/// The scheme of a URL that brings script with it; `active` where a document could be shown, not just an image.
+fn scheme(url: &str, active: bool) -> Option<&'static str> {
+    let url = url.trim_start_matches(|c: char| c <= ' ');
+    // Most attributes end here, without a copy.
+    if !matches!(url.as_bytes().first(), Some(b'j' | b'J' | b'v' | b'V' | b'd' | b'D')) {
+        return None;
+    }
+    let kept = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).take(40);
+    let head: String = kept.map(|c| c.to_ascii_lowercase()).collect();
+    if head.starts_with("javascript:") {
+        return Some("javascript:");
+    }
+    if head.starts_with("vbscript:") {
+        return Some("vbscript:");
+    }
+    let media_type = head.strip_prefix("data:")?.trim_start();
+    let documents = ["text/html", "application/xhtml", "text/xml", "application/xml"];
+    if documents.iter().any(|document| media_type.starts_with(document)) {
+        return Some("data:text/html");
+    }
+    (active && media_type.starts_with("image/svg")).then_some("data:image/svg+xml")
+}
+
+fn is_refresh(tag: &Tag) -> bool {
+    let mut attributes = tag.attrs.iter();
+    attributes.any(|a| &*a.name.local == "http-equiv" && a.value.trim().eq_ignore_ascii_case("refresh"))
+}
+
+/// The URL of `5; url='…'`.
+fn refresh_target(content: &str) -> &str {
+    let after = content.split_once([';', ',']).map_or("", |(_, after)| after).trim_start();
+    let named = after.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("url"));
+    let url = if named { after[3..].trim_start().trim_start_matches('=').trim_start() } else { after };
+    url.trim_start_matches(['"', '\''])
+}

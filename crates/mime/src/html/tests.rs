@@ -1,0 +1,276 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn kinds(html: &str) -> Vec<FaultKind> {
+    check(html).err().unwrap_or_default().into_iter().map(|fault| fault.kind).collect()
+}
+
+#[test]
+fn ordinary_mail_is_clean() {
+    let html = "<!doctype html><html><head><meta http-equiv=\"Content-Type\" content=\"text/html; charset=utf-8\">\
+                <style>p { color: red }</style></head><body><p title='on time'>Only once, online &amp; on&nbsp;time. \
+                <a href=\"https://example.com/?a=1&b=2\">Description</a><img src=cid:logo alt=\"\"></p></body></html>";
+    assert_eq!(check(html), Ok(()));
+    assert_eq!(check_parsed(html), Ok(()));
+}
+
+#[test]
+fn script_elements_are_found_wherever_they_hide() {
+    for html in [
+        "<script>alert(1)</script>",
+        "<SCRIPT src=x>",
+        "<svg><script>1</script></svg>",
+        "<math><annotation-xml><script>",
+        "<template><div><script></script></div></template>",
+        "<table><script></script></table>",
+        "<select><script></script></select>",
+        "<noscript><script></script></noscript>",
+        "<title><!--</title><script>--></script>",
+    ] {
+        assert_eq!(kinds(html), [FaultKind::Script], "{html}");
+    }
+}
+
+#[test]
+fn script_that_is_only_text_is_no_fault() {
+    for html in [
+        "<p>&lt;script&gt;</p>",
+        "<!-- <script>alert(1)</script> -->",
+        "<title><script></title>",
+        "<p>Read our description of javascript: the good parts</p>",
+        "<img alt='javascript:x'>",
+        "<a href='https://example.com/javascript:x'>x</a>",
+    ] {
+        assert_eq!(check(html), Ok(()), "{html}");
+    }
+}
+
+#[test]
+fn script_urls_are_found_however_they_are_written() {
+    for html in [
+        "<a href=javascript:alert(1)>x</a>",
+        "<a href='&#106;avascript:x'>x</a>",
+        "<a href='java&#x0A;script:x'>x</a>",
+        "<a href='java&Tab;script&colon;x'>x</a>",
+        "<a href='java\tscr\nipt:x'>x</a>",
+        "<a href=' \u{1} JaVaScRiPt:x'>x</a>",
+        "<img src=vbscript:x>",
+        "<form action='javascript:x'><button formaction=javascript:y>",
+        "<svg><a xlink:href='javascript:x'><animate attributeName=href to=javascript:y>",
+        "<table background=javascript:x>",
+        "<video poster=javascript:x>",
+        "<img srcset='a.png 1x, javascript:x 2x'>",
+        "<object data=data:text/html;base64,x>",
+        "<a href='data: text/html,x'>x</a>",
+        "<embed src=data:image/svg+xml,x>",
+        "<meta http-equiv=refresh content='0; url=javascript:x'>",
+        "<base href=javascript:x>",
+    ] {
+        assert!(kinds(html).contains(&FaultKind::ScriptUrl), "{html}: {:?}", kinds(html));
+    }
+}
+
+#[test]
+fn images_in_data_urls_are_allowed() {
+    assert_eq!(check("<img src='data:image/png;base64,AAAA'><img src='data:image/svg+xml,x'>"), Ok(()));
+}
+
+#[test]
+fn event_handlers_are_found_even_on_tags_without_a_place() {
+    for html in [
+        "<p onclick=x>",
+        "<P ONCLICK = 'x'>",
+        "<body><body onload=x>",
+        "<img/onerror=x src=y>",
+        "<img src=\"y\"onerror=x>",
+        "<svg onload=x>",
+        "<p><frame onload=x>",
+        "<noscript><p title='</noscript><img src=x onerror=y>'></noscript>",
+    ] {
+        assert!(kinds(html).contains(&FaultKind::EventHandler), "{html}: {:?}", kinds(html));
+    }
+    assert_eq!(check("<p onclick>on a = b</p><p title=\"a onclick=b\">"), Ok(()));
+}
+
+#[test]
+fn a_document_in_an_attribute_is_refused() {
+    assert_eq!(kinds("<iframe srcdoc='<p>hi'></iframe>"), [FaultKind::EmbeddedDocument]);
+}
+
+#[test]
+fn faults_say_what_to_remove_and_quote_no_value() {
+    let faults = check("<script></script><a href=javascript:secret onclick=secret>x</a>").unwrap_err();
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "contains a <script> element: remove it",
+            "contains a script URL, javascript: in href of <a>: remove it",
+            "contains an event handler, onclick of <a>: remove it",
+        ]
+    );
+}
+
+#[test]
+fn many_faults_are_told_as_a_few() {
+    let html: String = (0..1_000).map(|n| format!("<x{n} onclick=a>")).collect();
+    assert!(check(&html).unwrap_err().len() <= 17);
+}
+
+#[test]
+fn ten_thousand_levels_end_in_a_fault() {
+    for open in
+        ["<div>", "<b>", "<b x=1><div>", "<template>", "<svg>", "<table><td>", "<blockquote><a>", "<select>"]
+    {
+        let html = open.repeat(10_000);
+        let found = kinds(&html);
+        let stacked = open != "<select>" && open != "<blockquote><a>";
+        assert!(!stacked || found == [FaultKind::TooDeep], "{open}: {found:?}");
+        assert!(to_text(&html).is_err() || !stacked, "{open}");
+    }
+}
+
+#[test]
+fn elements_a_browser_would_add_are_counted() {
+    let formatting: String = (0..300).map(|n| format!("<b n={n}>")).collect();
+    let html = format!("<p>{formatting}{}", "</p><p>x".repeat(20_000));
+    assert_eq!(kinds(&html), [FaultKind::TooManyElements]);
+}
+
+#[test]
+fn a_tag_with_endless_attributes_ends_in_a_fault() {
+    let attributes: String = (0..100_000).map(|n| format!(" a{n}")).collect();
+    let hidden: String = (0..100_000).map(|n| format!(" <a{n}")).collect();
+    for html in [
+        format!("<p{attributes}>"),
+        format!("<p ={attributes}>"),
+        format!("<!-- <p q=\" --><p{attributes}>"),
+        format!("&amp<p{hidden}>"),
+        format!("<style><p q=\"</style><p{hidden}>"),
+    ] {
+        assert_eq!(kinds(&html), [FaultKind::TooManyAttributes], "{}", &html[..30]);
+    }
+}
+
+#[test]
+fn text_reads_like_a_mail() {
+    let html = "<html><head><title>T</title><style>x</style></head><body><h1>Hello Ada</h1>\
+        <p>Welcome to <b>Acme</b>. <a href='https://a.example/x'>Confirm</a> or visit \
+        <a href='https://a.example'>https://a.example</a> or write to <a href='mailto:a@b.example'>a@b.example</a>.</p>\
+        <ul><li>one<li>two</ul><table><tr><th>Item<th>Price<tr><td>Book<td>12.00</table><img src=x alt=Logo></body></html>";
+    assert_eq!(
+        to_text(html).unwrap(),
+        "Hello Ada\n\nWelcome to Acme. Confirm (https://a.example/x) or visit https://a.example or write to\n\
+         a@b.example.\n* one\n* two\n\nItem Price\nBook 12.00\nLogo\n"
+    );
+}
+
+#[test]
+fn text_of_absurd_tables_is_refused() {
+    let rows = "<tr><td rowspan=999>a</td></tr>".repeat(1_000);
+    for html in
+        ["<table><tr><td colspan=18446744073709551615>a</table>".to_owned(), format!("<table>{rows}</table>")]
+    {
+        assert!(matches!(to_text(&html), Err(TextError::TooMuch(_))), "{}", &html[..40]);
+    }
+}
+
+fn soup() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "<",
+        ">",
+        "/",
+        "=",
+        "\"",
+        "'",
+        " ",
+        "\t",
+        "\n",
+        "&",
+        ";",
+        ":",
+        "&#106;",
+        "&#x3a;",
+        "&Tab;",
+        "&colon;",
+        "&NewLine;",
+        "java",
+        "script",
+        "scr",
+        "ipt",
+        "javascript:",
+        "vbscript:",
+        "data:",
+        "text/html",
+        "srcdoc",
+        "on",
+        "onclick",
+        "ON",
+        "click",
+        "a",
+        "p",
+        "b",
+        "table",
+        "td",
+        "svg",
+        "math",
+        "template",
+        "style",
+        "title",
+        "textarea",
+        "select",
+        "iframe",
+        "noscript",
+        "href",
+        "src",
+        "xlink:href",
+        "<a ",
+        "<p>",
+        "</p>",
+        "<svg>",
+        "</svg>",
+        "<b>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "</style>",
+        "\0",
+        "\u{c}",
+        "\u{1}",
+        "é",
+        "content",
+        "<meta http-equiv=refresh content=",
+        "0;url=",
+    ]);
+    prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn a_clean_look_means_a_clean_parse(html in soup()) {
+        if fast::certainly_clean(&html) {
+            prop_assert_eq!(check_parsed(&html), Ok(()));
+        }
+    }
+
+    #[test]
+    fn text_never_panics_through(html in soup()) {
+        if let Ok(text) = to_text(&html) {
+            prop_assert!(!text.contains("\n\n\n"));
+        }
+    }
+}
+
+#[test]
+fn few_tags_pass_the_fast_look_only_where_the_parser_agrees_on_depth() {
+    for open in ["<b>", "<table><td>", "<div>", "<template>", "<b n=1><div>"] {
+        for count in [10, 80, 159, 170, 400] {
+            let html = open.repeat(count);
+            assert!(!fast::certainly_clean(&html) || check_parsed(&html).is_ok(), "{count} {open}");
+        }
+    }
+}

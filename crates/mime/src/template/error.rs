@@ -1,0 +1,165 @@
+//! Errors of templates, for the person who wrote the template or gave the variables.
+
+use std::fmt;
+
+use minijinja::{Error, ErrorKind};
+
+use super::sandbox::Bound;
+use super::source::Part;
+
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// What went wrong, for callers that treat the cases apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TemplateErrorKind {
+    /// The source is not a template, or uses what there is not.
+    Syntax,
+    /// A template, or the part of one, does not exist.
+    UnknownTemplate,
+    /// Templates extend, include or import each other in a circle.
+    Cyclic,
+    /// A variable the template needs was not given.
+    MissingVariable,
+    /// The template takes too many steps.
+    TooLong,
+    /// A source, the variables, a value or the output is too large.
+    TooLarge,
+    /// Macros, includes or values are nested too deeply.
+    TooDeep,
+    /// A value is not what a filter, an operator or the subject can take.
+    Value,
+    /// What the MJML part gives is not MJML.
+    Mjml,
+}
+
+/// Why a template could not be stored or rendered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct TemplateError {
+    /// `subject`, `html`, `text` or `mjml`; none if it is about the template as a whole.
+    pub part: Option<&'static str>,
+    /// The template's name, which may be one that the rendered template extends or includes.
+    pub template: String,
+    /// The line of the part.
+    pub line: Option<usize>,
+    /// The case.
+    pub kind: TemplateErrorKind,
+    /// What to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "template {}", self.template)?;
+        if let Some(part) = self.part {
+            write!(f, ", {part}")?;
+        }
+        if let Some(line) = self.line {
+            write!(f, ", line {line}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl TemplateError {
+    pub(super) fn new(template: &str, part: Option<Part>, fault: Fault) -> Self {
+        let message = match fault.message.char_indices().nth(MESSAGE_CHARS_MAX) {
+            Some((end, _)) => format!("{}…", &fault.message[..end]),
+            None => fault.message,
+        };
+        let part = part.map(Part::name);
+        Self { part, template: template.to_owned(), line: fault.line, kind: fault.kind, message }
+    }
+
+    /// What the engine reports, told where it happened: that may be in an included template.
+    pub(super) fn from_engine(template: &str, part: Part, error: &Error) -> Self {
+        let innermost = innermost(error);
+        let place = innermost.name().and_then(|name| name.rsplit_once('.'));
+        let (template, part) = match place {
+            Some((template, name)) => (template, Part::named(name).unwrap_or(part)),
+            None => (template, part),
+        };
+        Self::new(template, Some(part), Fault::from_engine(innermost))
+    }
+}
+
+/// The last error of the engine in a chain of causes: includes and blocks wrap what happened in them.
+fn innermost(error: &Error) -> &Error {
+    let mut innermost = error;
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if let Some(error) = next.downcast_ref::<Error>() {
+            innermost = error;
+        }
+        cause = next.source();
+    }
+    innermost
+}
+
+/// A [`TemplateError`] before it is known in which template.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: TemplateErrorKind,
+    pub(super) line: Option<usize>,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn new(kind: TemplateErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, line: None, message: message.into() }
+    }
+
+    pub(super) fn at(self, line: usize) -> Self {
+        Self { line: Some(line), ..self }
+    }
+
+    pub(super) fn from_engine(error: &Error) -> Self {
+        let (kind, message) = describe(error);
+        Self { kind, line: error.line(), message }
+    }
+}
+
+fn describe(error: &Error) -> (TemplateErrorKind, String) {
+    use TemplateErrorKind as Kind;
+    let source = std::error::Error::source(error);
+    if let Some(bound) = source.and_then(|source| source.downcast_ref::<Bound>()) {
+        return (bound.kind(), bound.to_string());
+    }
+    let detail = error.detail().unwrap_or_default();
+    if let Some(variable) = undefined_name(detail) {
+        return (
+            Kind::MissingVariable,
+            format!("variable \"{variable}\" is not given: add it to the variables"),
+        );
+    }
+    match error.kind() {
+        ErrorKind::OutOfFuel => {
+            (Kind::TooLong, "takes too many steps: use fewer or shorter loops".to_owned())
+        }
+        ErrorKind::WriteFailure => (Kind::TooLarge, "gives too much output: make it shorter".to_owned()),
+        ErrorKind::UndefinedError => {
+            (Kind::MissingVariable, "a variable is not given: add it to the variables".to_owned())
+        }
+        ErrorKind::TemplateNotFound => (Kind::UnknownTemplate, detail.to_owned()),
+        ErrorKind::SyntaxError
+        | ErrorKind::BadEscape
+        | ErrorKind::UnknownFilter
+        | ErrorKind::UnknownTest
+        | ErrorKind::UnknownFunction
+        | ErrorKind::UnknownMethod
+        | ErrorKind::UnknownBlock => (Kind::Syntax, told(error)),
+        _ if detail == "recursion limit exceeded" => {
+            (Kind::TooDeep, "macros, loops or includes are nested too deeply: use fewer levels".to_owned())
+        }
+        _ => (Kind::Value, told(error)),
+    }
+}
+
+fn told(error: &Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()))
+}
+
+/// The engine tells undefined values as `` `user.name` is undefined `` within its message.
+fn undefined_name(detail: &str) -> Option<&str> {
+    let (before, _) = detail.split_once("` is undefined")?;
+    before.rsplit_once('`').map(|(_, name)| name)
+}

@@ -1,0 +1,46 @@
+//! Text between tags: cut, so that the engine's fuel has something to count.
+
+use minijinja::machinery::Span;
+
+use super::{Walk, refused};
+use crate::template::Fault;
+
+/// Text between two charges of the engine.
+const TEXT_BYTES: usize = 256;
+/// White space cannot be cut, so there must not be too much of it.
+const SPACE_BYTES_MAX: usize = 2 * 1024;
+
+impl<'s> Walk<'s> {
+    /// Cuts long text where a tag can stand: not beside white space, which a `-` of a tag may trim, and not beside what
+    /// would make another token of it.
+    pub(super) fn text(&mut self, text: &'s str, span: Span) -> Result<(), Fault> {
+        if text.len() <= TEXT_BYTES {
+            return Ok(());
+        }
+        let offset = text.as_ptr().addr() - self.source.as_ptr().addr();
+        let cut = if in_raw_block(&self.source[..offset]) { "{% endraw %}{% raw %}" } else { "{##}" };
+        let plain = |c: char| !c.is_whitespace() && !"{}%#-+".contains(c);
+        let (mut last, mut previous) = (0, '{');
+        for (at, c) in text.char_indices() {
+            if at - last >= TEXT_BYTES && plain(previous) && plain(c) {
+                self.insert(offset + at, cut);
+                last = at;
+            }
+            previous = c;
+            if at - last > SPACE_BYTES_MAX {
+                let message = format!(
+                    "there are more than {SPACE_BYTES_MAX} bytes of white space or signs: remove some"
+                );
+                return Err(refused(span, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what follows is the inside of `{% raw %}`, where a comment would be text.
+fn in_raw_block(before: &str) -> bool {
+    let before = before.trim_end();
+    let tag = before.strip_suffix("%}").and_then(|before| before.rfind("{%").map(|at| &before[at + 2..]));
+    tag.is_some_and(|tag| tag.trim_matches(|c: char| c.is_whitespace() || c == '-' || c == '+') == "raw")
+}

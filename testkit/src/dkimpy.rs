@@ -1,0 +1,92 @@
+//! An independent judge of DKIM signatures: dkimpy, in one Python process for many messages.
+//!
+//! It asks no DNS: the records to believe come with each message. The process ends with the value that started it.
+//! Panics with a sentence where dkimpy cannot be had: a test that needs it must not pass without.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::python::interpreter;
+
+const VERSION: &str = "1.1.8";
+/// PyNaCl is what it verifies Ed25519 with; dnspython is imported and never asked.
+const PACKAGES: [&str; 3] = ["dkimpy==1.1.8", "dnspython==2.9.2", "pynacl==1.6.2"];
+
+/// A line in: the message, then names and contents of records, all in base64. A line out: what dkimpy says of each
+/// signature, from the top; it has no word for why a signature is wrong but for its body.
+const PROGRAM: &str = r#"
+import sys, base64, dkim
+for line in sys.stdin:
+    message, *records = [base64.b64decode(word) for word in line.split(" ")]
+    zone = {name.rstrip(b"."): text for name, text in zip(records[::2], records[1::2])}
+    def answer(name, timeout=5):
+        name = name if isinstance(name, bytes) else name.encode()
+        return zone.get(name.rstrip(b"."))
+    verdicts = []
+    try:
+        names = [name.lower() for name, _ in dkim.rfc822_parse(message)[0]]
+        for index in range(names.count(b"dkim-signature")):
+            good = dkim.DKIM(message).verify(idx=index, dnsfunc=answer)
+            verdicts.append("good" if good else "the signature does not verify")
+    except Exception as error:
+        verdicts.append(f"{type(error).__name__}: {error}".replace("\t", " ").replace("\n", " "))
+    print("\t".join(verdicts) or "there is no signature", flush=True)
+"#;
+
+/// A running verifier.
+pub struct Dkimpy {
+    python: Child,
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Dkimpy {
+    /// Starts it. The first time on a machine this installs it.
+    pub fn start() -> Self {
+        let mut python = Command::new(interpreter("dkimpy", VERSION, &PACKAGES))
+            .args(["-c", PROGRAM])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python can be started");
+        let questions = python.stdin.take();
+        let answers = BufReader::new(python.stdout.take().expect("the output is piped"));
+        Self { python, questions, answers }
+    }
+
+    /// Verifies every signature of the message, given what DNS holds (name, content). The error says what is wrong
+    /// with the first that does not hold, or that there is none.
+    pub fn verify(&mut self, message: &[u8], records: &[(&str, &str)]) -> Result<(), String> {
+        let mut line = BASE64_STANDARD.encode(message);
+        for text in records.iter().flat_map(|(name, content)| [name, content]) {
+            line.push(' ');
+            line.push_str(&BASE64_STANDARD.encode(text));
+        }
+        line.push('\n');
+        let questions = self.questions.as_mut().expect("it is open until this value goes");
+        questions
+            .write_all(line.as_bytes())
+            .and_then(|()| questions.flush())
+            .expect("python takes a message");
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).expect("python answers");
+        let verdicts = answer.trim_end_matches('\n');
+        match verdicts.split('\t').find(|verdict| *verdict != "good") {
+            Some(wrong) => Err(wrong.to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Dkimpy {
+    fn drop(&mut self) {
+        // Its loop ends with its input.
+        drop(self.questions.take());
+        // Nothing can be done about a process that cannot be waited for.
+        let _ = self.python.wait();
+    }
+}
