@@ -1,17 +1,22 @@
-//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real databases and a
-//! service that speaks SES.
+//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real databases, a
+//! service that speaks SES and a judge of DKIM signatures.
 //!
 //! Nothing here is linked into the product. All traffic stays on loopback, on ports the system chooses.
 
 pub mod cable;
 pub mod cert;
+pub mod dkimpy;
 pub mod galera;
+pub mod http_source;
 mod installed;
 pub mod mariadb;
 pub mod moto;
 pub mod postgres;
+mod python;
 pub mod smtp_sink;
 
 pub use cable::Cable;
 pub use cert::{TestCa, TestCert};
+pub use dkimpy::Dkimpy;
+pub use http_source::{HttpSource, Reply};
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};

@@ -1,0 +1,217 @@
+//! The client itself: one pool of connections, and the deadlines of one exchange.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use reqwest::{
+    Certificate, Client, Method, RequestBuilder, Response,
+    header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue},
+    redirect, retry,
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use super::{
+    error::HttpError,
+    resolver::GuardedResolver,
+    target::{check, host, parse_url},
+};
+use crate::Guard;
+
+/// How long a connection nobody uses is kept.
+const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(30);
+/// How many such connections are kept for each host.
+const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 4;
+
+/// Headers that decide how a request is framed or where it goes: they are the client's own.
+const OWN_HEADERS: [&str; 6] =
+    ["accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding"];
+
+/// How connections are made.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// How long resolving, connecting and the TLS handshake may take together: 10 s.
+    pub connect_timeout: Duration,
+    /// Certificates, in PEM, that are trusted besides the platform's.
+    pub extra_roots_pem: Option<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(10), extra_roots_pem: None }
+    }
+}
+
+/// How a request says who asks.
+#[derive(Clone, Debug, Default)]
+pub enum Auth {
+    /// Not at all.
+    #[default]
+    None,
+    /// With a bearer token.
+    Bearer(SecretString),
+    /// With a name and a password.
+    Basic {
+        /// The name.
+        username: String,
+        /// The password.
+        password: SecretString,
+    },
+}
+
+impl Auth {
+    /// With this bearer token.
+    pub fn bearer(token: impl Into<String>) -> Self {
+        Self::Bearer(SecretString::from(token.into()))
+    }
+
+    /// With this name and password.
+    pub fn basic(username: impl Into<String>, password: impl Into<String>) -> Self {
+        Self::Basic { username: username.into(), password: SecretString::from(password.into()) }
+    }
+
+    pub(super) fn apply(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::None => request,
+            Self::Bearer(token) => request.bearer_auth(token.expose_secret()),
+            Self::Basic { username, password } => {
+                request.basic_auth(username, Some(password.expose_secret()))
+            }
+        }
+    }
+}
+
+/// Speaks HTTP to whatever the guard lets through. Its clones share their connections, which are kept for the next
+/// request.
+#[derive(Clone)]
+pub struct HttpClient {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    guard: Arc<Guard>,
+    settings: HttpSettings,
+    client: OnceLock<Client>,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("settings", &self.inner.settings).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// A client behind this guard. The platform's roots are read at the first request, so that a machine without any
+    /// can run what needs none.
+    pub fn new(guard: Arc<Guard>, settings: HttpSettings) -> Self {
+        Self { inner: Arc::new(Inner { guard, settings, client: OnceLock::new() }) }
+    }
+
+    /// Reads a URL and checks all that can be told without asking a resolver. Every exchange makes the same checks
+    /// again; this is for telling early.
+    pub fn check_url(&self, text: &str) -> Result<Url, HttpError> {
+        let url = parse_url(text)?;
+        check(&url, &self.inner.guard)?;
+        Ok(url)
+    }
+
+    fn client(&self) -> Result<&Client, HttpError> {
+        let Inner { guard, settings, client } = &*self.inner;
+        if let Some(client) = client.get() {
+            return Ok(client);
+        }
+        let setup = |error: reqwest::Error| HttpError::Setup { reason: error.to_string() };
+        let mut builder = Client::builder()
+            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(settings.connect_timeout)
+            .pool_idle_timeout(IDLE_CONNECTION_MAX)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST_MAX)
+            .dns_resolver(Arc::new(GuardedResolver(guard.clone())))
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .http1_only()
+            .referer(false);
+        if let Some(pem) = &settings.extra_roots_pem {
+            builder = builder.tls_certs_merge(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup)?);
+        }
+        let built = builder.build().map_err(setup)?;
+        Ok(client.get_or_init(|| built))
+    }
+
+    /// A request to a URL that has passed its check.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &[(String, String)],
+    ) -> Result<RequestBuilder, HttpError> {
+        check(url, &self.inner.guard)?;
+        let request = self.client()?.request(method, url.clone());
+        Ok(request.headers(given(headers)?).header(ACCEPT_ENCODING, "identity"))
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn exchange(
+        &self,
+        url: &Url,
+        request: RequestBuilder,
+        patience: &Patience,
+    ) -> Result<Response, HttpError> {
+        patience.wait(url, "answer", request.send()).await?.map_err(|error| self.broken(url, &error))
+    }
+
+    /// What an error of the client means.
+    pub(super) fn broken(&self, url: &Url, error: &reqwest::Error) -> HttpError {
+        HttpError::of_client(&host(url), self.inner.settings.connect_timeout, error)
+    }
+}
+
+fn given(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let refused = |what| HttpError::Request { reason: format!("the header {name:?} {what}") };
+        let key = HeaderName::try_from(name).map_err(|_| refused("has a name that HTTP does not allow"))?;
+        if OWN_HEADERS.contains(&key.as_str()) {
+            return Err(refused("is set by postway: leave it out"));
+        }
+        let value =
+            HeaderValue::try_from(value).map_err(|_| refused("has a value that HTTP does not allow"))?;
+        map.append(key, value);
+    }
+    Ok(map)
+}
+
+/// How long one exchange may take, and how long it may be silent.
+pub(super) struct Patience {
+    total: Duration,
+    until: Instant,
+    idle: Duration,
+}
+
+impl Patience {
+    pub(super) fn new(total: Duration, idle: Duration) -> Self {
+        Self { total, until: Instant::now() + total, idle }
+    }
+
+    /// Waits for one thing to happen.
+    pub(super) async fn wait<T>(
+        &self,
+        url: &Url,
+        what: &'static str,
+        happening: impl Future<Output = T>,
+    ) -> Result<T, HttpError> {
+        let silent_until = Instant::now() + self.idle;
+        let until = self.until.min(silent_until);
+        timeout_at(until, happening).await.map_err(|_| HttpError::Timeout {
+            host: host(url),
+            what,
+            within: if until == self.until { self.total } else { self.idle },
+        })
+    }
+}

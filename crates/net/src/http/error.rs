@@ -1,0 +1,211 @@
+//! What can go wrong with an exchange, and whether to try it again.
+
+use std::{error::Error, io, time::Duration};
+
+use thiserror::Error;
+
+use crate::NetError;
+
+/// An exchange that gave nothing usable. Hosts are named with their port; paths and queries, which may hold secrets,
+/// are not.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// The URL is not one that may be asked.
+    #[error("the URL {reason}")]
+    Url {
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// The host is a private address, or its name leads to private addresses only.
+    #[error(
+        "{host} is a private address, or its name leads to one: if it is to be reached, allow its network with \
+         POSTWAY_ALLOW_PRIVATE_TARGETS"
+    )]
+    Guarded {
+        /// The host asked for.
+        host: String,
+    },
+    /// The name has no address just now.
+    #[error("cannot resolve {host}: {reason}; check the host name and the resolver")]
+    Resolve {
+        /// The name asked for.
+        host: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// No address of the host took the connection.
+    #[error("cannot connect to {host}: {reason}")]
+    Connect {
+        /// The host asked for.
+        host: String,
+        /// The error of the last address tried.
+        reason: String,
+    },
+    /// The certificate does not verify: the set-up must change.
+    #[error("the certificate of {host} does not verify: {reason}")]
+    Certificate {
+        /// The host asked for.
+        host: String,
+        /// What the verifier said.
+        reason: String,
+    },
+    /// A deadline passed first.
+    #[error("no {what} from {host} within {}", seconds(.within))]
+    Timeout {
+        /// The host asked for.
+        host: String,
+        /// What was being waited for.
+        what: &'static str,
+        /// The time it was given.
+        within: Duration,
+    },
+    /// The connection or the answer broke off.
+    #[error("the answer of {host} broke off: {reason}")]
+    Broken {
+        /// The host asked for.
+        host: String,
+        /// What the connection said.
+        reason: String,
+    },
+    /// The answer is a refusal.
+    #[error("{host} answered with status {status}")]
+    Status {
+        /// The host asked for.
+        host: String,
+        /// The status.
+        status: u16,
+        /// How long the host asked to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The answer is longer than was allowed.
+    #[error("the answer of {host} is larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The host asked for.
+        host: String,
+        /// What was allowed.
+        bytes_max: u64,
+    },
+    /// The answer is compressed although that was not asked for.
+    #[error("the answer of {host} has the content encoding {encoding:?}: it must be sent as it is")]
+    Encoded {
+        /// The host asked for.
+        host: String,
+        /// The encoding.
+        encoding: String,
+    },
+    /// One redirect too many.
+    #[error("{host} redirects once more after {max} redirects")]
+    Redirects {
+        /// The host that sent the last one.
+        host: String,
+        /// How many were followed.
+        max: u8,
+    },
+    /// A redirect of a request that must not be repeated elsewhere.
+    #[error("{host} redirects a POST (status {status}): give the URL it leads to")]
+    PostRedirect {
+        /// The host asked for.
+        host: String,
+        /// The status.
+        status: u16,
+    },
+    /// The reader of the body wanted no more of it.
+    #[error("the answer of {host} was not read to its end")]
+    Stopped {
+        /// The host asked for.
+        host: String,
+    },
+    /// The request itself cannot be made.
+    #[error("the request cannot be made: {reason}")]
+    Request {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This machine cannot speak HTTP as it is set up.
+    #[error("cannot set up HTTPS: {reason}; check that the system's CA certificates are installed")]
+    Setup {
+        /// What is missing.
+        reason: String,
+    },
+}
+
+impl HttpError {
+    /// True when the same request may work later: the network, the host or this machine is at fault, not the request.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Resolve { .. }
+            | Self::Connect { .. }
+            | Self::Timeout { .. }
+            | Self::Broken { .. }
+            | Self::Setup { .. } => true,
+            Self::Status { status, .. } => is_transient_status(*status),
+            Self::Url { .. }
+            | Self::Guarded { .. }
+            | Self::Certificate { .. }
+            | Self::TooLarge { .. }
+            | Self::Encoded { .. }
+            | Self::Redirects { .. }
+            | Self::PostRedirect { .. }
+            | Self::Stopped { .. }
+            | Self::Request { .. } => false,
+        }
+    }
+
+    /// How long the host asked to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// What an error of the client means for an exchange with this host.
+    pub(super) fn of_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
+        let (host, reason) = (host.to_owned(), root(error).to_string());
+        if error.is_builder() {
+            return Self::Request { reason };
+        }
+        match find::<NetError>(error) {
+            Some(NetError::Guarded { .. }) => return Self::Guarded { host },
+            Some(NetError::Resolve { source, .. }) => {
+                return Self::Resolve { host, reason: source.to_string() };
+            }
+            Some(_) | None => {}
+        }
+        if let Some(rustls::Error::InvalidCertificate(reason)) = find::<rustls::Error>(error) {
+            return Self::Certificate { host, reason: reason.to_string() };
+        }
+        match (error.is_connect(), error.is_timeout()) {
+            (true, true) => Self::Timeout { host, what: "connection", within: connect_timeout },
+            (true, false) => Self::Connect { host, reason },
+            (false, _) => Self::Broken { host, reason },
+        }
+    }
+}
+
+/// True for the statuses that ask to come back: too slow, too many, and every fault of the server itself.
+pub(super) fn is_transient_status(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+fn seconds(duration: &Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// What an error was made of. What an I/O error was made of is not among its sources.
+fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
+}
+
+/// The innermost cause; the outer ones repeat the URL.
+fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    std::iter::successors(Some(error), |error| cause(*error)).last().unwrap_or(error)
+}
+
+/// The first cause of this type.
+fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+    std::iter::successors(Some(error), |error| cause(*error)).find_map(|error| error.downcast_ref())
+}

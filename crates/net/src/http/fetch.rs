@@ -1,0 +1,231 @@
+//! Fetching a document: redirects followed by hand, the body streamed into a [`Sink`] under a cap.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{
+    Method, Response,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION},
+};
+use url::Url;
+
+use super::{
+    client::{Auth, HttpClient, Patience},
+    error::HttpError,
+    later::retry_after,
+    target::{URL_BYTES_MAX, host},
+};
+
+/// How many redirects are followed unless the caller allows fewer.
+pub const REDIRECTS_MAX: u8 = 3;
+
+/// How a document is asked for.
+#[derive(Clone, Debug)]
+pub enum FetchMethod {
+    /// By its URL alone.
+    Get,
+    /// By sending this. A redirect is then an error.
+    Post {
+        /// What is sent.
+        body: Bytes,
+        /// What it is.
+        content_type: String,
+    },
+}
+
+/// What to fetch, and with how much patience.
+#[derive(Clone, Debug)]
+pub struct FetchRequest {
+    /// Where from.
+    pub url: Url,
+    /// How it is asked for.
+    pub method: FetchMethod,
+    /// Headers to send. Like `auth`, they are for the URL's own origin and not sent anywhere it redirects to.
+    pub headers: Vec<(String, String)>,
+    /// Who asks.
+    pub auth: Auth,
+    /// How long everything may take, redirects included: 60 s.
+    pub timeout: Duration,
+    /// The longest silence: 30 s.
+    pub idle_timeout: Duration,
+    /// The longest body.
+    pub bytes_max: u64,
+    /// How many redirects are followed: [`REDIRECTS_MAX`].
+    pub redirects_max: u8,
+}
+
+impl FetchRequest {
+    /// A GET of this URL with the usual patience.
+    pub fn get(url: Url, bytes_max: u64) -> Self {
+        Self {
+            url,
+            method: FetchMethod::Get,
+            headers: Vec::new(),
+            auth: Auth::None,
+            timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(30),
+            bytes_max,
+            redirects_max: REDIRECTS_MAX,
+        }
+    }
+
+    /// The same by POST.
+    pub fn post(url: Url, body: Bytes, content_type: impl Into<String>, bytes_max: u64) -> Self {
+        let method = FetchMethod::Post { body, content_type: content_type.into() };
+        Self { method, ..Self::get(url, bytes_max) }
+    }
+}
+
+/// Takes a body as it comes.
+pub trait Sink: Send {
+    /// The body is about to come; its length, where the host has told it, is within the cap.
+    fn begin(&mut self, length: Option<u64>);
+
+    /// The next piece. Breaking ends the fetch with [`HttpError::Stopped`].
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
+}
+
+impl Sink for Vec<u8> {
+    fn begin(&mut self, length: Option<u64>) {
+        self.reserve(length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0));
+    }
+
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+        self.extend_from_slice(piece);
+        ControlFlow::Continue(())
+    }
+}
+
+/// What came besides the body.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The status: 200, 201 or 203.
+    pub status: u16,
+    /// How long the body was.
+    pub bytes: u64,
+    headers: HeaderMap,
+}
+
+impl Fetched {
+    /// The headers of that name, where they are text.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
+    }
+
+    /// What the host says the body is.
+    pub fn content_type(&self) -> Option<&str> {
+        self.headers(CONTENT_TYPE.as_str()).next()
+    }
+}
+
+impl HttpClient {
+    /// Fetches a document into `sink`. What an error leaves in the sink is of no use.
+    pub async fn fetch(&self, request: &FetchRequest, sink: &mut dyn Sink) -> Result<Fetched, HttpError> {
+        let patience = Patience::new(request.timeout, request.idle_timeout);
+        let mut url = request.url.clone();
+        let mut redirects = 0;
+        // Whoever the host has sent us to is a stranger, and so is whoever they send us to, be it back.
+        let mut is_trusted = true;
+        loop {
+            let response = self.ask(request, &url, is_trusted, &patience).await?;
+            match response.status().as_u16() {
+                200 | 201 | 203 => {
+                    return self.receive(response, &url, request.bytes_max, &patience, sink).await;
+                }
+                status @ (301 | 302 | 303 | 307 | 308) => {
+                    if matches!(request.method, FetchMethod::Post { .. }) {
+                        return Err(HttpError::PostRedirect { host: host(&url), status });
+                    }
+                    if redirects >= request.redirects_max {
+                        return Err(HttpError::Redirects { host: host(&url), max: request.redirects_max });
+                    }
+                    redirects += 1;
+                    url = redirected(&url, response.headers())?;
+                    is_trusted &= url.origin() == request.url.origin();
+                }
+                // 204 and 206 are no document either.
+                status => {
+                    let retry_after = retry_after(response.headers());
+                    return Err(HttpError::Status { host: host(&url), status, retry_after });
+                }
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: &FetchRequest,
+        url: &Url,
+        is_trusted: bool,
+        patience: &Patience,
+    ) -> Result<Response, HttpError> {
+        let headers: &[_] = if is_trusted { &request.headers } else { &[] };
+        let mut asked = match &request.method {
+            FetchMethod::Get => self.request(Method::GET, url, headers)?,
+            FetchMethod::Post { body, content_type } => self
+                .request(Method::POST, url, headers)?
+                .header(CONTENT_TYPE, content_type)
+                .body(body.clone()),
+        };
+        if is_trusted {
+            asked = request.auth.apply(asked);
+        }
+        self.exchange(url, asked, patience).await
+    }
+
+    async fn receive(
+        &self,
+        mut response: Response,
+        url: &Url,
+        bytes_max: u64,
+        patience: &Patience,
+        sink: &mut dyn Sink,
+    ) -> Result<Fetched, HttpError> {
+        if let Some(encoding) = encoding(response.headers()) {
+            return Err(HttpError::Encoded { host: host(url), encoding });
+        }
+        let too_large = || HttpError::TooLarge { host: host(url), bytes_max };
+        let length = response.content_length();
+        if length.is_some_and(|length| length > bytes_max) {
+            return Err(too_large());
+        }
+        sink.begin(length);
+        let mut bytes = 0_u64;
+        while let Some(piece) = patience
+            .wait(url, "rest of the answer", response.chunk())
+            .await?
+            .map_err(|error| self.broken(url, &error))?
+        {
+            bytes = bytes.saturating_add(piece.len() as u64);
+            if bytes > bytes_max {
+                return Err(too_large());
+            }
+            if sink.take(&piece).is_break() {
+                return Err(HttpError::Stopped { host: host(url) });
+            }
+        }
+        Ok(Fetched {
+            status: response.status().as_u16(),
+            bytes,
+            headers: std::mem::take(response.headers_mut()),
+        })
+    }
+}
+
+/// Where a redirect leads. The next request checks it like any other URL.
+fn redirected(from: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
+    let refused = |what: &str| HttpError::Url { reason: format!("is redirected by {} {what}", host(from)) };
+    let to = headers.get(LOCATION).ok_or_else(|| refused("to nowhere"))?;
+    let to = to.to_str().ok().filter(|to| to.len() <= URL_BYTES_MAX);
+    let to = to.ok_or_else(|| refused("to what is no URL"))?;
+    from.join(to).map_err(|error| refused(&format!("to what is no URL: {error}")))
+}
+
+/// The encoding of the body, if there is one.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let mut encodings =
+        headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?").trim());
+    let other =
+        encodings.find(|encoding| !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity"))?;
+    Some(other.chars().take(32).collect())
+}
