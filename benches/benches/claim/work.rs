@@ -185,9 +185,13 @@ fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
             metadata: None,
             eight_bit: false,
             smtputf8: false,
-            raw: Bytes::from(vec![b'x'; 512]),
+            raw: Bytes::from(vec![b'x'; 512]).into(),
+            payload: None,
+            sensitive: false,
         },
         collapse_key: None,
+        recipient: None,
+        settled: None,
         events: vec![
             NewEvent { kind: EventKind::Accepted, data: None },
             NewEvent { kind: EventKind::Ready, data: None },
@@ -213,5 +217,7 @@ fn give_back(job: &Claimed) -> Change {
         ends_open_recipients: None,
         attempt: None,
         refund: None,
+        preparation: None,
+        erases_bodies: false,
     }
 }

@@ -78,5 +78,7 @@ pub(crate) fn withdrawal(
         ends_open_recipients: effects.ends_open_recipients,
         attempt: None,
         refund: None,
+        preparation: None,
+        erases_bodies: false,
     })
 }

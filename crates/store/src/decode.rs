@@ -7,7 +7,10 @@ use postway_domain::{
     message::{OnDoubt, Wait},
 };
 
-use crate::error::StoreError;
+use crate::{
+    error::StoreError,
+    record::{BlobRef, Body, Kept},
+};
 
 pub(crate) fn id16(bytes: &[u8]) -> Result<[u8; 16], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Unexpected("an id that is not 16 bytes".into()))
@@ -39,6 +42,30 @@ pub(crate) fn state(status: i64, wait: Option<i64>, wire_committed: bool) -> Res
 pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
     json.map_or(Ok(Vec::new()), |json| {
         serde_json::from_str(json).map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
+    })
+}
+
+/// Where bytes of a message are: in the row, so many of them, or in a blob.
+pub(crate) fn kept(has_inline: bool, blob: Option<&str>, size: Option<i64>) -> Result<Kept, StoreError> {
+    let size = u64::try_from(size.unwrap_or(0))
+        .map_err(|_| StoreError::Unexpected("a stored size below zero".to_owned()))?;
+    Ok(match blob {
+        Some(name) => Kept::Blob(BlobRef { name: parsed(name)?, size }),
+        None if has_inline => Kept::Inline(size),
+        None => Kept::Nowhere,
+    })
+}
+
+/// The bytes of a message or their blob; none where they are not made yet, or removed.
+pub(crate) fn body(
+    inline: Option<Vec<u8>>,
+    blob: Option<&str>,
+    size: Option<i64>,
+) -> Result<Option<Body>, StoreError> {
+    Ok(match (kept(inline.is_some(), blob, size)?, inline) {
+        (Kept::Blob(blob), _) => Some(Body::Blob(blob)),
+        (Kept::Inline(_), Some(bytes)) => Some(Body::Inline(bytes.into())),
+        (Kept::Inline(_) | Kept::Nowhere, _) => None,
     })
 }
 

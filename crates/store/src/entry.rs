@@ -4,7 +4,7 @@ use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State,
 
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
-    record::{AccountKey, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage, Permit},
+    record::{AccountKey, Body, Claimed, ClaimedRecipient, Content, Lease, NewEvent, NewMessage, Permit},
     terms::{Slot, Terms},
 };
 
@@ -47,8 +47,10 @@ impl<'m> Entry<'m> {
     fn could_go(&self) -> bool {
         let message = self.message;
         let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
-        let small = message.content.raw.len() <= HANDOVER_BYTES_MAX;
-        self.state() == State::Ready && due_now && small
+        let raw = message.content.raw.inline();
+        let small = raw.is_some_and(|raw| raw.len() <= HANDOVER_BYTES_MAX);
+        // Whether a known recipient is still there is asked by a claim.
+        self.state() == State::Ready && due_now && small && message.recipient.is_none()
     }
 
     /// Whether nobody is left to send it to.
@@ -81,7 +83,13 @@ impl Entry<'_> {
     }
 
     pub fn due_at(&self) -> Option<Time> {
-        self.message.due_at.filter(|_| self.lease.is_none() && !self.is_suppressed())
+        let waits = self.lease.is_none() && !self.is_suppressed() && !self.awaits_preparation();
+        self.message.due_at.filter(|_| waits)
+    }
+
+    /// Whether it is not composed yet.
+    pub fn awaits_preparation(&self) -> bool {
+        self.state() == State::Accepted
     }
 
     /// 1 where it is leased already, else 0.
@@ -141,14 +149,27 @@ impl Entry<'_> {
             doubtful_before: 0,
             eight_bit: message.content.eight_bit,
             smtputf8: message.content.smtputf8,
-            size: message.content.raw.len() as u32,
-            raw: Some(message.content.raw.clone()),
+            size: u32::try_from(message.content.raw.len()).unwrap_or(u32::MAX),
+            raw: message.content.raw.inline().cloned(),
             via: self.via.clone(),
             permit: self.permit.clone(),
             over_limit: false,
             suppressed: Vec::new(),
+            sensitive: message.content.sensitive,
+            recipient_deleted: false,
         })
     }
+}
+
+/// The bytes that go into a row.
+pub(crate) fn inline(body: &Body) -> Option<&[u8]> {
+    body.inline().map(|bytes| bytes.as_ref())
+}
+
+/// How many bytes go into a row.
+pub(crate) fn inline_bytes(content: &Content) -> usize {
+    let bodies = [Some(&content.raw), content.payload.as_ref()];
+    bodies.into_iter().flatten().filter_map(inline).map(<[u8]>::len).sum()
 }
 
 fn account_key(message: &NewMessage) -> AccountKey {

@@ -45,6 +45,7 @@ pub struct HandOver {
     on_delivery: Notify,
     on_wake: Notify,
     on_tell: Notify,
+    on_preparation: Notify,
 }
 
 impl HandOver {
@@ -154,6 +155,16 @@ impl HandOver {
             }
             self.on_tell.notified().await;
         }
+    }
+
+    /// Hints that there may be something to prepare.
+    pub fn wake_preparation(&self) {
+        self.on_preparation.notify_one();
+    }
+
+    /// Waits for that hint.
+    pub async fn preparation_woken(&self) {
+        self.on_preparation.notified().await;
     }
 
     /// Waits for a hint.

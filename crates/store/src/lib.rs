@@ -10,6 +10,8 @@
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
 mod allowance;
+pub mod blob;
+mod catalogue;
 mod claiming;
 mod collapse;
 pub mod copy;
@@ -27,6 +29,7 @@ pub mod mysql;
 mod peers;
 pub mod port;
 pub mod postgres;
+mod preparation;
 pub mod record;
 mod register;
 pub mod roster;
@@ -40,5 +43,7 @@ mod terms;
 pub mod conformance;
 
 pub use error::StoreError;
-pub use port::{Directory, Intake, Nodes, Operate, Read, Store, Work};
+pub use port::{
+    Blobs, Catalogue, Directory, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
+};
 pub use roster::Roster;

@@ -48,8 +48,13 @@ macro_rules! migrations {
             };
         }
         // The first programs took every lease but their own for lost: they must not write beside other nodes. Those
-        // of the second know no suspensions.
-        &[step!(1, "ground", writable from 1), step!(2, "nodes", writable from 2), step!(3, "tenants", writable from 3)]
+        // of the second know no suspensions, those of the third no bodies outside the database.
+        &[
+            step!(1, "ground", writable from 1),
+            step!(2, "nodes", writable from 2),
+            step!(3, "tenants", writable from 3),
+            step!(4, "content", writable from 4),
+        ]
     }};
 }
 pub(crate) use migrations;

@@ -31,7 +31,7 @@ pub async fn an_accepted_message_reads_back_whole(store: &Shared) {
             content.metadata = Some(r#"{"k":"v"}"#.to_owned());
             content.eight_bit = true;
             content.smtputf8 = true;
-            content.raw = bytes::Bytes::from_static(b"\x00\xff raw \r\n bytes");
+            content.raw = bytes::Bytes::from_static(b"\x00\xff raw \r\n bytes").into();
         });
     let message = sample.clone().build();
     let uid = accept(store, sample).await;
@@ -97,7 +97,7 @@ pub async fn a_message_keeps_the_state_it_comes_with(store: &Shared) {
     assert_eq!(found.summary.state, State::Scheduled(Wait::SendAt));
     assert_eq!(found.summary.due_at, Some(at(5_000)));
     let found = record(store, accepted).await;
-    assert_eq!((found.summary.state, found.summary.due_at), (State::Accepted, None));
+    assert_eq!((found.summary.state, found.summary.due_at), (State::Accepted, Some(at(0))), "to be prepared");
 }
 
 /// The dispatcher is told where work came in, and when it comes later too, so that it can set its timer.

@@ -91,8 +91,8 @@ pub async fn a_claim_is_written_with_lease_event_and_counters(store: &Shared) {
     assert_eq!(claimed.sender, message.content.sender);
     assert_eq!((claimed.eight_bit, claimed.smtputf8), (true, false));
     assert_eq!(
-        (claimed.size as usize, &claimed.raw),
-        (message.content.raw.len(), &Some(message.content.raw.clone()))
+        (u64::from(claimed.size), claimed.raw.as_ref()),
+        (message.content.raw.len(), message.content.raw.inline())
     );
     let recipients: Vec<_> =
         claimed.recipients.iter().map(|one| (one.position, &one.address, one.kind)).collect();
@@ -110,15 +110,15 @@ pub async fn a_claim_is_written_with_lease_event_and_counters(store: &Shared) {
 /// Memory is spent on bodies that are asked for.
 pub async fn a_large_body_stays_behind(store: &Shared) {
     let body = Bytes::from(vec![b'x'; 1_000]);
-    let large = accept(store, Sample::new(1).content(|content| content.raw = body.clone())).await;
-    let small = accept(store, Sample::new(2).content(|content| content.raw = body.slice(..999))).await;
+    let large = accept(store, Sample::new(1).content(|content| content.raw = body.clone().into())).await;
+    let small = accept(store, Sample::new(2).content(|content| content.raw = body.slice(..999).into())).await;
     let mut request = request(&sample::relay(), 1, at(0), 10, false);
     request.inline_bytes_max = 999;
     let claimed = store.claim(request).await.unwrap();
     assert_eq!(uids(&claimed), [large, small]);
     assert_eq!((claimed[0].size, &claimed[0].raw), (1_000, &None));
     assert_eq!((claimed[1].size, &claimed[1].raw), (999, &Some(body.slice(..999))));
-    assert_eq!(store.body(large).await.unwrap(), Some(body));
+    assert_eq!(store.body(large).await.unwrap(), Some(body.into()));
 }
 
 /// One claim serves many accounts, and a busy one takes nothing from the others.

@@ -36,7 +36,7 @@ pub async fn an_accepted_message_fills_a_standing_claim(store: &Shared) {
         .to("a@example.org")
         .to("b@example.org")
         .created(500)
-        .content(|content| content.raw = body.clone());
+        .content(|content| content.raw = body.clone().into());
     let message = sample.clone().build();
     assert_eq!(offer(store, sample).await, HANDED_OVER);
 
@@ -137,7 +137,7 @@ pub async fn what_is_not_due_is_not_handed_over(store: &Shared) {
 pub async fn a_large_message_is_not_handed_over(store: &Shared) {
     park(store, 1, 1).await;
     let body = bytes::Bytes::from(vec![b'x'; HANDOVER_BYTES_MAX + 1]);
-    let large = Sample::new(1).content(|content| content.raw = body);
+    let large = Sample::new(1).content(|content| content.raw = body.into());
     assert_eq!(offer(store, large).await, QUEUED);
     assert_eq!(offer(store, Sample::new(2)).await, HANDED_OVER, "and it took no slot");
 }

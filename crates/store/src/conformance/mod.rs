@@ -12,24 +12,31 @@ pub mod accept;
 pub mod accounts;
 pub mod again;
 pub mod audit;
+pub mod blobs;
+pub mod bodies;
 pub mod circuits;
 pub mod claim;
 pub mod collapse;
 pub mod dedup;
+pub mod dkim;
 pub mod fence;
 pub mod handover;
 pub mod keys;
 pub mod lease;
 pub mod limits;
+pub mod links;
 pub mod nodes;
 pub mod pauses;
 pub mod permits;
+pub mod preparation;
 pub mod property;
 pub mod read;
+pub mod recipients;
 pub mod sample;
 pub mod settle;
 pub mod stage;
 pub mod suppress;
+pub mod templates;
 pub mod tenants;
 pub mod windows;
 pub mod wire;
@@ -74,6 +81,22 @@ macro_rules! conformance_tests {
                 an_entry_is_written_only_with_its_change
                 the_audit_log_goes_back_from_the_newest_page_by_page
             }
+            blobs {
+                the_same_content_has_one_name
+                a_blob_in_use_is_not_condemned
+                a_blob_that_was_in_use_is_condemned_once_nothing_refers_to_it
+                a_condemned_name_is_never_given_out_again
+                blobs_are_condemned_oldest_first
+                a_reservation_and_a_sentence_that_meet_leave_one_name
+            }
+            bodies {
+                a_body_in_a_blob_is_told_by_its_name
+                a_blob_never_comes_with_its_claim
+                a_blob_is_not_handed_over
+                a_request_reads_back_as_it_was
+                bodies_are_removed_where_the_fence_held
+                a_recipient_deleted_meanwhile_is_told_at_the_claim
+            }
             circuits {
                 an_open_circuit_reads_back_whole
                 a_circuit_opened_again_keeps_its_beginning
@@ -116,6 +139,14 @@ macro_rules! conformance_tests {
                 a_key_outlives_the_end_of_its_message
                 of_fifty_concurrent_callers_with_one_key_one_is_stored
                 a_conflict_disturbs_no_neighbour
+            }
+            dkim {
+                a_signing_key_reads_back_whole
+                a_domain_is_found_in_any_case
+                a_selector_is_taken_once_per_domain_and_tenant
+                a_signing_key_is_switched_and_sealed_anew
+                a_deleted_signing_key_is_gone
+                signing_keys_are_listed_by_domain_and_selector
             }
             fence {
                 a_stale_token_changes_nothing
@@ -167,6 +198,11 @@ macro_rules! conformance_tests {
                 only_use_that_counts_no_more_is_forgotten
                 eight_claimers_never_exceed_a_limit
             }
+            links {
+                a_link_reads_back_whole
+                ended_links_are_forgotten
+                many_ended_links_are_forgotten_at_once
+            }
             nodes {
                 a_heartbeat_registers_and_then_counts
                 each_node_has_a_slot_of_its_own
@@ -198,6 +234,22 @@ macro_rules! conformance_tests {
                 a_stand_in_pays_from_its_own_limits
                 a_stand_in_pays_for_what_is_handed_over
             }
+            preparation {
+                what_is_not_composed_is_not_dispatched
+                a_claim_leases_what_waits_to_be_prepared
+                each_tenant_has_its_own_room
+                what_is_prepared_can_be_sent
+                what_could_not_be_fetched_is_prepared_later
+                what_is_refused_is_invalid
+                a_lost_preparation_is_given_to_another
+                a_withdrawal_wins_over_a_late_preparer
+                what_waits_to_be_prepared_expires
+                what_is_not_composed_is_superseded
+                what_is_suspended_is_prepared_all_the_same
+                a_suppressed_message_is_not_prepared
+                preparers_are_woken
+                no_message_is_prepared_twice_by_eight_preparers
+            }
             read {
                 no_read_crosses_tenants
                 a_list_goes_back_from_the_newest_page_by_page
@@ -207,6 +259,15 @@ macro_rules! conformance_tests {
                 the_latest_provider_id_is_shown
                 stats_count_what_is_there
                 the_latest_moves_are_told_by_state_and_time
+            }
+            recipients {
+                a_known_recipient_reads_back_whole
+                an_external_id_is_taken_once_per_tenant
+                of_concurrent_claims_to_an_external_id_one_wins
+                a_recipient_update_needs_the_version_it_read
+                a_deleted_recipient_is_marked_and_stays_so
+                recipients_are_listed_by_id_page_by_page
+                recipients_are_listed_by_address_in_any_case
             }
             settle {
                 a_sent_message_is_written_whole
@@ -231,6 +292,17 @@ macro_rules! conformance_tests {
                 suppressions_are_listed_and_renewed
                 suppressions_are_removed_and_forgotten
             }
+            templates {
+                a_template_reads_back_whole
+                versions_follow_each_other
+                of_concurrent_versions_with_one_number_one_is_made
+                beyond_the_most_versions_the_oldest_go
+                versions_are_listed_latest_first
+                templates_are_listed_by_name_in_their_latest_version
+                a_long_page_of_templates_is_whole
+                a_deleted_template_is_gone_and_its_name_starts_anew
+                a_deletion_leaves_no_version_behind
+            }
             tenants {
                 a_tenant_reads_back_whole
                 a_tenant_update_needs_the_version_it_read
@@ -238,6 +310,7 @@ macro_rules! conformance_tests {
                 a_deleted_tenant_sends_nothing
                 tenants_are_listed_by_id_page_by_page
                 a_purge_goes_slice_by_slice_and_takes_all
+                a_purge_takes_what_content_is_made_with
             }
             wire {
                 the_permission_is_given_once

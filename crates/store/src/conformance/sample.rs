@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use postway_domain::{
     Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority,
-    RecipientKind, State, TenantId, Time, TlsMode, message::OnDoubt, message::Wait, secret::Sealed,
+    RecipientId, RecipientKind, State, TenantId, Time, TlsMode, message::OnDoubt, message::Wait,
+    secret::Sealed,
 };
 
-use crate::record::{AccountKey, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply};
+use crate::record::{
+    AccountKey, Body, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply,
+};
 
 /// The tenant that samples belong to.
 pub const TENANT: &str = "acme";
@@ -125,10 +127,14 @@ impl Sample {
                 metadata: None,
                 eight_bit: false,
                 smtputf8: false,
-                raw: Bytes::from(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n")),
+                raw: Body::Inline(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n").into()),
+                payload: None,
+                sensitive: false,
             },
             collapse_key: None,
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
+            recipient: None,
+            settled: None,
         };
         Self { number, message }
     }
@@ -226,6 +232,23 @@ impl Sample {
         self
     }
 
+    /// Not composed yet: of this request, with what was settled of it.
+    pub fn uncomposed(mut self, payload: &'static str, settled: Option<&str>) -> Self {
+        self.message.state = State::Accepted;
+        self.message.due_at = None;
+        self.message.events = vec![event(EventKind::Accepted)];
+        self.message.content.raw = Body::EMPTY;
+        self.message.content.payload = Some(Body::Inline(payload.into()));
+        self.message.settled = settled.map(str::to_owned);
+        self
+    }
+
+    /// For this entry of the directory of recipients.
+    pub fn known(mut self, recipient: RecipientId) -> Self {
+        self.message.recipient = Some(recipient);
+        self
+    }
+
     /// Any other part of it.
     pub fn content(mut self, edit: impl FnOnce(&mut Content)) -> Self {
         edit(&mut self.message.content);
@@ -244,7 +267,7 @@ impl Sample {
 }
 
 /// A UUID v7 that sorts by time and number.
-fn uid(created_at: Time, number: u32) -> MessageUid {
+pub fn uid(created_at: Time, number: u32) -> MessageUid {
     let mut bytes = [0; 16];
     bytes[..6].copy_from_slice(&created_at.as_millis().to_be_bytes()[2..]);
     bytes[6] = 0x70;

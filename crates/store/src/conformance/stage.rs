@@ -142,6 +142,8 @@ pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
         ends_open_recipients: None,
         attempt: None,
         refund: None,
+        preparation: None,
+        erases_bodies: false,
     }
 }
 

@@ -1,22 +1,25 @@
 //! Tenants: their settings, their end, and what it leaves behind.
 
 use postway_domain::{
-    Status, Tenant, TenantId, TenantSettings,
+    Status, Template, Tenant, TenantId, TenantSettings,
     id::AuditId,
     message::Outcome,
     secret::Sealed,
-    tenant::{CallbackForm, ContentLimits, LargeFiles, Remote, RemoteAuth},
+    tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, Remote, RemoteAuth},
 };
 
 use super::{
-    Shared,
+    Shared, dkim,
     keys::key,
+    preparation,
+    recipients::recipient,
     sample::{self, ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept, accept_and_claim, apply, claim, direct, outcome, suspend},
     suppress::suppression,
 };
 use crate::record::{
-    Acceptance, AuditEntry, Changed, Circuit, DirectoryChange, Filter, MessageKey, SuspensionScope,
+    Acceptance, AuditEntry, BlobRef, Changed, Circuit, DirectoryChange, Filter, MessageKey, NewLink,
+    Prepared, SuspensionScope,
 };
 
 fn remote(url: &str) -> Remote {
@@ -32,13 +35,25 @@ fn whole(id: &str) -> Tenant {
     let mut tenant = Tenant::new(id.parse().unwrap(), "Initech — Größe 📬", at(1));
     tenant.settings = TenantSettings {
         weight: 250,
-        content: ContentLimits { subject_chars: Some(80), html_bytes: None, message_bytes: Some(9_000) },
+        content: ContentLimits {
+            subject_chars: Some(80),
+            html_bytes: None,
+            message_bytes: Some(9_000),
+            html_required: true,
+        },
         retention_days: Some(30),
         client_sync: Some(remote("https://sync.example.com")),
         attachment_endpoint: Some(remote("https://files.example.com")),
         callback_form: CallbackForm::Batch,
-        large_files: LargeFiles::Link,
+        large_files: LargeFiles {
+            policy: LargeFilePolicy::Rewrite,
+            above_bytes: Some(1 << 20),
+            link_days: Some(7),
+        },
         bounce_domain: Some("bounce.example.com".to_owned()),
+        return_path: Some("bounces@example.com".to_owned()),
+        feedback_id: Some("initech".to_owned()),
+        auto_submitted: true,
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));
@@ -205,4 +220,62 @@ pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     assert!(store.circuit(&sample::key(OTHER_TENANT, ACCOUNT)).await.unwrap().is_some());
     let repeat = Sample::new(90).from(OTHER_TENANT, ACCOUNT).key("k11").build();
     assert!(matches!(store.accept(vec![repeat]).await.unwrap()[..], [Acceptance::Repeat { .. }]));
+}
+
+/// Templates, recipients, signing keys, links, what waits to be prepared; and blobs, which nothing refers to then.
+pub async fn a_purge_takes_what_content_is_made_with(store: &Shared) {
+    let name = store.reserve_blob([1; 32], 9, at(0)).await.unwrap();
+    let file = NewLink {
+        blob: BlobRef { name: name.clone(), size: 9 },
+        filename: "a.pdf".to_owned(),
+        content_type: "application/pdf".to_owned(),
+        expires_at: at(9_000),
+    };
+    for (number, of) in [(1, TENANT), (2, OTHER_TENANT)] {
+        for version in 1..=3 {
+            let template = Template {
+                tenant: of.parse().unwrap(),
+                name: "welcome".parse().unwrap(),
+                version,
+                subject: "Hello".to_owned(),
+                html: None,
+                text: None,
+                mjml: None,
+                description: None,
+                sample: None,
+                created_at: at(0),
+            };
+            assert_eq!(direct(store, DirectoryChange::CreateTemplate(template)).await, Changed::Done);
+        }
+        for n in 1..=3 {
+            let known = DirectoryChange::CreateRecipient(recipient(of, n));
+            assert_eq!(direct(store, known).await, Changed::Done);
+        }
+        let key = DirectoryChange::CreateDkimKey(dkim::key(of, "example.com", "one"));
+        assert_eq!(direct(store, key).await, Changed::Done);
+        accept(store, Sample::new(number).from(of, ACCOUNT).created(1).uncomposed("{}", None)).await;
+    }
+    let linking = accept(store, Sample::new(3).uncomposed("{}", None)).await;
+    let one = preparation::claim(store, 1, at(0), 1).await.remove(0);
+    let prepared = Prepared { links: vec![file], ..preparation::composed("x\r\n") };
+    assert!(apply(store, preparation::done(&one, prepared, at(0))).await);
+    assert!(store.link(linking, &name).await.unwrap().is_some());
+    assert!(store.condemn_blobs(at(1), 9).await.unwrap().is_empty());
+
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(5))).await, Changed::Done);
+    let mut calls = 0;
+    while direct(store, DirectoryChange::PurgeTenant(tenant(), 2)).await == Changed::Done {
+        calls += 1;
+        assert!(calls < 30, "it does not come to an end");
+    }
+    let known = |of: TenantId| async move { store.recipients(&of, None, None, 9).await.unwrap().len() };
+    let templates = |of: TenantId| async move {
+        store.template_versions(&of, &"welcome".parse().unwrap(), None, 9).await.unwrap().len()
+    };
+    assert_eq!((known(tenant()).await, templates(tenant()).await), (0, 0));
+    assert_eq!((known(other_tenant()).await, templates(other_tenant()).await), (3, 3));
+    assert_eq!(store.dkim_keys(None, None).await.unwrap().len(), 1);
+    assert_eq!(store.link(linking, &name).await.unwrap(), None);
+    assert_eq!(store.preparation_state(at(9)).await.unwrap().due, [other_tenant()]);
+    assert_eq!(store.condemn_blobs(at(1), 9).await.unwrap(), [name]);
 }

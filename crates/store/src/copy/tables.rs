@@ -76,6 +76,10 @@ const fn bytes(name: &'static str) -> Column {
     Column { name, kind: Kind::Bytes }
 }
 
+/// How large a template is, about: its characters. The version makes it a 64-bit number everywhere.
+const TEMPLATE_BYTES: &str = "0 * version + LENGTH(subject) + COALESCE(LENGTH(html), 0) + COALESCE(LENGTH(text), 0) \
+     + COALESCE(LENGTH(mjml), 0) + COALESCE(LENGTH(sample), 0)";
+
 /// Every table that is copied, in order: what others refer to before them, and the queue last, so that nothing can be
 /// claimed before all of it is there.
 pub(super) static TABLES: &[Table] = &[
@@ -187,9 +191,102 @@ pub(super) static TABLES: &[Table] = &[
             bool("smtputf8"),
             int("size"),
             bytes("raw"),
+            text("raw_blob"),
+            text("payload_blob"),
+            int("payload_size"),
+            int("sensitive"),
+            bytes("recipient_id"),
+            bytes("payload"),
         ],
     )
-    .bytes("size"),
+    .bytes(
+        "CASE WHEN raw_blob IS NULL THEN size ELSE 0 END \
+         + CASE WHEN payload_blob IS NULL THEN COALESCE(payload_size, 0) ELSE 0 END",
+    ),
+    Table::new(
+        "stored_blob",
+        1,
+        &[
+            bytes("digest"),
+            int("generation"),
+            text("name"),
+            int("size"),
+            int("reserved_at"),
+            int("condemned"),
+        ],
+    )
+    .summed("generation + condemned"),
+    Table::new(
+        "link",
+        2,
+        &[
+            bytes("uid"),
+            text("blob"),
+            text("tenant"),
+            text("filename"),
+            text("content_type"),
+            int("size"),
+            int("expires_at"),
+        ],
+    ),
+    Table::new(
+        "template",
+        3,
+        &[
+            text("tenant"),
+            text("name"),
+            int("version"),
+            text("subject"),
+            text("html"),
+            text("text"),
+            text("mjml"),
+            text("description"),
+            text("sample"),
+            int("created_at"),
+        ],
+    )
+    .bytes(TEMPLATE_BYTES),
+    Table::new(
+        "known_recipient",
+        2,
+        &[
+            text("tenant"),
+            bytes("id"),
+            text("external_id"),
+            int("live"),
+            text("name"),
+            text("address"),
+            bytes("personal_number"),
+            bytes("personal_digest"),
+            text("personal_masked"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+            int("deleted_at"),
+        ],
+    )
+    .summed("version"),
+    Table::new(
+        "dkim_key",
+        3,
+        &[
+            text("tenant"),
+            text("domain"),
+            text("selector"),
+            int("algorithm"),
+            bytes("private"),
+            text("public"),
+            int("active"),
+            int("created_at"),
+        ],
+    )
+    .summed("active"),
+    Table::new(
+        "preparation",
+        1,
+        &[bytes("uid"), text("tenant"), int("due_at"), int("tries"), text("settled")],
+    )
+    .summed("tries"),
     Table::new(
         "recipient",
         2,

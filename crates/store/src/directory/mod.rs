@@ -4,6 +4,7 @@
 
 mod accounts;
 mod audit;
+mod departed;
 mod keys;
 mod pauses;
 mod purge;
@@ -16,13 +17,16 @@ use postway_domain::{
     id::{AuditId, BatchCode},
 };
 
+pub(crate) use departed::mark_departed;
 pub(crate) use pauses::{Gates, suspensions_of};
 pub(crate) use suppressions::{Recipients, Suppressed, suppressed_of};
 
 use crate::{
     allowance,
+    catalogue::{dkim_keys, links, recipients, templates},
     error::StoreError,
     group::{After, Writers},
+    handover::HandOver,
     port::Directory,
     record::{
         AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, Suspension, Used,
@@ -70,9 +74,24 @@ pub(crate) async fn change(
         }
         DirectoryChange::OpenCircuit(circuit) => pauses::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => pauses::close_circuit(session, key).await?,
+        DirectoryChange::CreateTemplate(template) => templates::create(session, template).await?,
+        DirectoryChange::DeleteTemplate(tenant, name) => templates::delete(session, tenant, name).await?,
+        DirectoryChange::CreateRecipient(recipient) => recipients::create(session, recipient).await?,
+        DirectoryChange::UpdateRecipient(recipient, expected) => {
+            recipients::update(session, recipient, *expected).await?
+        }
+        DirectoryChange::DeleteRecipient(tenant, id, at) => {
+            recipients::delete(session, tenant, id, *at).await?
+        }
+        DirectoryChange::CreateDkimKey(key) => dkim_keys::create(session, key).await?,
+        DirectoryChange::UpdateDkimKey(key) => dkim_keys::update(session, key).await?,
+        DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
+            dkim_keys::delete(session, tenant, domain, selector).await?
+        }
         DirectoryChange::Forget(now) => {
             allowance::forget(session, *now).await?;
-            suppressions::forget(session, *now).await?
+            suppressions::forget(session, *now).await?;
+            links::forget(session, *now).await?
         }
     };
     if changed == Changed::Done {
@@ -108,6 +127,8 @@ pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
 pub(crate) trait Portable: Send + Sync {
     /// Where changes go.
     fn writers(&self) -> &Writers;
+    /// Where hints come from.
+    fn handover(&self) -> &HandOver;
     /// A connection to read from.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }
@@ -211,8 +232,12 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         tenants::STATEMENTS,
         allowance::STATEMENTS,
         crate::collapse::STATEMENTS,
+        crate::preparation::STATEMENTS,
+        crate::blob::STATEMENTS,
     ];
-    [listed.concat(), purge::statements()].concat()
+    let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]);
+    let multi: Vec<crate::sql::Sql> = multi.map(|multi| multi.sample().into()).collect();
+    [listed.concat(), multi, purge::statements(), crate::catalogue::statements()].concat()
 }
 
 /// For an insert that says whether the row is new.

@@ -19,16 +19,18 @@ const SUSPEND: Sql = Sql::or_mysql(
 const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
 const LIST: Sql =
     Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
-/// What is suspended of a tenant and, as kind 9, whether it has a suppression list at all: most have none, and then no
-/// recipient need be looked up.
+/// What is suspended of a tenant and, as kinds 9 and 8, whether it has a suppression list and a directory of recipients at
+/// all: most have none, and then no recipient need be looked up.
 static OF_TENANTS: Multi = Multi::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? UNION ALL \
-     SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed",
+     SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed UNION ALL \
+     SELECT tenant, 8, '', 0 FROM (SELECT tenant FROM known_recipient WHERE tenant = ? LIMIT 1) AS known",
     " UNION ALL ",
     "",
 );
 const HAS_LIST: i64 = 9;
+const KNOWS_RECIPIENTS: i64 = 8;
 /// Batches are known by their lanes, or by being suspended before their first message.
 const BATCHES: Sql = Sql::same(
     "SELECT b.code, s.since FROM (SELECT batch AS code FROM lane WHERE tenant = ? AND batch IS NOT NULL \
@@ -80,11 +82,12 @@ pub(super) const STATEMENTS: &[Sql] = &[
     CIRCUIT,
 ];
 
-/// What is suspended, for the tenants of one transaction, and which of them have a suppression list.
+/// What is suspended, for the tenants of one transaction, and which of them have a suppression list, or know recipients.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     paused: HashMap<TenantId, HashSet<SuspensionScope>>,
     with_list: HashSet<TenantId>,
+    with_recipients: HashSet<TenantId>,
 }
 
 impl Gates {
@@ -95,6 +98,11 @@ impl Gates {
     /// Whether a tenant has a suppression list.
     pub fn has_list(&self, tenant: &TenantId) -> bool {
         self.with_list.contains(tenant)
+    }
+
+    /// Whether a tenant has a directory of recipients.
+    pub fn knows_recipients(&self, tenant: &TenantId) -> bool {
+        self.with_recipients.contains(tenant)
     }
 
     /// Whether a lane is open.
@@ -116,12 +124,12 @@ pub(crate) async fn suspensions_of(
 ) -> Result<Gates, StoreError> {
     let mut gates = Gates::default();
     for (sql, run) in OF_TENANTS.runs(&tenants) {
-        let values = run.iter().flat_map(|tenant| values![tenant.as_str(), tenant.as_str()]).collect();
+        let values = run.iter().flat_map(|tenant| vec![Value::from(tenant.as_str()); 3]).collect();
         for row in session.rows(sql.into(), values).await? {
-            if row.int(1)? == HAS_LIST {
-                gates.with_list.insert(row.parsed(0)?);
-            } else {
-                gates.add(read(&row)?);
+            match row.int(1)? {
+                HAS_LIST => drop(gates.with_list.insert(row.parsed(0)?)),
+                KNOWS_RECIPIENTS => drop(gates.with_recipients.insert(row.parsed(0)?)),
+                _ => gates.add(read(&row)?),
             }
         }
     }

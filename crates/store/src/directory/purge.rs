@@ -1,4 +1,4 @@
-//! What is left of a deleted tenant, removed in bounded slices.
+//! What is left of a deleted tenant, removed in bounded slices. Nothing refers to its blobs then, so they go too.
 
 use postway_domain::TenantId;
 
@@ -11,7 +11,9 @@ use crate::{
 
 const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
 const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
-static OF_MESSAGE: [Multi; 6] = [
+static OF_MESSAGE: [Multi; 8] = [
+    Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
+    Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM content WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM recipient WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
@@ -22,7 +24,7 @@ static OF_MESSAGE: [Multi; 6] = [
 ];
 /// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
 /// the deletion takes a list of, after the others.
-static OF_TENANT_MANY: [(Sql, Multi); 4] = [
+static OF_TENANT_MANY: [(Sql, Multi); 6] = [
     (
         Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -42,8 +44,17 @@ static OF_TENANT_MANY: [(Sql, Multi); 4] = [
         Sql::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
         Multi::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
     ),
+    (
+        Sql::same("SELECT id FROM known_recipient WHERE tenant = ? ORDER BY id LIMIT ?"),
+        Multi::new("DELETE FROM known_recipient WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT name, version FROM template WHERE tenant = ? ORDER BY name, version LIMIT ?"),
+        Multi::new("DELETE FROM template WHERE tenant = ? AND name = ? AND version IN (", 1, ")"),
+    ),
 ];
-const OF_TENANT: [Sql; 6] = [
+const OF_TENANT: [Sql; 7] = [
+    Sql::same("DELETE FROM dkim_key WHERE tenant = ?"),
     Sql::same("DELETE FROM tally WHERE tenant = ?"),
     Sql::same("DELETE FROM spent WHERE tenant = ?"),
     Sql::same("DELETE FROM circuit WHERE tenant = ?"),

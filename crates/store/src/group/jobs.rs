@@ -7,11 +7,14 @@ use postway_domain::TenantId;
 
 use super::{Answer, Engine, Job};
 use crate::{
-    allowance, collapse,
+    allowance, blob, collapse,
     directory::{self, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    record::{Acceptance, AccountKey, AccountWant, Changed, ClaimRequest, Claimed, NewMessage, WireCommit},
+    preparation,
+    record::{
+        Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, NewMessage, WireCommit,
+    },
     terms::Terms,
 };
 
@@ -29,7 +32,7 @@ pub(super) async fn do_jobs<E: Engine>(
             Job::Accept(messages) => accepts.extend(messages),
             Job::WireCommit(commits) => wire_commits.extend(commits),
             Job::Apply(set) => changes.extend(set),
-            Job::Claim(_) | Job::Directory(..) => {}
+            Job::Claim(_) | Job::Prepare(_) | Job::Directory(..) | Job::Blobs(..) => {}
         }
     }
     engine.begin().await?;
@@ -42,10 +45,10 @@ pub(super) async fn do_jobs<E: Engine>(
     let mut accepted = accept(engine, &accepts, &mut terms).await?.into_iter();
     let mut committed = commit_wire(engine, &wire_commits, &terms).await?.into_iter();
     let applied = engine.apply(&changes).await?;
-    let refunds = {
-        let written = changes.iter().zip(&applied).filter(|(_, held)| **held);
-        allowance::refunds(written.map(|(change, _)| *change))
-    };
+    let written: Vec<&Change> =
+        changes.iter().zip(&applied).filter_map(|(change, held)| held.then_some(*change)).collect();
+    preparation::settle(engine, &written).await?;
+    let refunds = allowance::refunds(written.into_iter());
     if !refunds.is_empty() {
         allowance::refund(&mut *engine.session()?, refunds).await?;
     }
@@ -57,6 +60,11 @@ pub(super) async fn do_jobs<E: Engine>(
             Job::WireCommit(set) => Answer::Held(committed.by_ref().take(set.len()).collect()),
             Job::Apply(set) => Answer::Held(applied.by_ref().take(set.len()).collect()),
             Job::Claim(request) => Answer::Claimed(claim(engine, request, &mut terms).await?),
+            Job::Prepare(request) => Answer::ToPrepare(preparation::claim(engine, request).await?),
+            Job::Blobs(job) => {
+                engine.after().wrote = true;
+                Answer::Blobs(blob::write(&mut *engine.session()?, job).await?)
+            }
             Job::Directory(job) => {
                 let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
@@ -129,7 +137,7 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
             Job::Accept(messages) => tenants.extend(messages.iter().map(|message| &message.lane.tenant)),
             Job::WireCommit(commits) => tenants.extend(commits.iter().map(|commit| &commit.lane.tenant)),
             Job::Claim(request) => tenants.extend(request.wants.iter().map(|want| &want.key.tenant)),
-            Job::Apply(_) | Job::Directory(..) => {}
+            Job::Apply(_) | Job::Prepare(_) | Job::Directory(..) | Job::Blobs(..) => {}
         }
     }
     tenants.into_iter().cloned().collect()
@@ -206,5 +214,6 @@ async fn claim<E: Engine>(
     let recipients = claimed_recipients(&claimed, &terms.gates);
     terms.suppressed = directory::suppressed_of(&mut *engine.session()?, recipients, request.now).await?;
     terms.suppress(&mut claimed);
+    directory::mark_departed(&mut *engine.session()?, &terms.gates, &mut claimed).await?;
     Ok(claimed)
 }

@@ -19,19 +19,20 @@ use std::{
 };
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, Time};
+use postway_domain::{MessageUid, Status, TenantId, Time};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
 
 use crate::{
+    blob::BlobJob,
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
     record::{
-        Acceptance, AccountKey, AccountWant, AuditEntry, Change, Changed, ClaimRequest, Claimed,
-        DirectoryChange, Lease, NewMessage, WireCommit,
+        Acceptance, AccountKey, AccountWant, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed,
+        DirectoryChange, Lease, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
     sql::Session,
     terms::Terms,
@@ -54,8 +55,11 @@ pub(crate) enum Job {
     WireCommit(Vec<WireCommit>),
     Apply(Vec<Change>),
     Claim(ClaimRequest),
+    Prepare(PrepareRequest),
     /// Rare, and done one by one.
     Directory(Box<(DirectoryChange, Option<AuditEntry>)>),
+    /// The same.
+    Blobs(BlobJob),
 }
 
 /// What came of a job.
@@ -63,7 +67,9 @@ pub(crate) enum Answer {
     Accepted(Vec<Acceptance>),
     Held(Vec<bool>),
     Claimed(Vec<Claimed>),
+    ToPrepare(Vec<ToPrepare>),
     Changed(Changed),
+    Blobs(Vec<BlobName>),
 }
 
 /// What is to be done once a transaction is durable.
@@ -77,6 +83,8 @@ pub(crate) struct After {
     pub changed: BTreeSet<AccountKey>,
     /// Room to leave standing.
     pub parked: Vec<Parking>,
+    /// Whether there is something new to prepare.
+    pub prepares: bool,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
@@ -100,6 +108,8 @@ pub(crate) trait Engine: Send + 'static {
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError>;
     async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError>;
     async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError>;
+    /// Counts a message in at `to`, and out at `from`.
+    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status);
     /// The transaction's connection, for SQL that is written once.
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError>;
     /// What is to be done after the commit, so far.
@@ -209,6 +219,20 @@ impl Writers {
         }
     }
 
+    pub async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError> {
+        match self.ask(Job::Prepare(request)).await? {
+            Answer::ToPrepare(claimed) => Ok(claimed),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn write_blobs(&self, job: BlobJob) -> Result<Vec<BlobName>, StoreError> {
+        match self.ask(Job::Blobs(job)).await? {
+            Answer::Blobs(names) => Ok(names),
+            _ => Err(mismatched()),
+        }
+    }
+
     pub async fn change(
         &self,
         change: DirectoryChange,
@@ -233,7 +257,8 @@ impl Job {
             Job::WireCommit(commits) => commits.len(),
             Job::Apply(changes) => changes.len(),
             Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
-            Job::Directory(..) => 1,
+            Job::Prepare(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
+            Job::Directory(..) | Job::Blobs(..) => 1,
         }
     }
 }
@@ -339,6 +364,9 @@ impl<E: Engine> Writer<E> {
         after.changed.iter().for_each(|key| self.handover.withdraw(key));
         self.handover.deliver(after.delivered);
         self.handover.wake(after.woken);
+        if after.prepares {
+            self.handover.wake_preparation();
+        }
         Ok(answers)
     }
 }
@@ -426,6 +454,7 @@ mod tests {
         async fn claim(&mut self, _: &ClaimRequest, _: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
             Ok(Vec::new())
         }
+        fn count(&mut self, _: &TenantId, _: Option<Status>, _: Status) {}
         fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
             Ok(Box::new(NoSql))
         }

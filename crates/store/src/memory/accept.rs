@@ -22,6 +22,7 @@ pub(super) struct Accepted {
     pub answers: Vec<Acceptance>,
     pub handed_over: Vec<Claimed>,
     pub woken: Vec<AccountKey>,
+    pub prepares: bool,
 }
 
 impl Tables {
@@ -36,6 +37,7 @@ impl Tables {
             answers: Vec::with_capacity(messages.len()),
             handed_over: Vec::new(),
             woken: Vec::new(),
+            prepares: false,
         };
         let Some(now) = messages.first().map(|message| message.created_at) else { return Ok(accepted) };
         let mut terms = Terms {
@@ -101,6 +103,7 @@ impl Tables {
             (message.state, message.due_at, message.events) = (State::Suppressed, None, events);
         }
         let mut stored = Stored::new(message);
+        accepted.prepares |= stored.preparable_at().is_some();
         for (recipient, status) in stored.record.recipients.iter_mut().zip(statuses) {
             recipient.status = status;
         }

@@ -1,6 +1,5 @@
 //! Handing out work, taking its outcome back, and finding what got stuck.
 
-use bytes::Bytes;
 use postway_domain::{
     Incarnation, MessageUid, Status, Time,
     fairness::{self, DueLane},
@@ -12,7 +11,8 @@ use super::{
 };
 use crate::{
     record::{
-        AccountKey, AccountWant, Change, ClaimRequest, Claimed, DueAccount, QueueState, Stalled, WireCommit,
+        AccountKey, AccountWant, Body, Change, ClaimRequest, Claimed, DueAccount, QueueState, Stalled,
+        WireCommit,
     },
     terms::{Terms, remainder},
 };
@@ -33,6 +33,7 @@ impl Tables {
             chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
         terms.permit(want, &mut claimed);
         terms.suppress(&mut claimed);
+        self.mark_departed(&mut claimed);
         self.directory.debit(&terms.allowances);
         let rest = remainder(want, room, claimed.len());
         (claimed, rest)
@@ -63,6 +64,17 @@ impl Tables {
         stored.filter(move |(_, stored)| !stored.expired(now))
     }
 
+    /// Marks what is for a known recipient that was deleted.
+    fn mark_departed(&self, claimed: &mut [Claimed]) {
+        let recipients = &self.catalogue.recipients;
+        for one in claimed {
+            let known = self.messages.get(&one.uid).and_then(|stored| stored.record.recipient);
+            let entry = known.map(|id| recipients.get(&(one.lane.tenant.clone(), id)));
+            one.recipient_deleted =
+                entry.is_some_and(|entry| entry.is_none_or(|entry| entry.deleted_at.is_some()));
+        }
+    }
+
     /// See [`crate::Work::wire_commit`].
     pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
         if !self.directory.gates().pass(&commit.lane) {
@@ -73,9 +85,10 @@ impl Tables {
 
     /// See [`crate::Work::apply`]. Adds the account to `woken` if the message waits to be claimed now.
     pub fn apply(&mut self, change: Change, woken: &mut Vec<AccountKey>) -> bool {
-        let refunded = change.clone();
-        let applied = self.edit(change.uid, |stored| {
-            let held = stored.apply(change);
+        let (uid, refunded) = (change.uid, change.clone());
+        let mut links = Vec::new();
+        let applied = self.edit(uid, |stored| {
+            let held = stored.apply(change, &mut links);
             if held && stored.claimable_at().is_some() {
                 woken.push(stored.account_key());
             }
@@ -84,13 +97,14 @@ impl Tables {
         let held = applied.unwrap_or(false);
         if held {
             self.directory.refund([&refunded].into_iter());
+            self.link(uid, links);
         }
         held
     }
 
     /// See [`crate::Work::body`].
-    pub fn body(&self, uid: MessageUid) -> Option<Bytes> {
-        self.messages.get(&uid).map(|stored| stored.raw.clone())
+    pub fn body(&self, uid: MessageUid) -> Option<Body> {
+        self.messages.get(&uid)?.raw.clone()
     }
 
     /// See [`crate::Work::stalled`]. The longest untouched first.
@@ -106,7 +120,9 @@ impl Tables {
     pub fn overdue(&self, now: Time, limit: u32) -> Vec<Stalled> {
         let found = self.messages.values().filter(|stored| {
             let status = stored.record.summary.state.status();
-            matches!(status, Status::Accepted | Status::Ready | Status::Scheduled) && stored.expired(now)
+            let waits =
+                matches!(status, Status::Accepted | Status::Validating | Status::Ready | Status::Scheduled);
+            waits && stored.expired(now)
         });
         first_by(found, limit, |stored| stored.record.summary.expires_at)
     }

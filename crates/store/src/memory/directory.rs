@@ -215,7 +215,7 @@ impl Directory {
     }
 }
 
-fn done_if(done: bool, otherwise: Changed) -> Changed {
+pub(super) fn done_if(done: bool, otherwise: Changed) -> Changed {
     if done { Changed::Done } else { otherwise }
 }
 
@@ -287,7 +287,22 @@ impl Tables {
             DirectoryChange::CloseCircuit(key) => {
                 done_if(directory.circuits.remove(&key).is_some(), Changed::Missing)
             }
+            DirectoryChange::CreateTemplate(template) => self.catalogue.create_template(template),
+            DirectoryChange::DeleteTemplate(tenant, name) => self.catalogue.delete_template(&tenant, &name),
+            DirectoryChange::CreateRecipient(recipient) => self.catalogue.create_recipient(recipient),
+            DirectoryChange::UpdateRecipient(recipient, expected) => {
+                self.catalogue.update_recipient(recipient, expected)
+            }
+            DirectoryChange::DeleteRecipient(tenant, id, at) => {
+                self.catalogue.delete_recipient(tenant, id, at)
+            }
+            DirectoryChange::CreateDkimKey(key) => self.catalogue.create_key(key),
+            DirectoryChange::UpdateDkimKey(key) => self.catalogue.update_key(key),
+            DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
+                self.catalogue.delete_key(tenant, &domain, selector)
+            }
             DirectoryChange::Forget(now) => {
+                self.catalogue.forget_links(now);
                 directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 Changed::Done
@@ -344,6 +359,7 @@ impl Tables {
         directory.suppressions.retain(|(of, _), _| of != tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
+        self.catalogue.forget_tenant(tenant);
         Changed::Already
     }
 }

@@ -1,15 +1,15 @@
 //! One stored message: what may be asked of it and how it changes.
 
-use bytes::Bytes;
 use postway_domain::{
     EmailAddress, Event, EventKind, Incarnation, LaneId, LeaseToken, MessageUid, RecipientStatus, State,
     Time,
     message::{Input, transition},
 };
 
+use super::preparation::Waiting;
 use crate::record::{
-    AccountKey, AttemptEnd, AttemptView, Change, Claimed, ClaimedRecipient, Fence, Lease, MessageRecord,
-    MessageSummary, NewMessage, RecipientChange, RecipientView, Stalled, WireCommit,
+    AccountKey, AttemptEnd, AttemptView, Body, Change, Claimed, ClaimedRecipient, Fence, Kept, Lease,
+    MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange, RecipientView, Stalled, WireCommit,
 };
 
 /// A message as readers see it, and what only the queue knows of it.
@@ -18,10 +18,13 @@ pub(super) struct Stored {
     lane_id: LaneId,
     addresses: Vec<EmailAddress>,
     sender: String,
-    eight_bit: bool,
-    smtputf8: bool,
-    pub raw: Bytes,
-    lost_leases: i64,
+    pub(super) eight_bit: bool,
+    pub(super) smtputf8: bool,
+    pub(super) size: u64,
+    pub raw: Option<Body>,
+    pub payload: Option<Body>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) lost_leases: i64,
     holder: Option<Holder>,
     /// Outlives the holder while the message is in doubt.
     token: Option<LeaseToken>,
@@ -37,6 +40,7 @@ impl Stored {
     pub fn new(message: NewMessage) -> Self {
         let NewMessage { content, created_at, .. } = message;
         let lane_id = message.lane.id();
+        let waiting = (message.state == State::Accepted).then(|| Waiting::new(created_at, message.settled));
         let recipients = message.recipients.iter().map(|recipient| RecipientView {
             address: recipient.address.as_str().to_owned(),
             kind: recipient.kind,
@@ -60,7 +64,7 @@ impl Stored {
                     on_doubt: message.on_doubt,
                     created_at,
                     updated_at: created_at,
-                    due_at: message.due_at,
+                    due_at: message.due_at.filter(|_| message.state != State::Accepted),
                     expires_at: message.expires_at,
                     sent_at: None,
                     failed_at: None,
@@ -73,14 +77,21 @@ impl Stored {
                     tags: content.tags,
                     metadata: content.metadata,
                     provider_message_id: None,
+                    sensitive: content.sensitive,
                 },
+                raw: Kept::Nowhere,
+                payload: Kept::Nowhere,
+                recipient: message.recipient,
             },
             lane_id,
             addresses: message.recipients.into_iter().map(|recipient| recipient.address).collect(),
             sender: content.sender,
             eight_bit: content.eight_bit,
             smtputf8: content.smtputf8,
-            raw: content.raw,
+            size: content.raw.len(),
+            raw: Some(content.raw).filter(|raw| !raw.is_empty()),
+            payload: content.payload,
+            waiting,
             lost_leases: 0,
             holder: None,
             token: None,
@@ -89,6 +100,23 @@ impl Stored {
             stored.happen(event.kind, event.data, created_at);
         }
         stored
+    }
+
+    /// As readers see it.
+    pub fn summary(&self) -> MessageSummary {
+        let summary = self.record.summary.clone();
+        MessageSummary { due_at: summary.due_at.or(self.preparable_at()), ..summary }
+    }
+
+    /// As readers see it, with its parts.
+    pub fn read(&self) -> MessageRecord {
+        let kept = |body: &Option<Body>| match body {
+            Some(Body::Inline(bytes)) => Kept::Inline(bytes.len() as u64),
+            Some(Body::Blob(blob)) => Kept::Blob(blob.clone()),
+            None => Kept::Nowhere,
+        };
+        let (raw, payload) = (kept(&self.raw), kept(&self.payload));
+        MessageRecord { summary: self.summary(), raw, payload, ..self.record.clone() }
     }
 
     pub fn uid(&self) -> MessageUid {
@@ -147,19 +175,24 @@ impl Stored {
     /// Leases it for an attempt; `None` if its state forbids it.
     pub fn take(&mut self, lease: &Lease, now: Time, inline_bytes_max: u32) -> Option<Claimed> {
         let (state, effects) = transition(self.record.summary.state, Input::Claim).ok()?;
-        let summary = &mut self.record.summary;
-        summary.state = state;
-        summary.due_at = None;
-        summary.attempt += 1;
-        summary.version += 1;
-        summary.updated_at = now;
-        self.holder = Some(Holder { incarnation: lease.incarnation, until: lease.until });
-        self.token = Some(lease.token);
+        self.lease(state, lease, now);
+        self.record.summary.attempt += 1;
         if let Some(kind) = effects.event {
             let data = format!("{{\"attempt\":{}}}", self.record.summary.attempt);
             self.happen(kind, Some(data), now);
         }
         Some(self.claimed(lease.token, now, inline_bytes_max))
+    }
+
+    /// Gives it to a worker.
+    pub(super) fn lease(&mut self, state: State, lease: &Lease, now: Time) {
+        let summary = &mut self.record.summary;
+        summary.state = state;
+        summary.due_at = None;
+        summary.version += 1;
+        summary.updated_at = now;
+        self.holder = Some(Holder { incarnation: lease.incarnation, until: lease.until });
+        self.token = Some(lease.token);
     }
 
     fn claimed(&self, token: LeaseToken, now: Time, inline_bytes_max: u32) -> Claimed {
@@ -171,7 +204,8 @@ impl Stored {
         };
         let recipients = self.record.recipients.iter().zip(&self.addresses).zip(0..);
         let summary = &self.record.summary;
-        let size = u32::try_from(self.raw.len()).unwrap_or(u32::MAX);
+        let size = u32::try_from(self.size).unwrap_or(u32::MAX);
+        let raw = self.raw.as_ref().and_then(Body::inline);
         Claimed {
             uid: summary.uid,
             lane: summary.lane.clone(),
@@ -200,11 +234,13 @@ impl Stored {
             eight_bit: self.eight_bit,
             smtputf8: self.smtputf8,
             size,
-            raw: (size <= inline_bytes_max).then(|| self.raw.clone()),
+            raw: raw.filter(|_| size <= inline_bytes_max).cloned(),
             via: None,
             permit: None,
             over_limit: false,
             suppressed: Vec::new(),
+            sensitive: summary.sensitive,
+            recipient_deleted: false,
         }
     }
 
@@ -226,15 +262,15 @@ impl Stored {
         true
     }
 
-    /// Writes a change; `false` where its fence does not hold.
-    pub fn apply(&mut self, change: Change) -> bool {
+    /// Writes a change; `false` where its fence does not hold. Files that it links to are added to `links`.
+    pub fn apply(&mut self, change: Change, links: &mut Vec<NewLink>) -> bool {
         if !self.admits(&change.fence) {
             return false;
         }
         let at = change.at;
         let summary = &mut self.record.summary;
         summary.state = change.to;
-        summary.due_at = change.due_at;
+        summary.due_at = change.claimable_at();
         summary.retries = change.retries.unwrap_or(summary.retries);
         summary.doubts = change.doubts.unwrap_or(summary.doubts);
         summary.version += 1;
@@ -261,6 +297,12 @@ impl Stored {
         }
         if let Some(attempt) = change.attempt {
             self.end_attempt(attempt);
+        }
+        if let Some(preparation) = change.preparation {
+            links.extend(self.settle(preparation));
+        }
+        if change.erases_bodies {
+            (self.raw, self.payload) = (None, None);
         }
         true
     }

@@ -8,10 +8,12 @@
 //! have left the tables half written.
 
 mod accept;
+mod catalogue;
 mod claim;
 mod directory;
 mod message;
 mod pauses;
+mod preparation;
 mod read;
 mod tables;
 
@@ -21,10 +23,9 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, Status, Tenant,
-    TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, State, Status,
+    Tenant, TenantId, Time,
     id::{AuditId, BatchCode},
 };
 
@@ -35,9 +36,9 @@ use crate::{
     local_nodes::LocalNodes,
     port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, ClaimRequest, Claimed,
+        Acceptance, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit, ClaimRequest, Claimed,
         DirectoryChange, DutyRecord, Filter, MessageKey, MessageRecord, MessageSummary, NewMessage, NodeBeat,
-        NodeRecord, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
+        NodeRecord, Preparation, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
     },
 };
 
@@ -78,6 +79,9 @@ impl Intake for MemoryStore {
         self.commit(accepted.answers.iter().any(|answer| matches!(answer, Acceptance::Accepted { .. })));
         self.hand_over.deliver(accepted.handed_over);
         self.hand_over.wake(accepted.woken);
+        if accepted.prepares {
+            self.hand_over.wake_preparation();
+        }
         Ok(accepted.answers)
     }
 }
@@ -116,14 +120,23 @@ impl Work for MemoryStore {
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
         let mut tables = self.tables()?;
-        let mut woken = Vec::new();
-        let held: Vec<bool> = changes.into_iter().map(|change| tables.apply(change, &mut woken)).collect();
+        let (mut woken, mut prepares) = (Vec::new(), false);
+        let mut held = Vec::with_capacity(changes.len());
+        for change in changes {
+            let gives_back = change.to == State::Accepted;
+            let is_later = matches!(change.preparation, Some(Preparation::Later(_)));
+            held.push(tables.apply(change, &mut woken));
+            prepares |= (gives_back || is_later) && held.last() == Some(&true);
+        }
         self.commit(held.contains(&true));
         self.hand_over.wake(woken);
+        if prepares {
+            self.hand_over.wake_preparation();
+        }
         Ok(held)
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         Ok(self.tables()?.body(uid))
     }
 
@@ -169,8 +182,12 @@ impl Read for MemoryStore {
         Ok(self.tables()?.messages(tenant, filter, before, limit))
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         Ok(self.tables()?.raw(tenant, uid))
+    }
+
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        Ok(self.tables()?.payload(tenant, uid))
     }
 
     async fn latest(

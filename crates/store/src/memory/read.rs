@@ -2,11 +2,10 @@
 
 use std::ops::Bound;
 
-use bytes::Bytes;
 use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
-use crate::record::{DedupKind, Filter, MessageKey, MessageRecord, MessageSummary, Stats};
+use crate::record::{Body, DedupKind, Filter, MessageKey, MessageRecord, MessageSummary, Stats};
 
 impl Tables {
     fn of_tenant(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Stored> {
@@ -19,7 +18,7 @@ impl Tables {
             MessageKey::Uid(uid) => *uid,
             MessageKey::Client(id) => self.key(tenant, DedupKind::ClientId, id.as_str())?.uid,
         };
-        self.of_tenant(tenant, uid).map(|stored| stored.record.clone())
+        self.of_tenant(tenant, uid).map(Stored::read)
     }
 
     /// See [`crate::Read::messages`].
@@ -31,18 +30,22 @@ impl Tables {
         limit: u32,
     ) -> Vec<MessageSummary> {
         let end = before.map_or(Bound::Unbounded, Bound::Excluded);
-        let newest_first =
-            self.messages.range((Bound::Unbounded, end)).rev().map(|(_, stored)| &stored.record);
+        let newest_first = self.messages.range((Bound::Unbounded, end)).rev().map(|(_, stored)| stored);
         newest_first
-            .filter(|record| record.summary.lane.tenant == *tenant && matches(filter, record))
-            .map(|record| record.summary.clone())
+            .filter(|stored| stored.record.summary.lane.tenant == *tenant && matches(filter, &stored.record))
+            .map(Stored::summary)
             .take(limit as usize)
             .collect()
     }
 
     /// See [`crate::Read::raw`].
-    pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<Bytes> {
-        self.of_tenant(tenant, uid).map(|stored| stored.raw.clone())
+    pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
+        self.of_tenant(tenant, uid)?.raw.clone()
+    }
+
+    /// See [`crate::Read::payload`].
+    pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
+        self.of_tenant(tenant, uid)?.payload.clone()
     }
 
     /// See [`crate::Read::latest`].

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
-use super::{directory::Directory, message::Stored};
+use super::{catalogue::Catalogue, directory::Directory, message::Stored, preparation::BlobNames};
 use crate::record::{AccountKey, DedupKind};
 
 /// Messages that wait, by when they are due.
@@ -25,8 +25,10 @@ pub(super) struct Tables {
     pub messages: BTreeMap<MessageUid, Stored>,
     pub waiting: BTreeMap<AccountKey, BTreeMap<LaneId, Queue>>,
     pub directory: Directory,
+    pub catalogue: Catalogue,
     /// The latest message of each collapse key.
     pub collapse: BTreeMap<(TenantId, String), MessageUid>,
+    pub blobs: BlobNames,
     keys: BTreeMap<(TenantId, u8, String), Key>,
 }
 
@@ -51,6 +53,7 @@ impl Tables {
         if let Some(stored) = self.messages.remove(&uid) {
             self.dequeue(&stored);
         }
+        self.catalogue.links.retain(|(of, _), _| *of != uid);
         self.keys.retain(|_, key| key.uid != uid);
     }
 

@@ -5,9 +5,10 @@ use postway_domain::{MessageUid, Time};
 use super::{engine::Txn, failed};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds},
+    entry::{Entry, LaneIds, inline, inline_bytes},
     error::StoreError,
-    record::{Acceptance, NewEvent, NewMessage},
+    preparation,
+    record::{Acceptance, Body, NewEvent, NewMessage},
     rows::Multi,
     terms::Terms,
 };
@@ -32,8 +33,8 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
     "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw) VALUES ",
-    13,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, payload) VALUES ",
+    19,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi = Multi::of_pieces(
@@ -74,6 +75,7 @@ pub(super) async fn accept(
     insert_messages(txn, &entries).await?;
     insert_contents(txn, &entries).await?;
     insert_parts(txn, &entries).await?;
+    preparation::enter(txn, &entries).await?;
     for entry in entries {
         txn.count(&entry.message.lane.tenant, None, entry.state().status());
         if entry.due_at().is_some() {
@@ -86,7 +88,7 @@ pub(super) async fn accept(
 
 /// The server would cut the connection over a packet that is too large, so it is not sent.
 fn check_sizes(txn: &Txn, messages: &[&NewMessage]) -> Result<(), StoreError> {
-    let largest = messages.iter().map(|message| message.content.raw.len() as u64).max().unwrap_or(0);
+    let largest = messages.iter().map(|message| inline_bytes(&message.content) as u64).max().unwrap_or(0);
     if largest + PACKET_SPARE_BYTES <= txn.packet_bytes_max {
         return Ok(());
     }
@@ -149,13 +151,13 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
 }
 
 async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
-    let mut bytes = entries.first().map_or(0, |entry| entry.message.content.raw.len());
+    let mut bytes = entries.first().map_or(0, |entry| inline_bytes(&entry.message.content));
     // A new part begins where the bytes of the one before are full.
     let parts = entries.chunk_by(|_, next| {
-        bytes += next.message.content.raw.len();
+        bytes += inline_bytes(&next.message.content);
         let fits = bytes <= INSERT_BYTES_MAX;
         if !fits {
-            bytes = next.message.content.raw.len();
+            bytes = inline_bytes(&next.message.content);
         }
         fits
     });
@@ -177,7 +179,13 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.eight_bit)
                 .bind(content.smtputf8)
                 .bind(content.raw.len() as i64)
-                .bind(content.raw.as_ref());
+                .bind(inline(&content.raw).unwrap_or_default())
+                .bind(content.raw.blob().map(|blob| blob.name.to_string()))
+                .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
+                .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
+                .bind(i64::from(content.sensitive))
+                .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
+                .bind(content.payload.as_ref().and_then(inline));
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }

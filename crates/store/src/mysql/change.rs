@@ -176,7 +176,7 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), S
         let numbered = (message.event_seq + 1..).zip(&change.events);
         events.extend(numbered.map(|(seq, event)| (change.uid, seq, change.at, event.clone())));
         txn.count(&message.tenant, Some(change.fence.status), change.to.status());
-        if change.due_at.is_some() {
+        if change.claimable_at().is_some() {
             lanes.insert(message.lane.clone());
         }
     }
@@ -201,7 +201,7 @@ async fn update(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), StoreE
                 .bind(change.uid.as_bytes().as_slice())
                 .bind(change.to.status().code())
                 .bind(change.to.wait().map(|wait| wait.code()))
-                .bind(change.due_at.map(|at| at.as_millis()))
+                .bind(change.claimable_at().map(|at| at.as_millis()))
                 .bind(change.to == State::Sending { wire_committed: true })
                 .bind(message.token.filter(|_| change.keep_token))
                 .bind(change.retries)

@@ -47,7 +47,8 @@ pub(super) static LEASE: Multi = Multi::new(
 );
 
 pub(super) static CONTENTS: Multi = Multi::new(
-    "SELECT uid, request_id, sender, eight_bit, smtputf8, size, CASE WHEN size <= ? THEN raw END \
+    "SELECT uid, request_id, sender, eight_bit, smtputf8, size, `sensitive`, \
+     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END \
      FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ")",
@@ -204,6 +205,8 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),
+        sensitive: false,
+        recipient_deleted: false,
     })
 }
 
@@ -224,7 +227,8 @@ async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -
             one.eight_bit = row.try_get(3).map_err(failed)?;
             one.smtputf8 = row.try_get(4).map_err(failed)?;
             one.size = unsigned(&row, 5)?;
-            one.raw = row.try_get::<Option<Vec<u8>>, _>(6).map_err(failed)?.map(Bytes::from);
+            one.sensitive = row.try_get::<i64, _>(6).map_err(failed)? != 0;
+            one.raw = row.try_get::<Option<Vec<u8>>, _>(7).map_err(failed)?.map(Bytes::from);
         }
     }
     if places.is_empty() {

@@ -250,6 +250,10 @@ impl Engine for Txn {
         self.in_time(done)
     }
 
+    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+        Txn::count(self, tenant, from, to);
+    }
+
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
         Ok(Box::new(MysqlSession { conn: self.conn()?, failed }))
     }

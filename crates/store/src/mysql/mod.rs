@@ -29,7 +29,6 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{Incarnation, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, MySqlConnection, MySqlPool};
 use tokio::sync::Mutex;
@@ -48,7 +47,7 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
         MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
     sql::{MysqlSession, Session},
@@ -96,7 +95,7 @@ impl Work for MysqlStore {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         read::raw(&self.readers, None, uid).await
     }
 
@@ -142,8 +141,12 @@ impl Read for MysqlStore {
         read::messages(&self.readers, tenant, filter, before, limit).await
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         read::raw(&self.readers, Some(tenant), uid).await
+    }
+
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        read::payload(&self.readers, tenant, uid).await
     }
 
     async fn latest(
@@ -165,6 +168,10 @@ impl Read for MysqlStore {
 impl Portable for MysqlStore {
     fn writers(&self) -> &Writers {
         &self.writers
+    }
+
+    fn handover(&self) -> &HandOver {
+        &self.handover
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -30,7 +30,7 @@ macro_rules! stalled {
 pub(super) const STALLED: &str =
     stalled!("message_status", "m.status IN (1, 4) AND (m.lease_until <= ? OR m.lease_node IS NULL OR NOT ");
 pub(super) const OVERDUE: &str =
-    stalled!("message_expiry", "m.waits_until <= ? AND m.status <> 1 ORDER BY m.waits_until LIMIT ?");
+    stalled!("message_expiry", "m.waits_until <= ? ORDER BY m.waits_until LIMIT ?");
 /// For every lane with waiting mail: when its first message is due.
 pub(super) const QUEUE: &str = "SELECT id, tenant, account, due_at, version, weight FROM (\
      SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \

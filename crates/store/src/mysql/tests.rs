@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use postway_domain::{Status, message::Outcome};
 use postway_testkit::mariadb::MariaDb;
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
@@ -14,6 +15,7 @@ use crate::{
     },
     error::StoreError,
     port::Store,
+    preparation,
     record::Acceptance,
     rows::Multi,
 };
@@ -148,8 +150,9 @@ async fn a_message_larger_than_a_packet_is_refused_with_what_to_do() {
     stage::open(&store).await;
     let pool = MySqlPool::connect(&url).await.unwrap();
     let packet: u64 = sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&pool).await.unwrap();
-    let sized =
-        |n: u32, bytes: usize| Sample::new(n).content(|content| content.raw = vec![b'x'; bytes].into());
+    let sized = |n: u32, bytes: usize| {
+        Sample::new(n).content(|content| content.raw = Bytes::from(vec![b'x'; bytes]).into())
+    };
     let large = store.accept(vec![sized(1, packet as usize).build()]).await;
     assert!(matches!(large, Err(StoreError::Unexpected(text)) if text.contains("max_allowed_packet")));
     // Together they are larger than a packet, one by one they are not.
@@ -268,6 +271,8 @@ async fn every_statement_prepares() {
         read::ATTEMPTS,
         read::EVENTS,
         read::RAW,
+        read::PAYLOAD,
+        read::KEPT,
         read::TALLY,
         read::COUNT,
         read::OLDEST_DUE,
@@ -322,6 +327,8 @@ async fn hot_statements_use_their_indexes() {
     for (sql, table, index) in [
         (claim::DUE_MESSAGES, "m", "message_due"),
         (claim::DUE_LANES, "m", "message_due"),
+        (preparation::DUE.mysql, "m", "PRIMARY"),
+        (preparation::HEADS.mysql, "m", "PRIMARY"),
         (queue::QUEUE, "m", "message_due"),
         (queue::LATER.sample(), "m", "message_due"),
         (queue::OVERDUE, "m", "message_expiry"),

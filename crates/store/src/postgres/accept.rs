@@ -5,9 +5,10 @@ use postway_domain::{MessageUid, Time};
 use super::{column, engine::Txn, text, undone};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds},
+    entry::{Entry, LaneIds, inline, inline_bytes},
     error::StoreError,
-    record::{Acceptance, NewEvent, NewMessage},
+    preparation,
+    record::{Acceptance, Body, NewEvent, NewMessage},
     terms::Terms,
 };
 
@@ -27,9 +28,11 @@ pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane,
      $15::bigint[]) AS v(uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
      lease_until, version, event_seq, created_at, expires_at)";
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, \
-     external_id, tags, metadata, eight_bit, smtputf8, size, raw) \
+     external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
+     recipient_id, payload) \
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
-     $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[])";
+     $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[], $14::text[], $15::text[], \
+     $16::bigint[], $17::bigint[], $18::bytea[], $19::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data) \
@@ -64,6 +67,7 @@ pub(super) async fn accept(
         insert_messages(txn, &entries).await?;
         insert_contents(txn, &entries).await?;
         insert_parts(txn, &entries).await?;
+        preparation::enter(txn, &entries).await?;
     }
     for entry in entries {
         txn.count(&entry.message.lane.tenant, None, entry.state().status());
@@ -129,7 +133,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     while !rest.is_empty() {
         let mut bytes = 0;
         let mut fits = |entry: &&Entry<'_>| {
-            bytes += entry.message.content.raw.len();
+            bytes += inline_bytes(&entry.message.content);
             bytes <= STATEMENT_BYTES_MAX
         };
         let count = rest.iter().take_while(|entry| fits(entry)).count().max(1);
@@ -142,6 +146,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
 
 async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let contents = column(entries, |entry| &entry.message.content);
+    let payloads = column(&contents, |content| content.payload.as_ref());
     let labels = |tags: &Vec<String>| (!tags.is_empty()).then(|| serde_json::json!(tags).to_string());
     sqlx::query(INSERT_CONTENT)
         .bind(column(entries, |entry| entry.message.uid.as_bytes().as_slice()))
@@ -156,7 +161,13 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
         .bind(column(&contents, |content| content.eight_bit))
         .bind(column(&contents, |content| content.smtputf8))
         .bind(column(&contents, |content| content.raw.len() as i64))
-        .bind(column(&contents, |content| content.raw.as_ref()))
+        .bind(column(&contents, |content| inline(&content.raw).unwrap_or_default()))
+        .bind(column(&contents, |content| content.raw.blob().map(|blob| blob.name.to_string())))
+        .bind(column(&payloads, |payload| payload.and_then(Body::blob).map(|blob| blob.name.to_string())))
+        .bind(column(&payloads, |payload| payload.map(|payload| payload.len() as i64)))
+        .bind(column(&contents, |content| i64::from(content.sensitive)))
+        .bind(column(entries, |entry| entry.message.recipient.as_ref().map(|id| id.as_bytes().as_slice())))
+        .bind(column(&payloads, |payload| payload.and_then(inline)))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;

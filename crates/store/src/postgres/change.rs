@@ -126,7 +126,7 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<Messa
             (first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event.clone())),
         );
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
-        if change.due_at.is_some() {
+        if change.claimable_at().is_some() {
             lanes.insert(row.lane.clone());
         }
     }
@@ -150,7 +150,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
         .bind(column(changes, |change| change.fence.version))
         .bind(column(changes, |change| change.to.status().code()))
         .bind(column(changes, |change| change.to.wait().map(|wait| wait.code())))
-        .bind(column(changes, |change| change.due_at.map(|at| at.as_millis())))
+        .bind(column(changes, |change| change.claimable_at().map(|at| at.as_millis())))
         .bind(column(changes, |change| change.to == State::Sending { wire_committed: true }))
         .bind(column(changes, |change| change.keep_token))
         .bind(column(changes, |change| change.retries))

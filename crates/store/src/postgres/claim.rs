@@ -29,7 +29,8 @@ pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_a
 /// What another writer has locked is its own.
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
-     c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, CASE WHEN c.size <= $1 THEN c.raw END \
+     c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
+     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = $2 AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $3) \
@@ -173,11 +174,13 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         eight_bit: row.try_get(15).map_err(failed)?,
         smtputf8: row.try_get(16).map_err(failed)?,
         size: unsigned(row, 17)?,
-        raw: row.try_get::<Option<Vec<u8>>, _>(18).map_err(failed)?.map(Bytes::from),
+        raw: row.try_get::<Option<Vec<u8>>, _>(19).map_err(failed)?.map(Bytes::from),
         via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),
+        sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
+        recipient_deleted: false,
     })
 }
 

@@ -215,6 +215,10 @@ impl Engine for Txn {
         self.noted(done)
     }
 
+    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+        Txn::count(self, tenant, from, to);
+    }
+
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
         Ok(Box::new(PostgresSession { conn: &mut self.conn, failed: undone }))
     }

@@ -24,7 +24,6 @@ mod tests;
 use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
 use sqlx::{PgPool, Row, postgres::PgRow};
 
@@ -38,7 +37,7 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
         MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
     sql::{PostgresSession, Session},
@@ -86,7 +85,7 @@ impl Work for PostgresStore {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         within(read::raw(&self.readers, None, uid)).await
     }
 
@@ -132,8 +131,12 @@ impl Read for PostgresStore {
         within(read::messages(&self.readers, tenant, filter, before, limit)).await
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         within(read::raw(&self.readers, Some(tenant), uid)).await
+    }
+
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        within(read::payload(&self.readers, tenant, uid)).await
     }
 
     async fn latest(
@@ -155,6 +158,10 @@ impl Read for PostgresStore {
 impl Portable for PostgresStore {
     fn writers(&self) -> &Writers {
         &self.writers
+    }
+
+    fn handover(&self) -> &HandOver {
+        &self.handover
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -21,6 +21,7 @@ use crate::{
     },
     error::StoreError,
     port::Store,
+    preparation,
     record::{Acceptance, Filter},
 };
 
@@ -328,6 +329,8 @@ async fn every_statement_prepares() {
         read::ATTEMPTS,
         read::EVENTS,
         read::RAW,
+        read::PAYLOAD,
+        read::KEPT,
         read::TALLY,
         read::OLDEST_DUE,
         read::STALLED,
@@ -340,7 +343,7 @@ async fn every_statement_prepares() {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }
     for sql in [crate::directory::statements(), crate::register::STATEMENTS.to_vec()].concat() {
-        let text = crate::sql::numbered(sql.common);
+        let text = crate::sql::numbered(sql.postgres);
         let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
         prepared.unwrap_or_else(|error| panic!("{error}: {text}"));
     }
@@ -353,7 +356,10 @@ async fn every_statement_prepares() {
 async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;
     let options = connect::options(&database.url()).unwrap();
+    let [due, heads] = [preparation::DUE, preparation::HEADS].map(|sql| crate::sql::numbered(sql.postgres));
     for (settings, sql, parameters, index) in [
+        (connect::WRITER_SETTINGS, due.as_str(), 4, "preparation_due"),
+        ("", &heads, 2, "preparation_due"),
         (connect::WRITER_SETTINGS, claim::DUE_LANES, 3, "message_due"),
         (connect::WRITER_SETTINGS, claim::DUE_MESSAGES, 4, "message_due"),
         (connect::WRITER_SETTINGS, claim::LEASE, 5, "message_pkey"),

@@ -1,13 +1,12 @@
 //! What intake hands over.
 
-use bytes::Bytes;
 use postway_domain::{
-    ClientId, EmailAddress, Lane, MessageUid, RecipientKind, State, Time, message::OnDoubt,
+    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, message::OnDoubt,
 };
 
-use super::change::NewEvent;
+use super::{body::Body, change::NewEvent};
 
-/// A checked, composed message, ready to be stored.
+/// A checked message, ready to be stored. One that starts as accepted is not composed yet: it waits to be prepared.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     /// Its own id.
@@ -38,6 +37,11 @@ pub struct NewMessage {
     pub events: Vec<NewEvent>,
     /// A newer message with the same key supersedes this one as long as it has not left.
     pub collapse_key: Option<String>,
+    /// The entry of the tenant's directory of recipients that it is for. If that is deleted before it left, it is not
+    /// sent.
+    pub recipient: Option<RecipientId>,
+    /// What intake settled already of a message that waits to be prepared, as a JSON object.
+    pub settled: Option<String>,
 }
 
 /// One envelope recipient.
@@ -70,8 +74,12 @@ pub struct Content {
     pub eight_bit: bool,
     /// Whether the headers or addresses need SMTPUTF8.
     pub smtputf8: bool,
-    /// The RFC 5322 bytes.
-    pub raw: Bytes,
+    /// The RFC 5322 bytes; empty while the message waits to be prepared.
+    pub raw: Body,
+    /// The request as it was submitted.
+    pub payload: Option<Body>,
+    /// Whether nobody may read the bodies, which go away once it is sent.
+    pub sensitive: bool,
 }
 
 /// What a deduplication key names.

@@ -1,8 +1,8 @@
 //! What a worker or an operator writes back.
 
-use super::claim::Permit;
+use super::{claim::Permit, prepare::Preparation};
 use postway_domain::{
-    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
+    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time, message::Wait,
 };
 
 /// The permission to write the final dot, to be made durable.
@@ -69,6 +69,20 @@ pub struct Change {
     pub attempt: Option<AttemptEnd>,
     /// The permit it gives back, because nothing was sent with it.
     pub refund: Option<Permit>,
+    /// What came of its preparation, where it was being prepared.
+    pub preparation: Option<Preparation>,
+    /// Whether its bytes and its request are removed: it was sensitive, and is sent.
+    pub erases_bodies: bool,
+}
+
+impl Change {
+    /// When a claim may take it: what waits to be prepared is not for dispatch.
+    pub(crate) fn claimable_at(&self) -> Option<Time> {
+        match self.to {
+            State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => None,
+            _ => self.due_at,
+        }
+    }
 }
 
 /// An entry for the history; the store gives it its place.

@@ -126,6 +126,10 @@ pub struct Claimed {
     pub over_limit: bool,
     /// Recipients that are on the suppression list since it was accepted; they are not among `recipients`.
     pub suppressed: Vec<u32>,
+    /// Whether its bodies go away once it is sent.
+    pub sensitive: bool,
+    /// Whether the entry of the tenant's directory that it is for was deleted: it must not be sent.
+    pub recipient_deleted: bool,
 }
 
 /// One recipient of an attempt.

@@ -1,7 +1,8 @@
 //! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, Lane, Tenant, TenantId, Time,
+    Account, AccountId, ApiKey, DkimKey, KnownRecipient, Lane, RecipientId, Template, TemplateName, Tenant,
+    TenantId, Time,
     id::{AuditId, BatchCode},
 };
 
@@ -44,7 +45,23 @@ pub enum DirectoryChange {
     OpenCircuit(Circuit),
     /// An account works again.
     CloseCircuit(AccountKey),
-    /// Forgets use of limits that counts no more, and suppressions that are over.
+    /// Makes a version of a template: `Exists` where the version is taken, `Stale` where it is not the next one.
+    CreateTemplate(Template),
+    /// Deletes a template with all its versions.
+    DeleteTemplate(TenantId, TemplateName),
+    /// Makes an entry of the directory of recipients: `Exists` where its external id is taken.
+    CreateRecipient(KnownRecipient),
+    /// Replaces an entry if its stored version is this one and it is not deleted.
+    UpdateRecipient(KnownRecipient, i64),
+    /// Marks an entry as deleted. Its external id becomes free.
+    DeleteRecipient(TenantId, RecipientId, Time),
+    /// Makes a signing key: `Exists` where domain and selector are taken.
+    CreateDkimKey(DkimKey),
+    /// Replaces a signing key: switches it on or off, or seals it anew.
+    UpdateDkimKey(DkimKey),
+    /// Deletes a signing key: tenant, domain, selector.
+    DeleteDkimKey(TenantId, String, String),
+    /// Forgets use of limits that counts no more, suppressions that are over, and links that have ended.
     Forget(Time),
 }
 

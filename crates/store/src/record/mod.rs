@@ -1,13 +1,17 @@
 //! The words that cross the port.
 
 mod accept;
+mod body;
 mod change;
 mod claim;
 mod directory;
 mod node;
+mod prepare;
+mod report;
 mod view;
 
 pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
+pub use body::{BlobName, BlobRef, Body, NoBlobName};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
 pub use claim::{
     AccountWant, ClaimRequest, Claimed, ClaimedRecipient, DueAccount, Lease, Permit, QueueState, Stalled,
@@ -18,7 +22,13 @@ pub use directory::{
 };
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
-pub use view::{AttemptView, Filter, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats};
+pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
+pub use report::{
+    Call, Counts, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey,
+    NotificationState, NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify,
+    Tombstone,
+};
+pub use view::{AttemptView, Filter, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats};
 
 use postway_domain::{AccountId, TenantId};
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    AccountId, ClientId, Event, Lane, MessageUid, RecipientKind, RecipientStatus, State, Status, Time,
-    message::OnDoubt,
+    AccountId, ClientId, Event, Lane, MessageUid, RecipientId, RecipientKind, RecipientStatus, State, Status,
+    Time, message::OnDoubt,
 };
 
-use super::change::SmtpReply;
+use super::{body::BlobRef, change::SmtpReply};
 
 /// How a message is named from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,19 @@ pub struct MessageSummary {
     pub metadata: Option<String>,
     /// The relay's id of it, from the latest attempt that has one.
     pub provider_message_id: Option<String>,
+    /// Whether nobody may read its bodies.
+    pub sensitive: bool,
+}
+
+/// Where bytes of a message are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Nowhere: not made yet, or removed.
+    Nowhere,
+    /// In the database, so many.
+    Inline(u64),
+    /// In a blob.
+    Blob(BlobRef),
 }
 
 /// A message with its parts.
@@ -82,6 +95,12 @@ pub struct MessageRecord {
     pub attempts: Vec<AttemptView>,
     /// What happened.
     pub events: Vec<Event>,
+    /// Where its RFC 5322 bytes are.
+    pub raw: Kept,
+    /// Where the request is that brought it.
+    pub payload: Kept,
+    /// The entry of the tenant's directory of recipients that it is for.
+    pub recipient: Option<RecipientId>,
 }
 
 /// A recipient.

@@ -1,8 +1,8 @@
 //! SQL that is written once for every database.
 //!
 //! What is neither hot nor peculiar to one database goes through here: texts with `?` for each value, rows as plain
-//! values. A text may have a second form for MySQL, which has its own words for "unless it is there". Hot paths speak
-//! to their driver directly.
+//! values. A text may have a second form for MySQL, which has its own words for "unless it is there", and a third where
+//! servers lock what SQLite need not. Hot paths speak to their driver directly.
 
 mod session;
 
@@ -70,6 +70,7 @@ macro_rules! values_from {
 
 values_from! {
     i64 => |number| Value::Int(Some(number));
+    bool => |flag| Value::Bool(Some(flag));
     u32 => |number| Value::Int(Some(number.into()));
     Option<i64> => |number| Value::Int(number);
     Time => |time| Value::Int(Some(time.as_millis()));
@@ -161,26 +162,32 @@ impl Row {
     }
 }
 
-/// A statement, in one form or two.
+/// A statement, in one form, two or three.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sql {
-    pub common: &'static str,
+    pub sqlite: &'static str,
+    pub postgres: &'static str,
     pub mysql: &'static str,
 }
 
 impl Sql {
     /// In words that all have.
     pub const fn same(text: &'static str) -> Self {
-        Self { common: text, mysql: text }
+        Self { sqlite: text, postgres: text, mysql: text }
     }
 
     /// In the words of SQLite and PostgreSQL, and in those of MySQL.
     pub const fn or_mysql(common: &'static str, mysql: &'static str) -> Self {
-        Self { common, mysql }
+        Self { sqlite: common, postgres: common, mysql }
     }
 
-    fn common_text(&self) -> &'static str {
-        self.common
+    /// In the words of each, for rows that servers must lock.
+    pub const fn of_each(sqlite: &'static str, postgres: &'static str, mysql: &'static str) -> Self {
+        Self { sqlite, postgres, mysql }
+    }
+
+    fn sqlite_text(&self) -> &'static str {
+        self.sqlite
     }
 
     fn mysql_text(&self) -> &'static str {

@@ -85,7 +85,7 @@ macro_rules! session {
     };
 }
 
-session!(SqliteSession, SqliteConnection, SqliteRow, Sql::common_text, identity, decode_sqlite);
+session!(SqliteSession, SqliteConnection, SqliteRow, Sql::sqlite_text, identity, decode_sqlite);
 session!(PostgresSession, PgConnection, PgRow, postgres_text, without_nul, decode_postgres);
 session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, decode_mysql);
 
@@ -121,7 +121,7 @@ fn kind_of(name: &str) -> Kind {
 
 /// PostgreSQL's form of a text. There are only so many texts, so each form is made once and kept.
 fn postgres_text(sql: &Sql) -> &'static str {
-    let text = sql.common;
+    let text = sql.postgres;
     static FORMS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
     let mut forms = FORMS.lock().unwrap_or_else(PoisonError::into_inner);
     forms.entry(text).or_insert_with(|| numbered(text).leak())

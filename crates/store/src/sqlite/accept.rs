@@ -6,9 +6,10 @@
 use super::{engine::Txn, failed};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds},
+    entry::{Entry, LaneIds, inline},
     error::StoreError,
-    record::{Acceptance, NewMessage},
+    preparation,
+    record::{Acceptance, Body, NewMessage},
     rows::Multi,
     terms::Terms,
 };
@@ -28,8 +29,8 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::new(
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
     "INSERT OR FAIL INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw) VALUES ",
-    13,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, recipient_id, payload) VALUES ",
+    19,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi =
@@ -64,6 +65,7 @@ pub(super) async fn accept(
     insert_lanes(txn, &entries).await?;
     insert_messages(txn, &entries).await?;
     insert_parts(txn, &entries).await?;
+    preparation::enter(txn, &entries).await?;
     for entry in entries {
         txn.count(&entry.message.lane.tenant, None, entry.state().status());
         if entry.due_at().is_some() {
@@ -139,7 +141,13 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.eight_bit)
                 .bind(content.smtputf8)
                 .bind(content.raw.len() as i64)
-                .bind(content.raw.as_ref());
+                .bind(inline(&content.raw).unwrap_or_default())
+                .bind(content.raw.blob().map(|blob| blob.name.to_string()))
+                .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
+                .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
+                .bind(i64::from(content.sensitive))
+                .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
+                .bind(content.payload.as_ref().and_then(inline));
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;
     }

@@ -131,7 +131,7 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, St
             (first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event.clone())),
         );
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
-        if change.due_at.is_some() {
+        if change.claimable_at().is_some() {
             lanes.insert(row.lane.clone());
         }
     }
@@ -158,7 +158,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
                 .bind(change.fence.version)
                 .bind(change.to.status().code())
                 .bind(change.to.wait().map(|wait| wait.code()))
-                .bind(change.due_at.map(|at| at.as_millis()))
+                .bind(change.claimable_at().map(|at| at.as_millis()))
                 .bind(change.to == State::Sending { wire_committed: true })
                 .bind(change.keep_token)
                 .bind(change.retries)

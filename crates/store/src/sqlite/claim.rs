@@ -27,7 +27,8 @@ pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
-     c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, CASE WHEN c.size <= ? THEN c.raw END \
+     c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
+     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ?) \
      ORDER BY m.due_at, m.uid LIMIT ?";
@@ -179,11 +180,13 @@ fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<
         eight_bit: row.try_get(15).map_err(failed)?,
         smtputf8: row.try_get(16).map_err(failed)?,
         size: row.try_get(17).map_err(failed)?,
-        raw: row.try_get::<Option<Vec<u8>>, _>(18).map_err(failed)?.map(Bytes::from),
+        raw: row.try_get::<Option<Vec<u8>>, _>(19).map_err(failed)?.map(Bytes::from),
         via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),
+        sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
+        recipient_deleted: false,
     })
 }
 

@@ -112,6 +112,10 @@ impl Engine for Txn {
         claiming::claim(self, request, terms).await
     }
 
+    fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status) {
+        Txn::count(self, tenant, from, to);
+    }
+
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
         Ok(Box::new(SqliteSession { conn: &mut self.conn, failed }))
     }

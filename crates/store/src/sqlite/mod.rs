@@ -17,7 +17,6 @@ mod tests;
 use std::{fs::File, sync::Arc};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
 
@@ -31,8 +30,9 @@ use crate::{
     local_nodes::LocalNodes,
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey,
+        MessageRecord, MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled,
+        Stats, WireCommit,
     },
     sql::{Session, SqliteSession},
 };
@@ -77,7 +77,7 @@ impl Work for SqliteStore {
         self.writers.apply(changes).await
     }
 
-    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         read::raw(&self.readers, None, uid).await
     }
 
@@ -123,8 +123,12 @@ impl Read for SqliteStore {
         read::messages(&self.readers, tenant, filter, before, limit).await
     }
 
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError> {
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
         read::raw(&self.readers, Some(tenant), uid).await
+    }
+
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        read::payload(&self.readers, tenant, uid).await
     }
 
     async fn latest(
@@ -146,6 +150,10 @@ impl Read for SqliteStore {
 impl Portable for SqliteStore {
     fn writers(&self) -> &Writers {
         &self.writers
+    }
+
+    fn handover(&self) -> &HandOver {
+        &self.handover
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use postway_domain::{
-    Event, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientKind, RecipientStatus, Status,
-    TenantId, Time,
+    Event, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
+    Status, TenantId, Time,
 };
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool, sqlite::SqliteRow};
 
@@ -14,8 +13,8 @@ use crate::{
     decode::{self, parsed},
     error::StoreError,
     record::{
-        AccountKey, AttemptView, DueAccount, Filter, MessageKey, MessageRecord, MessageSummary, QueueState,
-        RecipientView, SmtpReply, Stalled, Stats,
+        AccountKey, AttemptView, Body, DueAccount, Filter, Kept, MessageKey, MessageRecord, MessageSummary,
+        QueueState, RecipientView, SmtpReply, Stalled, Stats,
     },
 };
 
@@ -24,10 +23,11 @@ const SORT_MESSAGES_MAX: i64 = 20_000;
 
 /// The columns of a summary, in the order in which [`read_summary`] takes them.
 const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.client_id, l.tenant, l.account, l.priority, \
-     l.batch, m.version, m.attempt, m.retries, m.doubts, m.on_doubt, m.created_at, m.updated_at, m.due_at, \
-     m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
+     l.batch, m.version, m.attempt, m.retries, m.doubts, m.on_doubt, m.created_at, m.updated_at, \
+     COALESCE(m.due_at, CASE WHEN m.status = 0 OR m.wait = 3 THEN \
+     (SELECT p.due_at FROM preparation p WHERE p.uid = m.uid) END), m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
      c.external_id, c.tags, c.metadata, (SELECT provider_message_id FROM attempt WHERE attempt.uid = m.uid \
-     AND provider_message_id IS NOT NULL ORDER BY number DESC LIMIT 1)";
+     AND provider_message_id IS NOT NULL ORDER BY number DESC LIMIT 1), c.sensitive";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND key = ?";
 pub(super) const RECIPIENTS: &str =
@@ -35,8 +35,13 @@ pub(super) const RECIPIENTS: &str =
 pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
      enhanced, reply, provider_message_id FROM attempt WHERE uid = ? ORDER BY number";
 pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq";
-pub(super) const RAW: &str = "SELECT c.raw FROM content c JOIN message m ON m.uid = c.uid \
+pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, X'') FROM content c JOIN message m ON m.uid = c.uid \
      WHERE c.uid = ?1 AND (?2 IS NULL OR m.tenant = ?2)";
+pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, c.payload FROM content c \
+     JOIN message m ON m.uid = c.uid WHERE c.uid = ?1 AND (?2 IS NULL OR m.tenant = ?2)";
+/// Where bodies are, without reading them.
+pub(super) const KEPT: &str = "SELECT raw_blob, size, length(raw) > 0, payload_blob, payload_size, \
+     payload IS NOT NULL, recipient_id FROM content WHERE uid = ?";
 pub(super) const TALLY: &str =
     "SELECT status, sum(count) FROM tally WHERE (?1 IS NULL OR tenant = ?1) GROUP BY status";
 pub(super) const OLDEST_DUE: &str = "SELECT min((SELECT due_at FROM message WHERE lane = lane.id \
@@ -49,7 +54,7 @@ pub(super) const STALLED: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
 pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, \
      m.lost_leases, m.on_doubt, m.expires_at, l.tenant, l.account, \
      EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node FROM message m JOIN lane l ON l.id = m.lane \
-     WHERE m.expires_at <= ?1 AND m.status < 4 AND m.status <> 1 ORDER BY m.expires_at LIMIT ?2";
+     WHERE m.expires_at <= ?1 AND m.status < 4 ORDER BY m.expires_at LIMIT ?2";
 /// For every account with waiting mail: when its first message is due, and the first one after now.
 pub(super) const QUEUE: &str = "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
      AND due_at IS NOT NULL AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?1) ORDER BY due_at LIMIT 1)), \
@@ -101,6 +106,7 @@ fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError> {
         tags: decode::tags(tags)?,
         metadata: row.try_get(27).map_err(failed)?,
         provider_message_id: row.try_get(28).map_err(failed)?,
+        sensitive: row.try_get::<i64, _>(29).map_err(failed)? != 0,
     })
 }
 
@@ -112,6 +118,18 @@ fn read_reply(row: &SqliteRow, first: usize) -> Result<Option<SmtpReply>, StoreE
         enhanced: row.try_get(first + 1).map_err(failed)?,
         text,
     }))
+}
+
+fn read_kept(row: &SqliteRow, record: &mut MessageRecord) -> Result<(), StoreError> {
+    let kept = |first: usize| {
+        let has_inline = row.try_get(first + 2).map_err(failed)?;
+        let (blob, size) = (row.try_get(first).map_err(failed)?, row.try_get(first + 1).map_err(failed)?);
+        decode::kept(has_inline, blob, size)
+    };
+    (record.raw, record.payload) = (kept(0)?, kept(3)?);
+    let recipient: Option<&[u8]> = row.try_get(6).map_err(failed)?;
+    record.recipient = recipient.map(|id| decode::id16(id).map(RecipientId::from_bytes)).transpose()?;
+    Ok(())
 }
 
 pub(super) async fn message(
@@ -142,7 +160,12 @@ pub(super) async fn message(
         recipients: Vec::new(),
         attempts: Vec::new(),
         events: Vec::new(),
+        raw: Kept::Nowhere,
+        payload: Kept::Nowhere,
+        recipient: None,
     };
+    let row = sqlx::query(KEPT).bind(&uid).fetch_one(&mut *snapshot).await.map_err(failed)?;
+    read_kept(&row, &mut record)?;
     for row in sqlx::query(RECIPIENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
         record.recipients.push(RecipientView {
             address: row.try_get(0).map_err(failed)?,
@@ -248,18 +271,39 @@ async fn few(pool: &SqlitePool, tenant: &TenantId, status: Status) -> Result<boo
     Ok(count.unwrap_or(0) <= SORT_MESSAGES_MAX)
 }
 
+/// The bytes of a message, of this tenant where one is named.
 pub(super) async fn raw(
     pool: &SqlitePool,
     tenant: Option<&TenantId>,
     uid: MessageUid,
-) -> Result<Option<Bytes>, StoreError> {
-    let raw: Option<Vec<u8>> = sqlx::query_scalar(RAW)
+) -> Result<Option<Body>, StoreError> {
+    body(pool, RAW, tenant, uid).await
+}
+
+/// The request that brought a message.
+pub(super) async fn payload(
+    pool: &SqlitePool,
+    tenant: &TenantId,
+    uid: MessageUid,
+) -> Result<Option<Body>, StoreError> {
+    body(pool, PAYLOAD, Some(tenant), uid).await
+}
+
+async fn body(
+    pool: &SqlitePool,
+    sql: &'static str,
+    tenant: Option<&TenantId>,
+    uid: MessageUid,
+) -> Result<Option<Body>, StoreError> {
+    let found = sqlx::query(sql)
         .bind(uid.as_bytes().as_slice())
         .bind(tenant.map(|tenant| tenant.as_str()))
         .fetch_optional(pool)
         .await
         .map_err(failed)?;
-    Ok(raw.map(Bytes::from))
+    let Some(row) = found else { return Ok(None) };
+    let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
+    decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
 }
 
 pub(super) async fn latest(

@@ -6,7 +6,7 @@ use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use super::{SqliteStore, accept, change, claim, dedup, read};
-use crate::{error::StoreError, port::Store, rows::Multi};
+use crate::{error::StoreError, port::Store, preparation, rows::Multi};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -91,6 +91,8 @@ async fn every_statement_prepares() {
         read::ATTEMPTS,
         read::EVENTS,
         read::RAW,
+        read::PAYLOAD,
+        read::KEPT,
         read::TALLY,
         read::OLDEST_DUE,
         read::STALLED,
@@ -101,7 +103,7 @@ async fn every_statement_prepares() {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
     }
     for sql in crate::directory::statements() {
-        let text = sql.common.to_owned();
+        let text = sql.sqlite.to_owned();
         let prepared = pool.prepare(sqlx::AssertSqlSafe(text.clone()).into_sql_str()).await;
         prepared.unwrap_or_else(|error| panic!("{error}: {text}"));
     }
@@ -117,6 +119,8 @@ async fn hot_statements_use_their_indexes() {
     for (sql, index) in [
         (claim::DUE_MESSAGES, "message_due"),
         (claim::DUE_LANES, "message_due"),
+        (preparation::DUE.sqlite, "preparation_due"),
+        (preparation::HEADS.sqlite, "preparation_due"),
         (read::STALLED, "message_status"),
         (read::OVERDUE, "message_expiry"),
     ] {

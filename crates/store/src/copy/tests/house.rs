@@ -1,16 +1,22 @@
 //! A store with messages in every state and of every size, and all of it as a port's reader sees it.
 
 use bytes::Bytes;
-use postway_domain::{AccountLimits, MessageUid, Priority, TenantId, id::AuditId, message::Outcome};
+use postway_domain::{
+    AccountLimits, DkimAlgorithm, DkimKey, KnownRecipient, MessageUid, PersonalDigest, Priority, RecipientId,
+    RecipientKey, Template, TenantId, id::AuditId, message::Outcome, secret::Sealed,
+};
 
 use crate::{
     conformance::{
-        Shared, keys, limits,
+        Shared, keys, limits, preparation, recipients,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage,
         suppress::suppression,
     },
-    record::{AuditEntry, Change, Circuit, DirectoryChange, Filter, MessageKey, SuspensionScope},
+    record::{
+        AuditEntry, BlobName, BlobRef, Body, Change, Changed, Circuit, DirectoryChange, Filter, MessageKey,
+        NewLink, Prepared, SuspensionScope,
+    },
 };
 
 /// Messages that wait: several pages of them, of their recipients and of their events.
@@ -30,12 +36,14 @@ pub async fn furnish(store: &Shared) {
     }
     for number in 5_000..5_004 {
         let raw = Bytes::from(vec![number as u8; LARGE_BYTES + number as usize]);
-        stage::accept(store, Sample::new(number).content(|content| content.raw = raw)).await;
+        stage::accept(store, Sample::new(number).content(|content| content.raw = raw.into())).await;
     }
     // No body at all, and bytes that are no text.
-    stage::accept(store, Sample::new(5_010).content(|content| content.raw = Bytes::new())).await;
+    stage::accept(store, Sample::new(5_010).content(|content| content.raw = Body::EMPTY)).await;
     let raw = Bytes::from((0..=255).collect::<Vec<u8>>());
-    stage::accept(store, Sample::new(5_011).content(|content| content.raw = raw)).await;
+    stage::accept(store, Sample::new(5_011).content(|content| content.raw = raw.into())).await;
+    prepare(store).await;
+    catalogue(store).await;
 }
 
 fn waiting(number: u32) -> Sample {
@@ -88,6 +96,87 @@ async fn settle(store: &Shared) {
     stage::accept_and_claim(store, Sample::new(4), 4).await;
     let mut on_the_wire = stage::accept_and_claim(store, Sample::new(5), 5).await;
     assert!(stage::commit_wire(store, &mut on_the_wire, at(40)).await);
+}
+
+/// A message that is composed and links to a file, others that are not composed yet, and one whose bytes are elsewhere.
+async fn prepare(store: &Shared) {
+    stage::accept(store, Sample::new(33).uncomposed("{}", None)).await;
+    for one in preparation::claim(store, 7, at(0), 9).await {
+        let file = NewLink {
+            blob: blob(3),
+            filename: "größe.pdf".to_owned(),
+            content_type: "application/pdf".to_owned(),
+            expires_at: at(99),
+        };
+        let prepared = Prepared { links: vec![file], ..preparation::composed("Subject: linked\r\n\r\n") };
+        assert!(stage::apply(store, preparation::done(&one, prepared, at(1))).await);
+    }
+    stage::accept(store, Sample::new(34).uncomposed("{}", None)).await;
+    assert_eq!(preparation::claim(store, 8, at(45), 1).await.len(), 1);
+    let settled = Some(r#"{"größe":1}"#);
+    stage::accept(store, Sample::new(30).uncomposed("{\"to\":\"größe\"}", settled)).await;
+    let large = Sample::new(31).uncomposed("", None).content(|content| {
+        content.payload = Some(Body::Blob(blob(1)));
+        content.sensitive = true;
+    });
+    stage::accept(store, large.created(9_000_000)).await;
+    let known = RecipientId::from_bytes([7; 16]);
+    let elsewhere = Sample::new(32).send_at(9_000_000).known(known);
+    stage::accept(store, elsewhere.content(|content| content.raw = Body::Blob(blob(2)))).await;
+    store.reserve_blob([9; 32], 99, at(5)).await.unwrap();
+}
+
+/// What content is made with.
+async fn catalogue(store: &Shared) {
+    let template = Template {
+        tenant: sample::tenant(),
+        name: "welcome".parse().unwrap(),
+        version: 1,
+        subject: "Grüße".to_owned(),
+        html: Some("<p>📬</p>".to_owned()),
+        text: None,
+        mjml: Some("<mjml/>".to_owned()),
+        description: Some("Größe".to_owned()),
+        sample: Some("{}".to_owned()),
+        created_at: at(1),
+    };
+    let second = Template { version: 2, mjml: None, ..template.clone() };
+    let whole = KnownRecipient {
+        external_id: Some("Größe ".to_owned()),
+        name: Some("Ada".to_owned()),
+        personal_number: Some(Sealed(vec![0, 255])),
+        personal_number_digest: Some(PersonalDigest([5; 32])),
+        personal_number_masked: Some("***1".to_owned()),
+        ..recipients::recipient(TENANT, 7)
+    };
+    let key = DkimKey {
+        tenant: sample::tenant(),
+        domain: "example.com".to_owned(),
+        selector: "one".to_owned(),
+        algorithm: DkimAlgorithm::Ed25519,
+        private: Sealed(vec![1, 2, 0]),
+        public: "k=ed25519; p=AAAA".to_owned(),
+        active: true,
+        created_at: at(2),
+    };
+    for change in [
+        DirectoryChange::CreateTemplate(template),
+        DirectoryChange::CreateTemplate(second),
+        DirectoryChange::CreateRecipient(whole),
+        DirectoryChange::CreateRecipient(recipients::recipient(OTHER_TENANT, 8)),
+        DirectoryChange::DeleteRecipient(
+            OTHER_TENANT.parse().unwrap(),
+            RecipientId::from_bytes([8; 16]),
+            at(3),
+        ),
+        DirectoryChange::CreateDkimKey(key),
+    ] {
+        assert_eq!(stage::direct(store, change).await, Changed::Done);
+    }
+}
+
+fn blob(n: u8) -> BlobRef {
+    BlobRef { name: BlobName { digest: [n; 32], generation: i64::from(n) }, size: 1 << 30 }
 }
 
 /// What the samples' account may send.
@@ -148,7 +237,15 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
+        format!(
+            "{:?}",
+            store.template_versions(tenant, &"welcome".parse().unwrap(), None, 99).await.unwrap()
+        ),
+        format!("{:?}", store.recipients(tenant, None, None, 99).await.unwrap()),
+        format!("{:?}", store.dkim_keys(Some(tenant), None).await.unwrap()),
     ];
+    let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));
+    lines.push(format!("{:?}", store.recipient(tenant, &deleted).await.unwrap()));
     for account in store.accounts(Some(tenant)).await.unwrap() {
         let key = crate::record::AccountKey { tenant: tenant.clone(), account: account.id.clone() };
         lines.push(format!("{:?}", store.circuit(&key).await.unwrap()));
@@ -156,6 +253,16 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         lines.push(format!("{account:?}"));
     }
     lines
+}
+
+/// Enough of a body to tell it from another.
+fn digest(body: Option<Body>) -> String {
+    match body {
+        Some(Body::Inline(bytes)) => {
+            format!("{} bytes, {}", bytes.len(), bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>())
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 /// Everything that the port tells of a store, line by line.
@@ -174,9 +281,9 @@ pub async fn picture(store: &Shared) -> Vec<String> {
             for summary in page {
                 let key = MessageKey::Uid(summary.uid);
                 let record = store.message(&tenant, &key).await.unwrap().unwrap();
-                let raw = store.raw(&tenant, summary.uid).await.unwrap().unwrap();
-                let raw = (raw.len(), raw.iter().map(|byte| u64::from(*byte)).sum::<u64>());
-                lines.push(format!("{record:?} {raw:?}"));
+                let raw = digest(store.raw(&tenant, summary.uid).await.unwrap());
+                let payload = digest(store.payload(&tenant, summary.uid).await.unwrap());
+                lines.push(format!("{record:?} {raw} {payload}"));
             }
         }
         for tag in ["tag 3", "Größe", "größe ", "GRÖSSE"] {
@@ -187,6 +294,8 @@ pub async fn picture(store: &Shared) -> Vec<String> {
     }
     lines.push(format!("{:?}", store.stalled(&[], at(50), 100).await.unwrap()));
     lines.push(format!("{:?}", store.queue_state(at(5_000_000)).await.unwrap()));
+    lines.push(format!("{:?}", store.preparation_state(at(50)).await.unwrap()));
+    lines.push(format!("{:?}", store.link(sample::uid(at(0), 33), &blob(3).name).await.unwrap()));
     // PostgreSQL's text has no NUL: its store and the copy write another character instead.
     lines.iter().map(|line| line.replace("\\0", "\u{fffd}")).collect()
 }

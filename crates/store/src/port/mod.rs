@@ -3,20 +3,24 @@
 //! Times are bound by the caller; the database's clock is never asked. Every call is set-wise where its caller can
 //! have many of the thing.
 
+mod report;
+
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, Status, Tenant,
-    TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, MessageUid,
+    RecipientId, RecipientKey, Span, Status, Template, TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode},
 };
+
+pub use report::{Report, Retain};
 
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountKey, AuditEntry, BatchView, Change, Changed, Circuit, ClaimRequest, Claimed,
-        DirectoryChange, DutyRecord, Filter, MessageKey, MessageRecord, MessageSummary, NewMessage, NodeBeat,
-        NodeRecord, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
+        Acceptance, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
+        ClaimRequest, Claimed, DirectoryChange, DutyRecord, Filter, Link, MessageKey, MessageRecord,
+        MessageSummary, NewMessage, NodeBeat, NodeRecord, PreparationState, PrepareRequest, QueueState,
+        Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
 };
 
@@ -52,7 +56,7 @@ pub trait Work: Send + Sync {
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError>;
 
     /// A message's bytes, for work too large to come with its claim.
-    async fn body(&self, uid: MessageUid) -> Result<Option<Bytes>, StoreError>;
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
     /// Messages whose worker is gone: leased to an incarnation other than those `alive`, or past the backstop.
     async fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32)
@@ -66,6 +70,91 @@ pub trait Work: Send + Sync {
 
     /// Accounts that may have new work since the last call. A hint: polling [`Work::queue_state`] is the guarantee.
     async fn woken(&self) -> Vec<AccountKey>;
+}
+
+/// The preparers' side: messages that need something from elsewhere before they can be composed. They start as
+/// `accepted`; what came of it is written with [`Work::apply`].
+#[async_trait]
+pub trait Prepare: Send + Sync {
+    /// Whose messages wait to be prepared.
+    async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError>;
+
+    /// Leases messages that wait to be prepared, the longest waiting first; they become `validating`.
+    async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError>;
+
+    /// Pends until there may be something new to prepare. A hint.
+    async fn preparation_woken(&self);
+}
+
+/// Names for bytes that are kept outside the database. The bytes themselves are [`crate::blob::Depot`]'s.
+#[async_trait]
+pub trait Blobs: Send + Sync {
+    /// The name under which such a blob is to be kept: it is safe from deletion for an hour from `now`, and from then on
+    /// while something refers to it. Called before the bytes are written.
+    async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError>;
+
+    /// Blobs that nothing refers to, reserved before `before`. From now on they are to be deleted: nobody gets their
+    /// names any more.
+    async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError>;
+
+    /// Forgets blobs whose bytes are gone.
+    async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError>;
+}
+
+/// What content is made with: templates, known recipients, signing keys, links.
+#[async_trait]
+pub trait Catalogue: Send + Sync {
+    /// A template in this version, or in its latest.
+    async fn template(
+        &self,
+        tenant: &TenantId,
+        name: &TemplateName,
+        version: Option<i64>,
+    ) -> Result<Option<Template>, StoreError>;
+
+    /// The latest versions of a tenant's templates by name, after this one.
+    async fn templates(
+        &self,
+        tenant: &TenantId,
+        after: Option<&TemplateName>,
+        limit: u32,
+    ) -> Result<Vec<Template>, StoreError>;
+
+    /// The versions of a template, the latest first, before this one.
+    async fn template_versions(
+        &self,
+        tenant: &TenantId,
+        name: &TemplateName,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<Template>, StoreError>;
+
+    /// An entry of the directory of recipients. A deleted one is found by its id, and by its external id as long as no
+    /// other has it.
+    async fn recipient(
+        &self,
+        tenant: &TenantId,
+        key: &RecipientKey,
+    ) -> Result<Option<KnownRecipient>, StoreError>;
+
+    /// A tenant's known recipients that are not deleted, by id, after this one; with this address where one is given.
+    async fn recipients(
+        &self,
+        tenant: &TenantId,
+        address: Option<&str>,
+        after: Option<RecipientId>,
+        limit: u32,
+    ) -> Result<Vec<KnownRecipient>, StoreError>;
+
+    /// A tenant's signing keys by domain and selector, of all tenants where none is named; of one domain where one is.
+    async fn dkim_keys(
+        &self,
+        tenant: Option<&TenantId>,
+        domain: Option<&str>,
+    ) -> Result<Vec<DkimKey>, StoreError>;
+
+    /// A file that this message links to, by its blob; also if the link has ended.
+    async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError>;
 }
 
 /// The readers' side: API, command line, dashboard. Every read is confined to one tenant.
@@ -84,8 +173,11 @@ pub trait Read: Send + Sync {
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError>;
 
-    /// The RFC 5322 bytes.
-    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Bytes>, StoreError>;
+    /// The RFC 5322 bytes; none while it waits to be prepared, and once they were removed.
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
+
+    /// The request as it was submitted, unless it was removed.
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
     /// When a tenant's messages came into this state, or were accepted where none is named: those not before `since`,
     /// newest first, at most `limit`. What a rate is made of.
@@ -244,6 +336,6 @@ pub trait Operate: Send + Sync {
 }
 
 /// All of it.
-pub trait Store: Intake + Work + Read + Directory + Nodes + Operate {}
+pub trait Store: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Operate {}
 
-impl<T: Intake + Work + Read + Directory + Nodes + Operate> Store for T {}
+impl<T: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Operate> Store for T {}

@@ -1,0 +1,53 @@
+//! What can go wrong with blobs.
+
+use crate::{error::StoreError, record::BlobName};
+
+/// Why a blob could not be written, read or deleted.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BlobError {
+    /// The place for blobs is not one, or cannot be used.
+    #[error("no place for blobs: {0}")]
+    NoPlace(String),
+    /// It is not where it should be.
+    #[error("the blob {0} is missing: was the place for blobs changed, or emptied by somebody else?")]
+    Missing(BlobName),
+    /// It is there and is not what was put there.
+    #[error("the blob {0} is damaged: restore it from a backup")]
+    Damaged(BlobName),
+    /// The place does not answer, or is full; try again later.
+    #[error("the place for blobs is not available: {0}")]
+    Unavailable(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl BlobError {
+    /// Whether the same call may succeed later without anyone doing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            BlobError::Unavailable(_) => true,
+            BlobError::NoPlace(_) | BlobError::Missing(_) | BlobError::Damaged(_) => false,
+            BlobError::Store(error) => error.is_transient(),
+        }
+    }
+
+    /// A library's error in these words.
+    pub(super) fn of(name: &BlobName, error: object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { .. } => BlobError::Missing(name.clone()),
+            error => BlobError::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// For callers that keep both in one store and act on one kind of error.
+impl From<BlobError> for StoreError {
+    fn from(error: BlobError) -> Self {
+        match error {
+            BlobError::Store(error) => error,
+            error if error.is_transient() => StoreError::Unavailable(error.to_string()),
+            error => StoreError::Unexpected(error.to_string()),
+        }
+    }
+}

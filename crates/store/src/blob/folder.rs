@@ -1,0 +1,103 @@
+//! Writing to a folder, so that what is there is whole and survives a loss of power.
+//!
+//! Bytes go to a file of their own beside the blobs, to the disk, and only then to their name; the folders are brought to
+//! the disk last. A writer that dies leaves such a file, which [`Folder::clear`] removes once it is old.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use bytes::Bytes;
+use postway_domain::Time;
+
+use super::{BlobError, place};
+use crate::record::BlobName;
+
+/// Where files are before they have their name: on the same disk, and never the name of a folder of blobs.
+const UNFINISHED: &str = "unfinished";
+
+/// A folder of blobs.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder if it is not there.
+    pub fn open(root: PathBuf) -> io::Result<Self> {
+        fs::create_dir_all(root.join(UNFINISHED))?;
+        Ok(Self { root })
+    }
+
+    /// Writes a blob, or makes sure of one that is there.
+    pub async fn write(&self, name: &BlobName, bytes: Bytes) -> Result<(), BlobError> {
+        let (folder, name) = (self.clone(), name.clone());
+        self.run(move || folder.write_now(&name, &bytes)).await
+    }
+
+    /// Removes files that writers have left unfinished before this time.
+    pub async fn clear(&self, before: Time) -> Result<(), BlobError> {
+        let folder = self.clone();
+        self.run(move || folder.clear_now(before)).await
+    }
+
+    async fn run(&self, work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), BlobError> {
+        let done = tokio::task::spawn_blocking(work).await;
+        let done = done.map_err(|error| BlobError::Unavailable(error.to_string()))?;
+        done.map_err(|error| BlobError::Unavailable(format!("the folder {}: {error}", self.root.display())))
+    }
+
+    fn write_now(&self, name: &BlobName, bytes: &[u8]) -> io::Result<()> {
+        let [first, second, file] = place::parts(name);
+        let (outer, inner) = (self.root.join(&first), self.root.join(&first).join(second));
+        fs::create_dir_all(&inner)?;
+        let target = inner.join(file);
+        // Whoever put it there may not have come to the folders yet, so they are brought to the disk in any case.
+        if !fs::metadata(&target).is_ok_and(|found| found.len() == bytes.len() as u64) {
+            self.write_whole(&target, bytes)?;
+        }
+        [&inner, &outer, &self.root].into_iter().try_for_each(|folder| sync(folder))
+    }
+
+    fn write_whole(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
+        let unfinished = self.root.join(UNFINISHED).join(format!("{:032x}", rand::random::<u128>()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&unfinished).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, target)
+        });
+        if written.is_err()
+            && let Err(error) = fs::remove_file(&unfinished)
+        {
+            tracing::debug!(%error, "an unfinished blob stays until it is old");
+        }
+        written
+    }
+
+    fn clear_now(&self, before: Time) -> io::Result<()> {
+        for entry in fs::read_dir(self.root.join(UNFINISHED))? {
+            let entry = entry?;
+            // A writer may finish while we look.
+            let Ok(modified) = entry.metadata().and_then(|found| found.modified()) else { continue };
+            let age = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+            if i64::try_from(age.as_millis()).is_ok_and(|ms| Time::from_millis(ms) < before)
+                && let Err(error) = fs::remove_file(entry.path())
+            {
+                tracing::warn!(%error, "an unfinished blob could not be removed");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Brings a folder's names to the disk.
+fn sync(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

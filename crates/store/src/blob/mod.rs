@@ -1,0 +1,250 @@
+//! Bytes outside the database: bodies too large for a row, and files that mail links to.
+//!
+//! A blob is kept once for each content of a tenant, in a folder or in object storage. Its name is given out by the
+//! database before it is written ([`crate::Blobs`]), and the database tells when nothing refers to it any more; only then
+//! is it deleted. What [`Depot::put`] returns is durable. What [`Depot::get`] returns is what was put: a damaged blob is an
+//! error, never mail.
+
+mod disposition;
+mod error;
+mod folder;
+mod names;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use aws_lc_rs::digest::{Context, SHA256};
+use bytes::Bytes;
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use object_store::{
+    ObjectStore, ObjectStoreExt, PutPayload,
+    path::Path,
+    signer::{Method, SignedUrlOptions, Signer},
+};
+use postway_domain::{TenantId, Time};
+use url::Url;
+
+use self::folder::Folder;
+use crate::{
+    port::Blobs,
+    record::{BlobName, BlobRef, Body},
+};
+
+pub use self::error::BlobError;
+pub(crate) use self::names::{BlobJob, write};
+#[cfg(test)]
+pub(crate) use names::STATEMENTS;
+
+/// Bodies up to this size are kept in the database.
+pub const INLINE_BYTES_MAX: usize = 128 * 1024;
+/// For how long a name that was given out is safe, though nothing refers to it yet.
+pub const RESERVED_FOR: Duration = Duration::from_secs(60 * 60);
+/// The longest life of an address that object storage signs.
+const SIGNED_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Deletions under way at a time.
+const DELETIONS_AT_ONCE: usize = 8;
+
+/// Where blobs are.
+#[derive(Debug)]
+pub struct Depot {
+    objects: Arc<dyn ObjectStore>,
+    /// Under which all of them are.
+    prefix: Path,
+    signer: Option<Arc<dyn Signer>>,
+    /// For writing to a folder, where object storage would not wait for the disk.
+    folder: Option<Folder>,
+}
+
+impl Depot {
+    /// Opens `file:///path`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`. Credentials and endpoints
+    /// are those of the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
+    pub fn open(url: &str) -> Result<Self, BlobError> {
+        place::open(url, std::env::vars_os().filter_map(place::as_option))
+    }
+
+    /// Keeps blobs in memory, for tests.
+    pub fn memory() -> Self {
+        let objects = Arc::new(object_store::memory::InMemory::new());
+        Self { objects, prefix: Path::default(), signer: None, folder: None }
+    }
+
+    /// Keeps bytes in the row that they belong to where they are few, else in a blob.
+    pub async fn keep(
+        &self,
+        store: &dyn Blobs,
+        tenant: &TenantId,
+        bytes: Bytes,
+        inline_bytes_max: usize,
+        now: Time,
+    ) -> Result<Body, BlobError> {
+        if bytes.len() <= inline_bytes_max {
+            return Ok(Body::Inline(bytes));
+        }
+        self.put(store, tenant, bytes, now).await.map(Body::Blob)
+    }
+
+    /// Keeps bytes in a blob. Something must refer to it within [`RESERVED_FOR`].
+    pub async fn put(
+        &self,
+        store: &dyn Blobs,
+        tenant: &TenantId,
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<BlobRef, BlobError> {
+        let size = bytes.len() as u64;
+        let digest = digest_of(tenant, &bytes).await?;
+        let name = store.reserve_blob(digest, size, now).await?;
+        self.write(&name, bytes).await?;
+        Ok(BlobRef { name, size })
+    }
+
+    async fn write(&self, name: &BlobName, bytes: Bytes) -> Result<(), BlobError> {
+        if let Some(folder) = &self.folder {
+            return folder.write(name, bytes).await;
+        }
+        let (path, size) = (self.path(name), bytes.len() as u64);
+        match self.objects.head(&path).await {
+            Ok(found) if found.size == size => return Ok(()),
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(BlobError::of(name, error)),
+        }
+        let written = self.objects.put(&path, PutPayload::from_bytes(bytes)).await;
+        written.map(drop).map_err(|error| BlobError::of(name, error))
+    }
+
+    /// The bytes of a body, wherever they are.
+    pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, BlobError> {
+        match body {
+            Body::Inline(bytes) => Ok(bytes),
+            Body::Blob(blob) => self.get(tenant, &blob).await,
+        }
+    }
+
+    /// The bytes of a blob of this tenant.
+    pub async fn get(&self, tenant: &TenantId, blob: &BlobRef) -> Result<Bytes, BlobError> {
+        let name = &blob.name;
+        let found = self.objects.get(&self.path(name)).await.map_err(|error| BlobError::of(name, error))?;
+        if found.meta.size != blob.size {
+            return Err(BlobError::Damaged(name.clone()));
+        }
+        let bytes = found.bytes().await.map_err(|error| BlobError::of(name, error))?;
+        if digest_of(tenant, &bytes).await? != name.digest {
+            return Err(BlobError::Damaged(name.clone()));
+        }
+        Ok(bytes)
+    }
+
+    /// The same piece by piece, for files that need not be held in memory. A damaged one ends with an error.
+    pub async fn get_stream(
+        &self,
+        tenant: &TenantId,
+        blob: &BlobRef,
+    ) -> Result<BoxStream<'static, Result<Bytes, BlobError>>, BlobError> {
+        let name = blob.name.clone();
+        let found = self.objects.get(&self.path(&name)).await.map_err(|error| BlobError::of(&name, error))?;
+        if found.meta.size != blob.size {
+            return Err(BlobError::Damaged(name));
+        }
+        let pieces = found.into_stream();
+        let state = (pieces, Some(digest_begun(tenant)), name);
+        let checked = stream::try_unfold(state, |(mut pieces, digest, name)| async move {
+            let Some(mut digest) = digest else { return Ok(None) };
+            match pieces.try_next().await.map_err(|error| BlobError::of(&name, error))? {
+                Some(piece) => {
+                    digest.update(&piece);
+                    Ok(Some((piece, (pieces, Some(digest), name))))
+                }
+                None if digest.finish().as_ref() == name.digest => Ok(None),
+                None => Err(BlobError::Damaged(name)),
+            }
+        });
+        Ok(checked.boxed())
+    }
+
+    /// Deletes a blob. One that is not there is as good as deleted.
+    pub async fn delete(&self, name: &BlobName) -> Result<(), BlobError> {
+        match self.objects.delete(&self.path(name)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(BlobError::of(name, error)),
+        }
+    }
+
+    /// An address under which anybody can download a blob for a while, at most a week. There is none where blobs are in a
+    /// folder, nor on Azure, whose addresses cannot carry the name of the file.
+    pub async fn signed_url(
+        &self,
+        name: &BlobName,
+        filename: &str,
+        content_type: &str,
+        lifetime: Duration,
+    ) -> Result<Option<Url>, BlobError> {
+        let Some(signer) = &self.signer else { return Ok(None) };
+        let disposition = disposition::attachment(filename);
+        let options = SignedUrlOptions::new().with_query([
+            ("response-content-disposition", disposition.as_str()),
+            ("response-content-type", content_type),
+        ]);
+        let lifetime = lifetime.min(SIGNED_FOR_MAX);
+        match signer.signed_url_opts(Method::GET, &self.path(name), lifetime, &options).await {
+            Ok(url) => Ok(Some(url)),
+            Err(object_store::Error::NotSupported { .. }) => Ok(None),
+            Err(error) => Err(BlobError::of(name, error)),
+        }
+    }
+
+    /// Deletes blobs that nothing refers to and that were reserved before `before`, at most `limit` of them, and what
+    /// writers that died before then have left. How many blobs are gone; those that could not be deleted are tried again
+    /// by the next sweep.
+    pub async fn sweep(&self, store: &dyn Blobs, before: Time, limit: u32) -> Result<usize, BlobError> {
+        if let Some(folder) = &self.folder {
+            folder.clear(before).await?;
+        }
+        let condemned = store.condemn_blobs(before, limit).await?;
+        let deletions = stream::iter(condemned).map(|name| async {
+            let deleted = self.delete(&name).await;
+            (name, deleted)
+        });
+        let mut gone = Vec::new();
+        let mut deletions = deletions.buffer_unordered(DELETIONS_AT_ONCE);
+        while let Some((name, deleted)) = deletions.next().await {
+            match deleted {
+                Ok(()) => gone.push(name),
+                Err(error) => tracing::warn!(%error, "a blob could not be deleted; it is tried again"),
+            }
+        }
+        if !gone.is_empty() {
+            store.forget_blobs(&gone).await?;
+        }
+        Ok(gone.len())
+    }
+
+    fn path(&self, name: &BlobName) -> Path {
+        place::parts(name).into_iter().fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+}
+
+/// A digest over the tenant and what is to come: the same content of two tenants is two blobs.
+fn digest_begun(tenant: &TenantId) -> Context {
+    let mut digest = Context::new(&SHA256);
+    digest.update(tenant.as_str().as_bytes());
+    // No tenant has this byte in its name, so that no tenant and content are another tenant and another content.
+    digest.update(&[0]);
+    digest
+}
+
+/// Off the runtime's threads: large bodies take their time.
+async fn digest_of(tenant: &TenantId, bytes: &Bytes) -> Result<[u8; 32], BlobError> {
+    let (mut digest, bytes) = (digest_begun(tenant), bytes.clone());
+    let whole = tokio::task::spawn_blocking(move || {
+        digest.update(&bytes);
+        let mut whole = [0; 32];
+        whole.copy_from_slice(digest.finish().as_ref());
+        whole
+    });
+    whole.await.map_err(|error| BlobError::Unavailable(error.to_string()))
+}

@@ -1,0 +1,136 @@
+//! The names of blobs, in the database: which there are, which are being deleted.
+//!
+//! A name is never used twice. A blob that is new to the table takes the time as its generation, one that comes back
+//! while its predecessor is being deleted a generation more: so whoever deletes, however late, deletes what nobody
+//! refers to.
+
+use async_trait::async_trait;
+use postway_domain::Time;
+
+use crate::{
+    directory::Portable,
+    error::StoreError,
+    port::Blobs,
+    record::BlobName,
+    sql::{Row, Session, Sql, values},
+};
+
+/// Reserving is one statement, so that of two who come together the second sees the first.
+const RESERVE: Sql = Sql::or_mysql(
+    "INSERT INTO stored_blob (digest, generation, name, size, reserved_at, condemned) VALUES (?, ?, ?, ?, ?, 0) \
+     ON CONFLICT (digest) DO UPDATE SET generation = stored_blob.generation + stored_blob.condemned, condemned = 0, \
+     reserved_at = CASE WHEN excluded.reserved_at > stored_blob.reserved_at THEN excluded.reserved_at \
+     ELSE stored_blob.reserved_at END",
+    "INSERT INTO stored_blob (digest, generation, name, size, reserved_at, condemned) VALUES (?, ?, ?, ?, ?, 0) \
+     ON DUPLICATE KEY UPDATE generation = generation + condemned, condemned = 0, \
+     reserved_at = GREATEST(reserved_at, VALUES(reserved_at))",
+);
+const GENERATION: Sql = Sql::same("SELECT digest, generation, name FROM stored_blob WHERE digest = ?");
+const RENAME: Sql = Sql::same("UPDATE stored_blob SET name = ? WHERE digest = ?");
+/// Read beside the writers: it may look at many that are referred to.
+const UNREFERENCED: Sql = Sql::same(
+    "SELECT b.digest, b.generation FROM stored_blob b WHERE b.reserved_at < ? AND (b.condemned = 1 OR NOT (\
+     EXISTS (SELECT 1 FROM content c WHERE c.raw_blob = b.name) \
+     OR EXISTS (SELECT 1 FROM content c WHERE c.payload_blob = b.name) \
+     OR EXISTS (SELECT 1 FROM link l WHERE l.blob = b.name))) ORDER BY b.reserved_at LIMIT ?",
+);
+const IS_REFERENCED: Sql = Sql::same(
+    "SELECT 1 FROM content c WHERE c.raw_blob = ? UNION ALL SELECT 1 FROM content c WHERE c.payload_blob = ? \
+     UNION ALL SELECT 1 FROM link l WHERE l.blob = ? LIMIT 1",
+);
+const CONDEMN: Sql =
+    Sql::same("UPDATE stored_blob SET condemned = 1 WHERE digest = ? AND generation = ? AND reserved_at < ?");
+const FORGET: Sql =
+    Sql::same("DELETE FROM stored_blob WHERE digest = ? AND generation = ? AND condemned = 1");
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] =
+    &[RESERVE, GENERATION, RENAME, UNREFERENCED, IS_REFERENCED, CONDEMN, FORGET];
+
+/// A write of names.
+pub(crate) enum BlobJob {
+    /// One is to be kept: digest, size, now.
+    Reserve([u8; 32], u64, Time),
+    /// These are to be deleted, where nothing refers to them and they were reserved before that.
+    Condemn(Vec<BlobName>, Time),
+    /// These are gone.
+    Forget(Vec<BlobName>),
+}
+
+/// Does one inside the transaction under way; the names it is about.
+pub(crate) async fn write(session: &mut dyn Session, job: &BlobJob) -> Result<Vec<BlobName>, StoreError> {
+    match job {
+        BlobJob::Reserve(digest, size, now) => Ok(vec![reserve(session, *digest, *size, *now).await?]),
+        BlobJob::Condemn(names, before) => condemn(session, names, *before).await,
+        BlobJob::Forget(names) => {
+            for name in names {
+                session.execute(FORGET, values![&name.digest, name.generation]).await?;
+            }
+            Ok(Vec::new())
+        }
+    }
+}
+
+async fn reserve(
+    session: &mut dyn Session,
+    digest: [u8; 32],
+    size: u64,
+    now: Time,
+) -> Result<BlobName, StoreError> {
+    let new = BlobName { digest, generation: now.as_millis() };
+    let values = values![&digest, new.generation, new.to_string(), size as i64, now];
+    session.execute(RESERVE, values).await?;
+    let rows = session.rows(GENERATION, values![&digest]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Unexpected("a reserved blob vanished".to_owned()))?;
+    let name = read_name(row)?;
+    let text = name.to_string();
+    if row.text(2)? != text {
+        session.execute(RENAME, values![text, &digest]).await?;
+    }
+    Ok(name)
+}
+
+async fn condemn(
+    session: &mut dyn Session,
+    names: &[BlobName],
+    before: Time,
+) -> Result<Vec<BlobName>, StoreError> {
+    let mut condemned = Vec::with_capacity(names.len());
+    for name in names {
+        let text = name.to_string();
+        let place = values![text.as_str(), text.as_str(), text.as_str()];
+        if session.rows(IS_REFERENCED, place).await?.is_empty()
+            && session.execute(CONDEMN, values![&name.digest, name.generation, before]).await? == 1
+        {
+            condemned.push(name.clone());
+        }
+    }
+    Ok(condemned)
+}
+
+fn read_name(row: &Row) -> Result<BlobName, StoreError> {
+    let digest = row.opt_bytes(0)?.and_then(|bytes| bytes.try_into().ok());
+    let digest = digest.ok_or_else(|| StoreError::Unexpected("a digest that is not 32 bytes".to_owned()))?;
+    Ok(BlobName { digest, generation: row.int(1)? })
+}
+
+#[async_trait]
+impl<T: Portable> Blobs for T {
+    async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError> {
+        let reserved = self.writers().write_blobs(BlobJob::Reserve(digest, size, now)).await?;
+        let name = reserved.into_iter().next();
+        name.ok_or_else(|| StoreError::Unexpected("no name was given to a blob".to_owned()))
+    }
+
+    async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError> {
+        let rows = self.reader().await?.rows(UNREFERENCED, values![before, limit]).await?;
+        let names = rows.iter().map(read_name).collect::<Result<Vec<_>, _>>()?;
+        if names.is_empty() {
+            return Ok(names);
+        }
+        self.writers().write_blobs(BlobJob::Condemn(names, before)).await
+    }
+
+    async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError> {
+        self.writers().write_blobs(BlobJob::Forget(gone.to_vec())).await.map(drop)
+    }
+}

@@ -1,0 +1,123 @@
+//! Bytes that belong to a message: in its row where they are few, in a blob where they are many.
+
+use std::{fmt, str::FromStr};
+
+use bytes::Bytes;
+
+/// A message's bytes, or where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// In the row itself.
+    Inline(Bytes),
+    /// In a blob.
+    Blob(BlobRef),
+}
+
+/// A blob and its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobRef {
+    /// Its name.
+    pub name: BlobName,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Body {
+    /// No bytes, for a message that is not composed yet.
+    pub const EMPTY: Self = Self::Inline(Bytes::new());
+
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Blob(blob) => blob.size,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, where they are in the row.
+    pub fn inline(&self) -> Option<&Bytes> {
+        match self {
+            Self::Inline(bytes) => Some(bytes),
+            Self::Blob(_) => None,
+        }
+    }
+
+    /// The blob, where they are in one.
+    pub fn blob(&self) -> Option<&BlobRef> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Blob(blob) => Some(blob),
+        }
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Inline(bytes)
+    }
+}
+
+/// What a blob is called: the digest of its tenant and content, and the generation that tells it from a deleted
+/// predecessor of the same content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobName {
+    /// The digest.
+    pub digest: [u8; 32],
+    /// Which of the blobs that this content has had: the name of a deleted one is not given out again.
+    pub generation: i64,
+}
+
+impl fmt::Display for BlobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        match self.generation {
+            0 => Ok(()),
+            generation => write!(f, "-{generation}"),
+        }
+    }
+}
+
+/// Not the name of a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of a blob")]
+pub struct NoBlobName;
+
+impl FromStr for BlobName {
+    type Err = NoBlobName;
+
+    fn from_str(text: &str) -> Result<Self, NoBlobName> {
+        let (digest, generation) = match text.split_once('-') {
+            Some((digest, generation)) => (digest, generation.parse().map_err(|_| NoBlobName)?),
+            None => (text, 0),
+        };
+        if digest.len() != 64 || !digest.is_ascii() {
+            return Err(NoBlobName);
+        }
+        let mut bytes = [0; 32];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digest[2 * index..2 * index + 2], 16).map_err(|_| NoBlobName)?;
+        }
+        Ok(Self { digest: bytes, generation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_is_found_again_by_its_name() {
+        for generation in [0, 1, 17] {
+            let name = BlobName { digest: [0xa5; 32], generation };
+            assert_eq!(name.to_string().parse::<BlobName>(), Ok(name));
+        }
+        for bad in ["", "a5", "../../etc/passwd", &"zz".repeat(32), &format!("{}-x", "a5".repeat(32))] {
+            assert_eq!(bad.parse::<BlobName>(), Err(NoBlobName), "{bad}");
+        }
+    }
+}
