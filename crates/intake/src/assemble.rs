@@ -1,17 +1,20 @@
 //! From a checked request to what the store keeps: the bytes of the mail, its envelope and the start of its history.
 
+use std::fmt::Write as _;
+
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{
-    EmailAddress, EventKind, Lane, MessageUid, State, TenantId, Time,
+    EmailAddress, EventKind, Lane, MessageUid, RecipientId, State, TenantId, Time,
     message::{Input, transition},
+    verp::{self, VerpKey},
 };
-use postway_mime::{ComposeError, Composed, Draft, HeaderError, compose};
-use postway_store::record::{Content, DedupKind, NewEvent, NewMessage, NewRecipient};
+use postway_mime::{Attachment, ComposeError, Composed, Draft, HeaderError, compose};
+use postway_store::record::{Body, Content, DedupKind, NewEvent, NewMessage, NewRecipient};
 
 use crate::{
-    check::{Checked, ReturnPath, Terms},
-    directory::Route,
+    check::{self, Checked, ReturnPath, Terms},
+    directory::{House, Route, Signers},
     refusal::Refusal,
 };
 
@@ -21,6 +24,7 @@ pub(crate) struct Origin<'a> {
     pub request_id: &'a str,
     pub idempotency: Option<(DedupKind, String)>,
     pub fingerprint: [u8; 32],
+    pub payload: Bytes,
     pub now: Time,
 }
 
@@ -36,49 +40,81 @@ impl Names {
     /// own stands in.
     pub(crate) fn new(now: Time, from: &EmailAddress, mail_domain: &str) -> Self {
         let uid = MessageUid::new(now, &mut rand::rng());
-        let uid_text = uid.to_string();
         let domain = Some(from.domain()).filter(|domain| domain.is_ascii()).unwrap_or(mail_domain);
-        let message_id = format!("{uid_text}@{domain}");
-        Self { uid, uid_text, message_id }
+        Self::given(uid, format!("{uid}@{domain}"))
+    }
+
+    /// The names it has already.
+    pub(crate) fn given(uid: MessageUid, message_id: String) -> Self {
+        Self { uid, uid_text: uid.to_string(), message_id }
     }
 }
 
-/// The mail as bytes, with what the store keeps beside them.
+/// The mail as the store keeps it: its names, its envelope, and its bytes unless it is composed later.
 pub(crate) struct Mail {
     pub names: Names,
     pub subject: String,
-    pub composed: Composed,
     pub sender: String,
     pub recipients: Vec<NewRecipient>,
+    pub composed: Option<Composed>,
+    pub known_recipient: Option<RecipientId>,
+    pub sensitive: bool,
+    /// What was checked, as the particulars of an event.
+    pub validated: String,
+    /// What was settled, if it is composed later.
+    pub settled: Option<String>,
 }
 
-/// Composes the mail of a checked request.
-pub(crate) fn compose_checked(checked: &Checked<'_>, now: Time, mail_domain: &str) -> Result<Mail, Refusal> {
-    let names = Names::new(now, checked.from.address(), mail_domain);
+/// Composes and signs the mail of a checked request.
+pub(crate) fn compose_checked(
+    checked: &Checked<'_>,
+    attachments: &[Attachment],
+    names: &Names,
+    now: Time,
+    signers: &Signers,
+) -> Result<Composed, Refusal> {
     let content = &checked.content;
-    let composed = compose(&Draft {
+    let mut composed = compose(&Draft {
         from: &checked.from,
         sender: None,
         to: &checked.recipients.to,
         cc: &checked.recipients.cc,
         reply_to: &checked.reply_to,
-        subject: content.subject,
-        text: content.text,
-        html: content.html,
+        subject: &content.subject,
+        text: content.text.as_deref(),
+        html: content.html.as_deref(),
         headers: &content.headers,
-        attachments: &content.attachments,
+        attachments,
         message_id: &names.message_id,
         uid: &names.uid_text,
         date_unix: now.as_seconds(),
     })
     .map_err(|error| Refusal::field(field_of(&error), error.to_string()))?;
-    Ok(Mail {
-        names,
-        subject: content.subject.to_owned(),
-        composed,
-        sender: sender(checked.return_path.as_ref(), &checked.route, checked.from.address()),
-        recipients: checked.recipients.envelope(),
-    })
+    sign(&mut composed.bytes, signers, &checked.route, now)?;
+    Ok(composed)
+}
+
+/// What SES writes anew, whatever the mail says.
+const REWRITTEN_BY_SES: [&str; 2] = ["Date", "Message-ID"];
+
+/// Puts a signature of each signer in front of the mail.
+pub(crate) fn sign(mail: &mut Vec<u8>, signers: &Signers, route: &Route, now: Time) -> Result<(), Refusal> {
+    let rewritten = if route.by_ses { REWRITTEN_BY_SES.as_slice() } else { &[] };
+    let mut fields = String::new();
+    for signer in signers.iter() {
+        let field = signer.sign_but_for(mail, now.as_seconds(), rewritten);
+        fields += &field.map_err(|error| Refusal::field("", format!("cannot be signed: {error}")))?;
+    }
+    if !fields.is_empty() {
+        mail.splice(0..0, fields.into_bytes());
+    }
+    Ok(())
+}
+
+/// The files that are here already, as they go into the mail.
+pub(crate) fn attachments_here(checked: &mut Checked<'_>) -> Vec<Attachment> {
+    let plans = std::mem::take(&mut checked.files);
+    plans.into_iter().filter_map(check::attachment_here).collect()
 }
 
 /// The checks come first, so this is for what they do not know of yet.
@@ -99,13 +135,53 @@ fn field_of(error: &ComposeError) -> &'static str {
     }
 }
 
-/// The envelope sender: the request's, else the account's, else the author.
-pub(crate) fn sender(given: Option<&ReturnPath>, route: &Route, from: &EmailAddress) -> String {
+/// The envelope sender: the request's, else the account's, else one of its own at the tenant's bounce domain, else the
+/// tenant's, else the author.
+pub(crate) fn sender(
+    given: Option<&ReturnPath>,
+    route: &Route,
+    house: &House,
+    names: &Names,
+    verp_key: &VerpKey,
+    from: &EmailAddress,
+) -> String {
     match given {
-        Some(ReturnPath::Null) => String::new(),
-        Some(ReturnPath::Address(address)) => address.as_str().to_owned(),
-        None => route.return_path.as_deref().unwrap_or(from.as_str()).to_owned(),
+        Some(ReturnPath::Null) => return String::new(),
+        Some(ReturnPath::Address(address)) => return address.as_str().to_owned(),
+        None => {}
     }
+    if let Some(path) = &route.return_path {
+        return path.clone();
+    }
+    match (&house.settings.bounce_domain, &house.settings.return_path) {
+        (Some(domain), _) => verp::encode(names.uid, verp_key, domain),
+        (None, Some(path)) => path.clone(),
+        (None, None) => from.as_str().to_owned(),
+    }
+}
+
+/// What was checked of a composed message, as the particulars of its `validated` event.
+pub(crate) fn validated(checked: &Checked<'_>, payload_bytes: usize, warnings: &[String]) -> String {
+    let content = &checked.content;
+    let mut data = format!(
+        "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{payload_bytes}}},{{\"check\":\"OUTBOX\"}},\
+         {{\"check\":\"RECIPIENT\",\"recipients\":{},\"known\":{}}},\
+         {{\"check\":\"TEMPLATE\",\"subject_chars\":{},\"html_bytes\":{}",
+        checked.recipients.len(),
+        checked.known_recipient.is_some(),
+        content.subject.chars().count(),
+        content.html.as_ref().map_or(0, |html| html.len()),
+    );
+    // Writing to a String does not fail.
+    if let Some((name, version)) = &content.template {
+        let _ = write!(data, ",\"template\":\"{name}\",\"version\":{version}");
+    }
+    data.push_str("}]");
+    if !warnings.is_empty() {
+        let _ = write!(data, ",\"warnings\":{}", serde_json::json!(warnings));
+    }
+    data.push('}');
+    data
 }
 
 /// Puts the message together, unless it is too large.
@@ -116,16 +192,24 @@ pub(crate) fn assemble(
     mail: Mail,
     message_bytes_max: usize,
 ) -> Result<NewMessage, Refusal> {
-    let Mail { names, subject, composed, sender, recipients } = mail;
-    if composed.bytes.len() > message_bytes_max {
+    if mail.composed.as_ref().is_some_and(|composed| composed.bytes.len() > message_bytes_max) {
         return Err(Refusal::message_too_large(message_bytes_max));
     }
-    let envelope_utf8 =
-        !sender.is_ascii() || recipients.iter().any(|recipient| recipient.address.needs_smtputf8());
-    let (state, event) = first_state(terms.send_at);
     let accepted = format!("{{\"request_id\":{}}}", serde_json::Value::from(origin.request_id));
+    let mut events = vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }];
+    let (state, due_at) = match &mail.composed {
+        Some(_) => {
+            let passed = passed(State::Accepted, terms.send_at);
+            events.push(NewEvent { kind: EventKind::Validated, data: Some(mail.validated) });
+            events.push(passed.1);
+            (passed.0, Some(terms.send_at.unwrap_or(origin.now)))
+        }
+        None => (State::Accepted, None),
+    };
+    let smtputf8 = needs_smtputf8(&mail.sender, &mail.recipients);
+    let composed = mail.composed.unwrap_or(Composed { bytes: Vec::new(), eight_bit: false, smtputf8: false });
     Ok(NewMessage {
-        uid: names.uid,
+        uid: mail.names.uid,
         lane: Lane {
             tenant: origin.tenant.clone(),
             account: route.account.clone(),
@@ -136,33 +220,41 @@ pub(crate) fn assemble(
         idempotency: origin.idempotency,
         fingerprint: origin.fingerprint,
         state,
-        due_at: Some(terms.send_at.unwrap_or(origin.now)),
+        due_at,
         created_at: origin.now,
         expires_at: terms.expires_at,
         on_doubt: terms.on_doubt,
-        recipients,
+        recipients: mail.recipients,
         content: Content {
-            sender,
-            message_id: names.message_id,
-            subject,
+            sender: mail.sender,
+            message_id: mail.names.message_id,
+            subject: mail.subject,
             request_id: Some(origin.request_id.to_owned()),
             external_id: terms.external_id,
             tags: terms.tags,
             metadata: terms.metadata,
             eight_bit: composed.eight_bit,
-            smtputf8: composed.smtputf8 || envelope_utf8,
-            raw: Bytes::from(composed.bytes),
+            smtputf8: composed.smtputf8 || smtputf8,
+            raw: Body::Inline(Bytes::from(composed.bytes)),
+            payload: Some(Body::Inline(origin.payload)),
+            sensitive: mail.sensitive,
         },
-        events: vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }, event],
+        events,
         collapse_key: terms.collapse_key,
+        recipient: mail.known_recipient,
+        settled: mail.settled,
     })
 }
 
-/// Where a checked message starts, and the event that says so.
-fn first_state(send_at: Option<Time>) -> (State, NewEvent) {
+/// Whether an envelope can be written only to a server that takes UTF-8.
+pub(crate) fn needs_smtputf8(sender: &str, recipients: &[NewRecipient]) -> bool {
+    !sender.is_ascii() || recipients.iter().any(|recipient| recipient.address.needs_smtputf8())
+}
+
+/// Where a message goes that has passed its checks, and the event that says so.
+pub(crate) fn passed(from: State, send_at: Option<Time>) -> (State, NewEvent) {
     let input = if send_at.is_some() { Input::PassForLater } else { Input::Pass };
-    let (state, effects) =
-        transition(State::Accepted, input).expect("the table lets an accepted message pass its checks");
+    let (state, effects) = transition(from, input).expect("the table lets a checked message pass");
     let data = send_at.map(|at| format!("{{\"why\":\"send_at\",\"due_at\":\"{at}\"}}"));
     (state, NewEvent { kind: effects.event.unwrap_or(EventKind::Ready), data })
 }

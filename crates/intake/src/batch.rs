@@ -3,10 +3,9 @@
 //! `defaults` stand under each message: the message's own fields win, and `headers` and `metadata` are merged one level
 //! deep. Merging works on the JSON text of the fields, which are neither parsed nor copied for it more than once.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet, hash_map::Entry},
-};
+use std::{borrow::Cow, collections::HashSet};
+
+use bytes::Bytes;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,11 +13,11 @@ use serde_json::value::RawValue;
 use postway_store::record::{DedupKind, NewMessage};
 
 use crate::{
-    directory::Lookup,
     door::{Door, Receipt, RequestContext},
     parse::parse,
     refusal::Refusal,
     request::{Entries, List, MessageRequest, Object, Text},
+    surroundings::{Settled, Surroundings},
     work::weighed,
 };
 
@@ -65,7 +64,7 @@ type Item<'a> = Result<MessageRequest<'a>, Refusal>;
 
 impl Door {
     /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
-    pub async fn accept_batch(&self, ctx: &RequestContext, body: &[u8]) -> Result<BatchReceipt, Refusal> {
+    pub async fn accept_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
         let taken = self.take_batch(ctx, body).await;
         if let Ok(batch) = &taken {
             batch.results.iter().filter_map(|item| item.as_ref().err()).for_each(|item| item.refusal.count());
@@ -73,10 +72,10 @@ impl Door {
         taken.inspect_err(Refusal::count)
     }
 
-    async fn take_batch(&self, ctx: &RequestContext, body: &[u8]) -> Result<BatchReceipt, Refusal> {
+    async fn take_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
         self.check_request(ctx, body.len())?;
-        let texts = weighed(body.len(), || self.read_batch(body))?;
-        let (messages, refusals) = self.prepare_batch(ctx, &texts).await?;
+        let texts = weighed(body.len(), || self.read_batch(&body))?;
+        let (messages, refusals) = self.prepare_batch(ctx, &body, &texts).await?;
         let stored = match messages.is_empty() {
             true => Vec::new(),
             false => self.store_all(ctx, messages).await?,
@@ -98,22 +97,23 @@ impl Door {
     async fn prepare_batch(
         &self,
         ctx: &RequestContext,
+        body: &Bytes,
         texts: &[Cow<'_, str>],
     ) -> Result<(Vec<NewMessage>, Vec<Option<Refusal>>), Refusal> {
         let now = self.clock.now();
-        let mut routes = HashMap::new();
         let mut messages = Vec::with_capacity(texts.len());
         let mut refusals = Vec::with_capacity(texts.len());
         for chunk in texts.chunks(CHUNK_MESSAGES) {
             let bytes = chunk.iter().map(|text| text.len()).sum();
             let items: Vec<Item<'_>> = weighed(bytes, || chunk.iter().map(|text| read_item(text)).collect());
-            self.find_routes(ctx, &items, &mut routes).await?;
+            let around = self.look_around(ctx, &items).await?;
             weighed(bytes, || {
-                for item in items {
+                for ((item, around), text) in items.into_iter().zip(&around).zip(chunk) {
                     let prepared = item.and_then(|request| {
                         let key = ctx.idempotency_key.as_ref();
                         let key = key.map(|key| (DedupKind::BatchItem, format!("{}:{key}", refusals.len())));
-                        self.prepare(ctx, &request, route_of(&routes, &request), key, now)
+                        let around = around.as_ref().ok_or_else(missing_answer)?;
+                        self.prepare(ctx, &request, around, key, payload_of(body, text), now)
                     });
                     refusals.push(prepared.map(|message| messages.push(message)).err());
                 }
@@ -150,20 +150,23 @@ impl Door {
         Ok(messages.into_iter().map(|message| merge(&defaults, message)).collect())
     }
 
-    /// Looks up the accounts that the messages name, each once.
-    async fn find_routes(
+    /// Looks up what the messages refer to; nothing for what cannot be read.
+    async fn look_around(
         &self,
         ctx: &RequestContext,
         items: &[Item<'_>],
-        routes: &mut HashMap<Option<String>, Lookup>,
-    ) -> Result<(), Refusal> {
-        for request in items.iter().flatten() {
-            let name = request.account.as_deref();
-            if let Entry::Vacant(unknown) = routes.entry(name.map(str::to_owned)) {
-                unknown.insert(self.directory.route(&ctx.tenant, name).await?);
-            }
+    ) -> Result<Vec<Option<Surroundings>>, Refusal> {
+        let mut around = Vec::with_capacity(items.len());
+        for item in items {
+            around.push(match item {
+                Ok(request) => {
+                    let account = request.account.as_deref();
+                    Some(self.surroundings(&ctx.tenant, request, account, Settled::default()).await?)
+                }
+                Err(_) => None,
+            });
         }
-        Ok(())
+        Ok(around)
     }
 }
 
@@ -171,9 +174,12 @@ fn read_item(text: &str) -> Item<'_> {
     parse::<Object<MessageRequest<'_>>>(text.as_bytes()).map(|object| object.0)
 }
 
-fn route_of(routes: &HashMap<Option<String>, Lookup>, request: &MessageRequest<'_>) -> Lookup {
-    let name = request.account.as_deref().map(str::to_owned);
-    routes.get(&name).cloned().unwrap_or_else(|| Err("was not looked up".to_owned()))
+/// One message's own request: a part of the batch, or what was made of it and the defaults.
+fn payload_of(body: &Bytes, text: &Cow<'_, str>) -> Bytes {
+    match text {
+        Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
+        Cow::Owned(text) => Bytes::copy_from_slice(text.as_bytes()),
+    }
 }
 
 fn missing_answer() -> Refusal {
@@ -222,7 +228,8 @@ fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Optio
     Some(write_object(kept.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
 }
 
-fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> String {
+/// An object of these fields, whose values are JSON already.
+pub(crate) fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> String {
     let mut json = String::from("{");
     for (name, value) in fields {
         if json.len() > 1 {

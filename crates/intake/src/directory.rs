@@ -1,24 +1,18 @@
-//! Which account a message takes: the store's answer, remembered for a moment.
-//!
-//! Thousands of messages a second go by the same few accounts, so what was read is believed for a second. Only what
-//! exists is remembered: an account made just now is found at once, and the size of the memory is bounded by the
-//! number of accounts. A change or a deletion may go unnoticed for that second; dispatch reads the account again
-//! anyway.
+//! Whose mail it is and by which account it goes: the store's answers, remembered for a moment.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
+use std::sync::Arc;
+
+use postway_domain::{
+    AccountId, AccountKind, Tenant, TenantId, TenantSettings,
+    secret::SecretKey,
+    tenant::{Remote, TenantSecrets},
 };
-
-use postway_domain::{AccountId, TenantId};
+use postway_mime::dkim::Signer;
 use postway_store::{Store, StoreError};
-use tokio::time::Instant;
 
-/// How long an answer is believed.
-const FRESH_FOR: Duration = Duration::from_secs(1);
+use crate::{memory::Memory, signing};
 
-/// Beyond this many answers, those no longer believed are forgotten.
+/// How many of each are remembered.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// What intake needs to know of an account.
@@ -26,25 +20,50 @@ const REMEMBERED_MAX: usize = 10_000;
 pub(crate) struct Route {
     pub account: AccountId,
     pub return_path: Option<String>,
+    /// Whether it, or its fallback, sends by SES.
+    pub by_ses: bool,
 }
 
 /// The account found, or what is wrong with the name given.
 pub(crate) type Lookup = Result<Arc<Route>, String>;
 
-struct Known {
-    read_at: Instant,
-    route: Arc<Route>,
+/// What intake needs to know of a tenant.
+#[derive(Debug)]
+pub(crate) struct House {
+    pub tenant: TenantId,
+    pub settings: TenantSettings,
+    secrets: TenantSecrets,
 }
 
-/// The memory. No name stands for the tenant's default.
+impl House {
+    /// Where attachments named by `endpoint` are, and the token or password for it.
+    pub(crate) fn attachment_endpoint(&self) -> Option<(&Remote, Option<&str>)> {
+        let remote = self.settings.attachment_endpoint.as_ref()?;
+        Some((remote, self.secrets.attachment_endpoint.as_deref()))
+    }
+}
+
+/// The signers of one domain.
+pub(crate) type Signers = Arc<[Signer]>;
+
+/// The memory. No account's name stands for the tenant's default.
 pub(crate) struct Directory {
     store: Arc<dyn Store>,
-    known: RwLock<HashMap<(TenantId, Option<AccountId>), Known>>,
+    secret_key: Arc<SecretKey>,
+    routes: Memory<(TenantId, Option<AccountId>), Arc<Route>>,
+    houses: Memory<TenantId, Arc<House>>,
+    signers: Memory<(TenantId, String), Signers>,
 }
 
 impl Directory {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: RwLock::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
+        Self {
+            store,
+            secret_key,
+            routes: Memory::of(REMEMBERED_MAX),
+            houses: Memory::of(REMEMBERED_MAX),
+            signers: Memory::of(REMEMBERED_MAX),
+        }
     }
 
     /// Finds the account of that name, or the tenant's default.
@@ -54,17 +73,17 @@ impl Directory {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let key = (tenant.clone(), name);
-        if let Some(route) = self.remembered(&key) {
+        if let Some(route) = self.routes.get(&key) {
             return Ok(Ok(route));
         }
-        let found = self.read(tenant, key.1.as_ref()).await?;
+        let found = self.read_route(tenant, key.1.as_ref()).await?;
         if let Ok(route) = &found {
-            self.remember(key, Arc::clone(route));
+            self.routes.put(key, Arc::clone(route));
         }
         Ok(found)
     }
 
-    async fn read(&self, tenant: &TenantId, name: Option<&AccountId>) -> Result<Lookup, StoreError> {
+    async fn read_route(&self, tenant: &TenantId, name: Option<&AccountId>) -> Result<Lookup, StoreError> {
         let id = match name {
             Some(name) => name.clone(),
             None => match self.store.tenant(tenant).await?.and_then(|tenant| tenant.default_account) {
@@ -74,25 +93,87 @@ impl Directory {
                 }
             },
         };
-        Ok(match self.store.account(tenant, &id).await? {
-            Some(account) => Ok(Arc::new(Route { account: id, return_path: account.settings.return_path })),
-            None => Err(format!("unknown account {id}; create it with POST /v1/accounts")),
-        })
+        let Some(account) = self.store.account(tenant, &id).await? else {
+            return Ok(Err(format!("unknown account {id}; create it with POST /v1/accounts")));
+        };
+        let fallback = match &account.settings.fallback {
+            Some(fallback) => self.store.account(tenant, fallback).await?,
+            None => None,
+        };
+        let by_ses = [Some(&account), fallback.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|account| account.settings.kind == AccountKind::Ses);
+        Ok(Ok(Arc::new(Route { account: id, return_path: account.settings.return_path, by_ses })))
     }
 
-    fn remembered(&self, key: &(TenantId, Option<AccountId>)) -> Option<Arc<Route>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known
-            .get(key)
-            .filter(|known| known.read_at.elapsed() < FRESH_FOR)
-            .map(|known| Arc::clone(&known.route))
-    }
-
-    fn remember(&self, key: (TenantId, Option<AccountId>), route: Arc<Route>) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED_MAX {
-            known.retain(|_, known| known.read_at.elapsed() < FRESH_FOR);
+    /// The tenant's settings; the caller has made sure that it exists.
+    pub(crate) async fn house(&self, tenant: &TenantId) -> Result<Arc<House>, StoreError> {
+        if let Some(house) = self.houses.get(tenant) {
+            return Ok(house);
         }
-        known.insert(key, Known { read_at: Instant::now(), route });
+        let found = self.store.tenant(tenant).await?;
+        let (settings, sealed) = found.map(|found| (found.settings, found.secret)).unwrap_or_default();
+        let secrets = match sealed {
+            Some(sealed) => {
+                let place = Tenant::secret_place(tenant);
+                let text = self.secret_key.open(&place, &sealed);
+                let text = text.map_err(|error| StoreError::Unexpected(error.to_string()))?;
+                serde_json::from_str(&text)
+                    .map_err(|_| StoreError::Unexpected("a tenant's secrets are not JSON".to_owned()))?
+            }
+            None => TenantSecrets::default(),
+        };
+        let house = Arc::new(House { tenant: tenant.clone(), settings, secrets });
+        self.houses.put(tenant.clone(), Arc::clone(&house));
+        Ok(house)
+    }
+
+    /// Who signs mail from this domain, if anybody does. That nobody does is remembered too.
+    pub(crate) async fn signers(&self, tenant: &TenantId, domain: &str) -> Result<Signers, StoreError> {
+        let key = (tenant.clone(), in_ascii(domain));
+        if let Some(signers) = self.signers.get(&key) {
+            return Ok(signers);
+        }
+        let keys = self.store.dkim_keys(Some(tenant), Some(&key.1)).await?;
+        let mut signers = Vec::new();
+        for key in keys.iter().filter(|key| key.active) {
+            match signing::signer(key, &self.secret_key) {
+                Ok(signer) => signers.push(signer),
+                Err(error) => {
+                    // Unsigned mail may be refused by its receivers; mail that waits for an operator is safe.
+                    let named =
+                        format!("the DKIM key {} of {} cannot be used: {error}", key.selector, key.domain);
+                    return Err(StoreError::Unexpected(named));
+                }
+            }
+        }
+        let signers: Signers = signers.into();
+        self.signers.put(key, Arc::clone(&signers));
+        Ok(signers)
+    }
+}
+
+/// A domain as keys name it: in lower case, and `xn--…` where it is not ASCII.
+fn in_ascii(domain: &str) -> String {
+    match url::Host::parse(domain) {
+        Ok(url::Host::Domain(ascii)) if !domain.is_ascii() => ascii,
+        _ => domain.to_ascii_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_by_the_domain_in_ascii() {
+        for (domain, ascii) in [
+            ("Example.COM", "example.com"),
+            ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(in_ascii(domain), ascii);
+        }
     }
 }

@@ -2,20 +2,30 @@
 
 use std::sync::Arc;
 
-use postway_domain::{ClientId, Clock, MessageUid, TenantId, Time};
+use bytes::Bytes;
+use postway_domain::{ClientId, Clock, MessageUid, TenantId, Time, secret::SecretKey, verp::VerpKey};
+use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
-    record::{Acceptance, DedupKind, NewMessage},
+    blob::{Depot, INLINE_BYTES_MAX},
+    record::{Acceptance, Body, DedupKind, NewMessage},
 };
 
 use crate::{
-    assemble::{Origin, assemble, compose_checked, fingerprint},
-    check::check,
-    directory::{Directory, Lookup},
+    assemble::{
+        Mail, Names, Origin, assemble, attachments_here, compose_checked, fingerprint, needs_smtputf8,
+        sender, validated,
+    },
+    check::{Checked, check},
+    directory::Directory,
+    fetch::{FetchConfig, Fetcher},
     limits::Limits,
+    links::LinkKey,
     parse::parse,
     refusal::Refusal,
     request::{MessageRequest, Object},
+    shelf::Shelf,
+    surroundings::{Settled, Surroundings},
     work::{guarded, weighed},
 };
 
@@ -26,9 +36,37 @@ const IDEMPOTENCY_KEY_MAX: usize = 256;
 pub struct Door {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) depot: Arc<Depot>,
     pub(crate) limits: Limits,
     pub(crate) mail_domain: String,
+    pub(crate) public_url: Option<String>,
     pub(crate) directory: Directory,
+    pub(crate) shelf: Shelf,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) verp_key: VerpKey,
+    pub(crate) link_key: LinkKey,
+}
+
+/// What a door works with.
+pub struct DoorParts {
+    /// Where messages go.
+    pub store: Arc<dyn Store>,
+    /// Where large bodies go.
+    pub depot: Arc<Depot>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Opens tenants' secrets, and signs links and envelope senders.
+    pub secret_key: Arc<SecretKey>,
+    /// The guarded way out, to fetch attachments.
+    pub http: HttpClient,
+    /// What is fetched, and from where.
+    pub fetch: FetchConfig,
+    /// What is taken at most.
+    pub limits: Limits,
+    /// What Message-IDs end with where the author's domain cannot be used.
+    pub mail_domain: String,
+    /// Where readers of mail reach this gateway, for links to large files.
+    pub public_url: Option<String>,
 }
 
 /// Who asks, and how.
@@ -62,10 +100,23 @@ impl Receipt {
 }
 
 impl Door {
-    /// A door to this store. `mail_domain` is what Message-IDs end with where the author's domain cannot be used.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, limits: Limits, mail_domain: String) -> Self {
-        let directory = Directory::new(Arc::clone(&store));
-        Self { store, clock, limits, mail_domain, directory }
+    /// A door with these parts.
+    pub fn new(parts: DoorParts) -> Self {
+        let DoorParts { store, depot, clock, secret_key, http, fetch, limits, mail_domain, public_url } =
+            parts;
+        Self {
+            directory: Directory::new(Arc::clone(&store), Arc::clone(&secret_key)),
+            shelf: Shelf::new(Arc::clone(&store)),
+            fetcher: Fetcher::new(http, fetch, Arc::clone(&clock)),
+            verp_key: VerpKey::new(&secret_key),
+            link_key: LinkKey::new(&secret_key),
+            store,
+            clock,
+            depot,
+            limits,
+            mail_domain,
+            public_url,
+        }
     }
 
     /// What this door takes at most.
@@ -74,18 +125,24 @@ impl Door {
     }
 
     /// Takes one message, given as a JSON object. It is durable when this returns.
-    pub async fn accept_json(&self, ctx: &RequestContext, body: &[u8]) -> Result<Receipt, Refusal> {
+    pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         let taken = self.take_json(ctx, body).await;
         taken.inspect_err(Refusal::count)
     }
 
-    async fn take_json(&self, ctx: &RequestContext, body: &[u8]) -> Result<Receipt, Refusal> {
+    async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         self.check_request(ctx, body.len())?;
         let now = self.clock.now();
-        let Object(request) = weighed(body.len(), || parse::<Object<MessageRequest<'_>>>(body))?;
-        let route = self.directory.route(&ctx.tenant, request.account.as_deref()).await?;
-        let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
-        let message = weighed(body.len(), || self.prepare(ctx, &request, route, key, now))?;
+        let message = {
+            let Object(request) = weighed(body.len(), || parse::<Object<MessageRequest<'_>>>(&body))?;
+            let account = request.account.as_deref();
+            let around = self.surroundings(&ctx.tenant, &request, account, Settled::default()).await?;
+            if ctx.dry_run {
+                self.rehearse(ctx, &request, &around, body.len(), now).await?;
+            }
+            let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
+            weighed(body.len(), || self.prepare(ctx, &request, &around, key, body.clone(), now))?
+        };
         self.store_one(ctx, message).await
     }
 
@@ -105,23 +162,59 @@ impl Door {
         }
     }
 
-    /// Everything between parsing and storing: pure work on one message.
+    /// Everything between looking up and storing: pure work on one message.
     pub(crate) fn prepare(
         &self,
         ctx: &RequestContext,
         request: &MessageRequest<'_>,
-        route: Lookup,
+        around: &Surroundings,
         idempotency: Option<(DedupKind, String)>,
+        payload: Bytes,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
         guarded(&ctx.tenant, &ctx.request_id, || {
-            let checked = check(request, route, &self.limits, now)?;
+            let limits = self.limits.of(&around.house.settings.content);
+            let mut checked = check(request, around, &limits, now)?;
             let keyed = idempotency.is_some() || checked.terms.client_id.is_some();
             let fingerprint = if keyed { fingerprint(request, &[])? } else { [0; 32] };
-            let mail = compose_checked(&checked, now, &self.mail_domain)?;
-            let origin =
-                Origin { tenant: &ctx.tenant, request_id: &ctx.request_id, idempotency, fingerprint, now };
-            assemble(origin, checked.terms, &checked.route, mail, self.limits.message_bytes_max)
+            let mail = self.mail(&mut checked, around, payload.len(), now)?;
+            let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
+            let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, now };
+            assemble(origin, checked.terms, &checked.route, mail, limits.message_bytes_max)
+        })
+    }
+
+    /// The mail of a checked request: composed, unless something must be fetched for it first.
+    fn mail(
+        &self,
+        checked: &mut Checked<'_>,
+        around: &Surroundings,
+        payload_bytes: usize,
+        now: Time,
+    ) -> Result<Mail, Refusal> {
+        let from = checked.from.address();
+        let names = Names::new(now, from, &self.mail_domain);
+        let given = checked.return_path.as_ref();
+        let sender = sender(given, &checked.route, &around.house, &names, &self.verp_key, from);
+        let recipients = checked.recipients.envelope();
+        let (composed, settled) = if checked.needs_preparation() {
+            let template_version = checked.content.template.as_ref().map(|(_, version)| *version);
+            let settled = Settled { template_version, smtputf8: needs_smtputf8(&sender, &recipients) };
+            (None, Some(serde_json::to_string(&settled).expect("a number and a flag are JSON")))
+        } else {
+            let attachments = attachments_here(checked);
+            (Some(compose_checked(checked, &attachments, &names, now, &around.signers)?), None)
+        };
+        Ok(Mail {
+            names,
+            subject: checked.content.subject.to_string(),
+            sender,
+            recipients,
+            composed,
+            known_recipient: checked.known_recipient,
+            sensitive: checked.sensitive,
+            validated: validated(checked, payload_bytes, &checked.warnings),
+            settled,
         })
     }
 
@@ -139,11 +232,14 @@ impl Door {
     pub(crate) async fn store_all(
         &self,
         ctx: &RequestContext,
-        messages: Vec<NewMessage>,
+        mut messages: Vec<NewMessage>,
     ) -> Result<Vec<Result<Receipt, Refusal>>, StoreError> {
         let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
         if ctx.dry_run {
             return Ok(names.into_iter().map(|(id, uid)| Ok(Receipt::new(id, uid, "valid"))).collect());
+        }
+        for message in &mut messages {
+            self.shelve(message).await?;
         }
         let starts: Vec<_> = messages.iter().map(|message| message.state.status().as_str()).collect();
         let answers = self.store.accept(messages).await?;
@@ -155,6 +251,28 @@ impl Door {
             answers.iter().zip(starts).filter(|(answer, _)| accepted(answer)).map(|(_, state)| state),
         );
         Ok(names.into_iter().zip(answers).map(|((id, uid), answer)| receipt(id, uid, answer)).collect())
+    }
+
+    /// Puts large bodies into blobs. They are there before the message is.
+    async fn shelve(&self, message: &mut NewMessage) -> Result<(), StoreError> {
+        let content = &mut message.content;
+        for body in [Some(&mut content.raw), content.payload.as_mut()].into_iter().flatten() {
+            if let Body::Inline(bytes) = body {
+                let bytes = std::mem::take(bytes);
+                *body = self.keep(&message.lane.tenant, bytes, message.created_at).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps bytes where bytes of that number are kept.
+    pub(crate) async fn keep(&self, tenant: &TenantId, bytes: Bytes, now: Time) -> Result<Body, StoreError> {
+        Ok(self.depot.keep(&*self.store, tenant, bytes, INLINE_BYTES_MAX, now).await?)
+    }
+
+    /// The bytes of a tenant's body, wherever they are.
+    pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, StoreError> {
+        Ok(self.depot.resolve(tenant, body).await?)
     }
 }
 
@@ -176,14 +294,16 @@ fn receipt(client_id: Option<ClientId>, uid: MessageUid, answer: Acceptance) -> 
 }
 
 fn count_states(starts: impl Iterator<Item = &'static str>) {
-    let [mut ready, mut scheduled] = [0, 0];
+    let [mut accepted, mut ready, mut scheduled] = [0, 0, 0];
     for state in starts {
+        accepted += 1;
         match state {
             "scheduled" => scheduled += 1,
-            _ => ready += 1,
+            "ready" => ready += 1,
+            _ => {}
         }
     }
-    for (state, count) in [("accepted", ready + scheduled), ("ready", ready), ("scheduled", scheduled)] {
+    for (state, count) in [("accepted", accepted), ("ready", ready), ("scheduled", scheduled)] {
         if count > 0 {
             metrics::counter!("postway_state_transitions_total", "state" => state).increment(count);
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use postway_domain::tenant::ContentLimits;
+
 /// Bounds on what comes in. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -31,6 +33,14 @@ pub struct Limits {
     pub subject_bytes_max: usize,
     /// How far ahead a message may be scheduled: 366 days.
     pub send_at_ahead_max: Duration,
+}
+
+impl Limits {
+    /// The bounds of a tenant's mail: its own where they are tighter.
+    pub(crate) fn of(&self, tenant: &ContentLimits) -> Self {
+        let message_bytes = tenant.message_bytes.map_or(self.message_bytes_max, |bytes| bytes as usize);
+        Self { message_bytes_max: self.message_bytes_max.min(message_bytes), ..self.clone() }
+    }
 }
 
 impl Default for Limits {

@@ -1,5 +1,7 @@
 //! Ready-made mail: its header says from whom and to whom, its sender says the rest.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use postway_domain::{Mailbox, Time};
 use postway_mime::{Composed, RawError, RawInfo, finish_raw, inspect_raw};
@@ -7,9 +9,9 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use crate::{
-    assemble::{Mail, Names, Origin, assemble, fingerprint, sender},
+    assemble::{Mail, Names, Origin, assemble, fingerprint, sender, sign},
     check::{self, Recipients, ReturnPath, terms},
-    directory::Lookup,
+    directory::{House, Lookup, Signers},
     door::{Door, Receipt, RequestContext},
     limits::Limits,
     refusal::{Findings, Refusal},
@@ -38,6 +40,9 @@ pub struct RawOptions {
     pub to: Vec<String>,
     /// Labels.
     pub tags: Vec<String>,
+    /// Whether nobody may read it, and it goes away once it is sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
 }
 
 impl RawOptions {
@@ -82,16 +87,25 @@ impl Door {
         &self,
         ctx: &RequestContext,
         options: &RawOptions,
-        body: &[u8],
+        body: &Bytes,
     ) -> Result<Receipt, Refusal> {
         self.check_request(ctx, body.len())?;
         if body.len() > self.limits.message_bytes_max {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
         }
         let now = self.clock.now();
-        let route = self.directory.route(&ctx.tenant, options.account.as_deref()).await?;
+        let info = weighed(body.len(), || inspect_raw(body)).map_err(|error| refused(&error))?;
+        let around = RawSurroundings {
+            route: self.directory.route(&ctx.tenant, options.account.as_deref()).await?,
+            house: self.directory.house(&ctx.tenant).await?,
+            signers: match &info.from {
+                Some(from) => self.directory.signers(&ctx.tenant, from.address().domain()).await?,
+                None => Signers::default(),
+            },
+            info,
+        };
         let message = weighed(body.len(), || {
-            guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, route, now))
+            guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
         })?;
         self.store_one(ctx, message).await
     }
@@ -100,14 +114,15 @@ impl Door {
         &self,
         ctx: &RequestContext,
         options: &RawOptions,
-        body: &[u8],
-        route: Lookup,
+        body: &Bytes,
+        around: RawSurroundings,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
+        let RawSurroundings { route, house, signers, info } = around;
+        let limits = self.limits.of(&house.settings.content);
         let mut findings = Findings::default();
         let request = options.as_request();
-        let info = inspect_raw(body).map_err(|error| refused(&error))?;
-        let recipients = recipients(&request, &info, &self.limits, &mut findings);
+        let recipients = recipients(&request, &info, &limits, &mut findings);
         let return_path = options.from.as_deref().and_then(|from| match from {
             "" | "<>" => Some(ReturnPath::Null),
             from => {
@@ -119,7 +134,7 @@ impl Door {
             findings.add("from", "the mail has no From field: add it");
         }
         let route = findings.take("account", route);
-        let terms = terms(&request, &self.limits, now, &mut findings);
+        let terms = terms(&request, &limits, now, &mut findings);
         let (Some(route), Some(from), true) = (route, &info.from, findings.is_empty()) else {
             return Err(findings.into_refusal());
         };
@@ -127,22 +142,42 @@ impl Door {
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { fingerprint(options, body)? } else { [0; 32] };
         let names = Names::new(now, from.address(), &self.mail_domain);
-        let bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
+        let mut bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
             .map_err(|error| refused(&error))?;
+        sign(&mut bytes, &signers, &route, now)?;
         let mut subject = info.subject.unwrap_or_default();
         // Kept for lists only, and the mail has all of it.
-        subject.truncate(subject.floor_char_boundary(self.limits.subject_bytes_max));
+        subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
+        let sender = sender(return_path.as_ref(), &route, &house, &names, &self.verp_key, from.address());
         let mail = Mail {
+            sender,
             names,
             subject,
-            composed: Composed { bytes, eight_bit: info.eight_bit, smtputf8: info.smtputf8 },
-            sender: sender(return_path.as_ref(), &route, from.address()),
+            composed: Some(Composed { bytes, eight_bit: info.eight_bit, smtputf8: info.smtputf8 }),
             recipients: recipients.envelope(),
+            known_recipient: None,
+            sensitive: options.sensitive,
+            validated: format!(
+                "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},{{\"check\":\"OUTBOX\"}},\
+                 {{\"check\":\"RECIPIENT\",\"recipients\":{}}}]}}",
+                body.len(),
+                recipients.len(),
+            ),
+            settled: None,
         };
-        let origin =
-            Origin { tenant: &ctx.tenant, request_id: &ctx.request_id, idempotency, fingerprint, now };
-        assemble(origin, terms, &route, mail, self.limits.message_bytes_max)
+        let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
+        let payload = body.clone();
+        let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, now };
+        assemble(origin, terms, &route, mail, limits.message_bytes_max)
     }
+}
+
+/// What was looked up for a ready-made mail, and what it says of itself.
+struct RawSurroundings {
+    route: Lookup,
+    house: Arc<House>,
+    signers: Signers,
+    info: RawInfo,
 }
 
 /// The envelope's recipients: those given, each as what the mail names it, or else those of the mail.

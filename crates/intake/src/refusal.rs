@@ -5,6 +5,54 @@ use postway_store::StoreError;
 /// The most faults that one refusal lists; a request can have millions.
 const DETAILS_MAX: usize = 100;
 
+/// What kind of fault it is, in the words that users know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// A field does not have the form it must have.
+    InvalidPayload,
+    /// The stored message is not there, or not its tenant's.
+    OutboxNotFound,
+    /// The recipient is not in the tenant's directory, or deleted.
+    RecipientNotFound,
+    /// An address is not valid, or not the recipient's.
+    InvalidEmail,
+    /// Subject, html, text or template cannot be sent.
+    InvalidTemplate,
+}
+
+impl Code {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidPayload => "INVALID_PAYLOAD",
+            Self::OutboxNotFound => "OUTBOX_NOT_FOUND",
+            Self::RecipientNotFound => "RECIPIENT_NOT_FOUND",
+            Self::InvalidEmail => "INVALID_EMAIL",
+            Self::InvalidTemplate => "INVALID_TEMPLATE",
+        }
+    }
+
+    /// The check that finds it.
+    pub fn check(self) -> &'static str {
+        match self {
+            Self::InvalidPayload => "INTEGRITY",
+            Self::OutboxNotFound => "OUTBOX",
+            Self::RecipientNotFound | Self::InvalidEmail => "RECIPIENT",
+            Self::InvalidTemplate => "TEMPLATE",
+        }
+    }
+
+    /// What a fault of this field mostly is.
+    fn of(field: &str) -> Self {
+        match field.split(['[', '.']).next().unwrap_or(field) {
+            "from" | "to" | "cc" | "bcc" | "reply_to" | "return_path" => Self::InvalidEmail,
+            "recipient" => Self::RecipientNotFound,
+            "subject" | "text" | "html" | "mjml" | "template" => Self::InvalidTemplate,
+            _ => Self::InvalidPayload,
+        }
+    }
+}
+
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
@@ -12,6 +60,27 @@ pub struct FieldError {
     pub field: String,
     /// What is wrong with it, and what to do.
     pub message: String,
+    /// What kind of fault it is.
+    pub code: Code,
+}
+
+impl FieldError {
+    /// A fault of a field, of the kind that faults of this field mostly are.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let field = field.into();
+        let code = Code::of(&field);
+        Self { field, message: message.into(), code }
+    }
+
+    /// The same as another kind of fault.
+    pub fn coded(self, code: Code) -> Self {
+        Self { code, ..self }
+    }
+
+    /// Counts a message that was refused for it.
+    pub(crate) fn count(&self) {
+        count_failure(self.code.check());
+    }
 }
 
 /// Why nothing was stored.
@@ -49,8 +118,8 @@ pub enum Refusal {
 fn summary(details: &[FieldError]) -> String {
     match details {
         [] => "the message failed its checks".to_owned(),
-        [FieldError { field, message }] if field.is_empty() => message.clone(),
-        [FieldError { field, message }] => format!("{field}: {message}"),
+        [FieldError { field, message, .. }] if field.is_empty() => message.clone(),
+        [FieldError { field, message, .. }] => format!("{field}: {message}"),
         [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.message, rest.len()),
     }
 }
@@ -58,7 +127,7 @@ fn summary(details: &[FieldError]) -> String {
 impl Refusal {
     /// A refusal for one field.
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Invalid { details: vec![FieldError { field: field.into(), message: message.into() }] }
+        Self::Invalid { details: vec![FieldError::new(field, message)] }
     }
 
     /// The refusal of a message over the limit.
@@ -79,31 +148,25 @@ impl Refusal {
         self
     }
 
-    /// Counts it, once for each kind of check that failed.
+    /// Counts it, once for each check that failed.
     pub(crate) fn count(&self) {
         let mut failed: Vec<&'static str> = match self {
-            Self::Malformed { .. } => vec!["integrity"],
-            Self::Invalid { details } => details.iter().map(|detail| check_of(&detail.field)).collect(),
-            Self::TooLarge { .. } => vec!["size"],
+            Self::Malformed { .. } => vec!["INTEGRITY"],
+            Self::Invalid { details } => details.iter().map(|detail| detail.code.check()).collect(),
+            Self::TooLarge { .. } => vec!["SIZE"],
             Self::Conflict { .. } | Self::Unavailable(_) => Vec::new(),
         };
         failed.sort_unstable();
         failed.dedup();
         for check in failed {
-            metrics::counter!("postway_validation_failures_total", "check" => check).increment(1);
+            count_failure(check);
         }
     }
 }
 
-/// The kind of check that looks at a field.
-fn check_of(field: &str) -> &'static str {
-    let root = field.split(['[', '.']).next().unwrap_or(field);
-    match root {
-        "from" | "to" | "cc" | "bcc" | "reply_to" | "return_path" => "recipient",
-        "subject" | "text" | "html" | "headers" | "attachments" | "body" => "content",
-        "account" => "account",
-        _ => "integrity",
-    }
+fn count_failure(check: &str) {
+    metrics::counter!("postway_validation_failures_total", "check" => check.to_ascii_lowercase())
+        .increment(1);
 }
 
 /// Collects faults, so that a sender learns of all of them at once.
@@ -113,8 +176,13 @@ pub(crate) struct Findings(Vec<FieldError>);
 impl Findings {
     /// Adds a fault, unless there are more than anyone reads already.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.note(FieldError::new(field, message));
+    }
+
+    /// The same for a fault that is put in words already.
+    pub(crate) fn note(&mut self, fault: FieldError) {
         if self.0.len() < DETAILS_MAX {
-            self.0.push(FieldError { field: field.into(), message: message.into() });
+            self.0.push(fault);
         }
     }
 
@@ -165,7 +233,8 @@ mod tests {
 
     #[test]
     fn every_field_belongs_to_a_check() {
-        let checks = ["to[0]", "attachments[1].content", "account", "priority", "headers.X-A"].map(check_of);
-        assert_eq!(checks, ["recipient", "content", "account", "integrity", "content"]);
+        let checks = ["to[0]", "attachments[1].content", "account", "html", "recipient.id", "headers.X-A"];
+        let checks = checks.map(|field| FieldError::new(field, "x").code.check());
+        assert_eq!(checks, ["RECIPIENT", "INTEGRITY", "INTEGRITY", "TEMPLATE", "RECIPIENT", "INTEGRITY"]);
     }
 }

@@ -1,82 +1,170 @@
-//! What a message says: subject, texts, headers, files.
+//! What a message says: subject, texts, headers.
 
-use base64::{
-    Engine, alphabet,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
+use std::borrow::Cow;
+
+use postway_domain::tenant::ContentLimits;
 use postway_mime::{
-    Attachment, ComposeError, check_header, check_subject,
+    check_header, check_subject,
+    deliverability::{Deliverability, DeliverabilityError, Feedback, deliverability_fields},
     header::{HEADER_COUNT_MAX, HEADER_NAME_OCTETS_MAX},
-    reserved_header,
+    html, reserved_header,
+    template::Rendered,
 };
+use serde_json::{Map, Value};
 
+use super::Terms;
 use crate::{
+    directory::Route,
     limits::Limits,
-    refusal::{Findings, Refusal},
-    request::{AttachmentRequest, MessageRequest},
+    refusal::{FieldError, Findings, Refusal},
+    request::{MessageRequest, TemplateRequest},
+    surroundings::Surroundings,
 };
 
-const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
-
-/// Standard base64, with its padding or without.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-/// The words and files of a message.
+/// The words of a message.
+#[derive(Default)]
 pub(crate) struct Content<'a> {
-    pub subject: &'a str,
-    pub text: Option<&'a str>,
-    pub html: Option<&'a str>,
+    pub subject: Cow<'a, str>,
+    pub text: Option<Cow<'a, str>>,
+    pub html: Option<Cow<'a, str>>,
     pub headers: Vec<(String, String)>,
-    pub attachments: Vec<Attachment>,
+    /// The template that made them, and its version.
+    pub template: Option<(String, i64)>,
+}
+
+impl Content<'_> {
+    /// How many bytes its texts have.
+    pub(crate) fn len(&self) -> usize {
+        [&self.text, &self.html].into_iter().flatten().map(|text| text.len()).sum()
+    }
 }
 
 /// Checks the content. More of it than a message can hold is refused at once.
-pub(crate) fn content<'a>(
+pub(super) fn content<'a>(
     request: &'a MessageRequest<'a>,
+    around: &Surroundings,
     limits: &Limits,
     findings: &mut Findings,
 ) -> Result<Content<'a>, Refusal> {
-    let [text, html] = texts(request, findings);
-    let mut room = limits.message_bytes_max;
-    let mut take_room = |bytes: usize| {
-        room = room.checked_sub(bytes).ok_or_else(|| Refusal::message_too_large(limits.message_bytes_max))?;
-        Ok(())
+    let mut content = match &request.template {
+        Some(template) => rendered(request, &template.0, around, findings),
+        None => given(request),
     };
-    take_room(text.map_or(0, str::len) + html.map_or(0, str::len))?;
-    Ok(Content {
-        subject: subject(request, limits, findings),
-        text,
-        html,
-        headers: headers(request, findings),
-        attachments: attachments(request, limits, findings, take_room)?,
-    })
+    if content.len() > limits.message_bytes_max {
+        return Err(Refusal::message_too_large(limits.message_bytes_max));
+    }
+    let bounds = &around.house.settings.content;
+    content.headers = headers(request, findings);
+    subject(&content.subject, limits, bounds, findings);
+    texts(&content, bounds, findings);
+    Ok(content)
 }
 
-/// The two texts; an empty one is none.
-fn texts<'a>(request: &'a MessageRequest<'a>, findings: &mut Findings) -> [Option<&'a str>; 2] {
-    let texts = [&request.text, &request.html].map(|text| text.as_deref().filter(|text| !text.is_empty()));
-    if texts == [None, None] {
-        findings.add("text", "the message has neither text nor html: give text or html");
-    }
-    for (field, text) in ["text", "html"].into_iter().zip(texts) {
-        if text.is_some_and(|text| text.contains('\0')) {
-            findings.add(field, "contains a NUL character: remove it");
+/// The words as the request has them; an empty text is none.
+fn given<'a>(request: &'a MessageRequest<'a>) -> Content<'a> {
+    let [text, html] = [&request.text, &request.html]
+        .map(|text| text.as_deref().filter(|text| !text.is_empty()).map(Cow::Borrowed));
+    let subject = Cow::Borrowed(request.subject.as_deref().unwrap_or_default());
+    Content { subject, text, html, ..Content::default() }
+}
+
+/// The words as the template makes them. A subject of the request's own takes the template's place.
+fn rendered<'a>(
+    request: &'a MessageRequest<'a>,
+    template: &TemplateRequest<'_>,
+    around: &Surroundings,
+    findings: &mut Findings,
+) -> Content<'a> {
+    for (field, given) in [("text", &request.text), ("html", &request.html)] {
+        if given.as_deref().is_some_and(|text| !text.is_empty()) {
+            findings.add(field, "is made by the template: leave it out, or leave the template out");
         }
     }
-    texts
+    let variables = variables(template).and_then(|variables| match &around.template {
+        Some(Ok(in_use)) => in_use.render(&variables).map(|rendered| (in_use, rendered)),
+        Some(Err(fault)) => Err(fault.clone()),
+        None => Err(FieldError::new("template.name", "was not looked up")),
+    });
+    // Its fault is told once; what is missing for it is not told as well.
+    let placeholder =
+        || Content { text: Some(Cow::Borrowed("-")), html: Some(Cow::Borrowed("-")), ..Content::default() };
+    match variables {
+        Ok((in_use, Rendered { subject, html, text })) => Content {
+            subject: match request.subject.as_deref() {
+                Some(own) => Cow::Borrowed(own),
+                None => Cow::Owned(subject),
+            },
+            text: text.filter(|text| !text.is_empty()).map(Cow::Owned),
+            html: html.map(Cow::Owned),
+            headers: Vec::new(),
+            template: Some((in_use.name.clone(), in_use.version)),
+        },
+        Err(fault) => {
+            findings.note(fault);
+            placeholder()
+        }
+    }
 }
 
-fn subject<'a>(request: &'a MessageRequest<'a>, limits: &Limits, findings: &mut Findings) -> &'a str {
-    let subject = request.subject.as_deref().unwrap_or_default();
+fn variables(template: &TemplateRequest<'_>) -> Result<Map<String, Value>, FieldError> {
+    match template.variables {
+        None => Ok(Map::new()),
+        Some(json) => serde_json::from_str(json.get())
+            .map_err(|_| FieldError::new("template.variables", "must be an object")),
+    }
+}
+
+fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, findings: &mut Findings) {
     if subject.len() > limits.subject_bytes_max {
         findings.add("subject", format!("is longer than {} bytes: shorten it", limits.subject_bytes_max));
     } else {
         findings.take("subject", check_subject(subject));
+        long_subject(subject, bounds).into_iter().for_each(|fault| findings.note(fault));
     }
-    subject
+}
+
+fn long_subject(subject: &str, bounds: &ContentLimits) -> Option<FieldError> {
+    let max = bounds.subject_chars();
+    let is_long = subject.len() > max && subject.chars().count() > max;
+    is_long.then(|| FieldError::new("subject", format!("is longer than {max} characters: shorten it")))
+}
+
+fn texts(content: &Content<'_>, bounds: &ContentLimits, findings: &mut Findings) {
+    if content.text.is_none() && content.html.is_none() {
+        findings.add("text", "the message has neither text nor html: give text or html");
+    }
+    for (field, text) in [("text", &content.text), ("html", &content.html)] {
+        if text.as_ref().is_some_and(|text| text.contains('\0')) {
+            findings.add(field, "contains a NUL character: remove it");
+        }
+    }
+    let html = content.html.as_deref();
+    html_faults(html, bounds).into_iter().for_each(|fault| findings.note(fault));
+}
+
+fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldError> {
+    let max = bounds.html_bytes();
+    match html {
+        None if bounds.html_required => {
+            vec![FieldError::new("html", "is missing: this tenant's mail has html")]
+        }
+        None => Vec::new(),
+        Some(html) if html.trim().is_empty() => vec![FieldError::new("html", "is empty")],
+        Some(html) if html.len() > max => {
+            vec![FieldError::new("html", format!("is larger than {max} bytes: shorten it"))]
+        }
+        Some(html) => {
+            let faults = html::check(html).err().unwrap_or_default();
+            faults.iter().map(|fault| FieldError::new("html", fault.to_string())).collect()
+        }
+    }
+}
+
+/// Why a message with these words would be refused.
+pub(crate) fn content_faults(rendered: &Rendered, bounds: &ContentLimits) -> Vec<FieldError> {
+    let mut faults = html_faults(rendered.html.as_deref(), bounds);
+    faults.extend(long_subject(&rendered.subject, bounds));
+    faults
 }
 
 fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String, String)> {
@@ -105,113 +193,53 @@ fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String
     checked
 }
 
-fn attachments(
+/// Adds the fields that receivers of much mail ask for: what the request asks for, and what its tenant's mail has unless
+/// the request has a field of that name already.
+pub(super) fn add_fields(
+    content: &mut Content<'_>,
     request: &MessageRequest<'_>,
-    limits: &Limits,
+    around: &Surroundings,
+    route: &Route,
+    terms: &Terms,
     findings: &mut Findings,
-    mut take_room: impl FnMut(usize) -> Result<(), Refusal>,
-) -> Result<Vec<Attachment>, Refusal> {
-    let files = request.attachments.as_ref().map_or(&[][..], |files| &files.0);
-    if files.len() > limits.attachments_max {
-        let max = limits.attachments_max;
-        findings.add("attachments", format!("there are {} attachments: use at most {max}", files.len()));
-        return Ok(Vec::new());
+) {
+    let settings = &around.house.settings;
+    let unsubscribe = request.unsubscribe.as_ref().map(|unsubscribe| &unsubscribe.0);
+    let url = unsubscribe.and_then(|unsubscribe| unsubscribe.url.as_deref());
+    if unsubscribe.is_some_and(|unsubscribe| unsubscribe.url.is_none() && unsubscribe.mailto.is_none()) {
+        findings.add("unsubscribe", "give its url or its mailto, or leave it out");
     }
-    let mut attachments = Vec::with_capacity(files.len());
-    for (index, file) in files.iter().enumerate() {
-        let attachment = attachment(&format!("attachments[{index}]"), &file.0, findings);
-        take_room(attachment.content.len())?;
-        attachments.push(attachment);
-    }
-    Ok(attachments)
-}
-
-fn attachment(path: &str, file: &AttachmentRequest<'_>, findings: &mut Findings) -> Attachment {
-    let mut attachment = Attachment {
-        filename: file.filename.as_deref().unwrap_or_default().to_owned(),
-        content_type: file.content_type.as_deref().unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
-        content: source(path, file, findings),
-        content_id: file.content_id.as_deref().map(str::to_owned),
-        inline: file.inline.unwrap_or(false),
+    let wanted = Deliverability {
+        unsubscribe_url: url,
+        unsubscribe_mailto: unsubscribe.and_then(|unsubscribe| unsubscribe.mailto.as_deref()),
+        one_click: url.is_some(),
+        auto_submitted: request.auto_submitted.unwrap_or(settings.auto_submitted),
+        feedback: settings.feedback_id.as_deref().map(|sender| Feedback {
+            parts: [
+                terms.batch.as_ref().map_or("", |batch| batch.as_str()),
+                route.account.as_str(),
+                around.house.tenant.as_str(),
+            ],
+            sender,
+        }),
     };
-    if file.filename.is_none() {
-        findings.add(format!("{path}.filename"), "is missing: name the file");
-        attachment.filename = "file".to_owned();
-    }
-    // Each fault is mended after it is noted, so that the next one shows. There are three fields to mend.
-    for _ in 0..3 {
-        let Err(error) = attachment.check() else { break };
-        let (field, message) = (mend(&mut attachment, &error), error.to_string());
-        findings.add(format!("{path}.{field}"), message);
-    }
-    attachment
-}
-
-fn mend(attachment: &mut Attachment, error: &ComposeError) -> &'static str {
-    match error {
-        ComposeError::ContentType { .. } => {
-            attachment.content_type = DEFAULT_CONTENT_TYPE.to_owned();
-            "content_type"
+    let fields = match deliverability_fields(&wanted) {
+        Ok(fields) => fields,
+        Err(error) => {
+            let field = match error {
+                DeliverabilityError::Url(_) | DeliverabilityError::OneClick => "unsubscribe.url",
+                DeliverabilityError::Mailto(_) => "unsubscribe.mailto",
+                DeliverabilityError::FeedbackSender(_) => "",
+            };
+            return findings.add(field, error.to_string());
         }
-        ComposeError::ContentId { .. } => {
-            attachment.content_id = None;
-            "content_id"
-        }
-        ComposeError::Filename { .. }
-        | ComposeError::NoBody
-        | ComposeError::Nul { .. }
-        | ComposeError::Header(_)
-        | ComposeError::Id(_) => {
-            attachment.filename = "file".to_owned();
-            "filename"
-        }
-    }
-}
-
-/// The bytes of a file, from the one source this version knows.
-fn source(path: &str, file: &AttachmentRequest<'_>, findings: &mut Findings) -> Vec<u8> {
-    let mut elsewhere = false;
-    for (field, given) in [("url", &file.url), ("endpoint", &file.endpoint), ("path", &file.path)] {
-        if given.is_some() {
-            elsewhere = true;
-            findings.add(format!("{path}.{field}"), "not available in this version: send the content itself");
-        }
-    }
-    let field = || format!("{path}.content");
-    match &file.content {
-        Some(content) => findings.take(&field(), decode(content)).unwrap_or_default(),
-        None if elsewhere => Vec::new(),
-        None => {
-            findings.add(field(), "is missing: give the file's content in base64");
-            Vec::new()
-        }
-    }
-}
-
-/// Decodes base64. Line breaks in it, as some encoders make them, cost a second pass and nothing else.
-fn decode(content: &str) -> Result<Vec<u8>, String> {
-    let refused = |error: base64::DecodeError| format!("is not valid base64: {error}");
-    match BASE64.decode(content) {
-        Ok(bytes) => Ok(bytes),
-        Err(_) if content.bytes().any(|byte| byte.is_ascii_whitespace()) => {
-            let packed: Vec<u8> = content.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-            BASE64.decode(packed).map_err(refused)
-        }
-        Err(error) => Err(refused(error)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_taken_padded_unpadded_and_broken_into_lines() {
-        for text in ["aGVsbG8=", "aGVsbG8", "aGVs\r\nbG8=\n", " aGVs bG8"] {
-            assert_eq!(decode(text).unwrap(), b"hello", "{text:?}");
-        }
-        for text in ["aGVsbG8*", "a", "aGVs=bG8", "data:text/plain;base64,aGVsbG8="] {
-            assert!(decode(text).is_err(), "{text:?}");
+    };
+    for (name, value) in fields {
+        let is_given = content.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        if is_given && name.starts_with("List-Unsubscribe") {
+            findings.add(format!("headers.{name}"), "is made by `unsubscribe`: leave one of them out");
+        } else if !is_given {
+            content.headers.push((name.to_owned(), value));
         }
     }
 }

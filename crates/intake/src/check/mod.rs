@@ -1,29 +1,32 @@
 //! Checking a request: field by field, every fault collected.
 //!
-//! What comes out is right by its types. Three leaves: [`terms`] (when, by which account, under which names), [`people`]
-//! (from whom, to whom) and [`content`] (what it says).
+//! What comes out is right by its types. The leaves: [`terms`] (when, by which account, under which names), [`people`]
+//! (from whom, to whom), [`content`] (what it says) and [`files`] (what goes with it).
 
 mod content;
+mod files;
 mod people;
 mod terms;
 
 use std::sync::Arc;
 
-use postway_domain::{Mailbox, Time};
+use postway_domain::{Mailbox, RecipientId, Time};
 
-pub(crate) use content::Content;
+pub(crate) use content::{Content, content_faults};
+pub(crate) use files::{FilePlan, attachment, attachment_here, refuse_large};
 pub(crate) use people::{Recipients, ReturnPath, fits, recipients};
 use people::{mailbox, return_path};
 pub(crate) use terms::{Terms, terms};
 
 use crate::{
-    directory::{Lookup, Route},
+    directory::Route,
     limits::Limits,
     refusal::{Findings, Refusal},
     request::MessageRequest,
+    surroundings::{Surroundings, recipient_faults},
 };
 
-/// A message without a fault, ready to be composed.
+/// A message without a fault, as far as that can be told without fetching anything.
 pub(crate) struct Checked<'a> {
     pub route: Arc<Route>,
     pub terms: Terms,
@@ -32,41 +35,59 @@ pub(crate) struct Checked<'a> {
     pub recipients: Recipients,
     pub reply_to: Vec<Mailbox>,
     pub content: Content<'a>,
+    pub files: Vec<FilePlan>,
+    pub known_recipient: Option<RecipientId>,
+    pub sensitive: bool,
+    /// What its sender should know although it is sent.
+    pub warnings: Vec<String>,
 }
 
 /// Checks all of a request, or says all that is wrong with it.
 pub(crate) fn check<'a>(
     request: &'a MessageRequest<'a>,
-    route: Lookup,
+    around: &Surroundings,
     limits: &Limits,
     now: Time,
 ) -> Result<Checked<'a>, Refusal> {
     let mut findings = Findings::default();
-    not_yet(request, &mut findings);
     let from = mailbox("from", request.from.as_deref(), &mut findings);
     let recipients = recipients(request, limits, &mut findings);
+    if let Some(recipient) = &request.recipient {
+        let faults = recipient_faults(&recipient.0, around.recipient.as_ref(), &recipients.to);
+        faults.into_iter().for_each(|fault| findings.note(fault));
+    }
     let reply_to = people::reply_to(request, limits, &mut findings);
     let return_path = return_path(request, &mut findings);
-    let content = content::content(request, limits, &mut findings)?;
-    let route = findings.take("account", route);
+    let route = findings.take("account", around.route.clone());
     let terms = terms(request, limits, now, &mut findings);
+    let mut content = content::content(request, around, limits, &mut findings)?;
+    let room = limits.message_bytes_max.saturating_sub(content.len());
+    let mut warnings = Vec::new();
+    let files = files::files(request, around, limits, room, &mut warnings, &mut findings)?;
+    if let Some(route) = &route {
+        content::add_fields(&mut content, request, around, route, &terms, &mut findings);
+    }
     match (route, from) {
-        (Some(route), Some(from)) if findings.is_empty() => {
-            Ok(Checked { route, terms, from, return_path, recipients, reply_to, content })
-        }
+        (Some(route), Some(from)) if findings.is_empty() => Ok(Checked {
+            route,
+            terms,
+            from,
+            return_path,
+            recipients,
+            reply_to,
+            content,
+            files,
+            known_recipient: around.recipient.as_ref().map(|known| known.id),
+            sensitive: request.sensitive.unwrap_or(false),
+            warnings,
+        }),
         _ => Err(findings.into_refusal()),
     }
 }
 
-/// Refuses what the documentation knows and this version does not, rather than to send a mail without it.
-fn not_yet(request: &MessageRequest<'_>, findings: &mut Findings) {
-    for (field, given) in [
-        ("template", request.template.is_some()),
-        ("recipient", request.recipient.is_some()),
-        ("sensitive", request.sensitive == Some(true)),
-    ] {
-        if given {
-            findings.add(field, "not available in this version");
-        }
+impl Checked<'_> {
+    /// Whether something must be fetched or uploaded before it can be composed.
+    pub(crate) fn needs_preparation(&self) -> bool {
+        self.files.iter().any(FilePlan::needs_preparation)
     }
 }

@@ -7,7 +7,7 @@ mod value;
 
 pub(crate) use value::{Addresses, Entries, List, Object, Scalar, Text};
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// More attachments than this are not even read.
@@ -63,15 +63,54 @@ pub(crate) struct MessageRequest<'a> {
     pub on_doubt: Option<Text<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub external_id: Option<Text<'a>>,
-    // Known to the documentation, not yet to this version: refused unless null, so never part of the canonical form.
-    #[serde(skip_serializing)]
-    pub template: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    pub recipient: Option<IgnoredAny>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Object<TemplateRequest<'a>>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<Object<RecipientRequest<'a>>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub unsubscribe: Option<Object<UnsubscribeRequest<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_submitted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitive: Option<bool>,
+    // Never part of the canonical form: earlier versions left it out.
     #[serde(skip_serializing)]
     pub collapse_key: Option<Text<'a>>,
-    #[serde(skip_serializing)]
-    pub sensitive: Option<bool>,
+}
+
+/// The template that makes subject and texts.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TemplateRequest<'a> {
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    pub version: Option<i64>,
+    #[serde(borrow)]
+    pub variables: Option<&'a RawValue>,
+}
+
+/// The entry of the tenant's directory that the message is for.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RecipientRequest<'a> {
+    #[serde(borrow)]
+    pub id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub external_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub email: Option<Text<'a>>,
+}
+
+/// Where a reader gets off the list.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct UnsubscribeRequest<'a> {
+    #[serde(borrow)]
+    pub url: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub mailto: Option<Text<'a>>,
 }
 
 /// One file of a message.
@@ -87,10 +126,18 @@ pub(crate) struct AttachmentRequest<'a> {
     #[serde(borrow)]
     pub content_id: Option<Text<'a>>,
     pub inline: Option<bool>,
-    #[serde(skip_serializing)]
-    pub url: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    pub endpoint: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    pub path: Option<IgnoredAny>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub url: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Text<'a>>,
+    /// The digest that the bytes must have, in hexadecimal.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Text<'a>>,
+    /// All of the above in one field, told apart by how it begins, or by `fetch_mode`.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub storage_path: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub fetch_mode: Option<Text<'a>>,
 }

@@ -7,7 +7,7 @@ use postway_intake::{Limits, RequestContext};
 use postway_store::Directory;
 use serde_json::json;
 
-use crate::{House, NOW_MS, account, claim, ctx, fields, message};
+use crate::{House, NOW_MS, account, body_of, claim, ctx, fields, message};
 
 #[tokio::test]
 async fn a_plain_message_is_ready_at_once() {
@@ -94,9 +94,9 @@ async fn a_later_time_schedules_and_a_past_one_is_now() {
     let record = house.stored(later.uid).await;
     assert_eq!(record.summary.state, State::Scheduled(postway_domain::message::Wait::SendAt));
     assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS + 60_000)));
-    assert_eq!(record.events[1].kind, EventKind::Scheduled);
+    assert_eq!(record.events[2].kind, EventKind::Scheduled);
     let data = r#"{"why":"send_at","due_at":"2024-01-01T00:01:00.000Z"}"#;
-    assert_eq!(record.events[1].data.as_deref(), Some(data));
+    assert_eq!(record.events[2].data.as_deref(), Some(data));
     for past in [json!("2023-06-01T00:00:00Z"), json!(0), json!(1_704_067_200.25)] {
         let record = house.stored(house.send(&message(json!({"send_at": past}))).await.unwrap().uid).await;
         assert_eq!(
@@ -142,10 +142,10 @@ async fn a_dry_run_checks_all_and_stores_nothing() {
     let house = House::new().await;
     let dry = RequestContext { dry_run: true, ..ctx() };
     let body = message(json!({"id": "order-1"})).to_string();
-    let receipt = house.door.accept_json(&dry, body.as_bytes()).await.unwrap();
+    let receipt = house.door.accept_json(&dry, body_of(body.as_bytes())).await.unwrap();
     assert_eq!((receipt.id.as_str(), receipt.status), ("order-1", "valid"));
     let bad = message(json!({"to": "x"})).to_string();
-    assert_eq!(fields(house.door.accept_json(&dry, bad.as_bytes()).await), ["to"]);
+    assert_eq!(fields(house.door.accept_json(&dry, body_of(bad.as_bytes())).await), ["to"]);
     assert_eq!(house.count().await, 0);
 }
 
@@ -172,7 +172,7 @@ async fn a_tenant_without_a_default_must_name_the_account() {
     assert!(house.store.create_tenant(other).await.unwrap());
     let ctx = RequestContext { tenant: "other".parse().unwrap(), ..ctx() };
     for body in [message(json!({})), message(json!({"account": "relay"}))] {
-        let refused = house.door.accept_json(&ctx, body.to_string().as_bytes()).await;
+        let refused = house.door.accept_json(&ctx, body_of(body.to_string().as_bytes())).await;
         assert_eq!(fields(refused), ["account"], "another tenant's accounts are unknown");
     }
 }

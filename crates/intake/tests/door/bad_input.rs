@@ -3,7 +3,7 @@
 use postway_intake::{Limits, Refusal};
 use serde_json::{Value, json};
 
-use crate::{House, ctx, fields, keyed, message};
+use crate::{House, body_of, ctx, fields, keyed, message};
 
 async fn names(changes: Value, expected: &[&str]) {
     let house = House::new().await;
@@ -14,7 +14,7 @@ async fn names(changes: Value, expected: &[&str]) {
 
 async fn refused(body: &[u8]) -> Refusal {
     let house = House::new().await;
-    let refusal = house.door.accept_json(&ctx(), body).await.expect_err("this is no message");
+    let refusal = house.door.accept_json(&ctx(), body_of(body)).await.expect_err("this is no message");
     assert_eq!(house.count().await, 0);
     refusal
 }
@@ -193,11 +193,19 @@ async fn reserved_and_broken_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn an_attachment_has_one_source_that_this_version_knows() {
-    for source in ["url", "endpoint", "path"] {
-        let file = json!({"filename": "b.pdf", source: "https://example.com/b.pdf"});
+async fn an_attachment_has_one_source_that_can_be_used() {
+    for (source, bad) in [
+        ("url", "ftp://example.com/b.pdf"),
+        ("url", "https://user:password@example.com/b.pdf"),
+        ("path", "b.pdf"),
+        ("endpoint", "doc=7"),
+        ("storage_path", "doc=7"),
+    ] {
+        let file = json!({"filename": "b.pdf", source: bad});
         names(json!({"attachments": [file]}), &[&format!("attachments[0].{source}")]).await;
     }
+    let digest = json!({"filename": "b.pdf", "url": "https://example.com/b.pdf", "sha256": "x"});
+    names(json!({"attachments": [digest]}), &["attachments[0].sha256"]).await;
     let both = json!({"filename": "b.pdf", "content": "aGk=", "url": "https://example.com/b.pdf"});
     names(json!({"attachments": [both]}), &["attachments[0].url"]).await;
     names(json!({"attachments": [{"filename": "b.pdf"}]}), &["attachments[0].content"]).await;
@@ -206,10 +214,13 @@ async fn an_attachment_has_one_source_that_this_version_knows() {
 }
 
 #[tokio::test]
-async fn what_this_version_does_not_know_is_refused_unless_null() {
-    names(json!({"template": {"name": "welcome"}}), &["template"]).await;
+async fn templates_and_recipients_must_be_there_unless_null() {
+    names(json!({"template": {"name": "welcome"}}), &["text", "template.name"]).await;
+    names(json!({"template": {"name": "a b"}, "text": null}), &["template.name"]).await;
+    names(json!({"template": {}, "text": null}), &["template.name"]).await;
     names(json!({"recipient": {"id": null}}), &["recipient"]).await;
-    names(json!({"sensitive": true}), &["sensitive"]).await;
+    names(json!({"recipient": {"id": "0199c0de-0000-7000-8000-000000000000"}}), &["recipient.id"]).await;
+    names(json!({"recipient": {"external_id": "x", "email": "b@example.net"}}), &["recipient.email"]).await;
     let house = House::new().await;
     let nulls = json!({"template": null, "recipient": null, "collapse_key": null, "sensitive": false});
     house.send(&message(nulls)).await.unwrap();
@@ -287,7 +298,7 @@ async fn an_idempotency_key_is_printable_and_short() {
     for key in ["", "a\nb", "é", &"k".repeat(257)] {
         let body = message(json!({})).to_string();
         assert_eq!(
-            fields(house.door.accept_json(&keyed(key), body.as_bytes()).await),
+            fields(house.door.accept_json(&keyed(key), body_of(body.as_bytes())).await),
             ["Idempotency-Key"],
             "{key:?}"
         );

@@ -3,10 +3,10 @@
 use postway_intake::{Limits, Refusal, RequestContext};
 use serde_json::{Value, json};
 
-use crate::{House, claim, ctx, fields, message};
+use crate::{House, body_of, claim, ctx, fields, message};
 
 async fn send(house: &House, body: &Value) -> Result<postway_intake::BatchReceipt, Refusal> {
-    house.door.accept_batch(&ctx(), body.to_string().as_bytes()).await
+    house.door.accept_batch(&ctx(), body_of(body.to_string().as_bytes())).await
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_broken_batch_is_refused_as_a_whole() {
     ] {
         assert_eq!(fields(send(&house, &body).await), [field], "{body}");
     }
-    let malformed = house.door.accept_batch(&ctx(), b"{\"messages\":[{\"to\":}]}").await;
+    let malformed = house.door.accept_batch(&ctx(), body_of(b"{\"messages\":[{\"to\":}]}")).await;
     assert!(matches!(malformed, Err(Refusal::Malformed { .. })), "{malformed:?}");
 }
 
@@ -130,7 +130,7 @@ async fn a_dry_run_of_a_batch_stores_nothing() {
     let house = House::new().await;
     let body = json!({"messages": [message(json!({})), message(json!({"to": "x"}))]}).to_string();
     let ctx = RequestContext { dry_run: true, ..ctx() };
-    let receipt = house.door.accept_batch(&ctx, body.as_bytes()).await.unwrap();
+    let receipt = house.door.accept_batch(&ctx, body_of(body.as_bytes())).await.unwrap();
     assert_eq!((receipt.accepted, receipt.rejected), (1, 1));
     assert_eq!(receipt.results[0].as_ref().unwrap().status, "valid");
     assert_eq!(house.count().await, 0);

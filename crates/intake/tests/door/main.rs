@@ -17,12 +17,19 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use postway_domain::{
     Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, Tenant, TenantId, Time,
+    secret::SecretKey,
 };
-use postway_intake::{Door, Limits, Receipt, Refusal, RequestContext};
+use postway_intake::{Door, DoorParts, FetchConfig, Limits, Receipt, Refusal, RequestContext};
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
 use postway_store::{
     Directory, Read, Work,
+    blob::Depot,
     memory::MemoryStore,
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord},
 };
@@ -63,12 +70,22 @@ impl House {
         for id in ["relay", "second"] {
             assert!(store.create_account(account(id, None)).await.unwrap());
         }
-        let door = Door::new(store.clone(), clock.clone(), limits, "postway.example".to_owned());
+        let door = Door::new(DoorParts {
+            store: store.clone(),
+            depot: Arc::new(Depot::memory()),
+            clock: clock.clone(),
+            secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
+            http: HttpClient::new(Arc::new(Guard::default()), HttpSettings::default()),
+            fetch: FetchConfig::default(),
+            limits,
+            mail_domain: "postway.example".to_owned(),
+            public_url: None,
+        });
         Self { store, clock, door }
     }
 
     async fn send(&self, message: &Value) -> Result<Receipt, Refusal> {
-        self.door.accept_json(&ctx(), message.to_string().as_bytes()).await
+        self.door.accept_json(&ctx(), body_of(message.to_string().as_bytes())).await
     }
 
     async fn stored(&self, uid: MessageUid) -> MessageRecord {
@@ -77,6 +94,7 @@ impl House {
 
     async fn raw(&self, uid: MessageUid) -> String {
         let raw = self.store.raw(&tenant(), uid).await.unwrap().expect("the message is stored");
+        let raw = self.door.resolve(&tenant(), raw).await.unwrap();
         String::from_utf8(raw.to_vec()).unwrap()
     }
 
@@ -87,6 +105,10 @@ impl House {
     fn advance(&self, by: Duration) {
         self.clock.0.fetch_add(by.as_millis() as i64, Ordering::Relaxed);
     }
+}
+
+fn body_of(body: &(impl AsRef<[u8]> + ?Sized)) -> Bytes {
+    Bytes::copy_from_slice(body.as_ref())
 }
 
 fn tenant() -> TenantId {

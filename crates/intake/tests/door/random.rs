@@ -5,7 +5,7 @@ use postway_intake::{RawOptions, Refusal};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{House, ctx};
+use crate::{House, body_of, ctx};
 
 const FIELDS: &[&str] = &[
     "id",
@@ -87,7 +87,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 /// An answer is well formed, and nothing is stored for a refusal.
 async fn try_all(body: &[u8]) {
     let house = House::new().await;
-    let single = house.door.accept_json(&ctx(), body).await;
+    let single = house.door.accept_json(&ctx(), body_of(body)).await;
     if let Err(refusal) = &single {
         assert!(!refusal.to_string().is_empty());
         assert!(!matches!(refusal, Refusal::Unavailable(_)), "{refusal}");
@@ -95,7 +95,7 @@ async fn try_all(body: &[u8]) {
     }
     let stored = usize::from(single.is_ok());
     assert_eq!(house.count().await, stored);
-    let accepted = house.door.accept_batch(&ctx(), body).await.map_or(0, |batch| batch.accepted);
+    let accepted = house.door.accept_batch(&ctx(), body_of(body)).await.map_or(0, |batch| batch.accepted);
     assert_eq!(house.count().await, stored + accepted);
     if let Err(refusal) =
         house.door.accept_raw(&ctx(), RawOptions::default(), Bytes::copy_from_slice(body)).await

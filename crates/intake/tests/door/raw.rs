@@ -94,6 +94,7 @@ async fn bad_options_are_collected() {
         from: bad,
         to: vec!["x@example.net".to_owned(), "y".to_owned()],
         tags: vec![String::new()],
+        sensitive: false,
     };
     let mut found = fields(send(&house, options, MAIL).await);
     found.sort();

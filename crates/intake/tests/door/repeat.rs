@@ -3,7 +3,7 @@
 use postway_intake::Refusal;
 use serde_json::json;
 
-use crate::{House, ctx, keyed, message};
+use crate::{House, body_of, ctx, keyed, message};
 
 fn is_conflict<T>(result: Result<T, Refusal>, name: &str) -> bool {
     matches!(result, Err(Refusal::Conflict { message }) if message.contains(name))
@@ -25,16 +25,16 @@ async fn the_same_id_and_body_is_the_same_message() {
 async fn the_same_key_and_body_is_the_same_message() {
     let house = House::new().await;
     let body = message(json!({})).to_string();
-    let first = house.door.accept_json(&keyed("k"), body.as_bytes()).await.unwrap();
-    let again = house.door.accept_json(&keyed("k"), body.as_bytes()).await.unwrap();
+    let first = house.door.accept_json(&keyed("k"), body_of(body.as_bytes())).await.unwrap();
+    let again = house.door.accept_json(&keyed("k"), body_of(body.as_bytes())).await.unwrap();
     assert_eq!(first, again);
     assert_eq!(again.id, first.uid.to_string());
     let other = message(json!({"subject": "other"})).to_string();
     assert!(is_conflict(
-        house.door.accept_json(&keyed("k"), other.as_bytes()).await,
+        house.door.accept_json(&keyed("k"), body_of(other.as_bytes())).await,
         "this Idempotency-Key was used"
     ));
-    house.door.accept_json(&keyed("l"), body.as_bytes()).await.unwrap();
+    house.door.accept_json(&keyed("l"), body_of(body.as_bytes())).await.unwrap();
     assert_eq!(house.count().await, 2);
 }
 
@@ -46,7 +46,7 @@ async fn spelling_does_not_make_another_body() {
         r#"{ "text": "\u0074", "cc": null, "to": "b@example.net", "from": "a@example.com" }"#,
     ];
     for body in bodies {
-        house.door.accept_json(&keyed("k"), body.as_bytes()).await.unwrap();
+        house.door.accept_json(&keyed("k"), body_of(body.as_bytes())).await.unwrap();
     }
     assert_eq!(house.count().await, 1);
 }
@@ -64,16 +64,16 @@ async fn without_a_key_the_same_body_is_another_message() {
 async fn a_repeated_batch_is_recognised_item_by_item() {
     let house = House::new().await;
     let body = json!({"messages": [message(json!({})), message(json!({"id": "b"}))]}).to_string();
-    let first = house.door.accept_batch(&keyed("k"), body.as_bytes()).await.unwrap();
-    let again = house.door.accept_batch(&keyed("k"), body.as_bytes()).await.unwrap();
+    let first = house.door.accept_batch(&keyed("k"), body_of(body.as_bytes())).await.unwrap();
+    let again = house.door.accept_batch(&keyed("k"), body_of(body.as_bytes())).await.unwrap();
     for (first, again) in first.results.iter().zip(&again.results) {
         assert_eq!(first.as_ref().unwrap(), again.as_ref().unwrap());
     }
     assert_eq!(house.count().await, 2);
     // The key of a batch is not the key of a single request.
-    house.door.accept_json(&keyed("k"), message(json!({})).to_string().as_bytes()).await.unwrap();
+    house.door.accept_json(&keyed("k"), body_of(message(json!({})).to_string().as_bytes())).await.unwrap();
     assert_eq!(house.count().await, 3);
-    let without_key = house.door.accept_batch(&ctx(), body.as_bytes()).await.unwrap();
+    let without_key = house.door.accept_batch(&ctx(), body_of(body.as_bytes())).await.unwrap();
     assert_eq!(
         without_key.results[1].as_ref().unwrap(),
         first.results[1].as_ref().unwrap(),

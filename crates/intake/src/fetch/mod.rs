@@ -1,0 +1,210 @@
+//! The files of a message, from wherever they are.
+//!
+//! In: where each file comes from ([`Source`]), what it is said to be, and the digest it should have. Out: the bytes, their
+//! digest, and a content type that the bytes do not contradict. A message's files are fetched a few at a time, under a bound
+//! for each and one for all of them, in size and in time; one that cannot be had fails them all, with the field at fault.
+//!
+//! Promises:
+//! - no fetch leaves the public web, and no path the operator's folders, unless the operator has allowed it;
+//! - memory is bounded by what the message may hold, whatever a source sends;
+//! - what is kept for the next time is found by the same tenant only, and only while it is what was asked for.
+//!
+//! Fails with [`FetchError`], which tells what may work later from what makes the message invalid.
+
+mod cache;
+mod config;
+mod error;
+mod folders;
+mod kind;
+mod room;
+mod source;
+#[cfg(test)]
+mod tests;
+mod web;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use postway_domain::{Clock, TenantId};
+use postway_net::http::{Auth, HttpClient};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::work::weighed;
+
+pub use config::FetchConfig;
+pub(crate) use error::FetchError;
+pub(crate) use kind::content_type;
+pub(crate) use source::{Source, infer_source};
+
+use cache::Cache;
+use error::Fault;
+use folders::Folders;
+use room::Room;
+
+/// A SHA-256 digest.
+pub(crate) type Sha256 = [u8; 32];
+
+/// A tenant's own place for files, asked by POST.
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointTarget {
+    /// Where it is.
+    pub url: Url,
+    /// How postway says who asks.
+    pub auth: Auth,
+}
+
+/// For whom files are fetched, and what may become of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errand<'a> {
+    /// Whose message it is.
+    pub tenant: &'a TenantId,
+    /// The tenant's own place for files.
+    pub endpoint: Option<&'a EndpointTarget>,
+    /// Whether large files will be linked to, so that there is more room for them.
+    pub links: bool,
+    /// Whether the message is sensitive: nothing of it is kept for the next time, in memory or on disk.
+    pub is_private: bool,
+}
+
+/// A file that a message needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Its place among the message's attachments, for errors.
+    pub position: usize,
+    /// Its name, which decides what it is where its content does not tell.
+    pub filename: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What it is said to be.
+    pub content_type: Option<String>,
+    /// The digest it must have.
+    pub sha256: Option<Sha256>,
+}
+
+/// A file at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub bytes: Bytes,
+    pub content_type: String,
+    pub sha256: Sha256,
+}
+
+/// Bytes and their digest.
+struct Body {
+    bytes: Bytes,
+    sha256: Sha256,
+}
+
+impl Body {
+    fn of(bytes: Bytes) -> Self {
+        Self { sha256: sha256(&bytes), bytes }
+    }
+}
+
+/// Fetches. One for the whole process, shared.
+pub(crate) struct Fetcher {
+    http: HttpClient,
+    folders: Folders,
+    cache: Cache,
+    config: FetchConfig,
+}
+
+impl Fetcher {
+    /// A fetcher that goes out by this client, with what its folder still keeps. Reads that folder, so it blocks for a
+    /// moment. The clock tells which of the kept files was used last.
+    pub(crate) fn new(http: HttpClient, config: FetchConfig, clock: Arc<dyn Clock>) -> Self {
+        let (folders, cache) = (Folders::new(config.folders.clone()), Cache::open(&config, clock));
+        Self { http, folders, cache, config }
+    }
+
+    /// How long all files of a message may take.
+    pub(crate) fn message_timeout(&self) -> Duration {
+        self.config.message_timeout
+    }
+
+    /// Fetches all files of one message, in their order. The first that fails ends the others.
+    pub(crate) async fn fetch_all(
+        &self,
+        errand: &Errand<'_>,
+        wanted: &[Wanted],
+    ) -> Result<Vec<File>, FetchError> {
+        let FetchConfig { file_bytes_max, message_bytes_max, linked_bytes_max, .. } = self.config;
+        let room = match errand.links {
+            true => Room::new(linked_bytes_max, linked_bytes_max),
+            false => Room::new(file_bytes_max, message_bytes_max),
+        };
+        let fetches: Vec<_> =
+            wanted.iter().map(|wanted| Box::pin(self.fetch_one(errand, wanted, &room))).collect();
+        let files = stream::iter(fetches).buffered(self.config.at_once.max(1)).try_collect();
+        let within = self.config.message_timeout;
+        timeout(within, files).await.unwrap_or_else(|_| {
+            let message = format!("the files did not all come within {} s", within.as_secs_f64());
+            Err(Fault::transient(message).at("attachments".to_owned()))
+        })
+    }
+
+    async fn fetch_one(&self, errand: &Errand<'_>, wanted: &Wanted, room: &Room) -> Result<File, FetchError> {
+        let at = |field| move |fault: Fault| fault.at(format!("attachments[{}].{field}", wanted.position));
+        let expected = wanted.sha256.as_ref();
+        let fetched = async {
+            match &wanted.source {
+                Source::Content(bytes) => given(bytes, room),
+                Source::Url(url) => self.ask_url(errand, url, expected, room).await,
+                Source::Endpoint(text) => self.ask_endpoint(errand, text, expected, room).await,
+                Source::Path(path) => self.read_path(path, room).await,
+            }
+        };
+        // The client has this deadline too; here it also covers waiting for someone else's fetch, and a slow disk.
+        let body = timeout(self.config.timeout, fetched)
+            .await
+            .unwrap_or_else(|_| {
+                let seconds = self.config.timeout.as_secs_f64();
+                Err(Fault::transient(format!("the file did not come within {seconds} s")))
+            })
+            .map_err(at(wanted.source.field()))?;
+        if let Some(expected) = expected
+            && body.sha256 != *expected
+        {
+            let message =
+                format!("should be {}, but what came has the digest {}", hex(expected), hex(&body.sha256));
+            return Err(at("sha256")(Fault::permanent(message)));
+        }
+        let content_type = content_type(&wanted.filename, wanted.content_type.as_deref(), &body.bytes)
+            .map_err(|refused| at(refused.field)(Fault::permanent(refused.message)))?;
+        Ok(File { bytes: body.bytes, content_type, sha256: body.sha256 })
+    }
+
+    async fn read_path(&self, path: &Path, room: &Room) -> Result<Body, Fault> {
+        let (folders, path, bytes_max) = (self.folders.clone(), path.to_owned(), room.file_bytes_max);
+        let read = tokio::task::spawn_blocking(move || {
+            folders.read(&path, bytes_max).map(|content| Body::of(content.into()))
+        });
+        let body = read.await.map_err(|_| Fault::transient("reading the file failed: see the log"))??;
+        room.take(body.bytes.len())?;
+        Ok(body)
+    }
+}
+
+fn given(bytes: &Bytes, room: &Room) -> Result<Body, Fault> {
+    let bytes_max = room.file_bytes_max;
+    if bytes.len() > bytes_max {
+        return Err(Fault::permanent(format!("is larger than {bytes_max} bytes")));
+    }
+    room.take(bytes.len())?;
+    Ok(weighed(bytes.len(), || Body::of(bytes.clone())))
+}
+
+fn sha256(bytes: &[u8]) -> Sha256 {
+    digest_of(digest::digest(&digest::SHA256, bytes))
+}
+
+fn digest_of(digest: digest::Digest) -> Sha256 {
+    digest.as_ref().try_into().expect("a SHA-256 digest has 32 bytes")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,158 @@
+//! Where a file comes from, and the form in which a request says it.
+
+use std::path::PathBuf;
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use bytes::Bytes;
+use postway_net::http::parse_url;
+use url::Url;
+
+/// Standard base64, with its padding or without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Where a file comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From the request itself.
+    Content(Bytes),
+    /// From the web.
+    Url(Url),
+    /// From the tenant's own endpoint, which is sent this text.
+    Endpoint(String),
+    /// From a folder of this machine that the operator has opened.
+    Path(PathBuf),
+}
+
+impl Source {
+    /// The field of an attachment that gives such a source.
+    pub(super) fn field(&self) -> &'static str {
+        match self {
+            Self::Content(_) => "content",
+            Self::Url(_) => "url",
+            Self::Endpoint(_) => "endpoint",
+            Self::Path(_) => "path",
+        }
+    }
+}
+
+/// Reads where a file comes from. The mode is the name of the field that said it, or what users of other systems call it;
+/// without one, the text tells by how it begins: `base64:…`, `http://…` or `https://…`, `/a/path`, and anything else is for the
+/// endpoint. Fails with what is wrong and what to do.
+pub(crate) fn infer_source(mode: Option<&str>, text: &str) -> Result<Source, String> {
+    match mode.unwrap_or_else(|| begins_like(text)) {
+        "content" | "base64" => {
+            let content = text.strip_prefix("base64:").unwrap_or(text);
+            decode_base64(content).map(|bytes| Source::Content(bytes.into()))
+        }
+        _ if text.trim().is_empty() => Err("is empty: say where the file comes from".to_owned()),
+        "url" | "http_url" => parse_url(text).map(Source::Url).map_err(|error| error.to_string()),
+        "path" | "filesystem" if !text.starts_with('/') => Err("must begin with a slash".to_owned()),
+        "path" | "filesystem" => Ok(Source::Path(text.into())),
+        "endpoint" => Ok(Source::Endpoint(text.to_owned())),
+        mode => Err(format!("{mode:?} is no fetch mode: use base64, http_url, filesystem or endpoint")),
+    }
+}
+
+fn begins_like(text: &str) -> &'static str {
+    let is = |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    if text.starts_with("base64:") {
+        "base64"
+    } else if is("http://") || is("https://") {
+        "url"
+    } else if text.starts_with('/') {
+        "path"
+    } else {
+        "endpoint"
+    }
+}
+
+/// Decodes base64. Line breaks in it, as some encoders make them, cost a second pass and nothing else.
+fn decode_base64(content: &str) -> Result<Vec<u8>, String> {
+    let refused = |error: base64::DecodeError| format!("is not valid base64: {error}");
+    match BASE64.decode(content) {
+        Ok(bytes) => Ok(bytes),
+        Err(_) if content.bytes().any(|byte| byte.is_ascii_whitespace()) => {
+            let packed: Vec<u8> = content.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            BASE64.decode(packed).map_err(refused)
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// What the text for an endpoint is: an object of JSON, a form, or plain text.
+pub(super) fn endpoint_content_type(text: &str) -> &'static str {
+    let is_form = || {
+        let name = text.split_once('=').map_or("", |(name, _)| name);
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-[]%+".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_name) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if text.starts_with('{') {
+        "application/json"
+    } else if is_form() {
+        "application/x-www-form-urlencoded"
+    } else {
+        "text/plain; charset=utf-8"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_field_tells_what_it_is() {
+        let url = |text: &str| Source::Url(text.parse().unwrap());
+        for (text, source) in [
+            ("base64:aGVsbG8=", Source::Content("hello".into())),
+            ("https://example.com/a", url("https://example.com/a")),
+            ("HTTP://example.com/a", url("http://example.com/a")),
+            ("/srv/docs/a.pdf", Source::Path("/srv/docs/a.pdf".into())),
+            ("doc_id=7", Source::Endpoint("doc_id=7".to_owned())),
+            ("ftp://example.com/a", Source::Endpoint("ftp://example.com/a".to_owned())),
+            ("é", Source::Endpoint("é".to_owned())),
+        ] {
+            assert_eq!(infer_source(None, text).unwrap(), source, "{text}");
+        }
+        for text in ["", "  ", "base64:*", "http://user:pw@example.com/", "https://"] {
+            assert!(infer_source(None, text).is_err(), "{text}");
+        }
+        assert_eq!(infer_source(Some("base64"), "aGVsbG8=").unwrap(), Source::Content("hello".into()));
+        assert_eq!(infer_source(Some("content"), "").unwrap(), Source::Content(Bytes::new()));
+        assert_eq!(infer_source(Some("endpoint"), "/a").unwrap(), Source::Endpoint("/a".to_owned()));
+        assert_eq!(infer_source(Some("http_url"), "https://example.com/a"), Ok(url("https://example.com/a")));
+        assert_eq!(infer_source(Some("filesystem"), "/a"), Ok(Source::Path("/a".into())));
+        assert!(infer_source(Some("url"), "/a").is_err());
+        assert!(infer_source(Some("path"), "a").is_err());
+        assert!(infer_source(Some("s3"), "a").unwrap_err().contains("no fetch mode"));
+    }
+
+    #[test]
+    fn the_endpoint_is_told_what_it_gets() {
+        for (text, content_type) in [
+            ("doc_id=7", "application/x-www-form-urlencoded"),
+            ("a[0]=1&b=x%20y", "application/x-www-form-urlencoded"),
+            ("{\"id\":7}", "application/json"),
+            ("invoice 7 = the last", "text/plain; charset=utf-8"),
+            ("=7", "text/plain; charset=utf-8"),
+            ("7", "text/plain; charset=utf-8"),
+        ] {
+            assert_eq!(endpoint_content_type(text), content_type, "{text}");
+        }
+    }
+
+    #[test]
+    fn base64_is_taken_padded_unpadded_and_broken_into_lines() {
+        for text in ["aGVsbG8=", "aGVsbG8", "aGVs\r\nbG8=\n", " aGVs bG8"] {
+            assert_eq!(decode_base64(text).unwrap(), b"hello", "{text:?}");
+        }
+        for text in ["aGVsbG8*", "a", "aGVs=bG8", "data:text/plain;base64,aGVsbG8="] {
+            assert!(decode_base64(text).is_err(), "{text:?}");
+        }
+    }
+}

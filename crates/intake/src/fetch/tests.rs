@@ -1,0 +1,424 @@
+//! Fetching as a whole, against a source that misbehaves and folders full of traps.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use postway_domain::Time;
+use postway_net::{Guard, http::HttpSettings};
+use postway_testkit::{HttpSource, Reply};
+use tokio::time::Instant;
+
+use super::*;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(30);
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Time {
+        Time::from_millis(1_000_000)
+    }
+}
+
+/// Small bounds; 127.0.0.1 is allowed, and no other private address.
+fn config() -> FetchConfig {
+    FetchConfig { file_bytes_max: 100_000, message_bytes_max: 150_000, ..FetchConfig::default() }
+}
+
+fn fetcher(config: FetchConfig) -> Fetcher {
+    let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    Fetcher::new(HttpClient::new(Arc::new(guard), HttpSettings::default()), config, Arc::new(Still))
+}
+
+fn tenant() -> TenantId {
+    "shop".parse().unwrap()
+}
+
+/// For files that are mailed and may be kept.
+fn errand(tenant: &TenantId) -> Errand<'_> {
+    Errand { tenant, endpoint: None, links: false, is_private: false }
+}
+
+fn wanted(source: Source) -> Wanted {
+    Wanted { position: 1, filename: "a.txt".to_owned(), source, content_type: None, sha256: None }
+}
+
+fn by_url(url: &str) -> Wanted {
+    wanted(Source::Url(url.parse().unwrap()))
+}
+
+fn by_path(path: impl Into<PathBuf>) -> Wanted {
+    wanted(Source::Path(path.into()))
+}
+
+async fn one(fetcher: &Fetcher, wanted: Wanted) -> Result<File, FetchError> {
+    fetcher.fetch_all(&errand(&tenant()), &[wanted]).await.map(|mut files| files.remove(0))
+}
+
+#[tokio::test]
+async fn files_come_from_everywhere_in_their_order() {
+    let source = HttpSource::start().await;
+    source.serve("/a.pdf", Reply::ok("%PDF-1.7"));
+    source.serve("/documents", Reply::ok("from the endpoint"));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("d.csv"), "a,b").unwrap();
+    let endpoint = EndpointTarget {
+        url: source.url("/documents").parse().unwrap(),
+        auth: Auth::Bearer("secret-token".into()),
+    };
+    let named = |filename: &str, source| Wanted { filename: filename.to_owned(), ..wanted(source) };
+    let all = [
+        named("a.pdf", Source::Url(source.url("/a.pdf").parse().unwrap())),
+        named("b.txt", Source::Content("hello".into())),
+        named("c.txt", Source::Endpoint("doc_id=7".to_owned())),
+        named("d.csv", Source::Path(folder.path().join("d.csv"))),
+    ];
+    let fetcher = fetcher(FetchConfig { folders: vec![folder.path().to_owned()], ..config() });
+    let files =
+        fetcher.fetch_all(&Errand { endpoint: Some(&endpoint), ..errand(&tenant()) }, &all).await.unwrap();
+    let got: Vec<_> = files.iter().map(|file| (&file.bytes[..], file.content_type.as_str())).collect();
+    assert_eq!(
+        got,
+        [
+            (&b"%PDF-1.7"[..], "application/pdf"),
+            (b"hello", "text/plain"),
+            (b"from the endpoint", "text/plain"),
+            (b"a,b", "text/csv"),
+        ]
+    );
+    assert!(files.iter().all(|file| file.sha256 == sha256(&file.bytes)));
+    let requests = source.requests();
+    let post = requests.iter().find(|request| request.method == "POST").unwrap();
+    assert_eq!(post.body, b"doc_id=7");
+    assert_eq!(post.header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(post.header("authorization"), Some("Bearer secret-token"));
+}
+
+#[tokio::test]
+async fn a_failed_fetch_names_its_field_and_says_whether_to_come_back() {
+    let source = HttpSource::start().await;
+    source.serve("/503", Reply::status(503).header("retry-after", "120"));
+    source.serve("/429", Reply::status(429));
+    source.serve("/cut", Reply::Cut { declared: 1_000, body: vec![1; 10] });
+    source.serve("/large", Reply::Declared(5 * 1024 * 1024 * 1024));
+    source.serve("/endless", Reply::Endless);
+    source.serve("/gzip", Reply::ok("x").header("content-encoding", "gzip"));
+    source.serve("/inside", Reply::redirect(302, "http://127.0.0.2/?token=secret"));
+    source.serve("/metadata", Reply::redirect(302, "http://169.254.169.254/latest/meta-data/"));
+    let fetcher = fetcher(config());
+    for (path, transient, message) in [
+        ("/404?token=secret", false, "status 404"),
+        ("/503", true, "status 503"),
+        ("/429", true, "status 429"),
+        ("/cut", true, "broke off"),
+        ("/large", false, "larger than 100000 bytes"),
+        ("/endless", false, "larger than 100000 bytes"),
+        ("/gzip", false, "content encoding"),
+        ("/inside", false, "POSTWAY_ALLOW_PRIVATE_TARGETS"),
+        ("/metadata", false, "POSTWAY_ALLOW_PRIVATE_TARGETS"),
+    ] {
+        let error = one(&fetcher, by_url(&source.url(path))).await.unwrap_err();
+        assert_eq!((error.field.as_str(), error.transient), ("attachments[1].url", transient), "{error}");
+        assert!(error.message.contains(message) && !error.message.contains("secret"), "{error}");
+        assert_eq!(error.retry_after, (path == "/503").then_some(Duration::from_secs(120)));
+    }
+    let error = one(&fetcher, wanted(Source::Endpoint("id=1".to_owned()))).await.unwrap_err();
+    assert!(error.field == "attachments[1].endpoint" && !error.transient, "{error}");
+    let error = one(&fetcher, wanted(Source::Content(vec![0; 100_001].into()))).await.unwrap_err();
+    assert!(error.field == "attachments[1].content" && !error.transient, "{error}");
+}
+
+#[tokio::test]
+async fn slow_sources_end_at_their_deadlines() {
+    let source = HttpSource::start().await;
+    source.serve("/drip", Reply::Drip { body: vec![b'x'; 1_000], every: Duration::from_millis(20) });
+    source.serve("/silent", Reply::Silent);
+    let short = Duration::from_millis(200);
+    let slow = fetcher(FetchConfig { timeout: short, ..config() });
+    let silent = fetcher(FetchConfig { idle_timeout: short, ..config() });
+    let all = fetcher(FetchConfig { message_timeout: short, ..config() });
+    for (fetcher, path, field) in [
+        (slow, "/drip", "attachments[1].url"),
+        (silent, "/silent", "attachments[1].url"),
+        (all, "/silent", "attachments"),
+    ] {
+        let started = Instant::now();
+        let error = one(&fetcher, by_url(&source.url(path))).await.unwrap_err();
+        assert!(error.transient && error.field == field, "{error}");
+        assert!(started.elapsed() < LONG / 3);
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_a_message_are_bounded_together() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok(vec![b'a'; 80_000]));
+    source.serve("/b", Reply::ok(vec![b'b'; 80_000]));
+    let fetcher = fetcher(config());
+    let both = [by_url(&source.url("/a")), by_url(&source.url("/b"))];
+    let error = fetcher.fetch_all(&errand(&tenant()), &both).await.unwrap_err();
+    assert!(!error.transient && error.message.contains("150000 bytes together"), "{error}");
+    // What is kept counts as well.
+    assert!(one(&fetcher, both[0].clone()).await.is_ok() && one(&fetcher, both[1].clone()).await.is_ok());
+    let error = fetcher.fetch_all(&errand(&tenant()), &both).await.unwrap_err();
+    assert!(error.message.contains("150000 bytes together"), "{error}");
+    assert_eq!(
+        fetcher.fetch_all(&Errand { links: true, ..errand(&tenant()) }, &both).await.unwrap().len(),
+        2,
+        "there is room for links"
+    );
+}
+
+#[tokio::test]
+async fn at_most_three_are_fetched_at_once() {
+    let source = HttpSource::start().await;
+    let (gate, held) = Reply::ok("x").held();
+    let all: Vec<_> = (0..7)
+        .map(|n| {
+            source.serve(&format!("/{n}"), held.clone());
+            by_url(&source.url(&format!("/{n}")))
+        })
+        .collect();
+    let fetcher = Arc::new(fetcher(config()));
+    let fetching = tokio::spawn(async move { fetcher.fetch_all(&errand(&tenant()), &all).await });
+    source.wait_for(3, LONG).await;
+    // A fourth would have been sent with the others; this is the time that it is given to come.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(source.requests().len(), 3);
+    gate.send(true).unwrap();
+    assert_eq!(fetching.await.unwrap().unwrap().len(), 7);
+}
+
+#[tokio::test]
+async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
+    let source = HttpSource::start().await;
+    let (gate, held) = Reply::ok("x".repeat(90_000)).held();
+    source.serve("/a", held);
+    let folder = tempfile::tempdir().unwrap();
+    // Too large for the memory, so that the disk has it.
+    let kept = FetchConfig { memory_bytes_max: 1_000, cache_folder: Some(folder.path().into()), ..config() };
+    let fetcher = Arc::new(fetcher(kept));
+    let fetch = || {
+        let (fetcher, wanted) = (fetcher.clone(), by_url(&source.url("/a")));
+        tokio::spawn(async move { one(&fetcher, wanted).await })
+    };
+    let many: Vec<_> = (0..50).map(|_| fetch()).collect();
+    source.wait_for(1, LONG).await;
+    gate.send(true).unwrap();
+    for fetched in many {
+        assert_eq!(fetched.await.unwrap().unwrap().bytes.len(), 90_000);
+    }
+    assert_eq!(source.requests().len(), 1);
+    let other = "other".parse().unwrap();
+    fetcher.fetch_all(&errand(&other), &[by_url(&source.url("/a"))]).await.unwrap();
+    assert_eq!(source.requests().len(), 2, "tenants share nothing");
+}
+
+#[tokio::test]
+async fn a_fetch_given_up_is_taken_over_by_who_waits() {
+    let source = HttpSource::start().await;
+    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    let fetcher = Arc::new(fetcher(config()));
+    let fetch = || {
+        let (fetcher, wanted) = (fetcher.clone(), by_url(&source.url("/a")));
+        tokio::spawn(async move { one(&fetcher, wanted).await })
+    };
+    let first = fetch();
+    source.wait_for(1, LONG).await;
+    let second = fetch();
+    first.abort();
+    assert_eq!(second.await.unwrap().unwrap().bytes, "x");
+}
+
+#[tokio::test]
+async fn a_full_message_does_not_fail_another_that_waits_for_the_same_url() {
+    let source = HttpSource::start().await;
+    let (gate, held) = Reply::ok(vec![b'x'; 90_000]).held();
+    source.serve("/a", held);
+    let fetcher = Arc::new(fetcher(config()));
+    let fetch = |files: Vec<Wanted>| {
+        let fetcher = fetcher.clone();
+        tokio::spawn(async move { fetcher.fetch_all(&errand(&tenant()), &files).await })
+    };
+    let full = fetch(vec![wanted(Source::Content(vec![0; 80_000].into())), by_url(&source.url("/a"))]);
+    source.wait_for(1, LONG).await;
+    let roomy = fetch(vec![by_url(&source.url("/a"))]);
+    gate.send(true).unwrap();
+    assert!(full.await.unwrap().is_err());
+    assert_eq!(roomy.await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_may_not_be_stored_is_fetched_again() {
+    let source = HttpSource::start().await;
+    let fetcher = fetcher(config());
+    for (path, control, times) in
+        [("/no-store", "private, No-Store", 2), ("/old", "max-age=0", 2), ("/fine", "public, max-age=30", 1)]
+    {
+        source.serve(path, Reply::ok("x").header("cache-control", control));
+        let before = source.requests().len();
+        for _ in 0..2 {
+            one(&fetcher, by_url(&source.url(path))).await.unwrap();
+        }
+        assert_eq!(source.requests().len() - before, times, "{control}");
+    }
+}
+
+#[tokio::test]
+async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("hello").header("cache-control", "no-store"));
+    let folder = tempfile::tempdir().unwrap();
+    let kept = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
+    let with_digest = Wanted { sha256: Some(sha256(b"hello")), ..by_url(&source.url("/a")) };
+    for _ in 0..2 {
+        let fetcher = fetcher(kept());
+        for _ in 0..2 {
+            assert_eq!(one(&fetcher, with_digest.clone()).await.unwrap().bytes, "hello");
+        }
+    }
+    assert_eq!(source.requests().len(), 1);
+    let other = "other".parse().unwrap();
+    fetcher(kept()).fetch_all(&errand(&other), &[with_digest]).await.unwrap();
+    assert_eq!(source.requests().len(), 2, "tenants share nothing");
+}
+
+#[tokio::test]
+async fn nothing_of_a_sensitive_message_is_kept_or_taken_from_what_is() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("hello"));
+    let folder = tempfile::tempdir().unwrap();
+    let fetcher = fetcher(FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() });
+    let plain = by_url(&source.url("/a"));
+    let with_digest = Wanted { sha256: Some(sha256(b"hello")), ..plain.clone() };
+    let tenant = tenant();
+    let private = Errand { is_private: true, ..errand(&tenant) };
+    for wanted in [&plain, &with_digest] {
+        fetcher.fetch_all(&private, std::slice::from_ref(wanted)).await.unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is on disk");
+    for wanted in [&plain, &plain, &with_digest] {
+        fetcher.fetch_all(&errand(&tenant), std::slice::from_ref(wanted)).await.unwrap();
+    }
+    assert_eq!(source.requests().len(), 3, "nothing was in memory either, and then it was");
+    fetcher.fetch_all(&private, &[with_digest]).await.unwrap();
+    assert_eq!(source.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_wrong_digest_is_refused_with_both() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("hello"));
+    let fetcher = fetcher(config());
+    for source in [Source::Url(source.url("/a").parse().unwrap()), Source::Content("hello".into())] {
+        let error = one(&fetcher, Wanted { sha256: Some([0xab; 32]), ..wanted(source) }).await.unwrap_err();
+        assert!(error.field == "attachments[1].sha256" && !error.transient, "{error}");
+        assert!(error.message.contains(&"ab".repeat(32)) && error.message.contains(&hex(&sha256(b"hello"))));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_what_it_should_be_is_refused() {
+    let source = HttpSource::start().await;
+    source.serve("/login", Reply::ok("<html><body>Log in</body></html>"));
+    let fetcher = fetcher(config());
+    let page = Wanted {
+        filename: "invoice.pdf".to_owned(),
+        content_type: Some("application/pdf".to_owned()),
+        ..by_url(&source.url("/login"))
+    };
+    let error = one(&fetcher, page).await.unwrap_err();
+    assert!(error.field == "attachments[1].content_type" && error.message.contains("web page"), "{error}");
+    let program = Wanted { filename: "invoice.exe".to_owned(), ..by_url(&source.url("/login")) };
+    let error = one(&fetcher, program).await.unwrap_err();
+    assert!(error.field == "attachments[1].filename" && !error.transient, "{error}");
+}
+
+/// A folder to read from, a secret beside it, and every way to get there.
+fn traps() -> (tempfile::TempDir, PathBuf) {
+    let around = tempfile::tempdir().unwrap();
+    let root = around.path().canonicalize().unwrap();
+    let open = root.join("open");
+    fs::create_dir_all(open.join("sub")).unwrap();
+    fs::create_dir(root.join("open-not")).unwrap();
+    for file in ["secret", "open-not/secret", "open/a.txt", "open/sub/b.txt"] {
+        fs::write(root.join(file), file).unwrap();
+    }
+    symlink(root.join("secret"), open.join("out")).unwrap();
+    symlink(root.join("nothing"), open.join("out-to-nothing")).unwrap();
+    symlink(&root, open.join("up")).unwrap();
+    symlink("sub/b.txt", open.join("in")).unwrap();
+    symlink("loop", open.join("loop")).unwrap();
+    symlink("/dev/zero", open.join("device")).unwrap();
+    (around, open)
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_the_open_folders_or_tells_what_is_there() {
+    let (_around, open) = traps();
+    let fetcher = fetcher(FetchConfig { folders: vec![open.clone()], ..config() });
+    let mut told = Vec::new();
+    for path in [
+        open.join("../secret"),
+        open.join("../nothing"),
+        open.join("sub/../../secret"),
+        open.join("out"),
+        open.join("out-to-nothing"),
+        open.join("up/secret"),
+        open.join("up/open/a.txt/x"),
+        open.join("device"),
+        open.join("loop"),
+        open.join("nothing"),
+        open.join("a.txt\0b"),
+        open.with_file_name("secret"),
+        open.with_file_name("open-not").join("secret"),
+        PathBuf::from("/etc/passwd"),
+        PathBuf::from("/proc/self/environ"),
+        PathBuf::from("open/a.txt"),
+        PathBuf::from("../../x"),
+        Path::new("/").join("x".repeat(5_000)),
+    ] {
+        let error = one(&fetcher, by_path(&path)).await.unwrap_err();
+        assert!(!error.transient && error.field == "attachments[1].path", "{}: {error}", path.display());
+        told.push(error.message);
+    }
+    told.dedup();
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn regular_files_in_the_open_folders_are_read_and_nothing_else() {
+    let (_around, open) = traps();
+    let by_link = open.with_file_name("link");
+    symlink(&open, &by_link).unwrap();
+    let folders = vec![open.with_file_name("not-yet"), open.clone(), by_link.clone()];
+    let fetcher = fetcher(FetchConfig { folders, ..config() });
+    let read = async |path: PathBuf| one(&fetcher, by_path(path)).await;
+    assert_eq!(read(open.join("a.txt")).await.unwrap().bytes, "open/a.txt");
+    assert_eq!(read(open.join("in")).await.unwrap().bytes, "open/sub/b.txt");
+    assert_eq!(read(by_link.join("sub/b.txt")).await.unwrap().bytes, "open/sub/b.txt");
+    assert!(read(open.join("sub")).await.unwrap_err().message.contains("not a regular file"));
+    let _socket = std::os::unix::net::UnixListener::bind(open.join("socket")).unwrap();
+    assert!(read(open.join("socket")).await.unwrap_err().message.contains("not a regular file"));
+    fs::write(open.join("large"), vec![0; 100_001]).unwrap();
+    assert!(read(open.join("large")).await.unwrap_err().message.contains("larger than 100000"));
+    let error = one(&super::tests::fetcher(config()), by_path(open.join("a.txt"))).await.unwrap_err();
+    assert!(!error.transient && error.message.contains("operator"), "{error}");
+}
+
+#[tokio::test]
+async fn a_pipe_in_an_open_folder_keeps_nobody_waiting() {
+    let (_around, open) = traps();
+    let pipe = open.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let fetcher = fetcher(FetchConfig { folders: vec![open], ..config() });
+    let error = one(&fetcher, by_path(pipe)).await.unwrap_err();
+    assert!(!error.transient && error.message.contains("not a regular file"), "{error}");
+}

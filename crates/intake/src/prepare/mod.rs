@@ -1,0 +1,235 @@
+//! Preparing: messages that need something from elsewhere get it here, and are composed.
+//!
+//! A loop on the store like every room: it claims messages that are `accepted` (or whose next try is due), fetches their
+//! files, composes them and writes them back as `ready`, `invalid`, or `scheduled` for another try. Each tenant has its own
+//! few places, so one whose source is slow delays nobody else. A crash leaves a lease that others take back; a late
+//! preparer's write is refused by the fence.
+
+mod one;
+mod outcome;
+
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::FutureExt;
+use postway_domain::{Incarnation, LeaseToken, MessageUid, TenantId};
+use postway_store::{
+    StoreError,
+    record::{Change, Lease, PrepareRequest, ToPrepare},
+};
+use tokio::{
+    task::{self, JoinError, JoinSet},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::door::Door;
+use outcome::Outcome;
+
+/// Messages that are prepared at once.
+const AT_ONCE_MAX: usize = 64;
+/// The same of one tenant.
+const PER_TENANT_MAX: usize = 8;
+/// How often the queue is polled.
+const POLL: Duration = Duration::from_secs(1);
+/// How long a lease lasts at least; it is twice as long as all files of a message may take.
+const LEASE_MIN: Duration = Duration::from_secs(10 * 60);
+/// By so much a preparation ends before its lease does.
+const LEASE_MARGIN: Duration = Duration::from_secs(30);
+/// The first wait when the store does not answer; doubles up to the last.
+const WAIT_FIRST: Duration = Duration::from_millis(50);
+/// The longest wait between tries.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Which messages are being prepared in this process.
+#[derive(Clone, Debug, Default)]
+pub struct Preparing(Arc<Mutex<HashSet<MessageUid>>>);
+
+impl Preparing {
+    /// Whether this one is.
+    pub fn holds(&self, uid: MessageUid) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&uid)
+    }
+
+    fn take(&self, uid: MessageUid) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uid);
+    }
+
+    fn put_down(&self, uid: MessageUid) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
+    }
+}
+
+/// The room. One for the whole process.
+pub struct Preparer {
+    door: Arc<Door>,
+    incarnation: Incarnation,
+    preparing: Preparing,
+    in_hand: HashMap<task::Id, (TenantId, MessageUid)>,
+    tasks: JoinSet<()>,
+}
+
+impl Preparer {
+    /// A preparer that works through this door.
+    pub fn new(door: Arc<Door>, incarnation: Incarnation) -> Self {
+        Self {
+            door,
+            incarnation,
+            preparing: Preparing::default(),
+            in_hand: HashMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// What it has in hand, as it goes.
+    pub fn preparing(&self) -> Preparing {
+        self.preparing.clone()
+    }
+
+    /// Works until it is stopped, then gives back what it has not finished.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut poll_at = Instant::now();
+        while !stop.is_cancelled() {
+            if Instant::now() >= poll_at {
+                poll_at = self.round(&stop).await;
+            }
+            let store = Arc::clone(&self.door.store);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = store.preparation_woken() => poll_at = Instant::now(),
+                Some(done) = self.tasks.join_next_with_id() => {
+                    self.put_down(done);
+                    poll_at = Instant::now();
+                }
+                () = tokio::time::sleep_until(poll_at) => {}
+            }
+        }
+        while let Some(done) = self.tasks.join_next_with_id().await {
+            self.put_down(done);
+        }
+    }
+
+    fn put_down(&mut self, done: Result<(task::Id, ()), JoinError>) {
+        let id = match done {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(%error, "a preparation broke off; its message is taken back later");
+                error.id()
+            }
+        };
+        if let Some((_, uid)) = self.in_hand.remove(&id) {
+            self.preparing.put_down(uid);
+        }
+    }
+
+    fn in_hand_of(&self, tenant: &TenantId) -> usize {
+        self.in_hand.values().filter(|(of, _)| of == tenant).count()
+    }
+
+    fn lease(&self) -> Duration {
+        LEASE_MIN.max(self.door.fetcher.message_timeout() * 2)
+    }
+
+    /// Claims what there is room for; returns when to look again.
+    async fn round(&mut self, stop: &CancellationToken) -> Instant {
+        let looked_at = Instant::now();
+        let now = self.door.clock.now();
+        let free = AT_ONCE_MAX.saturating_sub(self.tasks.len());
+        if free == 0 {
+            return looked_at + POLL;
+        }
+        let state = match self.door.store.preparation_state(now).await {
+            Ok(state) => state,
+            Err(error) => {
+                tracing::warn!(%error, "messages to prepare could not be read");
+                return looked_at + POLL;
+            }
+        };
+        let wants = self.wants(state.due, free);
+        if !wants.is_empty() {
+            let token = LeaseToken::new(&mut rand::rng());
+            let lease = Lease { incarnation: self.incarnation, token, until: now.plus(self.lease()) };
+            match self.door.store.claim_preparation(PrepareRequest { lease, now, wants }).await {
+                Ok(claimed) => claimed.into_iter().for_each(|job| self.start(job, stop)),
+                Err(error) => tracing::warn!(%error, "messages to prepare could not be claimed"),
+            }
+        }
+        let next = state.next_due_at.map_or(POLL, |due| due.since(now));
+        looked_at + next.clamp(Duration::from_millis(10), POLL)
+    }
+
+    /// An equal share of what is free for each tenant that has work and places left; those with the least in hand first.
+    fn wants(&self, due: Vec<TenantId>, mut free: usize) -> Vec<(TenantId, u32)> {
+        let counted = due.into_iter().map(|tenant| (self.in_hand_of(&tenant), tenant));
+        let mut due: Vec<(usize, TenantId)> =
+            counted.filter(|(in_hand, _)| *in_hand < PER_TENANT_MAX).collect();
+        due.sort_by_key(|(in_hand, _)| *in_hand);
+        due.truncate(free);
+        let mut wants = Vec::with_capacity(due.len());
+        let count = due.len();
+        for (index, (in_hand, tenant)) in due.into_iter().enumerate() {
+            let share = free.div_ceil(count - index).min(PER_TENANT_MAX - in_hand);
+            free -= share;
+            wants.push((tenant, share as u32));
+        }
+        wants
+    }
+
+    fn start(&mut self, job: ToPrepare, stop: &CancellationToken) {
+        self.preparing.take(job.uid);
+        let held = (job.lane.tenant.clone(), job.uid);
+        let (door, stop) = (Arc::clone(&self.door), stop.clone());
+        let within = self.lease().saturating_sub(LEASE_MARGIN);
+        let task = self.tasks.spawn(async move {
+            let prepared = timeout(within, AssertUnwindSafe(door.prepare_one(&job)).catch_unwind());
+            let outcome = tokio::select! {
+                prepared = prepared => match prepared {
+                    Ok(Ok(outcome)) => outcome,
+                    Ok(Err(_)) => {
+                        tracing::error!(uid = %job.uid, "preparing a message panicked; the message is refused");
+                        Outcome::poison()
+                    }
+                    Err(_) => Outcome::Unavailable(StoreError::Unavailable("it took too long".to_owned())),
+                },
+                () = stop.cancelled() => Outcome::GivenBack,
+            };
+            let change = outcome.into_change(&job, door.clock.now());
+            write(&door, change, &stop).await;
+        });
+        self.in_hand.insert(task.id(), held);
+    }
+}
+
+/// Writes what came of it, trying again while the store is away. Once stopped it tries once more: others take back what
+/// could not be written.
+async fn write(door: &Door, change: Change, stop: &CancellationToken) {
+    let mut wait = WAIT_FIRST;
+    loop {
+        let last = stop.is_cancelled();
+        match door.store.apply(vec![change.clone()]).await {
+            Ok(held) => {
+                if held == [true] {
+                    let state = change.to.status().as_str();
+                    metrics::counter!("postway_state_transitions_total", "state" => state).increment(1);
+                    tracing::info!(uid = %change.uid, state, "prepared");
+                } else {
+                    tracing::info!(uid = %change.uid, "a preparation came too late and was refused");
+                }
+                return;
+            }
+            Err(error) => tracing::warn!(uid = %change.uid, %error, "a preparation could not be stored yet"),
+        }
+        if last {
+            return;
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = (wait * 2).min(WAIT_MAX);
+    }
+}

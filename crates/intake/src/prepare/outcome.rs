@@ -1,0 +1,192 @@
+//! What comes of a preparation, as the store writes it.
+
+use std::time::Duration;
+
+use postway_domain::{
+    EventKind, State, Status, Time,
+    message::{Input, transition},
+};
+use postway_store::{
+    StoreError,
+    record::{Change, Fence, NewEvent, Preparation, Prepared, ToPrepare},
+};
+use rand::Rng;
+
+use crate::{
+    assemble::passed,
+    fetch::FetchError,
+    refusal::{FieldError, Refusal},
+};
+
+/// The waits between tries at fetching, in seconds. After the last the message is refused.
+const DELAYS: [u64; 9] = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800];
+/// The longest wait that a source may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(8 * 60 * 60);
+/// While something of our own is away, the wait after this many tries is the longest.
+const TRIES_OF_OURS: i64 = 3;
+/// Delays are up to this part longer, so that what failed together does not come again together.
+const JITTER: f64 = 0.25;
+/// Leases lost in a row after which a message is taken to be what broke its preparers.
+const LOST_LEASES_MAX: i64 = 5;
+
+/// What came of it.
+pub(super) enum Outcome {
+    /// It is composed, and goes then if not now.
+    Passed { prepared: Prepared, validated: String, send_at: Option<Time> },
+    /// It cannot be sent as it is.
+    Refused(FieldError),
+    /// Something it needs was not to be had.
+    Unfetched(FetchError),
+    /// What postway itself needs was not to be had.
+    Unavailable(StoreError),
+    /// It was not finished.
+    GivenBack,
+}
+
+impl Outcome {
+    /// Of a message whose preparation panicked.
+    pub(super) fn poison() -> Self {
+        Self::Refused(FieldError::new("", "could not be composed"))
+    }
+
+    /// Of a message that has broken its preparers too often, if it has.
+    pub(super) fn of_suspect(job: &ToPrepare) -> Option<Self> {
+        (job.lost_leases >= LOST_LEASES_MAX)
+            .then(|| Self::Refused(FieldError::new("", "its preparation broke off too often: quarantined")))
+    }
+
+    pub(super) fn refused(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::Invalid { details } => {
+                let first = details.into_iter().next();
+                Self::Refused(first.unwrap_or_else(|| FieldError::new("", message)))
+            }
+            Refusal::Malformed { .. } | Refusal::TooLarge { .. } | Refusal::Conflict { .. } => {
+                Self::Refused(FieldError::new("", message))
+            }
+            Refusal::Unavailable(error) => Self::Unavailable(error),
+        }
+    }
+
+    /// The change that writes it.
+    pub(super) fn into_change(self, job: &ToPrepare, now: Time) -> Change {
+        let (to, due_at, events, preparation, error) = match self {
+            Self::Passed { prepared, validated, send_at } => {
+                let (to, event) = passed(State::Validating, send_at);
+                let validated = NewEvent { kind: EventKind::Validated, data: Some(validated) };
+                let due_at = Some(send_at.unwrap_or(now));
+                (to, due_at, vec![validated, event], Some(Preparation::Done(prepared)), None)
+            }
+            Self::Refused(fault) => refused(&fault),
+            Self::Unfetched(error) if !error.transient => {
+                refused(&FieldError::new(error.field, error.message))
+            }
+            Self::Unfetched(FetchError { field, message, retry_after, .. }) => {
+                let asked_for = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+                match delay(job.tries) {
+                    Some(delay) => {
+                        let failure = Failure { code: "FETCH_FAILED", field, message };
+                        later(job, &failure, now.plus(delay.max(asked_for)))
+                    }
+                    None => {
+                        refused(&FieldError::new(field, format!("{message} (tried {} times)", job.tries + 1)))
+                    }
+                }
+            }
+            Self::Unavailable(error) => {
+                tracing::warn!(uid = %job.uid, %error, "a message could not be prepared now");
+                // What is away comes back, and no message is refused for that; what is damaged may not.
+                let tries = if error.is_transient() { job.tries.min(TRIES_OF_OURS) } else { job.tries };
+                match delay(tries) {
+                    Some(delay) => later(job, &Failure::ours(), now.plus(delay)),
+                    None => refused(&FieldError::new("", Failure::ours().message)),
+                }
+            }
+            Self::GivenBack => {
+                let (to, _) = transition(State::Validating, Input::LoseLease)
+                    .expect("the table lets a message be given back");
+                (to, None, Vec::new(), None, None)
+            }
+        };
+        let is_given_back = to == State::Accepted;
+        Change {
+            uid: job.uid,
+            fence: Fence { status: Status::Validating, token: Some(job.token), version: Some(job.version) },
+            to,
+            at: now,
+            due_at,
+            keep_token: false,
+            retries: None,
+            doubts: None,
+            lost_leases: (!is_given_back).then_some(0),
+            exhausted: false,
+            error,
+            events,
+            recipients: Vec::new(),
+            ends_open_recipients: transition(State::Validating, Input::Refuse)
+                .ok()
+                .filter(|(state, _)| *state == to)
+                .and_then(|(_, effects)| effects.ends_open_recipients),
+            attempt: None,
+            refund: None,
+            preparation,
+            erases_bodies: false,
+        }
+    }
+}
+
+type Parts = (State, Option<Time>, Vec<NewEvent>, Option<Preparation>, Option<String>);
+
+fn refused(fault: &FieldError) -> Parts {
+    let (to, effects) = transition(State::Validating, Input::Refuse).expect("the table lets a check fail");
+    let (check, code) = (fault.code.check(), fault.code.as_str());
+    fault.count();
+    let FieldError { field, message, .. } = fault;
+    let data = serde_json::json!({ "check": check, "code": code, "field": field, "message": message });
+    let error = serde_json::json!({
+        "code": code, "category": "validation", "phase": "validate", "message": said(field, message),
+    });
+    let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(data.to_string()) };
+    (to, None, vec![event], Some(Preparation::Refused), Some(error.to_string()))
+}
+
+/// Why a message is tried again.
+struct Failure {
+    code: &'static str,
+    field: String,
+    message: String,
+}
+
+impl Failure {
+    /// What is wrong is for the operator's log: it may name what is no concern of the sender's.
+    fn ours() -> Self {
+        let message = "postway cannot reach or use something of its own: ask its operator".to_owned();
+        Self { code: "UNAVAILABLE", field: String::new(), message }
+    }
+}
+
+fn later(job: &ToPrepare, failure: &Failure, at: Time) -> Parts {
+    let (to, effects) =
+        transition(State::Validating, Input::FetchLater).expect("the table lets a fetch be tried again");
+    let Failure { code, field, message } = failure;
+    let data = serde_json::json!({
+        "why": "fetch", "due_at": at.to_string(), "field": field, "message": message, "try": job.tries + 1,
+    });
+    let shown = serde_json::json!({
+        "code": code, "category": "transient", "phase": "validate", "message": said(field, message),
+    });
+    let event =
+        NewEvent { kind: effects.event.unwrap_or(EventKind::Scheduled), data: Some(data.to_string()) };
+    (to, None, vec![event], Some(Preparation::Later(at)), Some(shown.to_string()))
+}
+
+fn said(field: &str, message: &str) -> String {
+    if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") }
+}
+
+/// The wait after so many tries, if there is another. A message that ends meanwhile ends as any that waits.
+fn delay(tries: i64) -> Option<Duration> {
+    let seconds = usize::try_from(tries).ok().and_then(|tries| DELAYS.get(tries))?;
+    Some(Duration::from_secs(*seconds).mul_f64(1.0 + rand::rng().random_range(0.0..JITTER)))
+}

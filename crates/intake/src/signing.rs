@@ -1,0 +1,78 @@
+//! Signing keys: made for a domain, sealed for the store, opened to sign.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::{DkimAlgorithm, DkimKey, TenantId, Time, secret::SecretKey};
+use postway_mime::dkim::{self, Signer};
+use secrecy::ExposeSecret;
+
+/// Why a key could not be made or used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SigningError {
+    /// Its domain or selector is no name.
+    #[error("{0}")]
+    Name(String),
+    /// It could not be made, sealed or opened.
+    #[error("{0}")]
+    Key(String),
+}
+
+fn broken(error: impl ToString) -> SigningError {
+    SigningError::Key(error.to_string())
+}
+
+/// Makes a key for this domain.
+pub fn new_key(
+    tenant: &TenantId,
+    domain: &str,
+    selector: &str,
+    algorithm: DkimAlgorithm,
+    secret_key: &SecretKey,
+    now: Time,
+) -> Result<DkimKey, SigningError> {
+    let (domain, selector) = (domain.to_ascii_lowercase(), selector.to_ascii_lowercase());
+    if format!("x@{domain}").parse::<postway_domain::EmailAddress>().is_err() || !domain.is_ascii() {
+        return Err(SigningError::Name("domain: must be a domain in ASCII (xn--… for others)".to_owned()));
+    }
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if selector.len() > 63 || !selector.split('.').all(is_label) {
+        let message = "selector: must be 1 to 63 letters, digits and dashes".to_owned();
+        return Err(SigningError::Name(message));
+    }
+    let made = dkim::generate(algorithm).map_err(broken)?;
+    let private = BASE64_STANDARD.encode(made.private_pkcs8.expose_secret());
+    let place = DkimKey::secret_place(tenant, &domain, &selector);
+    Ok(DkimKey {
+        private: secret_key.seal(&place, &private).map_err(broken)?,
+        public: BASE64_STANDARD.encode(&made.public),
+        tenant: tenant.clone(),
+        domain,
+        selector,
+        algorithm,
+        active: true,
+        created_at: now,
+    })
+}
+
+/// The name under which the public key is published.
+pub fn dns_name(key: &DkimKey) -> String {
+    dkim::dns_name(&key.selector, &key.domain)
+}
+
+/// What is published there.
+pub fn dns_record(key: &DkimKey) -> String {
+    let public = BASE64_STANDARD.decode(&key.public).unwrap_or_default();
+    dkim::dns_record(key.algorithm, &public)
+}
+
+/// A signer with this key.
+pub(crate) fn signer(key: &DkimKey, secret_key: &SecretKey) -> Result<Signer, SigningError> {
+    let place = DkimKey::secret_place(&key.tenant, &key.domain, &key.selector);
+    let private = secret_key.open(&place, &key.private).map_err(broken)?;
+    let private = BASE64_STANDARD.decode(private).map_err(broken)?;
+    Signer::new(&key.domain, &key.selector, key.algorithm, &private).map_err(broken)
+}
