@@ -117,7 +117,7 @@ impl Courier {
         let plan = self.post.plan();
         let mut progress = Progress::default();
         let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
-        let begins = !job.over_limit && !nobody_left;
+        let begins = !job.over_limit && !nobody_left && !job.recipient_deleted;
         // A panic must not take the courier, its connection or the process with it.
         let sent = match begins {
             true => Some(AssertUnwindSafe(self.send(job, &plan, &mut progress)).catch_unwind().await),
@@ -149,6 +149,7 @@ impl Courier {
                 let failure = Failure::poison(Phase::Compose, "sending it caused an internal error");
                 outcome::quarantine(&attempt, failure)
             }
+            None if job.recipient_deleted => outcome::recipient_deleted(&attempt, &mut rand::rng()),
             None if nobody_left => outcome::all_suppressed(&attempt, &mut rand::rng()),
             None => outcome::over_limit(&attempt, &mut rand::rng()),
         }

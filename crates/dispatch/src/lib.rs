@@ -28,7 +28,7 @@ use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Clock, Incarnation, secret::SecretKey};
 use postway_net::{Guard, TlsClient};
-use postway_store::Store;
+use postway_store::{Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -57,6 +57,7 @@ pub struct DispatchConfig {
 struct Shared {
     config: DispatchConfig,
     store: Arc<dyn Store>,
+    depot: Arc<Depot>,
     clock: Arc<dyn Clock>,
     secret_key: Arc<SecretKey>,
     tls: TlsClient,
@@ -91,12 +92,14 @@ impl Dispatcher {
     pub fn start(
         config: DispatchConfig,
         store: Arc<dyn Store>,
+        depot: Arc<Depot>,
         clock: Arc<dyn Clock>,
         secret_key: Arc<SecretKey>,
     ) -> Self {
         let shared = Arc::new(Shared {
             config,
             store,
+            depot,
             clock,
             secret_key,
             tls: TlsClient::new(),

@@ -13,7 +13,7 @@ use postway_store::record::{AttemptEnd, Change, Claimed, Fence, NewEvent, Recipi
 use rand::Rng;
 use serde_json::{Value, json};
 
-pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit};
+pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit, recipient_deleted};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
 /// How an attempt went, besides the delivery itself.
@@ -345,6 +345,8 @@ fn settled(
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
         refund: job.permit.clone().filter(|_| !attempt.offered),
+        preparation: None,
+        erases_bodies: to == State::Sent && job.sensitive,
     }
 }
 

@@ -11,8 +11,10 @@ use postway_domain::{
     message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
 };
+use postway_intake::Preparing;
 use postway_store::{
     Store, StoreError,
+    blob::Depot,
     record::{AccountKey, Change, Fence, NewEvent, Stalled},
 };
 use serde_json::json;
@@ -37,6 +39,8 @@ pub struct Housekeeping {
     pub store: Arc<dyn Store>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where large bodies are.
+    pub depot: Arc<Depot>,
     /// This process among the others.
     pub membership: Arc<Membership>,
 }
@@ -45,9 +49,9 @@ pub struct Housekeeping {
 const DUTY: &str = "housekeeping";
 
 impl Housekeeping {
-    /// Runs until cancelled, beside a dispatcher that tells what it has in hand. A round that fails is tried again.
-    pub async fn run(self, in_hand: InHand, stop: CancellationToken) {
-        let strays = Strays { in_hand, met: HashMap::new(), look_at: Instant::now() };
+    /// Runs until cancelled, beside rooms that tell what they have in hand. A round that fails is tried again.
+    pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
+        let strays = Strays { in_hand, preparing, met: HashMap::new(), look_at: Instant::now() };
         let mut rounds = Rounds { strays, sweep_at: Instant::now() };
         loop {
             if let Err(error) = self.round(&mut rounds).await {
@@ -66,7 +70,7 @@ impl Housekeeping {
             self.membership.strike_dead().await?;
             self.expire().await?;
             if rounds.sweep_at <= Instant::now() {
-                sweep::sweep(&*self.store, self.clock.now()).await?;
+                sweep::sweep(&*self.store, &self.depot, self.clock.now()).await?;
                 rounds.sweep_at = Instant::now() + sweep::EVERY;
             }
         }
@@ -173,10 +177,11 @@ struct Rounds {
     sweep_at: Instant,
 }
 
-/// Leases of this node that its dispatcher does not know: the database went away while they were committed, and the
+/// Leases of this node that its rooms do not know: the database went away while they were committed, and the
 /// answer never came. Without this they would lie until the backstop.
 struct Strays {
     in_hand: InHand,
+    preparing: Preparing,
     /// Those met at the last look, with their versions. A lease on its way from the store to the dispatcher looks the
     /// same, but not twice.
     met: HashMap<MessageUid, i64>,
@@ -186,7 +191,7 @@ struct Strays {
 impl Strays {
     /// Those of this node's leases that are in nobody's hands, now as at the last look.
     fn met_again(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
-        own.retain(|one| !self.in_hand.contains(one.uid));
+        own.retain(|one| !self.in_hand.contains(one.uid) && !self.preparing.holds(one.uid));
         let met = own.iter().map(|one| (one.uid, one.version)).collect();
         let before = std::mem::replace(&mut self.met, met);
         own.retain(|one| before.get(&one.uid) == Some(&one.version));
@@ -279,5 +284,7 @@ fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
         ends_open_recipients: effects.ends_open_recipients,
         attempt: None,
         refund: None,
+        preparation: None,
+        erases_bodies: false,
     })
 }

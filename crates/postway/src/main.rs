@@ -8,6 +8,7 @@ mod clock;
 mod command;
 mod config;
 mod database;
+mod doctor;
 mod failure;
 mod housekeeping;
 mod http;

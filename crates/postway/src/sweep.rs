@@ -5,6 +5,7 @@ use std::time::Duration;
 use postway_domain::{Tenant, Time};
 use postway_store::{
     Store, StoreError,
+    blob::{Depot, RESERVED_FOR},
     record::{Changed, DirectoryChange},
 };
 
@@ -17,9 +18,21 @@ const SLICE: u32 = 500;
 /// Slices of one tenant in one sweep; the rest waits for the next.
 const SLICES_MAX: u32 = 200;
 
-/// Forgets used limits and suppressions that are over, and removes what is left of deleted tenants.
-pub async fn sweep(store: &dyn Store, now: Time) -> Result<(), StoreError> {
+/// Forgets used limits, suppressions and links that are over, removes what is left of deleted tenants, and then blobs that
+/// nothing refers to any more.
+pub async fn sweep(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
     store.change(DirectoryChange::Forget(now), None).await?;
+    remove_deleted(store).await?;
+    for _ in 0..SLICES_MAX {
+        let removed = depot.sweep(store, now.minus(RESERVED_FOR), SLICE).await?;
+        if removed < SLICE as usize {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn remove_deleted(store: &dyn Store) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let page = store.tenants(after.as_ref(), PAGE).await?;
@@ -43,4 +56,53 @@ async fn remove(store: &dyn Store, tenant: &Tenant) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use postway_domain::{Account, AccountSettings};
+    use postway_store::{Catalogue, Directory, memory::MemoryStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_left_of_a_deleted_tenant_goes_and_others_stay() {
+        let store = MemoryStore::new();
+        let now = Time::from_millis(1_000_000_000);
+        for id in ["gone", "stays"] {
+            let tenant = Tenant::new(id.parse().unwrap(), id, now);
+            let account = Account {
+                tenant: tenant.id.clone(),
+                id: "relay".parse().unwrap(),
+                settings: AccountSettings::sandbox(),
+                secret: None,
+                version: 1,
+                created_at: now,
+                updated_at: now,
+            };
+            let create = DirectoryChange::CreateTenant(tenant, vec![account]);
+            assert_eq!(store.change(create, None).await.unwrap(), Changed::Done);
+        }
+        let gone = "gone".parse().unwrap();
+        let delete = DirectoryChange::DeleteTenant("gone".parse().unwrap(), now);
+        assert_eq!(store.change(delete, None).await.unwrap(), Changed::Done);
+        sweep(&store, &Depot::memory(), now).await.unwrap();
+        assert!(store.accounts(Some(&gone)).await.unwrap().is_empty());
+        assert!(store.tenant(&gone).await.unwrap().unwrap().name.is_empty(), "only its id is left");
+        assert_eq!(store.accounts(None).await.unwrap().len(), 1);
+        assert!(store.dkim_keys(None, None).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_blob_that_nothing_refers_to_goes_after_its_time() {
+        let (store, depot) = (MemoryStore::new(), Depot::memory());
+        let tenant = "default".parse().unwrap();
+        let now = Time::from_millis(1_000_000_000_000);
+        let blob = depot.put(&store, &tenant, Bytes::from_static(b"left behind"), now).await.unwrap();
+        sweep(&store, &depot, now.plus(RESERVED_FOR)).await.unwrap();
+        assert!(depot.get(&tenant, &blob).await.is_ok(), "whoever wrote it may still refer to it");
+        sweep(&store, &depot, now.plus(RESERVED_FOR + Duration::from_secs(1))).await.unwrap();
+        assert!(depot.get(&tenant, &blob).await.is_err());
+    }
 }

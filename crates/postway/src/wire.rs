@@ -7,9 +7,12 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Deadlines};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
-use postway_intake::{Door, Limits};
-use postway_net::Guard;
-use postway_store::{Store, record::DirectoryChange};
+use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool};
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
+use postway_store::{Store, blob::Depot, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +38,8 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let clock: Arc<dyn Clock> = node_clock.clone();
     let admin_key = keys::admin_key(config)?;
     let secret_key = Arc::new(keys::secret_key(config)?);
+    let depot =
+        Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
     let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
         format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
     })?;
@@ -52,8 +57,12 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Membership::join(store.clone(), node_clock.clone(), &config.data_dir, address).await
         });
         let membership = Arc::new(membership.await?);
-        let housekeeping =
-            Housekeeping { store: store.clone(), clock: clock.clone(), membership: membership.clone() };
+        let housekeeping = Housekeeping {
+            store: store.clone(),
+            clock: clock.clone(),
+            depot: depot.clone(),
+            membership: membership.clone(),
+        };
         let reclaimed = database::while_away(&*store, async || Ok(housekeeping.reclaim().await?)).await?;
         if reclaimed > 0 {
             tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
@@ -65,15 +74,28 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         () = signals.next() => return Ok(()),
     };
 
-    let limits = Limits {
-        message_bytes_max: config.http.max_message_bytes,
-        request_bytes_max: config.http.max_request_bytes,
-        ..Limits::default()
-    };
-    let door = Arc::new(Door::new(store.clone(), clock.clone(), limits, config.smtp.ehlo_name.clone()));
     let upkeep = metrics.clone();
     let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
     let guard = Arc::new(Guard::new(allowed.collect()));
+    let door = Arc::new(Door::new(DoorParts {
+        store: store.clone(),
+        depot: depot.clone(),
+        clock: clock.clone(),
+        secret_key: secret_key.clone(),
+        http: HttpClient::new(guard.clone(), HttpSettings::default()),
+        fetch: fetch_config(config),
+        limits: limits(config),
+        mail_domain: config.smtp.ehlo_name.clone(),
+        public_url: config.public_url.clone(),
+    }));
+    let preparer = Preparer::new(door.clone(), membership.roster().me());
+    let spool = match &config.spool.folder {
+        Some(folder) => {
+            let spool = Spool::open(door.clone(), folder.clone(), config.spool.tenant.clone());
+            Some(spool.with_context(|| format!("cannot use the spool folder {}", folder.display()))?)
+        }
+        None => None,
+    };
     let prober = Prober::new(secret_key.clone(), clock.clone(), guard.clone(), &config.smtp.ehlo_name);
     let router = postway_api::router(ApiState {
         store: store.clone(),
@@ -97,10 +119,23 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             guard,
         },
         store.clone(),
+        depot,
         clock,
         secret_key,
     );
-    let housekeeping = tokio::spawn(housekeeping.run(dispatcher.in_hand(), stop.clone()));
+    let housekeeping =
+        tokio::spawn(housekeeping.run(dispatcher.in_hand(), preparer.preparing(), stop.clone()));
+    let ways_in = tokio::spawn({
+        let stop = stop_http.clone();
+        async move {
+            let spooling = async {
+                if let Some(spool) = spool {
+                    spool.run(stop.clone()).await;
+                }
+            };
+            tokio::join!(preparer.run(stop.clone()), spooling)
+        }
+    });
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
     let beating = tokio::spawn(membership.run(stop.clone()));
     drop(serve_router.send_replace(router));
@@ -122,7 +157,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let _ = tokio::join!(housekeeping, upkeep, beating);
+        let _ = tokio::join!(ways_in, housekeeping, upkeep, beating);
         store.close().await;
         finished
     };
@@ -137,6 +172,28 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         () = signals.next() => tracing::warn!("stopped at once by a second signal; leases will be taken back at the next start"),
     }
     Ok(())
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        message_bytes_max: config.http.max_message_bytes,
+        request_bytes_max: config.http.max_request_bytes,
+        ..Limits::default()
+    }
+}
+
+/// A file that is mailed is bounded by its message, one that is linked to by itself.
+fn fetch_config(config: &Config) -> FetchConfig {
+    let attachments = &config.attachments;
+    FetchConfig {
+        folders: attachments.folders.clone(),
+        file_bytes_max: attachments.max_file_bytes.min(config.http.max_message_bytes),
+        message_bytes_max: config.http.max_message_bytes,
+        linked_bytes_max: attachments.max_file_bytes,
+        cache_folder: (attachments.cache_bytes > 0).then(|| config.data_dir.join("cache")),
+        cache_bytes_max: attachments.cache_bytes,
+        ..FetchConfig::default()
+    }
 }
 
 /// Makes the folder, if it is missing, for its owner only: it will hold mail and keys.

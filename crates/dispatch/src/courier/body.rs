@@ -24,14 +24,17 @@ pub(super) async fn body<'s>(
     let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
     let memory =
         shared.large_bodies.acquire_many(mib).await.map_err(|error| unreadable(error.to_string()))?;
-    match shared.store.body(job.uid).await {
-        Ok(Some(body)) => Ok((body, Some(memory))),
-        Ok(None) => {
-            let message = "the stored message has no body";
-            Err(Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message))
-        }
-        Err(error) => Err(unreadable(error.to_string())),
-    }
+    let missing = |message: &str| {
+        Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message)
+    };
+    let body = match shared.store.body(job.uid).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Err(missing("the stored message has no body")),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    // What is damaged or gone may be restored: it is tried again, and ends as a dead letter that can be replayed.
+    let bytes = shared.depot.resolve(&job.lane.tenant, body).await;
+    bytes.map(|bytes| (bytes, Some(memory))).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Lets a test send a message that breaks its courier.

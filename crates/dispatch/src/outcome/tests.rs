@@ -50,6 +50,8 @@ fn job(recipients: u32) -> Claimed {
         permit: Some(permit()),
         over_limit: false,
         suppressed: Vec::new(),
+        sensitive: false,
+        recipient_deleted: false,
         via: None,
     }
 }

@@ -47,6 +47,12 @@ pub(crate) fn over_limit(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdic
     fail(attempt, unbegun("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
 }
 
+/// Ends a message to somebody whom its tenant has deleted meanwhile.
+pub(crate) fn recipient_deleted(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+    let message = "its recipient was deleted from the directory of recipients";
+    fail(attempt, unbegun("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
+}
+
 /// Ends a message whose recipients are all on the suppression list by now. Where others were sent to before, or may have
 /// been, that is what became of it.
 pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {

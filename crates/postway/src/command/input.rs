@@ -40,6 +40,14 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
+/// `NAME=VALUE`, as its two halves.
+pub fn pair(text: &str) -> Result<(String, String), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::Usage(format!("`{text}` is not a variable; write it like name=Ada"))),
+    }
+}
+
 /// A file as the API takes an attachment.
 pub fn attachment(path: &Path) -> Result<Value, Failure> {
     let name = path.file_name().and_then(|name| name.to_str());

@@ -26,6 +26,8 @@ pub enum MessagesCommand {
     Resolve(ResolveArgs),
     /// Print the mail itself (RFC 5322)
     Raw(MessageRef),
+    /// Print the request that brought a message
+    Payload(MessageRef),
 }
 
 #[derive(Args, Debug)]
@@ -116,6 +118,10 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
             let path = ["v1", "messages", &id, "raw"];
             output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
         }
+        MessagesCommand::Payload(MessageRef { id }) => {
+            let path = ["v1", "messages", &id, "payload"];
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+        }
     }
 }
 
@@ -144,7 +150,7 @@ impl ListArgs {
 }
 
 fn render_message(output: Output, message: &Value) -> String {
-    const FIELDS: [&str; 20] = [
+    const FIELDS: [&str; 24] = [
         "id",
         "uid",
         "tenant",
@@ -154,6 +160,8 @@ fn render_message(output: Output, message: &Value) -> String {
         "priority",
         "batch",
         "subject",
+        "sensitive",
+        "recipient_id",
         "created_at",
         "due_at",
         "sent_at",
@@ -165,6 +173,8 @@ fn render_message(output: Output, message: &Value) -> String {
         "message_id",
         "provider_message_id",
         "request_id",
+        "payload_file_path",
+        "eml_file_path",
     ];
     let mut text = output.fields(FIELDS.map(|name| (name, field(message, name))));
     if let Some(error) = message.get("error").filter(|error| error.is_object()) {
@@ -190,10 +200,12 @@ fn render_message(output: Output, message: &Value) -> String {
 }
 
 fn render_explanation(output: Output, explanation: &Value) -> String {
-    let text = output.fields(["status", "next_at"].map(|name| (name, field(explanation, name))));
+    let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
     let gates = list(explanation, "gates");
     if gates.is_empty() {
-        return format!("{text}\nnothing holds it");
+        // What is being prepared says so itself.
+        let is_told = !field(explanation, "reason").is_empty();
+        return if is_told { text } else { format!("{text}\nnothing holds it") };
     }
     let columns = ["gate", "reason", "until"];
     format!("{text}\n\n{}", output.table(&columns, gates.iter().map(|gate| row(gate, &columns))))

@@ -9,17 +9,22 @@ mod batches;
 mod bench;
 mod completions;
 mod config;
+mod dkim;
+mod doctor;
 mod input;
 mod keys;
 mod messages;
 mod migrate;
 mod nodes;
 mod pages;
+mod recipients;
 mod secrets;
 mod send;
 mod serve;
 mod stats;
 mod suppressions;
+mod template_files;
+mod templates;
 mod tenants;
 
 use std::path::PathBuf;
@@ -76,6 +81,18 @@ enum Command {
     /// List, show and steer messages
     #[command(subcommand)]
     Messages(messages::MessagesCommand),
+    /// List, show, push, preview and delete templates
+    #[command(subcommand)]
+    Templates(templates::TemplatesCommand),
+    /// List, add, show and delete recipients
+    #[command(subcommand)]
+    Recipients(recipients::RecipientsCommand),
+    /// Make, list, show, suspend, activate and delete keys that sign a domain's mail
+    #[command(subcommand)]
+    Dkim(dkim::DkimCommand),
+    /// Check what stands in the way of delivered mail
+    #[command(subcommand)]
+    Doctor(doctor::DoctorCommand),
     /// Create, show, change, test, suspend and delete accounts
     #[command(subcommand)]
     Accounts(Box<accounts::AccountsCommand>),
@@ -151,6 +168,10 @@ impl Cli {
             Command::Serve => Ok(Box::pin(serve::run(session.load()?)).await?),
             Command::Send(args) => send::run(&session, *args).await,
             Command::Messages(command) => messages::run(&session, command).await,
+            Command::Templates(command) => templates::run(&session, command).await,
+            Command::Recipients(command) => recipients::run(&session, command).await,
+            Command::Dkim(command) => dkim::run(&session, command).await,
+            Command::Doctor(command) => doctor::run(&session, command).await,
             Command::Accounts(command) => accounts::run(&session, *command).await,
             Command::Secrets(command) => secrets::run(&session, command).await,
             Command::Batches(command) => batches::run(&session, command).await,

@@ -19,7 +19,8 @@ pub async fn run(session: &Session, command: SecretsCommand) -> Result<(), Failu
     let path = ["v1", "secrets", "rotate"];
     let done = session.client()?.call(Method::POST, &path, &[], Body::Empty).await?;
     session.output.show(&done, |output, done| {
-        output.fields([("accounts", field(done, "accounts")), ("tenants", field(done, "tenants"))])
+        let counted = ["accounts", "tenants", "recipients", "dkim_keys"];
+        output.fields(counted.map(|name| (name, field(done, name))))
     })?;
     let left: Vec<String> = ["unreadable", "busy"]
         .into_iter()

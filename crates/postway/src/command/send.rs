@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Session;
-use super::input::{attachment, read_input, read_text};
+use super::input::{attachment, pair, read_input, read_text};
 use crate::client::{Body, Client};
 use crate::failure::Failure;
 use crate::output::field;
@@ -18,7 +18,7 @@ const POLL_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Args, Debug, Default)]
 pub struct SendArgs {
-    /// The sender: ada@example.com or "Ada <ada@example.com>"
+    /// The sender: ada@example.com or "Ada <ada@example.com>" (with --eml: the envelope's alone)
     #[arg(long, value_name = "ADDRESS", required_unless_present = "eml")]
     from: Option<String>,
     /// A recipient; may be repeated (with --eml: replaces those in the mail)
@@ -45,6 +45,15 @@ pub struct SendArgs {
     /// A further header; may be repeated
     #[arg(long, value_name = "NAME: VALUE", conflicts_with = "eml")]
     header: Vec<String>,
+    /// The template that makes subject and texts
+    #[arg(long, value_name = "NAME", conflicts_with = "eml")]
+    template: Option<String>,
+    /// A variable of the template; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
+    vars: Vec<String>,
+    /// Hide it from every reader, and remove its bodies once it is sent
+    #[arg(long)]
+    sensitive: bool,
     /// A ready-made mail (RFC 5322) to send as it is, or - for standard input
     #[arg(long, value_name = "FILE")]
     eml: Option<PathBuf>,
@@ -64,8 +73,11 @@ pub struct SendArgs {
     #[arg(long)]
     tag: Vec<String>,
     /// Not before this time (RFC 3339 or Unix seconds)
-    #[arg(long, value_name = "TIME", conflicts_with = "eml")]
+    #[arg(long, value_name = "TIME")]
     send_at: Option<String>,
+    /// Not after this time (RFC 3339 or Unix seconds)
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<String>,
     /// Wait until the message is sent or has failed (exit code 1 unless it is sent)
     #[arg(long)]
     wait: bool,
@@ -124,9 +136,11 @@ impl SendArgs {
                 set(name, json!(values));
             }
         }
-        for (name, value) in [("priority", &self.priority), ("send_at", &self.send_at)] {
+        for (name, value) in
+            [("priority", &self.priority), ("send_at", &self.send_at), ("expires_at", &self.expires_at)]
+        {
             if let Some(value) = value {
-                // Both take a number or a word.
+                // These take a number or a word.
                 set(name, value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number)));
             }
         }
@@ -134,6 +148,16 @@ impl SendArgs {
             if let Some(part) = part {
                 set(name, json!(read_text(part)?));
             }
+        }
+        if let Some(name) = &self.template {
+            let pairs: Result<Vec<(String, String)>, Failure> =
+                self.vars.iter().map(|var| pair(var)).collect();
+            let variables: Map<String, Value> =
+                pairs?.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+            set("template", json!({"name": name, "variables": variables}));
+        }
+        if self.sensitive {
+            set("sensitive", json!(true));
         }
         if !self.header.is_empty() {
             let headers: Result<Map<String, Value>, Failure> =
@@ -156,13 +180,17 @@ impl SendArgs {
             ("priority", &self.priority),
             ("batch", &self.batch),
             ("id", &self.id),
+            ("send_at", &self.send_at),
+            ("expires_at", &self.expires_at),
         ];
         let many = self
             .to
             .iter()
             .map(|to| ("to", to.clone()))
             .chain(self.tag.iter().map(|tag| ("tag", tag.clone())));
-        one.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).chain(many).collect()
+        let sensitive = self.sensitive.then(|| ("sensitive", "true".to_owned()));
+        let one = one.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+        one.chain(many).chain(sensitive).collect()
     }
 }
 
@@ -228,13 +256,32 @@ mod tests {
     }
 
     #[test]
+    fn a_template_is_named_with_its_variables() {
+        let args = SendArgs {
+            from: Some("a@example.com".into()),
+            to: vec!["b@example.net".into()],
+            template: Some("welcome".into()),
+            vars: vec!["name=Ada".into(), "sum=1=1".into()],
+            sensitive: true,
+            ..SendArgs::default()
+        };
+        let expected = json!({
+            "from": "a@example.com", "to": ["b@example.net"], "sensitive": true,
+            "template": {"name": "welcome", "variables": {"name": "Ada", "sum": "1=1"}},
+        });
+        assert_eq!(args.message().unwrap(), expected);
+    }
+
+    #[test]
     fn a_ready_made_mail_is_sent_with_what_overrides_it() {
         let args = SendArgs {
             to: vec!["b@example.net".into(), "c@example.net".into()],
             id: Some("m-1".into()),
+            send_at: Some("1900000000".into()),
             ..SendArgs::default()
         };
-        let expected = [("id", "m-1"), ("to", "b@example.net"), ("to", "c@example.net")];
+        let expected =
+            [("id", "m-1"), ("send_at", "1900000000"), ("to", "b@example.net"), ("to", "c@example.net")];
         assert_eq!(args.raw_query(), expected.map(|(name, value)| (name, value.to_owned())));
     }
 

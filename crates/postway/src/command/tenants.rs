@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::input::read_input;
@@ -70,11 +70,29 @@ pub struct EditArgs {
     #[arg(long, value_parser = ["event", "batch"])]
     callback_form: Option<String>,
     /// What becomes of attachments too large to mail
-    #[arg(long, value_parser = ["reject", "warn", "link"])]
+    #[arg(long, value_parser = ["reject", "warn", "rewrite"])]
     large_files: Option<String>,
+    /// The largest attachment that is not too large
+    #[arg(long, value_name = "BYTES")]
+    large_files_above: Option<u64>,
+    /// How many days a link in a large file's place works
+    #[arg(long, value_name = "DAYS")]
+    link_days: Option<u32>,
     /// The domain its bounces come back to
     #[arg(long, value_name = "DOMAIN")]
     bounce_domain: Option<String>,
+    /// The envelope sender of mail that names none
+    #[arg(long, value_name = "ADDRESS")]
+    return_path: Option<String>,
+    /// Who it is to receivers that count complaints (Feedback-ID)
+    #[arg(long, value_name = "ID")]
+    feedback_id: Option<String>,
+    /// Whether its mail says that a program sent it (Auto-Submitted)
+    #[arg(long, value_name = "BOOL")]
+    auto_submitted: Option<bool>,
+    /// Whether every composed message must have html
+    #[arg(long, value_name = "BOOL")]
+    html_required: Option<bool>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
@@ -123,7 +141,7 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<
 }
 
 fn render(output: Output, tenant: &Value) -> String {
-    const FIELDS: [&str; 14] = [
+    const FIELDS: [&str; 17] = [
         "id",
         "name",
         "suspended",
@@ -137,6 +155,9 @@ fn render(output: Output, tenant: &Value) -> String {
         "callback_form",
         "large_files",
         "bounce_domain",
+        "return_path",
+        "feedback_id",
+        "auto_submitted",
         "created_at",
     ];
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
@@ -158,18 +179,37 @@ impl EditArgs {
             ("default_account", text(&self.default_account)),
             ("retention_days", self.retention_days.map(Value::from)),
             ("callback_form", text(&self.callback_form)),
-            ("large_files", text(&self.large_files)),
             ("bounce_domain", text(&self.bounce_domain)),
+            ("return_path", text(&self.return_path)),
+            ("feedback_id", text(&self.feedback_id)),
+            ("auto_submitted", self.auto_submitted.map(Value::from)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        let large_files = [
+            ("policy", text(&self.large_files)),
+            ("above_bytes", self.large_files_above.map(Value::from)),
+            ("link_days", self.link_days.map(Value::from)),
+        ];
+        put(&mut body, "large_files", large_files);
+        put(&mut body, "content", [("html_required", self.html_required.map(Value::from))]);
         Ok(body)
+    }
+}
+
+/// Puts what is given into an object within; a text in its place becomes its policy.
+fn put<const N: usize>(body: &mut Map<String, Value>, name: &str, fields: [(&str, Option<Value>); N]) {
+    for (field, value) in fields {
+        let Some(value) = value else { continue };
+        let within = body.entry(name).or_insert_with(|| Value::Object(Map::new()));
+        if !within.is_object() {
+            *within = json!({"policy": within.take()});
+        }
+        within[field] = value;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -177,8 +217,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tenant.json");
         std::fs::write(&path, r#"{"weight": 1, "content": {"subject_chars": 9}}"#).unwrap();
-        let args = EditArgs { weight: Some(7), json_file: Some(path), ..Default::default() };
+        let args = EditArgs {
+            weight: Some(7),
+            html_required: Some(true),
+            large_files: Some("rewrite".into()),
+            link_days: Some(5),
+            json_file: Some(path),
+            ..Default::default()
+        };
         let body = Value::Object(args.settings().unwrap());
-        assert_eq!(body, json!({"weight": 7, "content": {"subject_chars": 9}}));
+        let expected = json!({
+            "weight": 7, "content": {"subject_chars": 9, "html_required": true},
+            "large_files": {"policy": "rewrite", "link_days": 5},
+        });
+        assert_eq!(body, expected);
     }
 }

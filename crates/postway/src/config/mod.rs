@@ -4,6 +4,7 @@
 //! unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read again
 //! later, and nothing here writes.
 
+mod content;
 mod database;
 mod dispatch;
 mod error;
@@ -24,6 +25,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use content::{Attachments, Spool, Storage};
 pub use database::Database;
 pub use dispatch::Dispatch;
 pub use error::ConfigErrors;
@@ -53,8 +55,16 @@ pub struct Config {
     pub secret_key_previous: Option<Secret>,
     /// Private networks that webhooks and fetches may reach.
     pub allow_private_targets: Vec<Cidr>,
+    /// Where readers of mail reach this gateway, for links to large files.
+    pub public_url: Option<String>,
     /// `[database]`
     pub database: Database,
+    /// `[storage]`
+    pub storage: Storage,
+    /// `[attachments]`
+    pub attachments: Attachments,
+    /// `[spool]`
+    pub spool: Spool,
     /// `[http]`
     pub http: Http,
     /// `[dispatch]`
@@ -129,7 +139,12 @@ fn read(layers: &mut Layers) -> Option<Config> {
     let secret_key = keys::read_secret_key(layers, "secret_key");
     let secret_key_previous = keys::read_secret_key(layers, "secret_key_previous");
     let allow_private_targets = network::read_allow_private_targets(layers);
-    let database = Database::read(layers, data_dir.as_deref().unwrap_or(Path::new("./data")));
+    let public_url = content::read_public_url(layers);
+    let folder = data_dir.clone().unwrap_or_else(|| PathBuf::from("./data"));
+    let database = Database::read(layers, &folder);
+    let storage = Storage::read(layers, &folder);
+    let attachments = Attachments::read(layers);
+    let spool = Spool::read(layers);
     let http = Http::read(layers);
     let dispatch = Dispatch::read(layers);
     let smtp = Smtp::read(layers);
@@ -141,7 +156,11 @@ fn read(layers: &mut Layers) -> Option<Config> {
         secret_key: secret_key?,
         secret_key_previous: secret_key_previous?,
         allow_private_targets: allow_private_targets?,
+        public_url: public_url?,
         database: database?,
+        storage: storage?,
+        attachments: attachments?,
+        spool: spool?,
         http: http?,
         dispatch: dispatch?,
         smtp: smtp?,

@@ -1,0 +1,91 @@
+//! `postway doctor`: what stands in the way of delivered mail, and what to do about it.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::Session;
+use crate::doctor::{ExpectedKey, Options, SystemDns, check_domain};
+use crate::failure::Failure;
+use crate::output::{field, list};
+
+#[derive(Debug, Subcommand)]
+pub enum DoctorCommand {
+    /// Check SPF, DKIM, DMARC and MX of a domain (exit code 1 unless all is sound)
+    Domain(DomainArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct DomainArgs {
+    /// The domain in your From addresses
+    domain: String,
+    /// What lets your relay send for it in SPF, such as include:amazonses.com (may be repeated)
+    #[arg(long, value_name = "MECHANISM")]
+    spf: Vec<String>,
+    /// Where DMARC reports should go
+    #[arg(long, value_name = "ADDRESS")]
+    reports_to: Option<String>,
+    /// Ask this name server instead of the system's, as in 192.0.2.1:53
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    dns: Option<SocketAddr>,
+}
+
+pub async fn run(session: &Session, command: DoctorCommand) -> Result<(), Failure> {
+    let DoctorCommand::Domain(args) = command;
+    let dns = match args.dns {
+        Some(server) => SystemDns::with_server(server),
+        None => SystemDns::from_system(),
+    };
+    let dns = dns.map_err(anyhow::Error::new)?;
+    let keys = keys(session, &args.domain).await?;
+    let options = Options { spf: args.spf, keys, reports_to: args.reports_to };
+    let report = check_domain(&args.domain, &options, &dns).await;
+    match session.output.is_json() {
+        true => session.output.json(&serde_json::to_value(&report).map_err(anyhow::Error::new)?)?,
+        false => session.output.text(&report.to_string())?,
+    }
+    match report.is_sound() {
+        true => Ok(()),
+        false => Err(anyhow::anyhow!("{} needs attention", report.domain).into()),
+    }
+}
+
+/// The keys that sign for the domain, as the server knows them. DNS can be looked at without a server, so one that cannot
+/// be reached is no failure.
+async fn keys(session: &Session, domain: &str) -> Result<Vec<ExpectedKey>, Failure> {
+    let query = [("domain", domain.to_owned())];
+    match session.client()?.get(&["v1", "dkim"], &query).await {
+        Ok(keys) => Ok(expected(&keys)),
+        Err(Failure::Unreachable { url, .. }) => {
+            eprintln!("no server at {url}: its DKIM keys are not known and not checked");
+            Ok(Vec::new())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Those that sign: a suspended key need not be published.
+fn expected(keys: &Value) -> Vec<ExpectedKey> {
+    let signing = list(keys, "data").iter().filter(|key| key.get("active") == Some(&Value::Bool(true)));
+    signing
+        .map(|key| ExpectedKey { selector: field(key, "selector"), record: field(key, "dns_record") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_keys_that_sign_are_expected_in_dns() {
+        let keys = json!({"data": [
+            {"selector": "a", "dns_record": "v=DKIM1; p=x", "active": true},
+            {"selector": "b", "dns_record": "v=DKIM1; p=y", "active": false},
+        ]});
+        let record = "v=DKIM1; p=x".to_owned();
+        assert_eq!(expected(&keys), [ExpectedKey { selector: "a".to_owned(), record }]);
+    }
+}

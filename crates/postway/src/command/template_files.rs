@@ -1,0 +1,144 @@
+//! Templates in files: a folder of their parts, or a JSON file of whole ones.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::input::read_input;
+use crate::failure::Failure;
+
+/// Which part a file is, by how its name ends. Longer endings come first: `a.subject.txt` also ends in `.txt`.
+const PARTS: [(&str, &str); 6] = [
+    (".subject.txt", "subject"),
+    (".sample.json", "sample"),
+    (".description.txt", "description"),
+    (".html", "html"),
+    (".txt", "text"),
+    (".mjml", "mjml"),
+];
+/// More templates than this are no folder of templates.
+const TEMPLATES_MAX: usize = 10_000;
+
+/// A template and its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// The rest, as the API takes it.
+    pub template: Map<String, Value>,
+}
+
+/// The templates of a folder or a JSON file, by name.
+pub fn read(path: &Path) -> Result<Vec<Named>, Failure> {
+    let found = if path.is_dir() { from_folder(path)? } else { from_json(path)? };
+    match found.is_empty() {
+        true => Err(Failure::Usage(format!(
+            "{} has no templates: name them like welcome.subject.txt, welcome.html, welcome.txt, welcome.mjml",
+            path.display()
+        ))),
+        false => Ok(found),
+    }
+}
+
+/// One of the templates of a folder or a JSON file.
+pub fn read_one(path: &Path, name: &str) -> Result<Map<String, Value>, Failure> {
+    let found = read(path)?.into_iter().find(|found| found.name == name);
+    let missing = || Failure::NotFound(format!("{} has no template {name}", path.display()));
+    found.map(|found| found.template).ok_or_else(missing)
+}
+
+fn from_folder(folder: &Path) -> Result<Vec<Named>, Failure> {
+    let unreadable =
+        |error: std::io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+    let mut templates: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let Some(file) = path.file_name().and_then(|file| file.to_str()) else { continue };
+        let part = PARTS.iter().find_map(|(ending, part)| Some((file.strip_suffix(ending)?, *part)));
+        let Some((name, part)) = part.filter(|(name, _)| !name.is_empty()) else { continue };
+        let text = String::from_utf8(read_input(&path)?)
+            .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+        let value = match part {
+            // An editor ends these with a line break that is none of theirs.
+            "subject" | "description" => Value::from(text.trim_end_matches(['\r', '\n'])),
+            "sample" => serde_json::from_str(&text)
+                .map_err(|error| Failure::Usage(format!("{} is not JSON: {error}", path.display())))?,
+            _ => Value::from(text),
+        };
+        templates.entry(name.to_owned()).or_default().insert(part.to_owned(), value);
+        if templates.len() > TEMPLATES_MAX {
+            let message = format!("{} has more than {TEMPLATES_MAX} templates", folder.display());
+            return Err(Failure::Usage(message));
+        }
+    }
+    Ok(templates.into_iter().map(|(name, template)| Named { name, template }).collect())
+}
+
+fn from_json(path: &Path) -> Result<Vec<Named>, Failure> {
+    let wrong = |reason: String| Failure::Usage(format!("{} {reason}", path.display()));
+    let parsed = serde_json::from_slice(&read_input(path)?)
+        .map_err(|error| wrong(format!("is neither a folder nor a JSON file of templates: {error}")))?;
+    let templates = match parsed {
+        Value::Array(templates) => templates,
+        one => vec![one],
+    };
+    let named = |template: Value| match template {
+        Value::Object(mut template) => match template.remove("name") {
+            Some(Value::String(name)) => Ok(Named { name, template }),
+            _ => Err(wrong("has a template without a name".to_owned())),
+        },
+        _ => Err(wrong("must hold a template as a JSON object, or a list of them".to_owned())),
+    };
+    templates.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_folder_become_templates() {
+        let folder = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("welcome.subject.txt", "Hello {{ name }}\n"),
+            ("welcome.html", "<p>Hello</p>\n"),
+            ("welcome.txt", "Hello"),
+            ("welcome.sample.json", r#"{"name": "Ada"}"#),
+            ("news.2024.mjml", "<mjml></mjml>"),
+            ("README.md", "not a template"),
+            (".html", "nor this"),
+        ] {
+            std::fs::write(folder.path().join(file), text).unwrap();
+        }
+        let found = read(folder.path()).unwrap();
+        assert_eq!(found.len(), 2, "{found:?}");
+        let template = Map::from_iter([("mjml".into(), "<mjml></mjml>".into())]);
+        assert_eq!(found[0], Named { name: "news.2024".to_owned(), template });
+        let expected = json!({
+            "subject": "Hello {{ name }}", "html": "<p>Hello</p>\n", "text": "Hello", "sample": {"name": "Ada"},
+        });
+        assert_eq!(Value::Object(read_one(folder.path(), "welcome").unwrap()), expected);
+        assert!(matches!(read_one(folder.path(), "other"), Err(Failure::NotFound(_))));
+    }
+
+    #[test]
+    fn a_json_file_holds_one_template_or_several() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("templates.json");
+        for (text, names) in [
+            (r#"{"name": "a", "text": "x"}"#, &["a"][..]),
+            (r#"[{"name": "a", "text": "x"}, {"name": "b", "text": "y"}]"#, &["a", "b"]),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let found: Vec<String> = read(&path).unwrap().into_iter().map(|found| found.name).collect();
+            assert_eq!(found, names);
+        }
+        for wrong in ["[]", "{}", "7", "<p>"] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(matches!(read(&path), Err(Failure::Usage(_))), "{wrong}");
+        }
+    }
+}

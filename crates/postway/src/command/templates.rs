@@ -1,0 +1,270 @@
+//! `postway templates`: mails with holes in them.
+//!
+//! `push` makes versions from files that live beside an application's code: `NAME.subject.txt`, `NAME.html`, `NAME.txt`,
+//! `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes it (`template_files.rs`). What is as
+//! it was makes no new version.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::Session;
+use super::input::read_input;
+use super::pages::{self, PageArgs, row};
+use super::template_files::{self, Named};
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+const COLUMNS: [&str; 6] = ["name", "version", "subject", "parts", "description", "created_at"];
+
+#[derive(Debug, Subcommand)]
+pub enum TemplatesCommand {
+    /// List templates in their latest versions
+    List(PageArgs),
+    /// Show a template with its sources
+    Show(ShowArgs),
+    /// List a template's versions
+    Versions(VersionsArgs),
+    /// Make new versions from the files of a folder, or from a JSON file
+    Push(PushArgs),
+    /// Fill a template in and print what it makes; nothing is sent
+    Preview(PreviewArgs),
+    /// Delete a template with all its versions
+    Delete(TemplateRef),
+}
+
+#[derive(Args, Debug)]
+pub struct TemplateRef {
+    /// The template's name
+    name: String,
+}
+
+// A field must not be called `version`: that is a flag of its own.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// The template's name
+    name: String,
+    /// In this version [default: the latest]
+    #[arg(long = "template-version", value_name = "N")]
+    number: Option<i64>,
+}
+
+#[derive(Args, Debug)]
+pub struct VersionsArgs {
+    /// The template's name
+    name: String,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct PushArgs {
+    /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json; or a JSON file
+    path: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct PreviewArgs {
+    /// The template's name
+    name: String,
+    /// Take it from this folder or JSON file instead of the server; it is not stored
+    #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "number")]
+    from: Option<PathBuf>,
+    /// In this version [default: the latest]
+    #[arg(long = "template-version", value_name = "N")]
+    number: Option<i64>,
+    /// The variables, a JSON object in a file (`-`: standard input) [default: the template's sample]
+    #[arg(long, value_name = "FILE")]
+    variables: Option<PathBuf>,
+    /// One variable; may be repeated, and wins over --variables
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    vars: Vec<String>,
+    /// Print this part alone
+    #[arg(long)]
+    part: Option<Part>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The subject
+    Subject,
+    /// The html part
+    Html,
+    /// The text part
+    Text,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Subject => "subject",
+            Self::Html => "html",
+            Self::Text => "text",
+        }
+    }
+}
+
+pub async fn run(session: &Session, command: TemplatesCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let all = ["v1", "templates"];
+    match command {
+        TemplatesCommand::List(page) => {
+            pages::print(&client, output, &all, Vec::new(), page, &COLUMNS, "no templates").await
+        }
+        TemplatesCommand::Show(ShowArgs { name, number }) => {
+            let query: Vec<_> = number.map(|number| ("version", number.to_string())).into_iter().collect();
+            output.show(&client.get(&["v1", "templates", &name], &query).await?, render)
+        }
+        TemplatesCommand::Versions(VersionsArgs { name, page }) => {
+            let path = ["v1", "templates", &name, "versions"];
+            pages::print(&client, output, &path, Vec::new(), page, &COLUMNS, "no versions").await
+        }
+        TemplatesCommand::Push(PushArgs { path }) => {
+            let pushed = push(&client, template_files::read(&path)?).await?;
+            output.show(&json!({"data": pushed}), |output, pushed| {
+                let columns = ["name", "version", "created_at"];
+                output.table(&columns, list(pushed, "data").iter().map(|one| row(one, &columns)))
+            })
+        }
+        TemplatesCommand::Preview(args) => preview(&client, output, args).await,
+        TemplatesCommand::Delete(TemplateRef { name }) => {
+            let answer = client.call(Method::DELETE, &["v1", "templates", &name], &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("template {name} is deleted")),
+            }
+        }
+    }
+}
+
+/// Stores templates. One that extends another is refused until the other is there; so those refused are tried again as
+/// long as others get through.
+async fn push(client: &Client, templates: Vec<Named>) -> Result<Vec<Value>, Failure> {
+    let mut pushed = Vec::with_capacity(templates.len());
+    let mut waiting = templates;
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let (mut refused, mut first) = (Vec::new(), None);
+        for named in waiting {
+            let body = Value::Object(named.template.clone());
+            let path = ["v1", "templates", &named.name];
+            match client.call(Method::PUT, &path, &[], Body::Json(&body)).await {
+                Ok(stored) => pushed.push(stored),
+                Err(Failure::Refused(message)) => {
+                    first.get_or_insert_with(|| format!("template {}: {message}", named.name));
+                    refused.push(named);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        match first {
+            Some(message) if refused.len() == before => return Err(Failure::Refused(message)),
+            _ => waiting = refused,
+        }
+    }
+    Ok(pushed)
+}
+
+async fn preview(client: &Client, output: Output, args: PreviewArgs) -> Result<(), Failure> {
+    let variables = args.variables()?;
+    let made = match &args.from {
+        Some(path) => {
+            let mut source = template_files::read_one(path, &args.name)?;
+            if let Some(variables) = variables {
+                source.insert("variables".to_owned(), Value::Object(variables));
+            }
+            let body = Value::Object(source);
+            client.call(Method::POST, &["v1", "templates", "preview"], &[], Body::Json(&body)).await?
+        }
+        None => {
+            let body = json!({"variables": variables, "version": args.number});
+            let path = ["v1", "templates", &args.name, "preview"];
+            client.call(Method::POST, &path, &[], Body::Json(&body)).await?
+        }
+    };
+    match args.part {
+        Some(part) => output.text(&field(&made, part.name())),
+        None => output.show(&made, render_preview),
+    }
+}
+
+impl PreviewArgs {
+    fn variables(&self) -> Result<Option<Map<String, Value>>, Failure> {
+        let mut variables = match &self.variables {
+            Some(path) => Some(serde_json::from_slice(&read_input(path)?).map_err(|error| {
+                Failure::Usage(format!("{} is not a JSON object of variables: {error}", path.display()))
+            })?),
+            None => None,
+        };
+        for pair in &self.vars {
+            let (name, value) = super::input::pair(pair)?;
+            variables.get_or_insert_with(Map::new).insert(name, Value::from(value));
+        }
+        Ok(variables)
+    }
+}
+
+fn render(output: Output, template: &Value) -> String {
+    let fields = ["name", "version", "subject", "description", "sample", "created_at"];
+    let text = output.fields(fields.map(|name| (name, field(template, name))));
+    with_parts(text, template, &["html", "mjml", "text"])
+}
+
+fn render_preview(output: Output, made: &Value) -> String {
+    let mut text = output.fields(["version", "subject"].map(|name| (name, field(made, name))));
+    let warnings = list(made, "warnings");
+    if !warnings.is_empty() {
+        let columns = ["field", "code", "message"];
+        let table = output.table(&columns, warnings.iter().map(|one| row(one, &columns)));
+        text.push_str(&format!("\n\na message made so would be refused\n{table}"));
+    }
+    with_parts(text, made, &["text", "html"])
+}
+
+/// Puts long parts below, each under its name.
+fn with_parts(mut text: String, value: &Value, parts: &[&str]) -> String {
+    for part in parts {
+        let source = field(value, part);
+        if !source.is_empty() {
+            // It is shown as it is, but for what would act on the terminal.
+            let shown = source.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}");
+            text.push_str(&format!("\n\n--- {part}\n{}", shown.trim_end()));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_variables_win_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("variables.json");
+        std::fs::write(&path, r#"{"name": "Ada", "items": [1]}"#).unwrap();
+        let args = PreviewArgs {
+            name: "welcome".into(),
+            from: None,
+            number: None,
+            variables: Some(path),
+            vars: vec!["name=Bob=x".into()],
+            part: None,
+        };
+        let variables = Value::Object(args.variables().unwrap().unwrap());
+        assert_eq!(variables, json!({"name": "Bob=x", "items": [1]}));
+    }
+
+    #[test]
+    fn a_preview_shows_what_would_be_refused() {
+        let made = json!({
+            "version": 2, "subject": "Hi", "html": "<p>\u{1b}Hi</p>", "text": "Hi",
+            "warnings": [{"field": "html", "code": "INVALID_TEMPLATE", "message": "has a script"}],
+        });
+        let text = render_preview(Output::new(false), &made);
+        assert!(text.contains("has a script") && text.contains("--- html\n<p>\u{fffd}Hi</p>"), "{text}");
+    }
+}

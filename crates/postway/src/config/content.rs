@@ -1,0 +1,102 @@
+//! `[storage]`, `[attachments]`, `[spool]` and `public_url`: where bodies are kept, and where they come from.
+
+use std::path::{Path, PathBuf};
+
+use postway_domain::TenantId;
+
+use super::{integer_between, keys::Secret, layers::Layers};
+
+const MIB: u64 = 1024 * 1024;
+
+/// Where large bodies are kept.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// `file://`, `s3://`, `az://` or `gs://`.
+    pub url: Secret,
+}
+
+impl Storage {
+    pub(super) fn read(layers: &mut Layers, data_dir: &Path) -> Option<Self> {
+        let folder = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()).join("blobs");
+        let default = format!("file://{}", folder.display());
+        let url = layers.take("storage.url", Secret::new(default.clone()), &default, |text| {
+            let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+            match ["file", "s3", "az", "azure", "gs"].contains(&scheme) {
+                true => Ok(Secret::new(text)),
+                false => {
+                    Err("unknown scheme; use file:///folder, s3://bucket/prefix, az://container/prefix or \
+                              gs://bucket/prefix"
+                        .to_owned())
+                }
+            }
+        });
+        Some(Self { url: url? })
+    }
+}
+
+/// Files that come from elsewhere.
+#[derive(Clone, Debug)]
+pub struct Attachments {
+    /// Folders of this machine that attachments may be read from.
+    pub folders: Vec<PathBuf>,
+    /// The largest file that is fetched, in bytes.
+    pub max_file_bytes: usize,
+    /// How much of what was fetched is kept on disk, in bytes.
+    pub cache_bytes: u64,
+}
+
+impl Attachments {
+    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+        let folders = layers.take("attachments.folders", Vec::new(), "", |text| {
+            let folders = text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(PathBuf::from);
+            let folders: Vec<PathBuf> = folders.collect();
+            match folders.iter().all(|folder| folder.is_absolute()) {
+                true => Ok(folders),
+                false => Err("name whole paths, from / on".to_owned()),
+            }
+        });
+        let file = 100 * MIB;
+        let file = layers.take("attachments.max_file_bytes", file, &file.to_string(), |text| {
+            integer_between(text, 1024, 4096 * MIB)
+        });
+        let cache = 1024 * MIB;
+        let cache = layers.take("attachments.cache_bytes", cache, &cache.to_string(), |text| {
+            integer_between(text, 0, 1024 * 1024 * MIB)
+        });
+        Some(Self { folders: folders?, max_file_bytes: file? as usize, cache_bytes: cache? })
+    }
+}
+
+/// A folder that is watched for mail.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    /// The folder; none: it is off.
+    pub folder: Option<PathBuf>,
+    /// Whose mail it is.
+    pub tenant: TenantId,
+}
+
+impl Spool {
+    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+        let folder = layers.take_optional("spool.folder", |text| match text {
+            "off" => Ok(None),
+            _ => Ok(Some(PathBuf::from(text))),
+        });
+        let tenant: TenantId = "default".parse().ok()?;
+        let tenant = layers.take("spool.tenant", tenant, "default", |text| {
+            text.parse::<TenantId>().map_err(|error| error.to_string())
+        });
+        Some(Self { folder: folder?.flatten(), tenant: tenant? })
+    }
+}
+
+/// Where readers of mail reach this gateway; none: nowhere.
+pub(super) fn read_public_url(layers: &mut Layers) -> Option<Option<String>> {
+    layers.take_optional("public_url", |text| {
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        match is_web && !text.contains(char::is_whitespace) {
+            true => Ok(text.trim_end_matches('/').to_owned()),
+            false => Err("must be an http(s) address, such as https://mail.example.com".to_owned()),
+        }
+    })
+}

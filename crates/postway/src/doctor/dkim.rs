@@ -1,0 +1,65 @@
+//! DKIM: whether the keys that sign for the domain are published, each as it is.
+
+use postway_domain::dns::txt_line;
+
+use super::{
+    ExpectedKey,
+    dns::Dns,
+    report::{Finding, State},
+    tag, tags,
+};
+
+pub(super) async fn check(domain: &str, keys: &[ExpectedKey], dns: &dyn Dns) -> Vec<Finding> {
+    if keys.is_empty() {
+        let advice =
+            "no key is known to sign for this domain: make one, and publish the record that it prints";
+        return vec![Finding::new("dkim", State::Missing).advice(advice)];
+    }
+    let mut findings = Vec::with_capacity(keys.len());
+    for key in keys {
+        findings.push(check_key(domain, key, dns).await);
+    }
+    findings
+}
+
+async fn check_key(domain: &str, key: &ExpectedKey, dns: &dyn Dns) -> Finding {
+    let name = format!("{}._domainkey.{domain}", key.selector);
+    let finding = |state| Finding::new(format!("dkim {}", key.selector), state);
+    let line = txt_line(&name, &key.record);
+    let records = match dns.txt(&name).await {
+        Ok(records) => records,
+        Err(error) => return finding(State::Unknown).advice(error.to_string()),
+    };
+    let record = match records.as_slice() {
+        [] => return finding(State::Missing).advice(format!("add: {line}")),
+        [record] => record,
+        several => {
+            let advice = format!("there must be one record under {name}: remove all but\n{line}");
+            return finding(State::Wrong).found(&several.join(" | ")).advice(advice);
+        }
+    };
+    let replace =
+        |why: &str| finding(State::Wrong).found(record).advice(format!("{why}: replace it by\n{line}"));
+    let (Some(found), Some(expected)) = (tags(record), tags(&key.record)) else {
+        return replace("it is no DKIM record");
+    };
+    // The first tag, if it is there at all (RFC 6376, 3.6.1).
+    if tag(&found, "v").is_some() && found.first() != Some(&("v", "DKIM1")) {
+        return replace("it is no DKIM record");
+    }
+    let kind = |tags: &[(&str, &str)]| tag(tags, "k").unwrap_or("rsa").to_owned();
+    // Pasted keys often have a space where a zone file had two strings.
+    let public = |tags: &[(&str, &str)]| tag(tags, "p").map(|key| key.replace(char::is_whitespace, ""));
+    match public(&found) {
+        None => replace("it has no key"),
+        Some(key) if key.is_empty() => replace("it says that the key is revoked"),
+        published if published != public(&expected) || kind(&found) != kind(&expected) => {
+            replace("it has another key than the one that signs")
+        }
+        _ if tag(&found, "t").is_some_and(|flags| flags.split(':').any(|flag| flag.trim() == "y")) => {
+            let advice = "t=y says that the domain only tests DKIM: remove it once mail verifies";
+            finding(State::Warn).found(record).advice(advice)
+        }
+        _ => finding(State::Ok).found(record),
+    }
+}

@@ -1,0 +1,73 @@
+//! Whether the world will believe mail from a domain: SPF, DKIM, DMARC and MX, as DNS has them now.
+//!
+//! [`check_domain`] asks and judges; it changes nothing. Each [`Finding`] says what was found and, where something
+//! is to be done, the record to add as a line of a zone file. What DNS did not answer is `unknown`, never
+//! `missing`. The checks run side by side, each with a bounded number of bounded questions.
+
+mod dkim;
+mod dmarc;
+mod dns;
+mod mx;
+mod report;
+mod spf;
+
+#[cfg(test)]
+mod tests;
+
+pub use dns::{Dns, SystemDns};
+pub use report::{Finding, Report, State};
+
+/// What the caller knows about the domain besides its name.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The SPF mechanisms that let our ways out send for the domain, such as `include:amazonses.com`.
+    pub spf: Vec<String>,
+    /// The keys that sign for it.
+    pub keys: Vec<ExpectedKey>,
+    /// Where DMARC reports should go, if anywhere in particular.
+    pub reports_to: Option<String>,
+}
+
+/// A DKIM key of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedKey {
+    /// Its selector.
+    pub selector: String,
+    /// The content of the record that should publish it.
+    pub record: String,
+}
+
+/// Checks everything about the domain. Never fails: what goes wrong is a finding.
+pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Report {
+    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    if !is_domain(&domain) {
+        let advice = "give a domain in ASCII, such as example.com or xn--bcher-kva.example";
+        let finding = Finding::new("domain", State::Wrong).found(&domain).advice(advice);
+        return Report { domain, findings: vec![finding] };
+    }
+    let (spf, dkim, dmarc, mx) = tokio::join!(
+        spf::check(&domain, &options.spf, dns),
+        dkim::check(&domain, &options.keys, dns),
+        dmarc::check(&domain, options.reports_to.as_deref(), dns),
+        mx::check(&domain, dns),
+    );
+    Report { domain, findings: [spf, dkim, dmarc, mx].concat() }
+}
+
+fn is_domain(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        (1..=63).contains(&label.len()) && label.bytes().all(good)
+    };
+    name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
+}
+
+/// The `name=value` pairs of a record of DKIM or DMARC; `None` for what is no such list.
+fn tags(record: &str) -> Option<Vec<(&str, &str)>> {
+    let tags = record.split(';').map(str::trim).filter(|tag| !tag.is_empty());
+    tags.map(|tag| tag.split_once('=').map(|(name, value)| (name.trim(), value.trim()))).collect()
+}
+
+fn tag<'r>(tags: &[(&str, &'r str)], name: &str) -> Option<&'r str> {
+    tags.iter().find(|(found, _)| *found == name).map(|(_, value)| *value)
+}

@@ -1,0 +1,104 @@
+//! What a check found, for people and for programs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How much of a record is shown.
+const FOUND_CHARS_MAX: usize = 600;
+
+/// How it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It works, and could be better.
+    Warn,
+    /// DNS did not answer, so nothing can be said.
+    Unknown,
+    /// It is not there.
+    Missing,
+    /// It is there, and does harm or nothing.
+    Wrong,
+}
+
+impl State {
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Unknown => "unknown",
+            Self::Missing => "missing",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+/// The outcome of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was checked: `spf`, `spf lookups`, `dkim SELECTOR`, `dmarc`, `mx`.
+    pub check: String,
+    /// How it stands.
+    pub state: State,
+    /// What DNS has.
+    pub found: Option<String>,
+    /// What to do, or what to know.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn new(check: impl Into<String>, state: State) -> Self {
+        Self { check: check.into(), state, found: None, advice: None }
+    }
+
+    /// The finding with what DNS has. Strangers write there: control characters do not reach a terminal.
+    pub(super) fn found(mut self, text: &str) -> Self {
+        let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        let mut shown: String = text.chars().take(FOUND_CHARS_MAX).map(printable).collect();
+        if text.chars().nth(FOUND_CHARS_MAX).is_some() {
+            shown.push('…');
+        }
+        self.found = Some(shown);
+        self
+    }
+
+    pub(super) fn advice(mut self, text: impl Into<String>) -> Self {
+        self.advice = Some(text.into());
+        self
+    }
+}
+
+/// All findings about a domain. Its text is for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The domain, in lower case.
+    pub domain: String,
+    /// What was found, in the order of the checks.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing is missing or wrong, nor unknown.
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|finding| matches!(finding.state, State::Ok | State::Warn))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.domain)?;
+        let width = self.findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
+        for finding in &self.findings {
+            let found = finding.found.as_deref().unwrap_or("");
+            let line = format!("  {:<8} {:<width$}  {found}", finding.state.as_str(), finding.check);
+            writeln!(f, "{}", line.trim_end())?;
+            for line in finding.advice.as_deref().unwrap_or("").lines() {
+                writeln!(f, "  {:<8} {line}", "")?;
+            }
+        }
+        Ok(())
+    }
+}

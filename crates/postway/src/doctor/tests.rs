@@ -1,0 +1,355 @@
+//! The doctor against a zone in memory, and once against a name server that speaks DNS over UDP.
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use postway_domain::dns::txt_line;
+use tokio::net::UdpSocket;
+
+use super::{dns::DnsError, *};
+
+const KEY: &str = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+
+/// A zone: what is not in it does not exist, and a name with `fails` in it gets no answer.
+#[derive(Default, Clone)]
+struct Zone {
+    txt: BTreeMap<String, Vec<String>>,
+    mx: BTreeMap<String, Vec<(u16, String)>>,
+    a: BTreeMap<String, Vec<IpAddr>>,
+}
+
+impl Zone {
+    fn txt(mut self, name: &str, value: &str) -> Self {
+        self.txt.entry(name.to_owned()).or_default().push(value.to_owned());
+        self
+    }
+
+    fn mx(mut self, name: &str, preference: u16, host: &str) -> Self {
+        self.mx.entry(name.to_owned()).or_default().push((preference, host.to_owned()));
+        self
+    }
+
+    fn a(mut self, name: &str) -> Self {
+        self.a.entry(name.to_owned()).or_default().push(Ipv4Addr::new(192, 0, 2, 1).into());
+        self
+    }
+
+    /// Everything as it should be.
+    fn sound() -> Self {
+        Self::default()
+            .txt("example.com", "google-site-verification=x")
+            .txt("example.com", "v=spf1 include:relay.example ip4:192.0.2.0/24 -all")
+            .txt("relay.example", "v=spf1 a mx -all")
+            .txt("p1._domainkey.example.com", KEY)
+            .txt("_dmarc.example.com", "v=DMARC1; p=reject; rua=mailto:d@example.com; adkim=s; aspf=r")
+            .mx("example.com", 10, "mail.example.com")
+            .a("mail.example.com")
+    }
+
+    /// The zone with another record under a name.
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.txt.remove(name);
+        self.txt(name, value)
+    }
+}
+
+fn found<T: Clone>(records: &BTreeMap<String, Vec<T>>, name: &str) -> Result<Vec<T>, DnsError> {
+    match name.contains("fails") {
+        true => Err(DnsError { name: name.to_owned(), reason: "no answer".to_owned() }),
+        false => Ok(records.get(name).cloned().unwrap_or_default()),
+    }
+}
+
+#[async_trait]
+impl Dns for Zone {
+    async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError> {
+        found(&self.txt, name)
+    }
+
+    async fn mx(&self, name: &str) -> Result<Vec<(u16, String)>, DnsError> {
+        found(&self.mx, name)
+    }
+
+    async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, DnsError> {
+        found(&self.a, name)
+    }
+}
+
+fn options() -> Options {
+    let key = ExpectedKey { selector: "p1".to_owned(), record: KEY.to_owned() };
+    Options { spf: vec!["include:relay.example".to_owned()], keys: vec![key], reports_to: None }
+}
+
+/// The only finding of a check.
+async fn finding(zone: &Zone, check: &str) -> Finding {
+    let mut report = check_domain("example.com", &options(), zone).await;
+    report.findings.retain(|finding| finding.check == check);
+    assert_eq!(report.findings.len(), 1, "{report}");
+    report.findings.remove(0)
+}
+
+async fn assert_record(name: &str, check: &str, cases: &[(&str, State, &str)]) {
+    for (record, state, advice) in cases {
+        let finding = finding(&Zone::sound().with(name, record), check).await;
+        assert_eq!(finding.state, *state, "{record}: {finding:?}");
+        assert!(finding.advice.as_deref().unwrap_or_default().contains(advice), "{record}: {finding:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_sound_domain_has_nothing_to_do() {
+    let report = check_domain("Example.COM.", &options(), &Zone::sound()).await;
+    assert!(report.is_sound(), "{report}");
+    assert!(report.findings.iter().all(|finding| finding.state == State::Ok && finding.advice.is_none()));
+    let text = report.to_string();
+    assert!(text.starts_with("example.com\n  ok       spf          v=spf1 include:relay.example"), "{text}");
+    assert!(text.contains("\n  ok       spf lookups  3 of 10\n"), "{text}");
+    assert!(text.contains("\n  ok       mx           10 mail.example.com (192.0.2.1)\n"), "{text}");
+}
+
+#[tokio::test]
+async fn a_bare_domain_is_told_every_record_to_add() {
+    let report = check_domain("example.com", &options(), &Zone::default()).await;
+    assert!(report.findings.iter().all(|finding| finding.state == State::Missing), "{report}");
+    let text = report.to_string();
+    for line in [
+        r#"add: example.com. IN TXT "v=spf1 include:relay.example ~all""#,
+        &format!(r#"add: p1._domainkey.example.com. IN TXT "{KEY}""#),
+        r#"add: _dmarc.example.com. IN TXT "v=DMARC1; p=none; rua=mailto:dmarc@example.com""#,
+        "add: example.com. IN MX 10 mail.example.com.",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["findings"][0]["check"], "spf");
+    assert_eq!(json["findings"][0]["state"], "missing");
+}
+
+#[tokio::test]
+async fn spf_records_that_harm_are_wrong() {
+    assert_record(
+        "example.com",
+        "spf",
+        &[
+            ("v=spf1 include:relay.example +all", State::Wrong, "everyone"),
+            ("v=spf1 include:relay.example all", State::Wrong, "everyone"),
+            ("v=spf1 include:relay.example ?all", State::Warn, "~all or -all"),
+            ("v=spf1 include:relay.example", State::Warn, "~all or -all"),
+            ("v=spf1 include:relay.example redirect=relay.example", State::Ok, ""),
+            ("v=spf1 include:relay.example ptr -all", State::Warn, "ptr"),
+            ("v=spf1 include:relay.example ipv4:192.0.2.1 -all", State::Wrong, "ipv4:192.0.2.1"),
+            ("v=spf1 mx -all", State::Wrong, r#"IN TXT "v=spf1 include:relay.example mx -all""#),
+            ("v=spf10 mx -all", State::Missing, "add:"),
+        ],
+    )
+    .await;
+    let twice = Zone::sound().txt("example.com", "v=spf1 -all");
+    assert_eq!(finding(&twice, "spf").await.state, State::Wrong);
+}
+
+#[tokio::test]
+async fn spf_lookups_are_counted_through_includes() {
+    let chain = |length: usize| {
+        (1..length).fold(Zone::sound().with("relay.example", "v=spf1 include:r1.example -all"), |zone, n| {
+            zone.txt(&format!("r{n}.example"), &format!("v=spf1 include:r{}.example -all", n + 1))
+        })
+    };
+    let ten = chain(9).txt("r9.example", "v=spf1 ip4:192.0.2.1 -all");
+    assert_eq!(finding(&ten, "spf lookups").await.found.as_deref(), Some("10 of 10"));
+    let eleven = chain(10).txt("r10.example", "v=spf1 -all");
+    assert_eq!(finding(&eleven, "spf lookups").await.state, State::Wrong);
+    let circle = Zone::sound().with("relay.example", "v=spf1 include:relay.example -all");
+    assert_eq!(finding(&circle, "spf lookups").await.state, State::Wrong);
+    let broken = Zone::sound().with("relay.example", "nothing of the kind");
+    assert_eq!(finding(&broken, "spf lookups").await.state, State::Wrong);
+    let silent = Zone::sound().with("relay.example", "v=spf1 include:fails.example -all");
+    assert_eq!(finding(&silent, "spf lookups").await.state, State::Unknown);
+}
+
+#[tokio::test]
+async fn a_published_key_must_be_the_one_that_signs() {
+    let spaced = KEY.replace("AYKx", " AYKx");
+    assert_record(
+        "p1._domainkey.example.com",
+        "dkim p1",
+        &[
+            (&spaced, State::Ok, ""),
+            (&KEY.replace("v=DKIM1; ", ""), State::Ok, ""),
+            (&format!("{KEY}; t=y"), State::Warn, "t=y"),
+            ("v=DKIM1; k=ed25519; p=AAAA", State::Wrong, &txt_line("p1._domainkey.example.com", KEY)),
+            ("v=DKIM1; k=ed25519; p=", State::Wrong, "revoked"),
+            (&KEY.replace("k=ed25519", "k=rsa"), State::Wrong, "another key"),
+            ("v=spf1 -all", State::Wrong, "no DKIM record"),
+            ("hello", State::Wrong, "no DKIM record"),
+        ],
+    )
+    .await;
+    let twice = Zone::sound().txt("p1._domainkey.example.com", KEY);
+    assert_eq!(finding(&twice, "dkim p1").await.state, State::Wrong);
+}
+
+#[tokio::test]
+async fn dmarc_records_are_judged() {
+    assert_record(
+        "_dmarc.example.com",
+        "dmarc",
+        &[
+            ("v=DMARC1; p=none; rua=mailto:d@example.com", State::Warn, "p=quarantine"),
+            ("v=DMARC1; p=quarantine", State::Warn, "rua=mailto:dmarc@example.com"),
+            ("v=DMARC1; p=reject; rua=mailto:a@b.example, mailto:c@d.example", State::Ok, ""),
+            ("v=DMARC1; p=reject; rua=d@example.com", State::Wrong, "mailto:"),
+            ("v=DMARC1; rua=mailto:d@example.com", State::Wrong, "no policy"),
+            ("v=DMARC1; p=maybe", State::Wrong, "quarantine"),
+            ("v=DMARC1; p=reject; adkim=x", State::Wrong, "adkim"),
+            ("v=DMARC1; p reject", State::Wrong, "name=value"),
+            ("v=DMARC2; p=reject", State::Missing, "add:"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_subdomain_inherits_the_policy_of_its_parent() {
+    let zone =
+        Zone::sound().with("_dmarc.example.com", "v=DMARC1; p=reject; sp=none; rua=mailto:d@example.com");
+    let report = check_domain("a.b.example.com", &Options::default(), &zone).await;
+    let dmarc = report.findings.iter().find(|finding| finding.check == "dmarc").unwrap();
+    assert_eq!(dmarc.state, State::Warn);
+    assert!(dmarc.advice.as_deref().unwrap().contains("p=none"));
+}
+
+#[tokio::test]
+async fn mail_must_find_its_way_back() {
+    let mut zone = Zone::sound();
+    zone.mx.clear();
+    assert_eq!(finding(&zone, "mx").await.state, State::Missing);
+    assert_eq!(finding(&zone.clone().a("example.com"), "mx").await.state, State::Warn);
+    assert_eq!(finding(&zone.clone().mx("example.com", 0, ""), "mx").await.state, State::Warn);
+    let both = zone.clone().mx("example.com", 0, "").mx("example.com", 10, "mail.example.com");
+    assert_eq!(finding(&both, "mx").await.state, State::Wrong);
+    for (host, state) in
+        [("gone.example", State::Wrong), ("192.0.2.1", State::Wrong), ("fails.example", State::Unknown)]
+    {
+        assert_eq!(finding(&zone.clone().mx("example.com", 10, host), "mx").await.state, state, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_answer_nothing_is_called_missing() {
+    let report = check_domain("fails.example", &options(), &Zone::sound()).await;
+    assert!(report.findings.iter().all(|finding| finding.state == State::Unknown), "{report}");
+    assert!(!report.is_sound());
+}
+
+#[tokio::test]
+async fn what_is_no_domain_is_not_asked_for() {
+    for bad in ["", "localhost", "a b.example", "bücher.example", "a..example", "x@example.com"] {
+        let report = check_domain(bad, &options(), &Zone::sound()).await;
+        assert_eq!((report.findings.len(), report.findings[0].state), (1, State::Wrong), "{bad:?}");
+    }
+}
+
+#[tokio::test]
+async fn control_characters_of_a_record_are_not_shown() {
+    let zone = Zone::sound().with("example.com", "v=spf1 \u{1b}[31m -all");
+    assert!(!check_domain("example.com", &options(), &zone).await.to_string().contains('\u{1b}'));
+}
+
+/// Answers queries over UDP from the zone until the socket's owner goes.
+async fn serve(socket: Arc<UdpSocket>, zone: Zone) {
+    let mut buffer = [0; 1500];
+    loop {
+        let (length, client) = socket.recv_from(&mut buffer).await.unwrap();
+        socket.send_to(&answer(&buffer[..length], &zone), client).await.unwrap();
+    }
+}
+
+/// The response to a query with one question (RFC 1035, 4.1).
+fn answer(query: &[u8], zone: &Zone) -> Vec<u8> {
+    let mut labels = Vec::new();
+    let mut at = 12;
+    while query[at] != 0 {
+        let end = at + 1 + usize::from(query[at]);
+        labels.push(String::from_utf8(query[at + 1..end].to_vec()).unwrap());
+        at = end;
+    }
+    let name = labels.join(".").to_lowercase();
+    let kind = u16::from_be_bytes([query[at + 1], query[at + 2]]);
+    let data: Vec<Vec<u8>> = match kind {
+        1 => zone
+            .a
+            .get(&name)
+            .into_iter()
+            .flatten()
+            .map(|address| match address {
+                IpAddr::V4(address) => address.octets().to_vec(),
+                IpAddr::V6(_) => panic!("the zone has addresses of one family"),
+            })
+            .collect(),
+        15 => zone
+            .mx
+            .get(&name)
+            .into_iter()
+            .flatten()
+            .map(|(preference, host)| [&preference.to_be_bytes()[..], &wire_name(host)].concat())
+            .collect(),
+        16 => zone
+            .txt
+            .get(&name)
+            .into_iter()
+            .flatten()
+            .map(|text| {
+                text.as_bytes()
+                    .chunks(255)
+                    .flat_map(|part| [&[part.len() as u8][..], part].concat())
+                    .collect()
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let exists = [&zone.txt.contains_key(&name), &zone.mx.contains_key(&name), &zone.a.contains_key(&name)];
+    let code = if exists.contains(&&true) { 0 } else { 3 };
+    let mut out = query[..2].to_vec();
+    // An answer with recursion, and what came of it.
+    out.extend([0x81, 0x80 | code, 0, 1, 0, data.len() as u8, 0, 0, 0, 0]);
+    out.extend(&query[12..at + 5]);
+    for data in data {
+        // The name of the question, class IN, a minute to live.
+        out.extend([0xc0, 12]);
+        out.extend(kind.to_be_bytes());
+        out.extend([0, 1, 0, 0, 0, 60]);
+        out.extend((data.len() as u16).to_be_bytes());
+        out.extend(data);
+    }
+    out
+}
+
+fn wire_name(name: &str) -> Vec<u8> {
+    let labels = name.split('.').filter(|label| !label.is_empty());
+    let mut out: Vec<u8> =
+        labels.flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
+    out.push(0);
+    out
+}
+
+#[tokio::test]
+async fn a_real_name_server_is_asked() {
+    let long = format!("v=DKIM1; k=rsa; p={}", "A".repeat(392));
+    let zone = Zone::sound().with("p1._domainkey.example.com", &long);
+    let socket = Arc::new(UdpSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap());
+    let dns = SystemDns::with_server(socket.local_addr().unwrap()).unwrap();
+    let server = tokio::spawn(serve(socket, zone.clone().mx("null.example", 0, "")));
+    let key = ExpectedKey { selector: "p1".to_owned(), record: long };
+    let options = Options { keys: vec![key], ..options() };
+    let report = check_domain("example.com", &options, &dns).await;
+    assert!(report.findings.iter().all(|finding| finding.state == State::Ok), "{report}");
+    assert_eq!(report, check_domain("example.com", &options, &zone).await);
+    let bare = check_domain("bare.example", &options, &dns).await;
+    assert!(bare.findings.iter().all(|finding| finding.state == State::Missing), "{bare}");
+    assert_eq!(dns.mx("null.example").await, Ok(vec![(0, String::new())]));
+    server.abort();
+}
