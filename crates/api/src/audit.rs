@@ -126,8 +126,8 @@ pub(crate) struct AuditList {
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch or suppression, newest first. With
-/// `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines.
+/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient or
+/// signing key, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines.
 #[utoipa::path(
     get,
     path = "/v1/audit",

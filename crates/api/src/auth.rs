@@ -146,7 +146,7 @@ with_scope!(
     Reader, Scope::Read
 );
 with_scope!(
-    /// Somebody who may change accounts, batches and suppressions: scope `manage`.
+    /// Somebody who may change accounts, batches, suppressions, templates, recipients and signing keys: scope `manage`.
     Manager, Scope::Manage
 );
 

@@ -112,10 +112,16 @@ pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     match is_json {
         true => Ok(()),
         false => Err(ApiError::media_type(format!(
-            "the content type is `{}`; this call takes application/json (a ready-made mail goes to /v1/messages/raw)",
+            "the content type is `{}`; this call takes application/json (a ready-made mail is message/rfc822, for /v1/messages)",
             String::from_utf8_lossy(kind).chars().take(100).collect::<String>()
         ))),
     }
+}
+
+/// Whether a body says that it is a mail.
+pub(crate) fn is_mail(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(|value| essence(value.as_bytes()));
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"message/rfc822"))
 }
 
 /// A media type without its parameters.
@@ -132,9 +138,17 @@ pub(crate) fn is_json_lines(kind: &[u8]) -> bool {
 
 /// A small JSON object.
 pub(crate) async fn json_object(request: Request) -> Result<Map<String, Value>, ApiError> {
+    json_object_within(request, SMALL_BYTES_MAX).await
+}
+
+/// A JSON object of at most so many bytes.
+pub(crate) async fn json_object_within(
+    request: Request,
+    bytes_max: usize,
+) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();
     expect_json(&parts.headers)?;
-    let bytes = read(&parts.headers, body, SMALL_BYTES_MAX).await?;
+    let bytes = read(&parts.headers, body, bytes_max).await?;
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(ApiError::malformed("the body must be a JSON object")),

@@ -1,4 +1,5 @@
-//! The one shape of an error: `{"error":{"code","message","request_id","details":[{"field","message"}]}}`.
+//! The one shape of an error: `{"error":{"code","message","request_id","details":[{"field","message"}]}}`. A fault of a
+//! message also has the `code` that users know it by, and the `check` that found it.
 //!
 //! A handler returns an [`ApiError`]; as a response it is a status with the error attached, and the frame around all
 //! handlers, which knows the request's id, writes the body. So no answer can leave without it. What the store or a
@@ -36,11 +37,27 @@ pub struct FieldError {
     pub field: String,
     /// What is wrong with it, and what to do.
     pub message: String,
+    /// For a message or a template: `INVALID_PAYLOAD`, `OUTBOX_NOT_FOUND`, `RECIPIENT_NOT_FOUND`, `INVALID_EMAIL` or
+    /// `INVALID_TEMPLATE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "INVALID_EMAIL")]
+    pub code: Option<&'static str>,
+    /// The check that found it: `INTEGRITY`, `OUTBOX`, `RECIPIENT` or `TEMPLATE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "RECIPIENT")]
+    pub check: Option<&'static str>,
 }
 
 impl FieldError {
     pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: field.into(), message: message.into(), code: None, check: None }
+    }
+}
+
+impl From<postway_intake::FieldError> for FieldError {
+    fn from(fault: postway_intake::FieldError) -> Self {
+        let (code, check) = (Some(fault.code.as_str()), Some(fault.code.check()));
+        Self { field: fault.field, message: fault.message, code, check }
     }
 }
 
@@ -63,8 +80,9 @@ pub(crate) struct ErrorAnswer {
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `not_found`, `method_not_allowed`, `request_timeout`,
-    /// `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `unavailable`, `internal`.
+    /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`,
+    /// `request_timeout`, `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `unavailable`,
+    /// `internal`.
     #[schema(example = "validation_error")]
     code: &'static str,
     /// A sentence for people.
@@ -97,9 +115,19 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
+    /// 403: nobody may read this, whatever the key.
+    pub(crate) fn sensitive(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "sensitive", message)
+    }
+
     /// 404.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// 410: it was there once.
+    pub(crate) fn gone(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "gone", message)
     }
 
     /// 405.
@@ -219,9 +247,9 @@ impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Malformed { message } => Self::malformed(message),
-            Refusal::Invalid { details } => Self::invalid(
-                details.into_iter().map(|wrong| FieldError::new(wrong.field, wrong.message)).collect(),
-            ),
+            Refusal::Invalid { details } => {
+                Self::invalid(details.into_iter().map(FieldError::from).collect())
+            }
             Refusal::Conflict { message } => Self::conflict(message),
             Refusal::TooLarge { message } => Self::too_large(message),
             Refusal::Unavailable(error) => error.into(),

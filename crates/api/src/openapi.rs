@@ -19,8 +19,8 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    account, audit, batch, dead_letter, docs, error::ErrorAnswer, health, message, metrics, node,
-    state::Shared, stats, suppression, tenant,
+    account, audit, batch, dead_letter, dkim, docs, error::ErrorAnswer, file, health, message, metrics, node,
+    recipient, state::Shared, stats, suppression, template, tenant,
 };
 
 /// What the document says before its routes.
@@ -37,6 +37,9 @@ use crate::{
     tags(
         (name = "messages", description = "Handing mails over, and what became of them."),
         (name = "dead letters", description = "Messages whose retries ran out."),
+        (name = "templates", description = "Mails with holes in them, kept in versions."),
+        (name = "recipients", description = "People you write to, as far as you tell us of them."),
+        (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
         (name = "accounts", description = "The relays that mail goes out by."),
         (name = "batches", description = "Mail that is held and let go as one."),
         (name = "suppressions", description = "Addresses that get no mail."),
@@ -57,12 +60,24 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(message::show::show))
         .routes(routes!(message::events::events))
         .routes(routes!(message::raw::raw))
+        .routes(routes!(message::payload::payload))
         .routes(routes!(message::explain::explain))
         .routes(routes!(message::settle::cancel))
         .routes(routes!(message::settle::retry))
         .routes(routes!(message::settle::resolve))
         .routes(routes!(dead_letter::list))
         .routes(routes!(dead_letter::replay))
+        .routes(routes!(template::write::create, template::list))
+        .routes(routes!(template::preview::source))
+        .routes(routes!(template::show, template::write::put, template::delete))
+        .routes(routes!(template::versions))
+        .routes(routes!(template::preview::stored))
+        .routes(routes!(recipient::write::create, recipient::list::list))
+        .routes(routes!(recipient::show, recipient::write::patch, recipient::delete))
+        .routes(routes!(dkim::create::create, dkim::list))
+        .routes(routes!(dkim::show, dkim::delete))
+        .routes(routes!(dkim::pause::activate))
+        .routes(routes!(dkim::pause::suspend))
         .routes(routes!(account::create, account::list))
         .routes(routes!(account::show, account::change::patch, account::change::put, account::delete))
         .routes(routes!(account::pause::suspend))
@@ -86,6 +101,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(stats::stats))
         .routes(routes!(node::list))
         .routes(routes!(audit::list))
+        .routes(routes!(file::get))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))

@@ -113,6 +113,8 @@ fn change(
         ends_open_recipients: effects.ends_open_recipients,
         attempt: None,
         refund: None,
+        preparation: None,
+        erases_bodies: to == State::Sent && record.summary.sensitive,
     }
 }
 

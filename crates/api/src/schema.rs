@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::tenant::LargeFilesView;
+
 /// A mail to send. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageRequest {
@@ -32,7 +34,7 @@ pub(crate) struct MessageRequest {
     /// The subject.
     #[schema(example = "Your order")]
     subject: Option<String>,
-    /// The plain text; this, `html` or both.
+    /// The plain text; this, `html` or both, unless a `template` makes them.
     #[schema(example = "Thank you.")]
     text: Option<String>,
     /// The HTML.
@@ -41,6 +43,17 @@ pub(crate) struct MessageRequest {
     headers: Option<BTreeMap<String, String>>,
     /// Files that go with it.
     attachments: Option<Vec<AttachmentRequest>>,
+    /// The template that makes subject and texts, in the place of `subject`, `text` and `html`.
+    template: Option<TemplateUse>,
+    /// The entry of your directory of recipients that it is for; its address is the one in `to`.
+    recipient: Option<RecipientUse>,
+    /// Where a reader gets off the list (`List-Unsubscribe`).
+    unsubscribe: Option<Unsubscribe>,
+    /// Whether it says that a program sent it (`Auto-Submitted`); as your tenant is set when absent.
+    auto_submitted: Option<bool>,
+    /// Hides subject and bodies from every reader, and removes the bodies once it is sent.
+    #[schema(default = false)]
+    sensitive: Option<bool>,
     /// 0 to 3, or `immediate`, `high`, `normal`, `low`.
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 3, default = 2)]
     priority: Option<u8>,
@@ -59,11 +72,52 @@ pub(crate) struct MessageRequest {
     metadata: Option<Value>,
     /// What to do when the relay's last answer is lost: `resend` (default, perhaps twice) or `hold`.
     on_doubt: Option<String>,
+    /// A newer message with the same key cancels this one if it has not left yet.
+    collapse_key: Option<String>,
     /// Your reference to something of your own.
     external_id: Option<String>,
 }
 
-/// A file.
+/// A template to fill in.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateUse {
+    /// Its name.
+    #[schema(example = "welcome")]
+    name: String,
+    /// Its version; the latest when absent.
+    version: Option<i64>,
+    /// What to fill in; a variable that the template uses and this lacks is an error.
+    #[schema(value_type = Option<Object>, example = json!({"name": "Ada"}))]
+    variables: Option<Value>,
+}
+
+/// A recipient of your directory; at least one of the ids.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RecipientUse {
+    /// Its id.
+    id: Option<String>,
+    /// Your own id of it.
+    #[schema(example = "C-1")]
+    external_id: Option<String>,
+    /// The name, for people.
+    name: Option<String>,
+    /// The address, which must be the one in `to`.
+    #[schema(example = "ada@example.net")]
+    email: Option<String>,
+}
+
+/// Where a reader gets off a list: either or both.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Unsubscribe {
+    /// Where the reader's mail program posts, with one click (RFC 8058): an `https://` address.
+    #[schema(example = "https://example.com/unsubscribe/c1")]
+    url: Option<String>,
+    /// Where it writes.
+    #[schema(example = "unsubscribe@example.com")]
+    mailto: Option<String>,
+}
+
+/// A file: its bytes, or where they are (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Attachment)]
 pub(crate) struct AttachmentRequest {
@@ -75,7 +129,19 @@ pub(crate) struct AttachmentRequest {
     content_type: Option<String>,
     /// Its bytes in base64.
     #[schema(example = "JVBERi0xLjQK")]
-    content: String,
+    content: Option<String>,
+    /// Where to fetch it, `http://` or `https://`; not from private networks.
+    url: Option<String>,
+    /// What to ask your tenant's `attachment_endpoint` for, with POST.
+    endpoint: Option<String>,
+    /// A file on the server's disk, in a folder that its operator allows.
+    path: Option<String>,
+    /// The SHA-256 that its bytes must have, in hexadecimal.
+    sha256: Option<String>,
+    /// The older form of all of these: `base64:…`, `https://…`, `/path`, or else what to ask the endpoint for.
+    storage_path: Option<String>,
+    /// What `storage_path` is, where its form does not tell: `base64`, `http_url`, `filesystem` or `endpoint`.
+    fetch_mode: Option<String>,
     /// The name by which the HTML shows it (`cid:…`).
     content_id: Option<String>,
     /// Whether the HTML shows it.
@@ -135,7 +201,8 @@ pub(crate) struct TenantRequest {
     /// The account its mail takes when it names none; it must exist.
     #[schema(example = "sandbox")]
     default_account: Option<String>,
-    /// Bounds of what it may send: `subject_chars`, `html_bytes`, `message_bytes`.
+    /// Bounds of what it may send: `subject_chars`, `html_bytes`, `message_bytes`, and whether there must be html:
+    /// `html_required`.
     #[schema(value_type = Option<Object>, example = json!({"subject_chars": 200}))]
     content: Option<Value>,
     /// How many days finished messages are kept, at most 3,650.
@@ -147,11 +214,20 @@ pub(crate) struct TenantRequest {
     attachment_endpoint: Option<RemoteRequest>,
     /// How its reports are written: `event` (default) or `batch`.
     callback_form: Option<String>,
-    /// What becomes of attachments too large to mail: `reject` (default), `warn` or `link`.
-    large_files: Option<String>,
+    /// What becomes of attachments too large to mail; also the policy alone, as a text.
+    large_files: Option<LargeFilesView>,
     /// The domain its bounces come back to.
     #[schema(example = "bounces.example.com")]
     bounce_domain: Option<String>,
+    /// The envelope sender of mail that names none, by accounts that name none.
+    #[schema(example = "bounces@example.com")]
+    return_path: Option<String>,
+    /// Who it is to receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`.
+    #[schema(example = "acme-mail")]
+    feedback_id: Option<String>,
+    /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
+    #[schema(default = false)]
+    auto_submitted: Option<bool>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }
@@ -192,8 +268,8 @@ pub(crate) struct KeyRequest {
     /// Its name for people.
     #[schema(example = "shop")]
     name: Option<String>,
-    /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions). All three
-    /// when absent.
+    /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions,
+    /// templates, recipients, signing keys). All three when absent.
     #[schema(example = json!(["send", "read"]))]
     scopes: Option<Vec<String>>,
     /// After which it does not open any more.

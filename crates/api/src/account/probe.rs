@@ -115,7 +115,7 @@ pub(crate) async fn test(
             idempotency_key: None,
             dry_run: false,
         };
-        let receipt = app.door.accept_json(&context, mail.to_string().as_bytes()).await?;
+        let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);
         let (ok, detail) = outcome(&app, &caller.tenant, &key, started + SEND_MAX).await?;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -9,7 +9,7 @@ use axum::{
 };
 use postway_intake::RequestContext;
 
-use super::ReceiptView;
+use super::{ReceiptView, raw_in};
 use crate::{
     auth::Sender,
     body,
@@ -26,7 +26,8 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
 /// Send a mail
 ///
 /// The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer
-/// again and sends nothing twice; with another body it is 409.
+/// again and sends nothing twice; with another body it is 409. A ready-made mail may come as `message/rfc822`, with the query
+/// of `POST /v1/messages/raw`.
 #[utoipa::path(
     post,
     path = "/v1/messages",
@@ -48,6 +49,9 @@ pub(crate) async fn accept(
     id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if body::is_mail(request.headers()) {
+        return raw_in::take(&app, caller, &id, request).await;
+    }
     let (parts, body) = request.into_parts();
     let mut query = Parameters::of(&parts.uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
@@ -56,7 +60,7 @@ pub(crate) async fn accept(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let timed = AcceptTimer::start();
-    let receipt = app.door.accept_json(&context, &bytes).await?;
+    let receipt = app.door.accept_json(&context, bytes).await?;
     timed.stop();
     Ok(super::receipt(receipt, dry_run))
 }

@@ -82,7 +82,7 @@ pub(crate) async fn accept(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let timed = AcceptTimer::start();
-    let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, &bytes).await?;
+    let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, bytes).await?;
     timed.stop();
     let results = results.into_iter().map(item).collect();
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -1,7 +1,7 @@
 //! `GET /v1/messages/{id}/explain`: what holds a message, and when it goes.
 
 use axum::{Json, extract::State};
-use postway_domain::{Status, Time};
+use postway_domain::{State as Stands, Status, Time, message::Wait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,6 +17,9 @@ pub(crate) struct Explanation {
     /// Where it stands.
     #[schema(value_type = String, example = "scheduled")]
     status: Status,
+    /// What happens to it now, where that is not a matter of gates.
+    #[schema(example = json!(null))]
+    reason: Option<&'static str>,
     /// What it waits for; empty when nothing holds it.
     gates: Vec<Gate>,
     /// When it goes, as far as is known.
@@ -45,11 +48,27 @@ pub(crate) async fn explain(
     let (status, now) = (message.state.status(), app.clock.now());
     // On the wire, or at its end, nothing holds it.
     if status.is_final() || status == Status::Sending {
-        return Ok(Json(Explanation { status, gates: Vec::new(), next_at: None }));
+        return Ok(Json(Explanation { status, reason: None, gates: Vec::new(), next_at: None }));
     }
     let gates = Facts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
-    Ok(Json(Explanation { status, gates, next_at }))
+    Ok(Json(Explanation { status, reason: progress(message.state), gates, next_at }))
+}
+
+/// What happens to a message that is not composed yet.
+fn progress(state: Stands) -> Option<&'static str> {
+    match state {
+        Stands::Accepted => Some(
+            "it is being prepared: it waits for its turn to have its attachments fetched and be composed",
+        ),
+        Stands::Validating => {
+            Some("it is being prepared: its attachments are being fetched and its content checked")
+        }
+        Stands::Scheduled(Wait::Fetch) => {
+            Some("it is being prepared: something it needs could not be had yet")
+        }
+        _ => None,
+    }
 }
 
 /// When the last of the gates opens; not known as soon as one of them waits for somebody.

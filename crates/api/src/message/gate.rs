@@ -169,8 +169,11 @@ fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Ga
         Stands::Scheduled(Wait::SendAt) if until.is_some() => {
             Some(Gate { gate: "schedule", reason: "its send_at has not come yet".to_owned(), until })
         }
-        Stands::Scheduled(Wait::Retry | Wait::Fetch) if until.is_some() => {
+        Stands::Scheduled(Wait::Retry) if until.is_some() => {
             Some(Gate { gate: "retry", reason: last_failure(message, failure.as_ref()), until })
+        }
+        Stands::Scheduled(Wait::Fetch) if until.is_some() => {
+            Some(Gate { gate: "retry", reason: failed_fetch(failure.as_ref()), until })
         }
         Stands::Ready if until.is_some() => {
             let failure = failure?;
@@ -204,6 +207,11 @@ fn last_failure(message: &MessageSummary, failure: Option<&FailureView>) -> Stri
         Some(words) => format!("attempt {} failed: {words}", message.attempt),
         None => format!("attempt {} failed", message.attempt),
     }
+}
+
+fn failed_fetch(failure: Option<&FailureView>) -> String {
+    let words = failure.and_then(FailureView::words).unwrap_or("what it needs could not be fetched");
+    format!("it is not composed yet: {words}; it is tried again")
 }
 
 fn doubt(message: &MessageSummary) -> Gate {

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod gate;
 pub(crate) mod list;
+pub(crate) mod payload;
 pub(crate) mod raw;
 pub(crate) mod raw_in;
 pub(crate) mod settle;

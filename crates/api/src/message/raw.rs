@@ -2,16 +2,19 @@
 
 use axum::{
     extract::State,
-    http::header,
+    http::{HeaderName, header},
     response::{IntoResponse, Response},
 };
+use postway_domain::Status;
+use postway_store::record::MessageSummary;
 
 use super::{GivenId, find};
 use crate::{auth::Reader, error::ApiError, state::Shared};
 
 /// Get the mail itself
 ///
-/// The RFC 5322 bytes as they are sent. Bcc is never among the headers.
+/// The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while it is not composed yet, and 403 for a
+/// sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/raw",
@@ -25,15 +28,43 @@ pub(crate) async fn raw(
     caller: Reader,
     GivenId(id): GivenId,
 ) -> Result<Response, ApiError> {
-    let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    let Some(bytes) = app.store.raw(&caller.tenant, uid).await? else {
-        return Err(ApiError::not_found(format!("the mail of message `{uid}` is no longer kept")));
+    let message = find(&app, &caller.tenant, &id).await?.summary;
+    refuse_sensitive(&message)?;
+    let Some(body) = app.store.raw(&caller.tenant, message.uid).await? else {
+        return Err(absent(&message));
     };
-    // A mail is somebody else's text: a browser must save it, never show it as a page of ours.
-    let headers = [
-        (header::CONTENT_TYPE, "message/rfc822".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{uid}.eml\"")),
+    let bytes = app.door.resolve(&caller.tenant, body).await?;
+    Ok((headers("message/rfc822", &format!("{}.eml", message.uid)), bytes).into_response())
+}
+
+/// What is sensitive is for its recipients alone; no key opens it.
+pub(super) fn refuse_sensitive(message: &MessageSummary) -> Result<(), ApiError> {
+    match message.sensitive {
+        true => Err(ApiError::sensitive(format!(
+            "message `{}` is marked sensitive: nobody can read it here, and it is removed once it is sent",
+            message.uid
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Somebody else's text: a browser must save it, never show it as a page of ours.
+pub(super) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, String); 3] {
+    [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{filename}\"")),
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox".to_owned()),
-    ];
-    Ok((headers, bytes).into_response())
+    ]
+}
+
+/// Why there is no mail.
+fn absent(message: &MessageSummary) -> ApiError {
+    let uid = message.uid;
+    ApiError::not_found(match message.state.status() {
+        Status::Accepted | Status::Validating | Status::Scheduled => {
+            format!("the mail of message `{uid}` is not composed yet: what it needs is still being fetched")
+        }
+        Status::Invalid => format!("message `{uid}` was refused, so its mail was never composed"),
+        _ => format!("the mail of message `{uid}` is no longer kept"),
+    })
 }

@@ -17,7 +17,7 @@ use crate::{
     error::ApiError,
     query::{Parameters, flag},
     request_id::RequestId,
-    state::Shared,
+    state::{App, Shared},
 };
 
 /// Send a ready-made mail
@@ -40,6 +40,7 @@ use crate::{
         ("send_at" = Option<String>, Query, description = "Not before this time"),
         ("expires_at" = Option<String>, Query, description = "Not after this time"),
         ("tag" = Option<Vec<String>>, Query, description = "A label; may be repeated"),
+        ("sensitive" = Option<bool>, Query, description = "Hide it from every reader; removed once it is sent"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
     ),
     request_body(content = String, content_type = "message/rfc822", description = "The mail"),
@@ -52,6 +53,16 @@ pub(crate) async fn accept(
     State(app): State<Shared>,
     caller: Sender,
     id: RequestId,
+    request: Request,
+) -> Result<Response, ApiError> {
+    take(&app, caller, &id, request).await
+}
+
+/// Takes a mail, by whichever call it came.
+pub(super) async fn take(
+    app: &App,
+    caller: Sender,
+    id: &RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
@@ -67,9 +78,10 @@ pub(crate) async fn accept(
         from: query.take("from"),
         to: query.take_all("to"),
         tags: query.take_all("tag"),
+        sensitive: query.parse("sensitive", flag).unwrap_or(false),
     };
     query.finish()?;
-    let context = context(caller, &id, &parts.headers, dry_run)?;
+    let context = context(caller, id, &parts.headers, dry_run)?;
     let kind =
         parts.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| body::essence(value.as_bytes()));
     // Clients that post a file without naming its type say octet-stream or text; JSON here is surely a mistake.

@@ -78,6 +78,7 @@ async fn changed(
     let mut whole =
         serde_json::to_value(TenantView::new(&current, suspended_since)).map_err(ApiError::internal)?;
     let mut wrong = edit::take_shown_only(&mut patch, Some(&whole));
+    edit::spell_out(&mut patch);
     fields::merge(&mut whole, Value::Object(patch));
     let Value::Object(mut whole) = whole else {
         return Err(ApiError::internal("a tenant is not shown as an object"));

@@ -8,13 +8,17 @@ use postway_domain::{
     AccountId, TenantSettings,
     tenant::{ContentLimits, Remote, RemoteAuth},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{error::FieldError, fields::Fields};
 
 const NAME_CHARS_MAX: usize = 200;
 const SECRET_CHARS_MAX: usize = 4_096;
 const URL_CHARS_MAX: usize = 2_048;
+const ADDRESS_CHARS_MAX: usize = 320;
+const FLAG: &str = "must be true or false";
+const LARGE_FILES: &str = "must be reject, warn or rewrite, or an object: \
+    {\"policy\":\"rewrite\",\"above_bytes\":10000000,\"link_days\":30}";
 
 /// What nobody sets.
 const SHOWN_ONLY: [&str; 6] = ["id", "version", "suspended", "suspended_since", "created_at", "updated_at"];
@@ -56,6 +60,14 @@ pub(super) fn take_shown_only(body: &mut Map<String, Value>, shown: Option<&Valu
         .collect()
 }
 
+/// A policy alone changes the policy alone: as an object, it is merged with the rest.
+pub(super) fn spell_out(patch: &mut Map<String, Value>) {
+    if let Some(policy @ Value::String(_)) = patch.get_mut("large_files") {
+        let word = policy.take();
+        *policy = json!({"policy": word});
+    }
+}
+
 /// Reads the whole of a tenant whose settings were these `before`.
 pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result<Edited, Vec<FieldError>> {
     let mut wrong = Vec::new();
@@ -72,8 +84,11 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         client_sync,
         attachment_endpoint: endpoint,
         callback_form: fields.read("callback_form", "must be event or batch").unwrap_or_default(),
-        large_files: fields.read("large_files", "must be reject, warn or link").unwrap_or_default(),
+        large_files: fields.read("large_files", LARGE_FILES).unwrap_or_default(),
         bounce_domain: fields.text("bounce_domain", 253),
+        return_path: fields.text("return_path", ADDRESS_CHARS_MAX).filter(|path| !path.is_empty()),
+        feedback_id: fields.text("feedback_id", 100).filter(|id| !id.is_empty()),
+        auto_submitted: fields.read("auto_submitted", FLAG).unwrap_or_default(),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {
@@ -99,6 +114,7 @@ fn content(fields: &mut Fields<'_>) -> ContentLimits {
         subject_chars: fields.number("subject_chars"),
         html_bytes: fields.number("html_bytes"),
         message_bytes: fields.number("message_bytes"),
+        html_required: fields.read("html_required", FLAG).unwrap_or_default(),
     }
 }
 
@@ -147,8 +163,6 @@ fn auth(fields: &mut Fields<'_>, before: Option<&Remote>) -> (RemoteAuth, Option
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn read_new(body: Value) -> Result<Edited, Vec<FieldError>> {
@@ -188,6 +202,13 @@ mod tests {
                 &["attachment_endpoint.auth.type"],
             ),
             (json!({"callback_form": "xml", "large_files": "drop"}), &["callback_form", "large_files"]),
+            (json!({"large_files": {"policy": "rewrite", "days": 1}}), &["large_files"]),
+            (json!({"large_files": {"link_days": 0}}), &["large_files"]),
+            (
+                json!({"content": {"html_required": 1}, "auto_submitted": "yes"}),
+                &["content.html_required", "auto_submitted"],
+            ),
+            (json!({"return_path": "nobody", "feedback_id": "a"}), &["return_path", "feedback_id"]),
             (
                 json!({"default_account": "a b", "bounce_domain": "a b"}),
                 &["default_account", "bounce_domain"],

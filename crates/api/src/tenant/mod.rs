@@ -22,7 +22,7 @@ use postway_store::record::{Changed, DirectoryChange, SuspensionScope};
 use serde_json::{Value, json};
 
 use self::edit::Edited;
-pub(crate) use self::view::{TenantList, TenantView};
+pub(crate) use self::view::{LargeFilesView, TenantList, TenantView};
 use crate::{
     auth::{Admin, DEFAULT_TENANT},
     body,

@@ -2,7 +2,7 @@
 
 use postway_domain::{
     Tenant, Time,
-    tenant::{CallbackForm, LargeFiles, Remote, RemoteAuth},
+    tenant::{CallbackForm, LargeFilePolicy, Remote, RemoteAuth},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -37,11 +37,16 @@ pub(crate) struct TenantView {
     /// How its reports are written: `event` or `batch`.
     #[schema(value_type = String, example = "event")]
     callback_form: CallbackForm,
-    /// What becomes of attachments too large to mail: `reject`, `warn` or `link`.
-    #[schema(value_type = String, example = "reject")]
-    large_files: LargeFiles,
+    /// What becomes of attachments too large to mail.
+    large_files: LargeFilesView,
     /// The domain its bounces come back to.
     bounce_domain: Option<String>,
+    /// The envelope sender of mail that names none, by accounts that name none.
+    return_path: Option<String>,
+    /// Who it is to receivers that count complaints (`Feedback-ID`).
+    feedback_id: Option<String>,
+    /// Whether its mail says that a program sent it (`Auto-Submitted`).
+    auto_submitted: bool,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -62,6 +67,23 @@ pub(crate) struct ContentView {
     html_bytes: Option<u32>,
     /// The largest message, in bytes.
     message_bytes: Option<u32>,
+    /// Whether every composed message must have html.
+    html_required: bool,
+}
+
+/// What becomes of attachments too large to mail.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LargeFiles)]
+pub(crate) struct LargeFilesView {
+    /// `reject` the message, `warn` in its history and send it, or `rewrite` it with a link in the file's place.
+    #[schema(value_type = String, example = "rewrite")]
+    pub(crate) policy: LargeFilePolicy,
+    /// The largest file that is not too large, in bytes; null: only the message as a whole is bounded.
+    #[schema(example = 10_000_000)]
+    pub(crate) above_bytes: Option<u64>,
+    /// How many days a link works, at most 3,650; 30 when null.
+    #[schema(example = 30)]
+    pub(crate) link_days: Option<u32>,
 }
 
 /// Somewhere of the tenant's own to call.
@@ -114,13 +136,21 @@ impl TenantView {
                 subject_chars: settings.content.subject_chars,
                 html_bytes: settings.content.html_bytes,
                 message_bytes: settings.content.message_bytes,
+                html_required: settings.content.html_required,
             },
             retention_days: settings.retention_days,
             client_sync: settings.client_sync.map(RemoteView::from),
             attachment_endpoint: settings.attachment_endpoint.map(RemoteView::from),
             callback_form: settings.callback_form,
-            large_files: settings.large_files,
+            large_files: LargeFilesView {
+                policy: settings.large_files.policy,
+                above_bytes: settings.large_files.above_bytes,
+                link_days: settings.large_files.link_days,
+            },
             bounce_domain: settings.bounce_domain,
+            return_path: settings.return_path,
+            feedback_id: settings.feedback_id,
+            auto_submitted: settings.auto_submitted,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -107,8 +107,31 @@ async fn the_documented_examples_are_accepted() {
     for name in properties.keys() {
         let mut body = mail();
         body[name.as_str()] = json!({"no": "such thing"});
-        if let Value::Object(error) = api.post("/v1/messages", body).await.json()["error"].clone() {
-            assert!(!error["message"].as_str().unwrap().contains("unknown"), "{name}: {error:?}");
+        assert_known(&api, body, name).await;
+    }
+    for (field, schema) in [
+        ("template", "TemplateUse"),
+        ("recipient", "RecipientUse"),
+        ("unsubscribe", "Unsubscribe"),
+        ("attachments", "Attachment"),
+    ] {
+        let inner = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
+        for name in inner.keys() {
+            let mut body = mail();
+            let object = json!({name: null});
+            let is_list = field == "attachments";
+            body[field] = if is_list { json!([object]) } else { object };
+            let path = if is_list { format!("attachments[0].{name}") } else { format!("{field}.{name}") };
+            assert_known(&api, body, &path).await;
         }
+    }
+}
+
+/// Whatever is wrong with the body, it is not that this field is unknown.
+async fn assert_known(api: &Api, body: Value, path: &str) {
+    let answer = api.post("/v1/messages", body).await.json();
+    for detail in answer["error"]["details"].as_array().into_iter().flatten() {
+        let is_unknown = detail["message"].as_str().unwrap().contains("unknown");
+        assert!(!is_unknown || detail["field"] != path, "{path}: {detail}");
     }
 }

@@ -37,6 +37,10 @@ async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/accounts".to_owned(),
         "/v1/batches".to_owned(),
         "/v1/suppressions".to_owned(),
+        "/v1/templates".to_owned(),
+        "/v1/templates/first-welcome".to_owned(),
+        "/v1/recipients".to_owned(),
+        "/v1/dkim".to_owned(),
         "/v1/dead-letters".to_owned(),
         "/v1/tenants/default".to_owned(),
     ];
@@ -62,6 +66,12 @@ async fn with_two_tenants() -> (Api, String, String) {
     api.post("/v1/accounts", relay).await.ok(201);
     api.post("/v1/batches/first-batch/suspend", json!({})).await.ok(200);
     api.post("/v1/suppressions", json!({"address": "first-bob@example.net"})).await.ok(201);
+    let welcome = json!({"name": "first-welcome", "subject": "first-subject", "text": "first-text"});
+    api.post("/v1/templates", welcome).await.ok(201);
+    let known = json!({"external_id": "first-C1", "address": "first-ada@example.net", "personal_number": "first-0042"});
+    api.post("/v1/recipients", known).await.ok(201);
+    let key = json!({"domain": "first-shop.example", "selector": "first-s1", "algorithm": "ed25519"});
+    api.post("/v1/dkim", key).await.ok(201);
     let made = api.post("/v1/tenants/default/keys", json!({"name": "first-key"})).await.ok(201);
     let theirs = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
     (api, made["id"].as_str().unwrap().to_owned(), theirs)
@@ -100,11 +110,16 @@ fn filled(path: &str, key_id: &str) -> Vec<String> {
         "accounts" => &["first-relay"],
         "batches" => &["first-batch"],
         "suppressions" => &["first-bob@example.net"],
+        "templates" => &["first-welcome"],
+        "recipients" => &["external:first-C1"],
+        "dkim" => &["first-shop.example"],
         "tenants" => &["default", "nobody"],
         _ => panic!("teach this test which ids {path} takes"),
     };
     let fill = |id: &str| {
-        path.replace("{key_id}", key_id).replace("{id}", id).replace("{code}", id).replace("{address}", id)
+        let named = ["{id}", "{code}", "{address}", "{name}", "{domain}"];
+        let path = path.replace("{key_id}", key_id).replace("{selector}", "first-s1");
+        named.iter().fold(path, |path, name| path.replace(name, id))
     };
     let filled: Vec<String> = ids.iter().map(|id| fill(id)).collect();
     assert!(!filled.iter().any(|path| path.contains('{')), "teach this test the parameters of {path}");
@@ -126,6 +141,15 @@ fn body_of(operation: &str) -> String {
         "createSuppression" => json!({"address": "first-bob@example.net", "note": "theirs"}),
         "changeSuppression" => json!({"note": "theirs"}),
         "importSuppressions" => return "first-bob@example.net,manual,theirs".to_owned(),
+        "createTemplate" => json!({"name": "first-welcome", "text": "theirs"}),
+        "putTemplate" => json!({"text": "theirs"}),
+        "previewTemplate" => json!({"variables": {}}),
+        "previewSource" => json!({"text": "theirs"}),
+        "createRecipient" => json!({"external_id": "first-C1", "address": "theirs@example.net"}),
+        "changeRecipient" => json!({"name": "theirs"}),
+        "createSigningKey" => {
+            json!({"domain": "first-shop.example", "selector": "first-s1", "algorithm": "ed25519"})
+        }
         "createTenant" => json!({"id": "theirs"}),
         "changeTenant" => json!({"name": "theirs"}),
         "createKey" => json!({"name": "theirs"}),
@@ -144,6 +168,8 @@ fn expected(path: &str, operation: &str) -> Expected {
         }
         // A code means another batch in each tenant, and need not have been seen.
         "suspendBatch" | "activateBatch" => Expected::OwnOnly,
+        // A name means another template in each tenant, and PUT makes it.
+        "putTemplate" => Expected::OwnOnly,
         _ if path.contains('{') => Expected::NotFound,
         _ => Expected::OwnOnly,
     }

@@ -14,15 +14,22 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{AccountProbe, AdminKey, ApiState, ProbeStep};
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
-    Priority, RecipientKind, RecipientStatus, State, Tenant, Time, message::OnDoubt, secret::SecretKey,
+    Priority, RecipientKind, RecipientStatus, State, Tenant, Time,
+    message::{OnDoubt, Wait},
+    secret::SecretKey,
 };
-use postway_intake::{Door, Limits};
+use postway_intake::{Door, DoorParts, FetchConfig, Limits};
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
 use postway_store::{
     Directory, Intake, Roster, Store, Work,
+    blob::Depot,
     memory::MemoryStore,
     record::{
         Acceptance, AccountKey, AccountWant, Change, ClaimRequest, Content, Fence, Lease, NewEvent,
-        NewMessage, NewRecipient, RecipientChange,
+        NewMessage, NewRecipient, Preparation, RecipientChange,
     },
 };
 use serde_json::Value;
@@ -110,6 +117,11 @@ impl Answer {
 
 impl Api {
     pub async fn start() -> Self {
+        Self::with_secret_key(SecretKey::from_bytes(&[7; 32]).unwrap()).await
+    }
+
+    /// With a secret key of its own.
+    pub async fn with_secret_key(secret_key: SecretKey) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         for tenant in ["default", "other"] {
@@ -119,18 +131,24 @@ impl Api {
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
         let recorder = PrometheusBuilder::new().build_recorder();
+        let secret_key = Arc::new(secret_key);
         let limits = Limits { request_bytes_max: REQUEST_BYTES_MAX, ..Limits::default() };
         let state = ApiState {
             store: store.clone(),
-            door: Arc::new(Door::new(
-                store.clone() as Arc<dyn Store>,
-                clock.clone(),
+            door: Arc::new(Door::new(DoorParts {
+                store: store.clone() as Arc<dyn Store>,
+                depot: Arc::new(Depot::memory()),
+                clock: clock.clone(),
+                secret_key: secret_key.clone(),
+                http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+                fetch: FetchConfig::default(),
                 limits,
-                "mail.example".to_owned(),
-            )),
+                mail_domain: "mail.example".to_owned(),
+                public_url: None,
+            })),
             clock: clock.clone(),
             admin_key: AdminKey::new(KEY),
-            secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
+            secret_key,
             metrics: recorder.handle(),
             roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
@@ -159,6 +177,19 @@ impl Api {
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         self.call("POST", path, body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.call("PUT", path, body.to_string()).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.call("PATCH", path, body.to_string()).await
+    }
+
+    /// Deletes; the status of the answer.
+    pub async fn delete(&self, path: &str) -> u16 {
+        self.call("DELETE", path, Body::empty()).await.status.as_u16()
     }
 
     /// Asks with the admin key for another tenant.
@@ -200,12 +231,23 @@ impl Api {
 
     /// A message in the store, as intake would leave it, moved on to `state`.
     pub async fn stored(&self, id: &str, state: State, recipients: &[(&str, RecipientStatus)]) -> MessageUid {
+        self.stored_with(id, state, recipients, |_| {}).await
+    }
+
+    /// The same, with what `edit` makes of it.
+    pub async fn stored_with(
+        &self,
+        id: &str,
+        state: State,
+        recipients: &[(&str, RecipientStatus)],
+        edit: impl FnOnce(&mut NewMessage),
+    ) -> MessageUid {
         let uid = MessageUid::new(self.clock.now(), &mut rand::rng());
         let recipient = |(address, _): &(&str, RecipientStatus)| NewRecipient {
             address: address.parse().unwrap(),
             kind: RecipientKind::To,
         };
-        let message = NewMessage {
+        let mut message = NewMessage {
             uid,
             lane: Lane {
                 tenant: "default".parse().unwrap(),
@@ -225,25 +267,34 @@ impl Api {
             content: content(uid),
             collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
+            recipient: None,
+            settled: None,
         };
+        edit(&mut message);
+        let starts = message.state;
         let accepted = self.store.accept(vec![message]).await.unwrap();
         assert!(matches!(accepted[..], [Acceptance::Accepted { .. }]));
-        if state != State::Ready {
+        if state != starts {
             let recipients =
                 recipients.iter().zip(0..).filter(|((_, status), _)| *status != RecipientStatus::Pending);
-            self.moved(uid, state, recipients.map(|((_, status), position)| (position, *status)).collect())
-                .await;
+            self.moved(
+                uid,
+                starts,
+                state,
+                recipients.map(|((_, status), position)| (position, *status)).collect(),
+            )
+            .await;
         }
         uid
     }
 
-    async fn moved(&self, uid: MessageUid, to: State, recipients: Vec<(u32, RecipientStatus)>) {
+    async fn moved(&self, uid: MessageUid, from: State, to: State, recipients: Vec<(u32, RecipientStatus)>) {
         let waits = matches!(to, State::Scheduled(_))
             .then(|| Time::from_millis(self.clock.now().as_millis() + 60_000));
         let error = r#"{"code":"smtp_450","category":"greylisted","phase":"rcpt","smtp_code":450,"enhanced_code":"4.2.0","message":"come back"}"#;
         let change = Change {
             uid,
-            fence: Fence { status: State::Ready.status(), token: None, version: None },
+            fence: Fence { status: from.status(), token: None, version: None },
             to,
             at: self.clock.now(),
             due_at: waits,
@@ -261,6 +312,8 @@ impl Api {
             ends_open_recipients: None,
             attempt: None,
             refund: None,
+            preparation: waits.filter(|_| to == State::Scheduled(Wait::Fetch)).map(Preparation::Later),
+            erases_bodies: false,
         };
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
     }
@@ -289,6 +342,8 @@ fn content(uid: MessageUid) -> Content {
         metadata: Some(r#"{"order":17}"#.to_owned()),
         eight_bit: false,
         smtputf8: false,
-        raw: Bytes::from_static(b"Subject: Your order\r\n\r\nThank you.\r\n"),
+        raw: Bytes::from_static(b"Subject: Your order\r\n\r\nThank you.\r\n").into(),
+        payload: Some(Bytes::from_static(br#"{"subject":"Your order"}"#).into()),
+        sensitive: false,
     }
 }

@@ -57,7 +57,9 @@ async fn a_change_is_merged_and_can_be_bound_to_a_version() {
     let changed = patch(json!({"content": {"subject_chars": 100}, "retention_days": 30})).await.ok(200);
     assert_eq!((&changed["name"], &changed["version"]), (&json!("Acme Ltd"), &json!(2)));
     let changed = patch(json!({"content": {"html_bytes": 9}, "retention_days": null})).await.ok(200);
-    assert_eq!(changed["content"], json!({"subject_chars": 100, "html_bytes": 9, "message_bytes": null}));
+    let content =
+        json!({"subject_chars": 100, "html_bytes": 9, "message_bytes": null, "html_required": false});
+    assert_eq!(changed["content"], content);
     assert_eq!(changed["retention_days"], json!(null));
     let shown = api.get("/v1/tenants/acme").await.ok(200);
     assert_eq!(patch(shown.clone()).await.ok(200)["version"], 4, "what is shown may be sent back");
@@ -69,10 +71,42 @@ async fn a_change_is_merged_and_can_be_bound_to_a_version() {
     futures::future::join_all(changes.map(patch)).await;
     let now = api.get("/v1/tenants/acme").await.ok(200);
     assert_eq!(
-        (&now["weight"], &now["bounce_domain"], &now["large_files"]),
-        (&json!(7), &json!("b.example"), &json!("link"))
+        (&now["weight"], &now["bounce_domain"], &now["large_files"]["policy"]),
+        (&json!(7), &json!("b.example"), &json!("rewrite"))
     );
     api.call("PATCH", "/v1/tenants/none", "{}").await.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn what_is_done_with_large_files_can_be_set_by_a_word_or_in_full() {
+    let api = with_acme().await;
+    let patch = |body: Value| api.patch("/v1/tenants/acme", body);
+    let full = json!({"policy": "warn", "above_bytes": 5_000_000, "link_days": 7});
+    assert_eq!(patch(json!({"large_files": full})).await.ok(200)["large_files"], full);
+    let changed = patch(json!({"large_files": "rewrite"})).await.ok(200);
+    assert_eq!(
+        changed["large_files"],
+        json!({"policy": "rewrite", "above_bytes": 5_000_000, "link_days": 7})
+    );
+    assert_eq!(patch(json!({"large_files": {"link_days": 4_000}})).await.wrong_fields(), ["large_files"]);
+    assert_eq!(patch(json!({"large_files": null})).await.ok(200)["large_files"]["policy"], "reject");
+}
+
+#[tokio::test]
+async fn headers_and_envelope_of_a_tenant_can_be_set() {
+    let api = with_acme().await;
+    let set = json!({
+        "return_path": "bounces@example.com", "feedback_id": "acme-mail", "auto_submitted": true,
+        "content": {"html_required": true},
+    });
+    let tenant = api.patch("/v1/tenants/acme", set.clone()).await.ok(200);
+    for field in ["return_path", "feedback_id", "auto_submitted"] {
+        assert_eq!(tenant[field], set[field], "{field}");
+    }
+    assert_eq!(tenant["content"]["html_required"], true);
+    let wrong = json!({"return_path": "nobody", "feedback_id": "a b", "auto_submitted": "yes"});
+    let fields = api.patch("/v1/tenants/acme", wrong).await.wrong_fields();
+    assert_eq!(fields, ["auto_submitted", "return_path", "feedback_id"]);
 }
 
 #[tokio::test]
@@ -213,6 +247,21 @@ async fn a_key_does_what_its_scopes_say_and_no_more() {
             ("GET", "/v1/batches", "read"),
             ("GET", "/v1/suppressions", "read"),
             ("GET", "/v1/suppressions/export", "read"),
+            ("GET", "/v1/messages/x/payload", "read"),
+            ("GET", "/v1/templates", "read"),
+            ("POST", "/v1/templates/x/preview", "read"),
+            ("POST", "/v1/templates/preview", "read"),
+            ("GET", "/v1/recipients", "read"),
+            ("GET", "/v1/dkim", "read"),
+            ("POST", "/v1/templates", "manage"),
+            ("PUT", "/v1/templates/x", "manage"),
+            ("DELETE", "/v1/templates/x", "manage"),
+            ("POST", "/v1/recipients", "manage"),
+            ("PATCH", "/v1/recipients/external:x", "manage"),
+            ("DELETE", "/v1/recipients/external:x", "manage"),
+            ("POST", "/v1/dkim", "manage"),
+            ("POST", "/v1/dkim/example.com/s/suspend", "manage"),
+            ("DELETE", "/v1/dkim/example.com/s", "manage"),
             ("POST", "/v1/batches/b/suspend", "manage"),
             ("POST", "/v1/suppressions", "manage"),
             ("DELETE", "/v1/suppressions/a@example.net", "manage"),

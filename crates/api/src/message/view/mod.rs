@@ -3,13 +3,16 @@
 mod part;
 
 use postway_domain::{MessageUid, State, Status, Time, message::OnDoubt};
-use postway_store::record::{MessageRecord, MessageSummary, Suspension};
+use postway_store::record::{Kept, MessageRecord, MessageSummary, Suspension};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::gate::held_by;
 pub(crate) use part::{Attempt, EventView, FailureView, Recipient};
+
+/// What is shown in the place of a sensitive message's subject.
+const HIDDEN: &str = "[hidden]";
 
 /// A message, as in lists.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,7 +39,9 @@ pub(crate) struct Summary {
     priority: i64,
     /// The batch it belongs to.
     batch: Option<String>,
-    /// The subject.
+    /// Whether nobody may read it: `subject` and `metadata` are hidden, and its bodies are removed once it is sent.
+    sensitive: bool,
+    /// The subject; `[hidden]` where the message is sensitive.
     subject: String,
     /// When it was accepted.
     #[schema(value_type = String, format = DateTime)]
@@ -87,7 +92,7 @@ pub(crate) struct Summary {
     external_id: Option<String>,
     /// Your labels.
     tags: Vec<String>,
-    /// Your own JSON object.
+    /// Your own JSON object; null where the message is sensitive.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Box<RawValue>>,
 }
@@ -97,6 +102,16 @@ pub(crate) struct Summary {
 pub(crate) struct Message {
     #[serde(flatten)]
     summary: Summary,
+    /// The entry of your directory of recipients that it is for.
+    #[schema(example = json!(null))]
+    recipient_id: Option<String>,
+    /// Where the submitted request is: `inline` in the database, the name of an object, or null where it was removed.
+    #[schema(example = "inline")]
+    payload_file_path: Option<String>,
+    /// Where the mail is: `inline` in the database, the name of an object, or null before it is composed and once it was
+    /// removed.
+    #[schema(example = "blobs/9f/86/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    eml_file_path: Option<String>,
     /// To whom.
     recipients: Vec<Recipient>,
     /// What was tried.
@@ -141,7 +156,8 @@ impl Summary {
             held_by,
             priority: message.lane.priority.code(),
             batch: message.lane.batch.as_ref().map(ToString::to_string),
-            subject: message.subject,
+            sensitive: message.sensitive,
+            subject: if message.sensitive { HIDDEN.to_owned() } else { message.subject },
             created_at: message.created_at,
             updated_at: message.updated_at,
             due_at: message.due_at,
@@ -162,7 +178,10 @@ impl Summary {
             on_doubt: message.on_doubt,
             external_id: message.external_id,
             tags: message.tags,
-            metadata: message.metadata.and_then(|text| RawValue::from_string(text).ok()),
+            metadata: message
+                .metadata
+                .filter(|_| !message.sensitive)
+                .and_then(|text| RawValue::from_string(text).ok()),
         }
     }
 }
@@ -185,11 +204,26 @@ fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
     }
 }
 
+/// Where bytes are: below the place for blobs, as the depot lays them out.
+fn path(kept: &Kept) -> Option<String> {
+    match kept {
+        Kept::Nowhere => None,
+        Kept::Inline(_) => Some("inline".to_owned()),
+        Kept::Blob(blob) => {
+            let [first, second, ..] = blob.name.digest;
+            Some(format!("blobs/{first:02x}/{second:02x}/{}", blob.name))
+        }
+    }
+}
+
 impl Message {
     /// A message as it stands behind its tenant's suspensions.
     pub(crate) fn new(record: MessageRecord, suspensions: &[Suspension]) -> Self {
         Self {
             summary: Summary::new(record.summary, suspensions),
+            recipient_id: record.recipient.map(|id| id.to_string()),
+            payload_file_path: path(&record.payload),
+            eml_file_path: path(&record.raw),
             recipients: record.recipients.into_iter().map(Recipient::from).collect(),
             attempts: record.attempts.into_iter().map(Attempt::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),

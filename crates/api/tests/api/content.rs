@@ -1,0 +1,133 @@
+//! What a message is made of, read back: its request, its mail, and who may not see them.
+
+use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_store::record::{BlobName, BlobRef, Body as Kept, NewMessage};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, KEY};
+
+const TO_ADA: [(&str, postway_domain::RecipientStatus); 1] = [("ada@example.net", Pending)];
+
+/// As intake leaves a message that something must be fetched for.
+fn uncomposed(message: &mut NewMessage) {
+    message.state = State::Accepted;
+    message.content.raw = Kept::EMPTY;
+    message.settled = Some("{}".to_owned());
+}
+
+async fn hand_over(api: &Api, path: &str, mail: &'static str) -> Answer {
+    let request = Request::post(path).header("x-api-key", KEY).header("content-type", "message/rfc822");
+    api.ask(request.body(Body::from(mail)).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_request_is_read_back_as_it_was_submitted() {
+    let api = Api::start().await;
+    let body = r#"{"id": "m-1", "from":"shop@example.com", "to":"ada@example.net",  "text": "Hi"}"#;
+    api.call("POST", "/v1/messages", body).await.ok(202);
+    let payload = api.get("/v1/messages/m-1/payload").await;
+    assert_eq!((payload.status.as_u16(), payload.body.as_ref()), (200, body.as_bytes()));
+    assert_eq!(payload.headers["content-type"], "application/json");
+    let shown = api.get("/v1/messages/m-1").await.ok(200);
+    assert_eq!((&shown["payload_file_path"], &shown["eml_file_path"]), (&json!("inline"), &json!("inline")));
+    assert_eq!((&shown["sensitive"], &shown["recipient_id"]), (&json!(false), &Value::Null));
+    api.get("/v1/messages/none/payload").await.refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_ready_made_mail_may_come_to_either_address() {
+    let api = Api::start().await;
+    let mail = "From: shop@example.com\r\nTo: ada@example.net\r\nSubject: Hi\r\n\r\nHello.\r\n";
+    for (path, id) in [("/v1/messages/raw?id=a", "a"), ("/v1/messages?id=b&to=bob@example.net", "b")] {
+        hand_over(&api, path, mail).await.ok(202);
+        let payload = api.get(&format!("/v1/messages/{id}/payload")).await;
+        assert_eq!(
+            (payload.headers["content-type"].as_bytes(), &payload.body[..]),
+            (&b"message/rfc822"[..], mail.as_bytes())
+        );
+    }
+    assert_eq!(api.get("/v1/messages/b").await.ok(200)["recipients"][0]["address"], "bob@example.net");
+    assert_eq!(hand_over(&api, "/v1/messages?x=1", mail).await.wrong_fields(), ["x"]);
+}
+
+#[tokio::test]
+async fn what_is_not_composed_says_so() {
+    let api = Api::start().await;
+    api.stored_with("new", State::Accepted, &TO_ADA, uncomposed).await;
+    let error = api.get("/v1/messages/new/raw").await.refused(404, "not_found");
+    assert!(error["message"].as_str().unwrap().contains("not composed yet"), "{error}");
+    let shown = api.get("/v1/messages/new").await.ok(200);
+    assert_eq!((&shown["status"], &shown["eml_file_path"]), (&json!("accepted"), &Value::Null));
+    let told = api.get("/v1/messages/new/explain").await.ok(200);
+    assert!(told["reason"].as_str().unwrap().starts_with("it is being prepared"), "{told}");
+    assert_eq!(told["gates"], json!([]));
+}
+
+#[tokio::test]
+async fn a_fetch_that_is_tried_again_is_explained() {
+    let api = Api::start().await;
+    api.stored_with("later", State::Scheduled(Wait::Fetch), &TO_ADA, uncomposed).await;
+    let told = api.get("/v1/messages/later/explain").await.ok(200);
+    assert_eq!(told["gates"][0]["gate"], "retry", "{told}");
+    let reason = told["gates"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("come back") && !reason.contains("attempt"), "{reason}");
+    assert_eq!(told["next_at"], "2023-11-14T22:14:20.000Z");
+}
+
+#[tokio::test]
+async fn bytes_outside_the_database_are_shown_by_their_name() {
+    let api = Api::start().await;
+    let blob = BlobRef { name: BlobName { digest: [0xa5; 32], generation: 1 }, size: 7 };
+    api.stored_with("m", State::Ready, &TO_ADA, |message| message.content.payload = Some(Kept::Blob(blob)))
+        .await;
+    let shown = api.get("/v1/messages/m").await.ok(200);
+    assert_eq!(shown["payload_file_path"], format!("blobs/a5/a5/{}-1", "a5".repeat(32)));
+}
+
+#[tokio::test]
+async fn nobody_reads_a_sensitive_message() {
+    let api = Api::start().await;
+    let body = json!({
+        "id": "m-1", "from": "shop@example.com", "to": "ada@example.net", "subject": "Your code", "text": "Code 4711",
+        "metadata": {"code": "4711"}, "sensitive": true,
+    });
+    api.post("/v1/messages", body).await.ok(202);
+    for tail in ["raw", "payload"] {
+        api.get(&format!("/v1/messages/m-1/{tail}")).await.refused(403, "sensitive");
+    }
+    let shown = api.get("/v1/messages/m-1").await.ok(200);
+    assert_eq!((&shown["sensitive"], &shown["subject"]), (&json!(true), &json!("[hidden]")));
+    assert_eq!(
+        (&shown["metadata"], &shown["recipients"][0]["address"]),
+        (&Value::Null, &json!("ada@example.net"))
+    );
+    for path in ["/v1/messages", "/v1/messages/m-1", "/v1/messages/m-1/events", "/v1/messages/m-1/explain"] {
+        let text = String::from_utf8(api.get(path).await.body.to_vec()).unwrap();
+        assert!(!text.contains("4711") && !text.contains("Your code"), "{path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_sensitive_message_that_was_sent_after_all_loses_its_bodies() {
+    let api = Api::start().await;
+    let edit = |message: &mut NewMessage| message.content.sensitive = true;
+    api.stored_with("m", State::InDoubt, &[("ada@example.net", InDoubt)], edit).await;
+    api.post("/v1/messages/m/resolve", json!({"outcome": "sent"})).await.ok(200);
+    let shown = api.get("/v1/messages/m").await.ok(200);
+    assert_eq!((&shown["payload_file_path"], &shown["eml_file_path"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_fault_is_told_with_the_words_that_users_know() {
+    let api = Api::start().await;
+    let body = json!({"from": "shop@example.com", "to": "nobody", "html": "<script>x()</script>"});
+    let error = api.post("/v1/messages", body).await.refused(422, "validation_error");
+    let told: Vec<(&str, &str)> = error["details"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|detail| (detail["code"].as_str().unwrap(), detail["check"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("INVALID_EMAIL", "RECIPIENT"), ("INVALID_TEMPLATE", "TEMPLATE")], "{error}");
+}
