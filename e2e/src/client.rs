@@ -7,11 +7,12 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use jiff::Timestamp;
+use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{GLANCE, PATIENCE, merged};
+use crate::{GLANCE, PATIENCE, merged, text};
 
 /// Where to call, and with which key. Both change when the gateway starts anew.
 #[derive(Clone, Default)]
@@ -78,6 +79,13 @@ impl Client {
         read(request).await
     }
 
+    /// GET; the answer's status, headers and bytes.
+    pub async fn bytes(&self, path: &str) -> anyhow::Result<(StatusCode, HeaderMap, Vec<u8>)> {
+        let answer = self.request(Method::GET, path).send().await?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        Ok((status, headers, answer.bytes().await?.into()))
+    }
+
     /// GET, expecting 200.
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, value) = self.call(Method::GET, path, None).await?;
@@ -92,6 +100,13 @@ impl Client {
         Ok(value)
     }
 
+    /// PATCH, expecting success.
+    pub async fn patch(&self, path: &str, body: Value) -> anyhow::Result<Value> {
+        let (status, value) = self.call(Method::PATCH, path, Some(body)).await?;
+        ensure!(status.is_success(), "PATCH {path}: {status} {value}");
+        Ok(value)
+    }
+
     /// Hands over a mail, expecting 202; returns its uid.
     pub async fn send(&self, mail: Value) -> anyhow::Result<String> {
         let (status, answer) = self.call(Method::POST, "/v1/messages", Some(mail)).await?;
@@ -102,6 +117,13 @@ impl Client {
     /// A message as it stands.
     pub async fn message(&self, id: &str) -> anyhow::Result<Value> {
         self.get(&format!("/v1/messages/{id}")).await
+    }
+
+    /// The gateway's own idea of the time: when it took a mail just now.
+    pub async fn now(&self) -> anyhow::Result<Timestamp> {
+        let probe = json!({"account": "sandbox", "from": "a@example.com", "to": "b@example.net", "subject": "", "text": "?"});
+        let uid = self.send(probe).await?;
+        Ok(text(&self.message(&uid).await?, "created_at").parse()?)
     }
 
     /// Makes an account `relay` that sends to `port` on this machine, in plain text, with quick retries.

@@ -6,10 +6,13 @@ mod client;
 mod gateway;
 mod load;
 mod nodes;
+mod opened;
+mod storage;
 
 use std::time::Duration;
 
 use anyhow::ensure;
+use rand::RngCore;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -18,6 +21,8 @@ pub use client::Client;
 pub use gateway::{Gateway, Ran};
 pub use load::{Acknowledged, Load, a_while};
 pub use nodes::{node_env, nodes_of, start_node};
+pub use opened::Opened;
+pub use storage::{Bucket, files_below, holds};
 
 /// The longest a test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,6 +42,16 @@ pub async fn eventually<T>(
         ensure!(started.elapsed() < PATIENCE, "waited in vain for {what}");
         tokio::time::sleep(GLANCE).await;
     }
+}
+
+/// The setting under which attachments may come from this machine.
+pub const ALLOW_LOOPBACK: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.0/8");
+
+/// Bytes of a file that no encoding leaves as they are by chance.
+pub fn noise(count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    rand::rng().fill_bytes(&mut bytes);
+    bytes
 }
 
 /// A small mail for the account `relay`.

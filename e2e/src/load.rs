@@ -11,9 +11,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use reqwest::{Method, StatusCode};
+use serde_json::Value;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
-use crate::{Client, mail};
+use crate::{Client, mail, text};
 
 const CLIENTS: usize = 5;
 /// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
@@ -40,6 +41,20 @@ impl Load {
     /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for a 503 where
     /// one `may_refuse`: then the client turns to another, or comes back.
     pub fn start(gateways: &[Client], may_refuse: bool) -> Self {
+        let endless = |name| (0..).map(move |n| mail(&format!("client{name}-{n}"), "ada@example.net"));
+        Self::spawn(gateways, may_refuse, endless)
+    }
+
+    /// Starts clients that post these mails, each until it is acknowledged.
+    pub fn of(gateways: &[Client], mails: &[Value]) -> Self {
+        let share = |name| mails.iter().skip(name).step_by(CLIENTS).cloned().collect::<Vec<_>>().into_iter();
+        Self::spawn(gateways, false, share)
+    }
+
+    fn spawn<I>(gateways: &[Client], may_refuse: bool, mails_of: impl Fn(usize) -> I) -> Self
+    where
+        I: Iterator<Item = Value> + Send + 'static,
+    {
         let (stop, stopped) = watch::channel(false);
         let (refusals, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut clients = JoinSet::new();
@@ -51,7 +66,7 @@ impl Load {
                 refusals: refusals.clone(),
                 acknowledged: acknowledged.clone(),
             };
-            clients.spawn(poster.run(name, stopped.clone()));
+            clients.spawn(poster.run(mails_of(name), stopped.clone()));
         }
         Self { stop, clients, refusals, acknowledged }
     }
@@ -67,8 +82,13 @@ impl Load {
     }
 
     /// Lets each client finish its mail, and gives what was acknowledged to all of them.
-    pub async fn stop(mut self) -> anyhow::Result<Vec<Acknowledged>> {
+    pub async fn stop(self) -> anyhow::Result<Vec<Acknowledged>> {
         self.stop.send_replace(true);
+        self.finish().await
+    }
+
+    /// The same once each client has posted all its mails. One whose mails have no end is to be stopped.
+    pub async fn finish(mut self) -> anyhow::Result<Vec<Acknowledged>> {
         let mut acknowledged = Vec::new();
         while let Some(posted) = self.clients.join_next().await {
             acknowledged.extend(posted??);
@@ -87,17 +107,23 @@ struct Poster {
 
 impl Poster {
     /// Posts one mail after the other, each until it is acknowledged.
-    async fn run(mut self, name: usize, stop: watch::Receiver<bool>) -> anyhow::Result<Vec<Acknowledged>> {
+    async fn run(
+        mut self,
+        mails: impl Iterator<Item = Value>,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<Vec<Acknowledged>> {
         let mut acknowledged = Vec::new();
-        while !*stop.borrow() {
-            let id = format!("client{name}-{}", acknowledged.len());
+        for mail in mails {
+            if *stop.borrow() {
+                break;
+            }
             let uid = loop {
-                match self.post(&id).await? {
+                match self.post(&mail).await? {
                     Some(uid) => break uid,
                     None => sleep(PACE).await,
                 }
             };
-            acknowledged.push(Acknowledged { id, uid });
+            acknowledged.push(Acknowledged { id: text(&mail, "id").to_owned(), uid });
             self.acknowledged.fetch_add(1, Ordering::Relaxed);
             sleep(PACE).await;
         }
@@ -105,10 +131,9 @@ impl Poster {
     }
 
     /// Posts a mail once; its uid, if it was acknowledged.
-    async fn post(&mut self, id: &str) -> anyhow::Result<Option<String>> {
+    async fn post(&mut self, mail: &Value) -> anyhow::Result<Option<String>> {
         let gateway = &self.gateways[self.turn % self.gateways.len()];
-        let mail = mail(id, "ada@example.net");
-        match gateway.call(Method::POST, "/v1/messages", Some(mail)).await {
+        match gateway.call(Method::POST, "/v1/messages", Some(mail.clone())).await {
             Ok((StatusCode::ACCEPTED, answer)) => {
                 Ok(Some(answer["uid"].as_str().context("the answer has no uid")?.to_owned()))
             }

@@ -1,4 +1,4 @@
-//! A moto server for tests: a real HTTP service that speaks SES and other parts of AWS, written in Python.
+//! A moto server for tests: a real HTTP service that speaks SES, S3 and other parts of AWS, written in Python.
 //!
 //! Started once per test process on a port that the system chooses. Its packages live in a Python environment of their
 //! own in the user's cache folder, made by the first test process that needs it; the others wait for it. A shell
@@ -6,18 +6,16 @@
 //! server. Panics with a sentence where the server cannot be had: a test that needs it must not pass without.
 
 use std::{
-    env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt,
-    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{OnceLock, mpsc},
     thread,
     time::Duration,
 };
 
-use crate::installed::run;
+use crate::python::interpreter;
 
 /// What names the environment: another version gets another folder.
 const VERSION: &str = "5.2.5";
@@ -32,6 +30,8 @@ const PACKAGES: [&str; 6] = [
 ];
 /// How long the server may take to listen.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+/// Where S3 and what has no region are asked.
+const REGION: &str = "us-east-1";
 /// How long an answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -53,7 +53,7 @@ impl Moto {
     }
 
     fn start() -> Self {
-        let python = environment().join("bin/python");
+        let python = interpreter("moto", VERSION, &PACKAGES);
         let mut watch = Command::new("sh")
             .args(["-c", WATCH, "sh"])
             .arg(python)
@@ -70,7 +70,7 @@ impl Moto {
         Self { address, _watch: watch }
     }
 
-    /// Its address, as an account's endpoint.
+    /// Its address, as an account's or a storage's endpoint.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -78,20 +78,34 @@ impl Moto {
     /// Lets SES in this region send from an address or a domain.
     pub fn verify_identity(&self, region: &str, identity: &str) {
         let body = format!(r#"{{"EmailIdentity":"{identity}"}}"#);
-        let answer = self.request("POST", "/v2/email/identities", region, &body);
+        let answer = self.request("POST", "/v2/email/identities", &format!("{region}/ses"), &body);
         assert!(answer.contains("IdentityType"), "moto did not take the identity {identity}: {answer}");
     }
 
     /// What every service here holds, as moto's JSON; mails are under `ses`, `RawMessage`, with `id`, `source`,
     /// `destinations` and `raw_data`.
     pub fn data(&self) -> String {
-        self.request("GET", "/moto-api/data.json", "us-east-1", "")
+        self.request("GET", "/moto-api/data.json", &format!("{REGION}/ses"), "")
+    }
+
+    /// Makes an empty S3 bucket. Names are shared by all tests of a process: each takes its own.
+    pub fn create_bucket(&self, name: &str) {
+        let answer = self.request("PUT", &format!("/{name}"), &format!("{REGION}/s3"), "");
+        assert!(answer.is_empty(), "moto made no bucket {name}: {answer}");
+    }
+
+    /// The keys in a bucket, in order.
+    pub fn keys(&self, bucket: &str) -> Vec<String> {
+        let list = self.request("GET", &format!("/{bucket}?list-type=2"), &format!("{REGION}/s3"), "");
+        assert!(list.contains("<ListBucketResult"), "moto lists no bucket {bucket}: {list}");
+        let keys = list.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
+        keys.map(|(key, _)| key.to_owned()).collect()
     }
 
     /// Asks and returns the body of the answer. moto closes the connection after each.
-    fn request(&self, method: &str, path: &str, region: &str, body: &str) -> String {
-        // It finds service and region in the scope of a signature, and does not check it.
-        let scope = format!("AKID/20260101/{region}/ses/aws4_request");
+    fn request(&self, method: &str, path: &str, scope: &str, body: &str) -> String {
+        // It finds region and service in the scope of a signature, and does not check it.
+        let scope = format!("AKID/20260101/{scope}/aws4_request");
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
              Authorization: AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0\r\n\
@@ -112,34 +126,6 @@ impl Moto {
         let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no HTTP answer: {answer}"));
         body.to_owned()
     }
-}
-
-/// The folder of the Python environment, made if it is not there.
-fn environment() -> PathBuf {
-    let version =
-        run(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
-    let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = cache.or_else(home).expect("XDG_CACHE_HOME or HOME is set").join("postway-test");
-    let folder = cache.join(format!("moto-{VERSION}-python-{}", version.trim()));
-    if folder.is_dir() {
-        return folder;
-    }
-    fs::create_dir_all(&cache).unwrap_or_else(|error| panic!("{} cannot be made: {error}", cache.display()));
-    let lock = fs::File::create(cache.join("moto.lock")).expect("a lock file can be made");
-    lock.lock().expect("the lock can be waited for");
-    if !folder.is_dir() {
-        // Only a whole one gets the name, so that one that was broken off is not used.
-        let unfinished = folder.with_extension("unfinished");
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).expect("what is left of an earlier try can be removed");
-        }
-        run(Command::new("python3").args(["-m", "venv"]).arg(&unfinished));
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        run(Command::new(unfinished.join("bin/python")).args(pip).args(PACKAGES));
-        fs::rename(&unfinished, &folder).expect("the finished environment can be renamed");
-    }
-    folder
 }
 
 /// Reads the server's log until it says where it listens, and goes on reading so that it can go on writing.

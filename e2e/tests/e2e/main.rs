@@ -2,10 +2,14 @@
 //! test has a gateway and a sink of its own, so that all of them can run at once.
 
 mod accounts;
+mod attachments;
 mod bad_input;
+mod blobs;
 mod clock_skew;
+mod content;
 mod crash_points;
 mod database_faults;
+mod dkim;
 mod doubt;
 mod exhausted;
 mod fairness;
@@ -16,6 +20,7 @@ mod happy_path;
 mod hostile_peers;
 mod idempotency;
 mod kill_loop;
+mod large_files;
 mod logs;
 mod moving_house;
 mod node_kill_loop;
@@ -23,10 +28,13 @@ mod nodes;
 mod partial_recipients;
 mod permanent_failure;
 mod poison;
+mod preparation_kill;
 mod retry_then_success;
 mod scheduling;
 mod second_process;
+mod sensitive;
 mod ses;
+mod spool;
 mod suppressed;
 mod tenants;
 mod tls_and_auth;

@@ -8,13 +8,6 @@ use postway_testkit::{Action, SmtpSink, Verb};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// The gateway's own idea of the time: when it took a mail just now.
-async fn now(gateway: &Gateway) -> anyhow::Result<Timestamp> {
-    let probe = json!({"account": "sandbox", "from": "a@example.com", "to": "b@example.net", "subject": "", "text": "?"});
-    let uid = gateway.send(probe).await?;
-    Ok(text(&gateway.message(&uid).await?, "created_at").parse()?)
-}
-
 fn time(message: &Value, field: &str) -> anyhow::Result<Timestamp> {
     Ok(text(message, field).parse()?)
 }
@@ -24,7 +17,7 @@ async fn a_mail_for_later_waits_for_its_time() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_to(sink.port()).await?;
-    let send_at = now(&gateway).await? + SignedDuration::from_secs(2);
+    let send_at = gateway.now().await? + SignedDuration::from_secs(2);
     gateway.send(mail_with("later", "ada@example.net", json!({"send_at": send_at.to_string()}))).await?;
     let waiting = gateway.message("later").await?;
     assert_eq!(
@@ -48,7 +41,7 @@ async fn a_mail_that_waits_can_be_cancelled_and_a_sent_one_cannot() -> anyhow::R
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_to(sink.port()).await?;
-    let in_two_seconds = (now(&gateway).await? + SignedDuration::from_secs(2)).as_second();
+    let in_two_seconds = (gateway.now().await? + SignedDuration::from_secs(2)).as_second();
     gateway.send(mail_with("regretted", "ada@example.net", json!({"send_at": in_two_seconds}))).await?;
     let (status, answer) = gateway.call(Method::POST, "/v1/messages/regretted/cancel", None).await?;
     assert_eq!((status, text(&answer, "status")), (StatusCode::OK, "cancelled"), "{answer}");
@@ -72,7 +65,7 @@ async fn a_mail_past_its_time_is_never_sent() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().on(Verb::Mail, Action::reply("451 4.3.0 not now")).start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [4], "jitter": 0.0}})).await?;
-    let expires_at = now(&gateway).await? + SignedDuration::from_secs(2);
+    let expires_at = gateway.now().await? + SignedDuration::from_secs(2);
     gateway.send(mail_with("news", "ada@example.net", json!({"expires_at": expires_at.to_string()}))).await?;
     gateway.wait_for("news", "scheduled").await?;
     sink.clear_rules();
