@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 /// What must not be found: in subject, text, html, metadata, a variable, and files given and fetched.
 const SECRET: &str = "correct-horse-battery-staple";
 
-/// A sensitive mail with the secret in every place, its files filled up to `padding`.
-fn secret_mail(id: &str, source: &HttpSource, padding: usize) -> Value {
-    let file = format!("{SECRET}{}", "x".repeat(padding));
+/// A sensitive mail with the secret in every place.
+fn secret_mail(id: &str, source: &HttpSource, file: &str) -> Value {
     mail_with(
         id,
         "ada@example.net",
@@ -38,18 +37,30 @@ fn found_in(gateway: &Gateway) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-#[tokio::test]
-async fn a_secret_cannot_be_read_and_leaves_nothing_behind() -> anyhow::Result<()> {
-    let (source, sink) = (HttpSource::start().await, SmtpSink::start().await);
+/// A gateway that has these mails, composed, and holds them.
+async fn held(
+    sink: &SmtpSink,
+    source: &HttpSource,
+    files: &[(&'static str, String)],
+) -> anyhow::Result<Gateway> {
     source.serve("/b.txt", Reply::ok(SECRET));
-    let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
     gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
-    let ids = ["small", "large"];
-    for (id, padding) in ids.into_iter().zip([0, 400_000]) {
-        gateway.send(secret_mail(id, &source, padding)).await?;
+    for (id, file) in files {
+        gateway.send(secret_mail(id, source, file)).await?;
         gateway.wait_for(id, "ready").await?;
     }
+    Ok(gateway)
+}
+
+#[tokio::test]
+async fn a_secret_is_read_by_its_recipient_and_by_nobody_else() -> anyhow::Result<()> {
+    let (source, sink) = (HttpSource::start().await, SmtpSink::start().await);
+    // One that is kept in the database, and one that is not.
+    let files = [("small", SECRET.to_owned()), ("large", format!("{SECRET}{}", "x".repeat(400_000)))];
+    let gateway = held(&sink, &source, &files).await?;
+    let ids = files.each_ref().map(|(id, _)| *id);
     check_hidden(&gateway, &ids).await?;
     gateway.post("/v1/accounts/relay/activate", json!({})).await?;
     for id in ids {
@@ -57,14 +68,29 @@ async fn a_secret_cannot_be_read_and_leaves_nothing_behind() -> anyhow::Result<(
         assert!(sent["eml_file_path"].is_null() && sent["payload_file_path"].is_null(), "{sent:#}");
     }
     check_hidden(&gateway, &ids).await?;
-    for mail in sink.mails() {
+    let mails = sink.mails();
+    assert_eq!(mails.len(), 2);
+    for mail in mails {
         let opened = Opened::of(&mail)?;
-        assert_eq!((opened.subject.as_str(), opened.text.as_str()), (SECRET, SECRET), "its recipient has it");
-        assert!(opened.files.iter().all(|(_, file)| holds(file, SECRET)));
+        assert_eq!((opened.subject.as_str(), opened.text.as_str()), (SECRET, SECRET));
+        assert!(opened.files.len() == 2 && opened.files.iter().all(|(_, file)| holds(file, SECRET)));
     }
-    eprintln!("while it runs {:?}", found_in(&gateway)?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_secret_that_was_sent_is_not_left_on_the_disk() -> anyhow::Result<()> {
+    let (source, sink) = (HttpSource::start().await, SmtpSink::start().await);
+    // In a page of the database, and in pages that overflow.
+    let files = [("small", SECRET.to_owned()), ("larger", format!("{SECRET}{}", "x".repeat(40_000)))];
+    let mut gateway = held(&sink, &source, &files).await?;
+    assert!(!found_in(&gateway)?.is_empty(), "it is there until it is sent");
+    gateway.post("/v1/accounts/relay/activate", json!({})).await?;
+    for (id, _) in files {
+        gateway.wait_for(id, "sent").await?;
+    }
+    // While it runs, the log of the database still has what it had before.
     assert!(gateway.terminate().await?.success());
-    eprintln!("after {:?}", found_in(&gateway)?);
     assert_eq!(found_in(&gateway)?, Vec::<String>::new());
     Ok(())
 }

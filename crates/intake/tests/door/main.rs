@@ -5,11 +5,22 @@
 mod accept;
 mod bad_input;
 mod batch;
+mod bodies;
+mod content;
+mod directory;
+mod envelope;
+mod large_files;
+mod prepare;
 mod random;
 mod raw;
 mod repeat;
+mod rounds;
+mod signing;
+mod spool;
+mod template;
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -19,8 +30,8 @@ use std::{
 
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, Tenant, TenantId, Time,
-    secret::SecretKey,
+    Account, AccountSettings, Clock, EventKind, Incarnation, LeaseToken, MessageUid, Tenant, TenantId,
+    TenantSettings, Time, secret::SecretKey, tenant::TenantSecrets,
 };
 use postway_intake::{Door, DoorParts, FetchConfig, Limits, Receipt, Refusal, RequestContext};
 use postway_net::{
@@ -31,7 +42,10 @@ use postway_store::{
     Directory, Read, Work,
     blob::Depot,
     memory::MemoryStore,
-    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord},
+    record::{
+        AccountKey, AccountWant, Changed, ClaimRequest, Claimed, DirectoryChange, Filter, Lease, MessageKey,
+        MessageRecord,
+    },
 };
 use serde_json::{Value, json};
 
@@ -46,42 +60,100 @@ impl Clock for TestClock {
     }
 }
 
-struct House {
-    store: Arc<MemoryStore>,
-    clock: Arc<TestClock>,
-    door: Door,
+/// What a house is made of; small limits where the real ones would make tests slow.
+struct Plan {
+    limits: Limits,
+    settings: TenantSettings,
+    secrets: TenantSecrets,
+    fetch: FetchConfig,
+    public_url: Option<String>,
+    depot: Depot,
+    /// What is no loopback address is guarded; this one is not.
+    allowed: Vec<(IpAddr, u8)>,
 }
 
-impl House {
-    /// A door with small limits where the real ones would make tests slow, and the accounts `relay` (the default) and
-    /// `second`.
-    async fn new() -> Self {
-        Self::with_limits(Limits { message_bytes_max: 64 * 1024, ..Limits::default() }).await
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            limits: Limits { message_bytes_max: 64 * 1024, ..Limits::default() },
+            settings: TenantSettings::default(),
+            secrets: TenantSecrets::default(),
+            fetch: FetchConfig::default(),
+            public_url: None,
+            depot: Depot::memory(),
+            allowed: vec![("127.0.0.1".parse().unwrap(), 32)],
+        }
+    }
+}
+
+impl Plan {
+    /// A house where the tenant has these settings.
+    async fn with(settings: TenantSettings) -> House {
+        Self { settings, ..Self::default() }.build().await
     }
 
-    async fn with_limits(limits: Limits) -> Self {
+    /// A tenant `default` with the accounts `relay` (the default) and `second`, and a door for it.
+    async fn build(self) -> House {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
+        let secrets = serde_json::to_string(&self.secrets).unwrap();
+        assert_eq!(self.settings.check(), []);
         let tenant = Tenant {
             default_account: Some("relay".parse().unwrap()),
+            settings: self.settings,
+            secret: Some(secret_key().seal(&Tenant::secret_place(&tenant()), &secrets).unwrap()),
             ..Tenant::new(tenant(), "Default", clock.now())
         };
         assert!(store.create_tenant(tenant).await.unwrap());
         for id in ["relay", "second"] {
             assert!(store.create_account(account(id, None)).await.unwrap());
         }
-        let door = Door::new(DoorParts {
+        let door = Arc::new(Door::new(DoorParts {
             store: store.clone(),
-            depot: Arc::new(Depot::memory()),
+            depot: Arc::new(self.depot),
             clock: clock.clone(),
-            secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
-            http: HttpClient::new(Arc::new(Guard::default()), HttpSettings::default()),
-            fetch: FetchConfig::default(),
-            limits,
+            secret_key: Arc::new(secret_key()),
+            http: HttpClient::new(Arc::new(Guard::new(self.allowed)), HttpSettings::default()),
+            fetch: self.fetch,
+            limits: self.limits,
             mail_domain: "postway.example".to_owned(),
-            public_url: None,
-        });
-        Self { store, clock, door }
+            public_url: self.public_url,
+        }));
+        House { store, clock, door }
+    }
+}
+
+struct House {
+    store: Arc<MemoryStore>,
+    clock: Arc<TestClock>,
+    door: Arc<Door>,
+}
+
+impl House {
+    async fn new() -> Self {
+        Plan::default().build().await
+    }
+
+    async fn with_limits(limits: Limits) -> Self {
+        Plan { limits, ..Plan::default() }.build().await
+    }
+
+    /// Changes what operators change.
+    async fn change(&self, change: DirectoryChange) {
+        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+    }
+
+    /// A dry run.
+    async fn try_out(&self, message: &Value) -> Result<Receipt, Refusal> {
+        let dry = RequestContext { dry_run: true, ..ctx() };
+        self.door.accept_json(&dry, body_of(message.to_string().as_bytes())).await
+    }
+
+    /// The message's history: what happened, with its particulars.
+    async fn events(&self, uid: MessageUid) -> Vec<(EventKind, Value)> {
+        let read = |data: Option<String>| data.map_or(Value::Null, |data| serde_json::from_str(&data).unwrap());
+        let events = self.stored(uid).await.events;
+        events.into_iter().map(|event| (event.kind, read(event.data))).collect()
     }
 
     async fn send(&self, message: &Value) -> Result<Receipt, Refusal> {
@@ -146,6 +218,28 @@ fn message(changes: Value) -> Value {
         message[name] = value.clone();
     }
     message
+}
+
+fn secret_key() -> SecretKey {
+    SecretKey::from_bytes(&[7; 32]).unwrap()
+}
+
+/// The fields that a refusal names and the codes of their faults, in order.
+fn faults<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<(String, &'static str)> {
+    match result {
+        Err(Refusal::Invalid { details }) => {
+            details.into_iter().map(|detail| (detail.field, detail.code.as_str())).collect()
+        }
+        other => panic!("expected an invalid message, got {other:?}"),
+    }
+}
+
+/// What the first fault of a refusal says.
+fn complaint<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
+    match result {
+        Err(Refusal::Invalid { details }) => details[0].message.clone(),
+        other => panic!("expected an invalid message, got {other:?}"),
+    }
 }
 
 /// The fields that a refusal names, in order.

@@ -1,0 +1,173 @@
+//! What a message may say: the rules of html and subject, and the codes of every kind of fault.
+
+use bytes::Bytes;
+use postway_domain::{EventKind, TenantSettings, tenant::ContentLimits};
+use postway_intake::{Limits, RawOptions, RequestContext};
+use serde_json::json;
+
+use crate::{House, Plan, body_of, ctx, faults, fields, message};
+
+fn bounded(content: ContentLimits) -> TenantSettings {
+    TenantSettings { content, ..TenantSettings::default() }
+}
+
+#[tokio::test]
+async fn html_that_could_run_is_refused_however_it_is_written() {
+    let house = House::new().await;
+    for html in [
+        "<p>x</p><script>x</script>",
+        "<ScRiPt src=//x>",
+        "<svg><script>x</script></svg>",
+        "<a href=\"javascript:x\">x</a>",
+        "<a href=\"&#106;ava&#115;cript&colon;x\">x</a>",
+        "<a href=\" java\nscript:x\">x</a>",
+        "<img src=x onerror=x>",
+        "<body ONLOAD='x'>",
+        "<template><img src=x onerror=x></template>",
+    ] {
+        let refused = house.send(&message(json!({"html": html}))).await;
+        assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "{html}");
+    }
+    for html in ["<p>javascript: the good parts</p>", "<p data-once=1>&lt;script&gt;</p>", "<a href='https://x'>x</a>"] {
+        house.send(&message(json!({"html": html}))).await.unwrap();
+    }
+    let deep = format!("{}x", "<b>".repeat(10_000));
+    assert_eq!(fields(house.send(&message(json!({"html": deep}))).await), ["html"]);
+}
+
+#[tokio::test]
+async fn html_and_subject_have_their_default_bounds() {
+    let house = House::with_limits(Limits::default()).await;
+    let html = |bytes: usize| message(json!({"html": format!("<p>{}", "x".repeat(bytes - 3))}));
+    house.send(&html(512 * 1024)).await.unwrap();
+    assert_eq!(faults(house.send(&html(512 * 1024 + 1)).await), [("html".to_owned(), "INVALID_TEMPLATE")]);
+    let subject = |chars: usize| message(json!({"subject": "é".repeat(chars)}));
+    house.send(&subject(150)).await.unwrap();
+    assert_eq!(faults(house.send(&subject(151)).await), [("subject".to_owned(), "INVALID_TEMPLATE")]);
+    assert_eq!(fields(house.send(&message(json!({"html": " \n "}))).await), ["html"]);
+}
+
+#[tokio::test]
+async fn a_tenants_bounds_take_the_place_of_the_defaults() {
+    let content = ContentLimits {
+        subject_chars: Some(200),
+        html_bytes: Some(100),
+        message_bytes: Some(4_000),
+        html_required: true,
+    };
+    let house = Plan::with(bounded(content)).await;
+    let html = "<p>x</p>";
+    house.send(&message(json!({"html": html, "subject": "x".repeat(200)}))).await.unwrap();
+    assert_eq!(fields(house.send(&message(json!({"html": html, "subject": "x".repeat(201)}))).await), ["subject"]);
+    assert_eq!(fields(house.send(&message(json!({"html": "x".repeat(101)}))).await), ["html"]);
+    let refused = house.send(&message(json!({}))).await;
+    assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "html is required");
+    let large = house.send(&message(json!({"html": html, "text": "x ".repeat(1_900)}))).await;
+    assert!(matches!(large, Err(postway_intake::Refusal::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn ready_made_mail_is_exempt_from_rules_of_content_but_not_of_size() {
+    let content =
+        ContentLimits { html_required: true, message_bytes: Some(2_000), ..ContentLimits::default() };
+    let house = Plan::with(bounded(content)).await;
+    let mail = |body: &str| {
+        let subject = "x".repeat(300);
+        Bytes::from(format!(
+            "From: a@example.com\nTo: b@example.net\nSubject: {subject}\nContent-Type: text/html\n\n{body}\n"
+        ))
+    };
+    house.door.accept_raw(&ctx(), RawOptions::default(), mail("<script>x</script>")).await.unwrap();
+    let large = house.door.accept_raw(&ctx(), RawOptions::default(), mail(&"x\n".repeat(1_000))).await;
+    assert!(matches!(large, Err(postway_intake::Refusal::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn every_fault_has_the_code_of_its_check() {
+    let house = House::new().await;
+    for (changes, field, code) in [
+        (json!({"from": "nobody"}), "from", "INVALID_EMAIL"),
+        (json!({"to": ["a@example.net", "b@"]}), "to[1]", "INVALID_EMAIL"),
+        (json!({"cc": format!("{}@example.net", "x".repeat(65))}), "cc", "INVALID_EMAIL"),
+        (json!({"reply_to": "x"}), "reply_to", "INVALID_EMAIL"),
+        (json!({"return_path": "x"}), "return_path", "INVALID_EMAIL"),
+        (json!({"to": []}), "to", "INVALID_EMAIL"),
+        (json!({"priority": 9}), "priority", "INVALID_PAYLOAD"),
+        (json!({"account": "gone"}), "account", "INVALID_PAYLOAD"),
+        (json!({"headers": {"X A": "1"}}), "headers.X A", "INVALID_PAYLOAD"),
+        (json!({"unsubscribe": {"url": "http://x"}}), "unsubscribe.url", "INVALID_PAYLOAD"),
+        (json!({"unsubscribe": {}}), "unsubscribe", "INVALID_PAYLOAD"),
+        (json!({"colour": "red"}), "colour", "INVALID_PAYLOAD"),
+        (json!({"subject": "a\r\nBcc: x@example.org"}), "subject", "INVALID_TEMPLATE"),
+        (json!({"text": ""}), "text", "INVALID_TEMPLATE"),
+        (json!({"template": {"name": "gone"}, "text": null}), "template.name", "INVALID_TEMPLATE"),
+        (json!({"recipient": {}}), "recipient", "INVALID_PAYLOAD"),
+        (json!({"recipient": {"id": "x"}}), "recipient.id", "RECIPIENT_NOT_FOUND"),
+    ] {
+        let refused = house.send(&message(changes.clone())).await;
+        assert_eq!(faults(refused), [(field.to_owned(), code)], "{changes}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_name_injects_no_header() {
+    let house = House::new().await;
+    for filename in ["a\r\nX-Evil: 1.txt", "a\nb.txt", "a\0.txt", ""] {
+        let body = message(json!({"attachments": [{"filename": filename, "content": "aGk="}]}));
+        assert_eq!(fields(house.send(&body).await), ["attachments[0].filename"], "{filename:?}");
+    }
+    let odd = "../../x \"; filename=evil.exe; é.txt";
+    let body = message(json!({"attachments": [{"filename": odd, "content": "aGk="}]}));
+    match house.send(&body).await {
+        Ok(receipt) => {
+            let raw = house.raw(receipt.uid).await;
+            let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
+            let name = mail_parser::MimeHeaders::attachment_name(mail.attachment(0).unwrap()).unwrap();
+            assert!(!name.contains('/') || name == odd, "{name}");
+            assert!(!raw.contains("filename=evil.exe"), "{raw}");
+        }
+        Err(refusal) => assert_eq!(fields::<()>(Err(refusal)), ["attachments[0].filename"]),
+    }
+}
+
+#[tokio::test]
+async fn what_was_checked_is_in_the_history() {
+    let house = House::new().await;
+    let body = message(json!({"html": "<p>é</p>", "subject": "é!", "cc": "b@example.net"}));
+    let receipt = house.send(&body).await.unwrap();
+    let (kind, data) = house.events(receipt.uid).await.remove(1);
+    assert_eq!(kind, EventKind::Validated);
+    assert_eq!(
+        data,
+        json!({"checks": [
+            {"check": "INTEGRITY", "bytes": body.to_string().len()},
+            {"check": "OUTBOX"},
+            {"check": "RECIPIENT", "recipients": 2, "known": false},
+            {"check": "TEMPLATE", "subject_chars": 2, "html_bytes": 9},
+        ]})
+    );
+}
+
+#[tokio::test]
+async fn a_sensitive_message_is_marked() {
+    let house = House::new().await;
+    for (sensitive, expected) in [(json!(true), true), (json!(false), false), (json!(null), false)] {
+        let receipt = house.send(&message(json!({"sensitive": sensitive}))).await.unwrap();
+        assert_eq!(house.stored(receipt.uid).await.summary.sensitive, expected);
+    }
+    let raw = RawOptions { sensitive: true, ..RawOptions::default() };
+    let mail = Bytes::from_static(b"From: a@example.com\nTo: b@example.net\n\nHi\n");
+    let receipt = house.door.accept_raw(&ctx(), raw, mail).await.unwrap();
+    assert!(house.stored(receipt.uid).await.summary.sensitive);
+}
+
+#[tokio::test]
+async fn a_dry_run_finds_the_same_faults_and_stores_nothing() {
+    let house = House::new().await;
+    let body = message(json!({"html": "<script>x</script>", "to": "x"}));
+    assert_eq!(faults(house.try_out(&body).await), faults(house.send(&body).await));
+    let batch = json!({"messages": [message(json!({})), body]}).to_string();
+    let dry = RequestContext { dry_run: true, ..ctx() };
+    let receipt = house.door.accept_batch(&dry, body_of(batch.as_bytes())).await.unwrap();
+    assert_eq!((receipt.accepted, receipt.rejected, house.count().await), (1, 1, 0));
+}

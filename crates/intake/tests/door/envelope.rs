@@ -1,0 +1,87 @@
+//! Envelope senders, and the headers that receivers ask for.
+
+use postway_domain::{TenantSettings, verp, verp::VerpKey};
+use postway_intake::{RawOptions, Receipt};
+use serde_json::{Value, json};
+
+use crate::{House, Plan, account, claim, ctx, faults, message, secret_key};
+
+async fn sender(house: &House, changes: Value) -> (Receipt, String) {
+    let receipt = house.send(&message(changes)).await.unwrap();
+    let sender = claim(house, receipt.uid).await.sender;
+    (receipt, sender)
+}
+
+fn settings(settings: Value) -> TenantSettings {
+    serde_json::from_value(settings).unwrap()
+}
+
+#[tokio::test]
+async fn the_envelope_sender_is_the_most_particular_there_is() {
+    use postway_store::Directory;
+    let plan = settings(json!({"bounce_domain": "bounce.example.com", "return_path": "tenant@example.com"}));
+    let house = Plan::with(plan).await;
+    assert!(house.store.create_account(account("fixed", Some("account@example.com"))).await.unwrap());
+    let requested = json!({"account": "fixed", "return_path": "request@example.com"});
+    assert_eq!(sender(&house, requested).await.1, "request@example.com");
+    assert_eq!(sender(&house, json!({"account": "fixed"})).await.1, "account@example.com");
+    let (receipt, own) = sender(&house, json!({})).await;
+    assert!(own.ends_with("@bounce.example.com"), "{own}");
+    assert_eq!(verp::decode(&own, &VerpKey::new(&secret_key())), Some(receipt.uid));
+    let mail = bytes::Bytes::from_static(b"From: a@example.com\nTo: b@example.net\n\nHi\n");
+    let receipt = house.door.accept_raw(&ctx(), RawOptions::default(), mail).await.unwrap();
+    let own = claim(&house, receipt.uid).await.sender;
+    assert_eq!(verp::decode(&own, &VerpKey::new(&secret_key())), Some(receipt.uid));
+    let house = Plan::with(settings(json!({"return_path": "tenant@example.com"}))).await;
+    assert_eq!(sender(&house, json!({})).await.1, "tenant@example.com");
+    assert_eq!(sender(&house, json!({"return_path": ""})).await.1, "");
+    assert_eq!(sender(&House::new().await, json!({})).await.1, "shop@example.com");
+}
+
+async fn header(house: &House, changes: Value, name: &str) -> Option<String> {
+    let receipt = house.send(&message(changes)).await.unwrap();
+    let raw = house.raw(receipt.uid).await;
+    let (head, _) = raw.split_once("\r\n\r\n").unwrap();
+    let head = head.replace("\r\n ", " ");
+    let value = head.split("\r\n").find_map(|line| line.strip_prefix(&format!("{name}: "))?.into());
+    value.map(str::to_owned)
+}
+
+#[tokio::test]
+async fn readers_can_get_off_the_list() {
+    let house = House::new().await;
+    let both = json!({"unsubscribe": {"url": "https://example.com/u?x=1", "mailto": "off@example.com"}});
+    assert_eq!(
+        header(&house, both.clone(), "List-Unsubscribe").await.as_deref(),
+        Some("<https://example.com/u?x=1>, <mailto:off@example.com>")
+    );
+    let one_click = header(&house, both, "List-Unsubscribe-Post").await;
+    assert_eq!(one_click.as_deref(), Some("List-Unsubscribe=One-Click"));
+    let mail_alone = json!({"unsubscribe": {"mailto": "off@example.com"}});
+    assert_eq!(header(&house, mail_alone.clone(), "List-Unsubscribe-Post").await, None);
+    assert!(header(&house, mail_alone, "List-Unsubscribe").await.is_some());
+    let injected = json!({"unsubscribe": {"url": "https://x/\r\nBcc: y@example.org"}});
+    assert_eq!(
+        faults(house.send(&message(injected)).await),
+        [("unsubscribe.url".to_owned(), "INVALID_PAYLOAD")]
+    );
+}
+
+#[tokio::test]
+async fn mail_made_by_programs_says_so_where_asked() {
+    let quiet = House::new().await;
+    assert_eq!(header(&quiet, json!({}), "Auto-Submitted").await, None);
+    let asked = header(&quiet, json!({"auto_submitted": true}), "Auto-Submitted").await;
+    assert_eq!(asked.as_deref(), Some("auto-generated"));
+    let always = Plan::with(settings(json!({"auto_submitted": true}))).await;
+    assert!(header(&always, json!({}), "Auto-Submitted").await.is_some());
+    assert_eq!(header(&always, json!({"auto_submitted": false}), "Auto-Submitted").await, None);
+}
+
+#[tokio::test]
+async fn complaints_are_counted_by_batch_account_and_tenant() {
+    let house = Plan::with(settings(json!({"feedback_id": "shop-mail"}))).await;
+    let id = header(&house, json!({"batch": "spring", "account": "second"}), "Feedback-ID").await;
+    assert_eq!(id.as_deref(), Some("spring:second:default:shop-mail"));
+    assert_eq!(header(&House::new().await, json!({}), "Feedback-ID").await, None);
+}

@@ -1,0 +1,189 @@
+//! Messages made of templates.
+
+use std::time::Duration;
+
+use postway_domain::{Template, Time, tenant::TenantSettings};
+use postway_intake::{PreviewOf, Refusal};
+use postway_store::record::DirectoryChange;
+use serde_json::{Value, json};
+
+use crate::{House, NOW_MS, Plan, complaint, faults, fields, message, tenant};
+
+/// The source of a template, with a subject and an html part.
+pub(crate) fn source(name: &str, version: i64, subject: &str, html: &str) -> Template {
+    Template {
+        tenant: tenant(),
+        name: name.parse().unwrap(),
+        version,
+        subject: subject.to_owned(),
+        html: Some(html.to_owned()),
+        text: None,
+        mjml: None,
+        description: None,
+        sample: None,
+        created_at: Time::from_millis(NOW_MS),
+    }
+}
+
+/// Stores one.
+pub(crate) async fn put(house: &House, template: Template) {
+    house.door.check_template(&template).await.unwrap();
+    house.change(DirectoryChange::CreateTemplate(template)).await;
+}
+
+/// A message made of a template.
+pub(crate) fn of(template: Value) -> Value {
+    message(json!({"subject": null, "text": null, "template": template}))
+}
+
+/// A house with the template `welcome`.
+async fn house() -> House {
+    let house = House::new().await;
+    put(&house, source("welcome", 1, "Hi {{ name }}", "<p>Hello {{ name }}, you owe {{ sum }}</p>")).await;
+    house
+}
+
+#[tokio::test]
+async fn a_template_makes_subject_html_and_text() {
+    let house = house().await;
+    let variables = json!({"name": "Ada & Bob", "sum": "<5>"});
+    let receipt = house.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
+    assert_eq!(house.stored(receipt.uid).await.summary.subject, "Hi Ada & Bob");
+    let raw = house.raw(receipt.uid).await;
+    let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
+    assert_eq!(mail.subject(), Some("Hi Ada & Bob"));
+    assert_eq!(mail.body_html(0).unwrap().trim(), "<p>Hello Ada &amp; Bob, you owe &lt;5&gt;</p>");
+    assert_eq!(mail.body_text(0).unwrap().trim(), "Hello Ada & Bob, you owe <5>");
+    let (_, validated) = house.events(receipt.uid).await.remove(1);
+    let check = &validated["checks"][3];
+    assert_eq!((&check["template"], &check["version"]), (&json!("welcome"), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_missing_variable_is_named_with_its_part() {
+    let house = house().await;
+    let refused = house.send(&of(json!({"name": "welcome", "variables": {"name": "Ada"}}))).await;
+    assert_eq!(faults(refused.clone()), [("template.html".to_owned(), "INVALID_TEMPLATE")]);
+    assert!(complaint(refused).contains("sum"));
+    let refused = house.send(&of(json!({"name": "welcome"}))).await;
+    assert_eq!(fields(refused), ["template.subject"]);
+    let refused = house.send(&of(json!({"name": "welcome", "variables": [1]}))).await;
+    assert_eq!(fields(refused), ["template.variables"]);
+    assert_eq!(house.count().await, 0);
+}
+
+#[tokio::test]
+async fn a_broken_template_is_not_told_as_missing_html_as_well() {
+    let settings: TenantSettings = serde_json::from_value(json!({"content": {"html_required": true}})).unwrap();
+    let house = Plan::with(settings).await;
+    assert_eq!(fields(house.send(&of(json!({"name": "gone"}))).await), ["template.name"]);
+}
+
+#[tokio::test]
+async fn a_version_is_used_by_its_number_and_the_latest_without() {
+    let house = house().await;
+    put(&house, source("welcome", 2, "Second", "<p>two</p>")).await;
+    let subject = async |template: Value| {
+        let receipt = house.send(&of(template)).await.unwrap();
+        house.stored(receipt.uid).await.summary.subject
+    };
+    let variables = json!({"name": "Ada", "sum": 1});
+    assert_eq!(subject(json!({"name": "welcome"})).await, "Second");
+    assert_eq!(subject(json!({"name": "welcome", "version": 1, "variables": variables})).await, "Hi Ada");
+    let refused = house.send(&of(json!({"name": "welcome", "version": 3}))).await;
+    assert!(complaint(refused).contains("version 3"));
+}
+
+#[tokio::test]
+async fn a_subject_of_its_own_wins_and_bodies_of_its_own_are_refused() {
+    let house = house().await;
+    let template = json!({"name": "welcome", "variables": {"name": "Ada", "sum": 1}});
+    let own = message(json!({"subject": "Own", "text": null, "template": template}));
+    let receipt = house.send(&own).await.unwrap();
+    assert_eq!(house.stored(receipt.uid).await.summary.subject, "Own");
+    let both = message(json!({"subject": null, "text": "t", "html": "<p>h</p>", "template": template}));
+    assert_eq!(fields(house.send(&both).await), ["text", "html"]);
+}
+
+#[tokio::test]
+async fn templates_extend_and_include_others_of_the_tenant() {
+    let house = House::new().await;
+    put(&house, source("layout", 1, "", "<body>{% block body %}{% endblock %}</body>")).await;
+    put(&house, source("footer", 1, "", "<i>Shop</i>")).await;
+    let child = r#"{% extends "layout" %}{% block body %}<b>{{ n }}</b>{% include "footer" %}{% endblock %}"#;
+    put(&house, source("order", 1, "Order {{ n }}", child)).await;
+    let receipt = house.send(&of(json!({"name": "order", "variables": {"n": 7}}))).await.unwrap();
+    let raw = house.raw(receipt.uid).await;
+    assert!(raw.contains("<body><b>7</b><i>Shop</i></body>"), "{raw}");
+    let optional = r#"<p>x</p>{% include "promotion" ignore missing %}"#;
+    put(&house, source("quiet", 1, "s", optional)).await;
+    house.send(&of(json!({"name": "quiet"}))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_template_is_checked_with_all_that_it_refers_to() {
+    let house = House::new().await;
+    let refused = async |template: Template| match house.door.check_template(&template).await {
+        Err(Refusal::Invalid { details }) => details[0].clone(),
+        other => panic!("{other:?}"),
+    };
+    let fault = refused(source("a", 1, "s", r#"{% include "gone" %}"#)).await;
+    assert_eq!((fault.field.as_str(), fault.code.as_str()), ("html", "INVALID_TEMPLATE"));
+    assert!(fault.message.contains("gone"), "{}", fault.message);
+    assert_eq!(refused(source("a", 1, "s", r#"{% include "a" %}"#)).await.field, "html");
+    let many: String = (0..40).map(|n| format!("{{% include \"x{n}\" ignore missing %}}")).collect();
+    assert!(refused(source("a", 1, "s", &many)).await.message.contains("more than 32"));
+    assert!(refused(source("a", 1, "s", &"x".repeat(2 * 1024 * 1024))).await.message.contains("bytes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_template_is_gone_within_a_second() {
+    let house = house().await;
+    let body = of(json!({"name": "welcome", "variables": {"name": "Ada", "sum": 1}}));
+    house.send(&body).await.unwrap();
+    house.change(DirectoryChange::DeleteTemplate(tenant(), "welcome".parse().unwrap())).await;
+    house.send(&body).await.unwrap();
+    tokio::time::advance(Duration::from_millis(1_001)).await;
+    assert_eq!(faults(house.send(&body).await), [("template.name".to_owned(), "INVALID_TEMPLATE")]);
+}
+
+#[tokio::test]
+async fn a_variable_injects_neither_header_nor_script() {
+    let house = house().await;
+    let variables = json!({"name": "x\r\nBcc: evil@example.org", "sum": 1});
+    let refused = house.send(&of(json!({"name": "welcome", "variables": variables}))).await;
+    assert_eq!(fields(refused), ["template.subject"]);
+    let variables = json!({"name": "Ada", "sum": "<script>alert(1)</script>"});
+    let receipt = house.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
+    assert!(house.raw(receipt.uid).await.contains("&lt;script&gt;"));
+    put(&house, source("raw", 1, "s", "<p>{{ x|safe }}</p>")).await;
+    let variables = json!({"x": "<img src=x onerror=alert(1)>"});
+    let refused = house.send(&of(json!({"name": "raw", "variables": variables}))).await;
+    assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")]);
+}
+
+#[tokio::test]
+async fn another_tenants_template_is_unknown() {
+    let house = House::new().await;
+    let other = Template { tenant: "other".parse().unwrap(), ..source("theirs", 1, "s", "<p>x</p>") };
+    house.change(DirectoryChange::CreateTemplate(other)).await;
+    assert_eq!(fields(house.send(&of(json!({"name": "theirs"}))).await), ["template.name"]);
+}
+
+#[tokio::test]
+async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
+    let house = house().await;
+    let stored = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
+    let variables = json!({"name": "Ada", "sum": 1}).as_object().unwrap().clone();
+    let preview = house.door.preview(&tenant(), stored.clone(), variables).await.unwrap();
+    assert_eq!((preview.version, preview.subject.as_str()), (Some(1), "Hi Ada"));
+    assert_eq!(preview.text.as_deref().map(str::trim), Some("Hello Ada, you owe 1"));
+    assert!(preview.warnings.is_empty());
+    let refused = house.door.preview(&tenant(), stored, serde_json::Map::new()).await;
+    assert_eq!(faults(refused), [("subject".to_owned(), "INVALID_TEMPLATE")]);
+    let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
+    let preview =
+        house.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), serde_json::Map::new()).await.unwrap();
+    let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
+    assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
+}
