@@ -113,7 +113,12 @@ impl Door {
                         let key = ctx.idempotency_key.as_ref();
                         let key = key.map(|key| (DedupKind::BatchItem, format!("{}:{key}", refusals.len())));
                         let around = around.as_ref().ok_or_else(missing_answer)?;
-                        self.prepare(ctx, &request, around, key, payload_of(body, text), now)
+                        // A part of the request, or what was made of it and the defaults.
+                        let payload = match text {
+                            Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
+                            Cow::Owned(text) => Bytes::copy_from_slice(text.as_bytes()),
+                        };
+                        self.prepare(ctx, &request, around, key, payload, now)
                     });
                     refusals.push(prepared.map(|message| messages.push(message)).err());
                 }
@@ -172,14 +177,6 @@ impl Door {
 
 fn read_item(text: &str) -> Item<'_> {
     parse::<Object<MessageRequest<'_>>>(text.as_bytes()).map(|object| object.0)
-}
-
-/// One message's own request: a part of the batch, or what was made of it and the defaults.
-fn payload_of(body: &Bytes, text: &Cow<'_, str>) -> Bytes {
-    match text {
-        Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
-        Cow::Owned(text) => Bytes::copy_from_slice(text.as_bytes()),
-    }
 }
 
 fn missing_answer() -> Refusal {

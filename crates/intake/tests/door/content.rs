@@ -28,7 +28,11 @@ async fn html_that_could_run_is_refused_however_it_is_written() {
         let refused = house.send(&message(json!({"html": html}))).await;
         assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "{html}");
     }
-    for html in ["<p>javascript: the good parts</p>", "<p data-once=1>&lt;script&gt;</p>", "<a href='https://x'>x</a>"] {
+    for html in [
+        "<p>javascript: the good parts</p>",
+        "<p data-once=1>&lt;script&gt;</p>",
+        "<a href='https://x'>x</a>",
+    ] {
         house.send(&message(json!({"html": html}))).await.unwrap();
     }
     let deep = format!("{}x", "<b>".repeat(10_000));
@@ -58,7 +62,10 @@ async fn a_tenants_bounds_take_the_place_of_the_defaults() {
     let house = Plan::with(bounded(content)).await;
     let html = "<p>x</p>";
     house.send(&message(json!({"html": html, "subject": "x".repeat(200)}))).await.unwrap();
-    assert_eq!(fields(house.send(&message(json!({"html": html, "subject": "x".repeat(201)}))).await), ["subject"]);
+    assert_eq!(
+        fields(house.send(&message(json!({"html": html, "subject": "x".repeat(201)}))).await),
+        ["subject"]
+    );
     assert_eq!(fields(house.send(&message(json!({"html": "x".repeat(101)}))).await), ["html"]);
     let refused = house.send(&message(json!({}))).await;
     assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "html is required");

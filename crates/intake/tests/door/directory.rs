@@ -50,7 +50,8 @@ async fn a_known_recipient_is_kept_with_the_message() {
 #[tokio::test]
 async fn a_recipient_must_be_there_undeleted_and_the_one_in_to() {
     let house = House::new().await;
-    let (ada, gone, theirs) = (known(tenant(), "C-1"), known(tenant(), "C-2"), known("other".parse().unwrap(), "C-3"));
+    let (ada, gone, theirs) =
+        (known(tenant(), "C-1"), known(tenant(), "C-2"), known("other".parse().unwrap(), "C-3"));
     for recipient in [&ada, &gone, &theirs] {
         put(&house, recipient).await;
     }
@@ -65,7 +66,11 @@ async fn a_recipient_must_be_there_undeleted_and_the_one_in_to() {
         (json!({"recipient": {"id": ada}, "to": "b@example.net"}), "recipient", "INVALID_EMAIL"),
         (json!({"recipient": {"external_id": "C-1"}, "to": "b@example.net"}), "recipient", "INVALID_EMAIL"),
         (json!({"recipient": {"id": ada, "email": "b@example.net"}}), "recipient.email", "INVALID_EMAIL"),
-        (json!({"recipient": {"id": ada, "external_id": "C-9"}}), "recipient.external_id", "RECIPIENT_NOT_FOUND"),
+        (
+            json!({"recipient": {"id": ada, "external_id": "C-9"}}),
+            "recipient.external_id",
+            "RECIPIENT_NOT_FOUND",
+        ),
         (json!({"recipient": {"email": "a@example.net"}}), "recipient", "INVALID_PAYLOAD"),
     ] {
         let refused = house.send(&message(changes.clone())).await;

@@ -20,7 +20,6 @@ mod spool;
 mod template;
 
 use std::{
-    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -68,8 +67,6 @@ struct Plan {
     fetch: FetchConfig,
     public_url: Option<String>,
     depot: Depot,
-    /// What is no loopback address is guarded; this one is not.
-    allowed: Vec<(IpAddr, u8)>,
 }
 
 impl Default for Plan {
@@ -81,7 +78,6 @@ impl Default for Plan {
             fetch: FetchConfig::default(),
             public_url: None,
             depot: Depot::memory(),
-            allowed: vec![("127.0.0.1".parse().unwrap(), 32)],
         }
     }
 }
@@ -108,24 +104,26 @@ impl Plan {
         for id in ["relay", "second"] {
             assert!(store.create_account(account(id, None)).await.unwrap());
         }
+        let depot = Arc::new(self.depot);
         let door = Arc::new(Door::new(DoorParts {
             store: store.clone(),
-            depot: Arc::new(self.depot),
+            depot: depot.clone(),
             clock: clock.clone(),
             secret_key: Arc::new(secret_key()),
-            http: HttpClient::new(Arc::new(Guard::new(self.allowed)), HttpSettings::default()),
+            http: http(),
             fetch: self.fetch,
             limits: self.limits,
             mail_domain: "postway.example".to_owned(),
             public_url: self.public_url,
         }));
-        House { store, clock, door }
+        House { store, clock, depot, door }
     }
 }
 
 struct House {
     store: Arc<MemoryStore>,
     clock: Arc<TestClock>,
+    depot: Arc<Depot>,
     door: Arc<Door>,
 }
 
@@ -136,6 +134,21 @@ impl House {
 
     async fn with_limits(limits: Limits) -> Self {
         Plan { limits, ..Plan::default() }.build().await
+    }
+
+    /// Another door to the same store, as after a restart.
+    fn door_anew(&self) -> Arc<Door> {
+        Arc::new(Door::new(DoorParts {
+            store: self.store.clone(),
+            depot: self.depot.clone(),
+            clock: self.clock.clone(),
+            secret_key: Arc::new(secret_key()),
+            http: http(),
+            fetch: FetchConfig::default(),
+            limits: self.door.limits().clone(),
+            mail_domain: "postway.example".to_owned(),
+            public_url: None,
+        }))
     }
 
     /// Changes what operators change.
@@ -151,7 +164,8 @@ impl House {
 
     /// The message's history: what happened, with its particulars.
     async fn events(&self, uid: MessageUid) -> Vec<(EventKind, Value)> {
-        let read = |data: Option<String>| data.map_or(Value::Null, |data| serde_json::from_str(&data).unwrap());
+        let read =
+            |data: Option<String>| data.map_or(Value::Null, |data| serde_json::from_str(&data).unwrap());
         let events = self.stored(uid).await.events;
         events.into_iter().map(|event| (event.kind, read(event.data))).collect()
     }
@@ -218,6 +232,12 @@ fn message(changes: Value) -> Value {
         message[name] = value.clone();
     }
     message
+}
+
+/// A way out to 127.0.0.1, and to no other private address.
+fn http() -> HttpClient {
+    let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
+    HttpClient::new(Arc::new(guard), HttpSettings::default())
 }
 
 fn secret_key() -> SecretKey {

@@ -35,10 +35,8 @@ fn signed_fields(raw: &str) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn every_active_key_of_the_authors_domain_signs_and_verifies() {
     let house = House::new().await;
-    let keys = [
-        key("Example.com", "r1", DkimAlgorithm::Rsa),
-        key("example.com", "e1", DkimAlgorithm::Ed25519),
-    ];
+    let keys =
+        [key("Example.com", "r1", DkimAlgorithm::Rsa), key("example.com", "e1", DkimAlgorithm::Ed25519)];
     for key in &keys {
         put(&house, key).await;
     }
@@ -52,7 +50,9 @@ async fn every_active_key_of_the_authors_domain_signs_and_verifies() {
     let signed = signed_fields(&raw);
     assert_eq!(signed.len(), 2, "{raw}");
     for names in &signed {
-        for name in ["from", "to", "subject", "date", "message-id", "list-unsubscribe", "list-unsubscribe-post"] {
+        for name in
+            ["from", "to", "subject", "date", "message-id", "list-unsubscribe", "list-unsubscribe-post"]
+        {
             assert!(names.iter().any(|signed| signed == name), "{name} in {names:?}");
         }
     }
@@ -106,7 +106,8 @@ async fn a_key_that_cannot_be_opened_holds_mail_back_instead_of_leaving_it_unsig
     let house = House::new().await;
     let other = SecretKey::from_bytes(&[8; 32]).unwrap();
     let now = Time::from_millis(NOW_MS);
-    let sealed = signing::new_key(&tenant(), "example.com", "e1", DkimAlgorithm::Ed25519, &other, now).unwrap();
+    let sealed =
+        signing::new_key(&tenant(), "example.com", "e1", DkimAlgorithm::Ed25519, &other, now).unwrap();
     put(&house, &sealed).await;
     assert!(matches!(house.send(&message(json!({}))).await, Err(Refusal::Unavailable(_))));
     assert_eq!(house.count().await, 0);
@@ -118,9 +119,14 @@ async fn a_key_has_a_domain_and_a_selector_that_dns_can_hold() {
     let made = |domain: &str, selector: &str| {
         signing::new_key(&tenant(), domain, selector, DkimAlgorithm::Ed25519, &secret_key(), now)
     };
-    for (domain, selector) in
-        [("", "s"), ("a b", "s"), ("münchen.example", "s"), ("example.com", ""), ("example.com", "-s"), ("example.com", "a_b")]
-    {
+    for (domain, selector) in [
+        ("", "s"),
+        ("a b", "s"),
+        ("münchen.example", "s"),
+        ("example.com", ""),
+        ("example.com", "-s"),
+        ("example.com", "a_b"),
+    ] {
         assert!(made(domain, selector).is_err(), "{domain} {selector}");
     }
     let key = made("EXAMPLE.com", "2024.A").unwrap();

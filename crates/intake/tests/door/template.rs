@@ -74,7 +74,8 @@ async fn a_missing_variable_is_named_with_its_part() {
 
 #[tokio::test]
 async fn a_broken_template_is_not_told_as_missing_html_as_well() {
-    let settings: TenantSettings = serde_json::from_value(json!({"content": {"html_required": true}})).unwrap();
+    let settings: TenantSettings =
+        serde_json::from_value(json!({"content": {"html_required": true}})).unwrap();
     let house = Plan::with(settings).await;
     assert_eq!(fields(house.send(&of(json!({"name": "gone"}))).await), ["template.name"]);
 }
@@ -182,8 +183,11 @@ async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let refused = house.door.preview(&tenant(), stored, serde_json::Map::new()).await;
     assert_eq!(faults(refused), [("subject".to_owned(), "INVALID_TEMPLATE")]);
     let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
-    let preview =
-        house.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), serde_json::Map::new()).await.unwrap();
+    let preview = house
+        .door
+        .preview(&tenant(), PreviewOf::Source(Box::new(bad)), serde_json::Map::new())
+        .await
+        .unwrap();
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
     assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
 }

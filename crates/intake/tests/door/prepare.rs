@@ -1,0 +1,365 @@
+//! Messages that need something from elsewhere: fetched, composed, or refused with the reason.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{
+    EventKind, Incarnation, MessageUid, RecipientStatus, State, Status, Time,
+    message::Wait,
+    tenant::{TenantSecrets, TenantSettings},
+};
+use postway_intake::{FetchConfig, Preparer, Preparing};
+use postway_store::{
+    Directory, Work,
+    record::{Change, DirectoryChange, Fence, Kept, MessageRecord},
+};
+use postway_testkit::{HttpSource, Reply};
+use serde_json::{Value, json};
+use tokio::{task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{House, NOW_MS, Plan, complaint, fields, message, template, tenant};
+
+/// Longer than anything here takes.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// A running preparer; it stops when it is dropped.
+pub(crate) struct Room {
+    pub stop: CancellationToken,
+    pub task: JoinHandle<()>,
+    pub preparing: Preparing,
+}
+
+impl Room {
+    pub(crate) fn open(house: &House) -> Self {
+        let incarnation = Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rng());
+        let preparer = Preparer::new(Arc::clone(&house.door), incarnation);
+        let (stop, preparing) = (CancellationToken::new(), preparer.preparing());
+        let task = tokio::spawn(preparer.run(stop.clone()));
+        Self { stop, task, preparing }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Waits until something is so. The store tells nobody, so it is asked again and again.
+pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + LONG;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < end, "it did not come to that");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until the message stands there.
+pub(crate) async fn reaches(house: &House, uid: MessageUid, state: State) -> MessageRecord {
+    until(async || Some(house.stored(uid).await).filter(|record| record.summary.state == state)).await
+}
+
+/// A message with one file from this URL.
+pub(crate) fn with_url(url: &str) -> Value {
+    message(json!({"attachments": [{"filename": "a.txt", "url": url}]}))
+}
+
+/// Makes the preparer look again at once, as any new message does.
+async fn ring(house: &House) {
+    let bell = message(json!({"attachments": [{"filename": "a.txt", "path": "/nowhere"}]}));
+    let bell = house.send(&bell).await.unwrap();
+    reaches(house, bell.uid, State::Invalid).await;
+}
+
+pub(crate) fn attachment(raw: &str) -> Vec<u8> {
+    let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
+    mail.attachment(0).expect("there is an attachment").contents().to_vec()
+}
+
+#[tokio::test]
+async fn a_file_behind_a_url_ends_up_in_the_mail() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("from the web"));
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let record = house.stored(receipt.uid).await;
+    assert_eq!((receipt.status, record.summary.state), ("accepted", State::Accepted));
+    assert_eq!((record.events.len(), record.raw), (1, Kept::Nowhere));
+    let room = Room::open(&house);
+    let record = reaches(&house, receipt.uid, State::Ready).await;
+    assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS)));
+    let raw = house.raw(receipt.uid).await;
+    assert_eq!(attachment(&raw), b"from the web");
+    assert!(raw.contains(&format!("Message-ID: <{}>", record.summary.message_id)));
+    let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Accepted, EventKind::Validated, EventKind::Ready]);
+    until(async || (!room.preparing.holds(receipt.uid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_tenants_endpoint_is_asked_as_the_tenant_says() {
+    let source = HttpSource::start().await;
+    source.serve("/v1/docs", Reply::ok("from the endpoint"));
+    for (auth, username, header) in
+        [("bearer", json!(null), "Bearer s3cret"), ("basic", json!("ada"), "Basic YWRhOnMzY3JldA==")]
+    {
+        let remote = json!({"url": source.url(""), "path": "/v1/docs", "auth": auth, "username": username});
+        let house = Plan {
+            settings: serde_json::from_value(json!({"attachment_endpoint": remote})).unwrap(),
+            secrets: TenantSecrets {
+                attachment_endpoint: Some("s3cret".to_owned()),
+                ..TenantSecrets::default()
+            },
+            ..Plan::default()
+        }
+        .build()
+        .await;
+        let files = json!([{"filename": "a.txt", "endpoint": "doc_id=7"}]);
+        let receipt = house.send(&message(json!({"attachments": files}))).await.unwrap();
+        let _room = Room::open(&house);
+        reaches(&house, receipt.uid, State::Ready).await;
+        assert_eq!(attachment(&house.raw(receipt.uid).await), b"from the endpoint");
+        let request = source.requests().pop().unwrap();
+        assert_eq!((request.method.as_str(), request.body.as_slice()), ("POST", &b"doc_id=7"[..]));
+        assert_eq!(request.header("authorization"), Some(header));
+    }
+}
+
+#[tokio::test]
+async fn files_of_this_machine_come_from_open_folders_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = folder.path().canonicalize().unwrap().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::write(open.join("a.txt"), "inside").unwrap();
+    std::fs::write(open.with_file_name("b.txt"), "outside").unwrap();
+    let fetch = FetchConfig { folders: vec![open.clone()], ..FetchConfig::default() };
+    let house = Plan { fetch, ..Plan::default() }.build().await;
+    let _room = Room::open(&house);
+    let send = async |path: String| {
+        let files = json!([{"filename": "a.txt", "storage_path": path}]);
+        house.send(&message(json!({"attachments": files}))).await.unwrap().uid
+    };
+    let inside = send(open.join("a.txt").display().to_string()).await;
+    reaches(&house, inside, State::Ready).await;
+    assert_eq!(attachment(&house.raw(inside).await), b"inside");
+    for outside in ["../b.txt", "../../../../../../etc/hostname"] {
+        let outside = send(open.join(outside).display().to_string()).await;
+        let record = reaches(&house, outside, State::Invalid).await;
+        assert!(record.summary.error.unwrap().contains("attachments[0].path"));
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_fails_for_now_is_asked_again_later() {
+    let source = HttpSource::start().await;
+    source.serve_in_turn("/a", vec![Reply::status(503), Reply::ok("at last")]);
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let _room = Room::open(&house);
+    let record = reaches(&house, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    let due_at = record.summary.due_at.unwrap();
+    let wait = due_at.since(Time::from_millis(NOW_MS));
+    assert!((Duration::from_secs(5)..Duration::from_secs(7)).contains(&wait), "{wait:?}");
+    let (kind, data) = house.events(receipt.uid).await.pop().unwrap();
+    assert_eq!(kind, EventKind::Scheduled);
+    assert_eq!((&data["why"], &data["try"]), (&json!("fetch"), &json!(1)));
+    assert_eq!((&data["field"], &data["due_at"]), (&json!("attachments[0].url"), &json!(due_at.to_string())));
+    let error: Value = serde_json::from_str(&record.summary.error.unwrap()).unwrap();
+    assert_eq!(error["code"], "FETCH_FAILED");
+    ring(&house).await;
+    assert_eq!(source.requests().len(), 1, "not before its time");
+    house.advance(Duration::from_secs(7));
+    ring(&house).await;
+    let record = reaches(&house, receipt.uid, State::Ready).await;
+    assert_eq!(record.summary.error, None);
+    assert_eq!(attachment(&house.raw(receipt.uid).await), b"at last");
+}
+
+#[tokio::test]
+async fn a_source_that_fails_for_good_makes_the_message_invalid() {
+    let source = HttpSource::start().await;
+    let inside = HttpSource::start_on(std::net::Ipv4Addr::new(127, 0, 0, 2)).await;
+    inside.serve("/", Reply::ok("secret"));
+    let house = House::new().await;
+    let _room = Room::open(&house);
+    for (url, said) in [
+        (source.url("/gone?token=secret"), "status 404"),
+        (inside.url("/"), "POSTWAY_ALLOW_PRIVATE_TARGETS"),
+        ("http://169.254.169.254/latest/meta-data/".to_owned(), "POSTWAY_ALLOW_PRIVATE_TARGETS"),
+        ("http://[::ffff:127.0.0.2]/".to_owned(), "POSTWAY_ALLOW_PRIVATE_TARGETS"),
+    ] {
+        let receipt = house.send(&with_url(&url)).await.unwrap();
+        let record = reaches(&house, receipt.uid, State::Invalid).await;
+        let (kind, data) = house.events(receipt.uid).await.pop().unwrap();
+        assert_eq!(kind, EventKind::Invalid);
+        assert_eq!((&data["check"], &data["code"]), (&json!("INTEGRITY"), &json!("INVALID_PAYLOAD")));
+        assert_eq!(data["field"], "attachments[0].url");
+        let message = data["message"].as_str().unwrap();
+        assert!(
+            message.contains(said) && !message.contains("token") && !message.contains("tried"),
+            "{message}"
+        );
+        let error: Value = serde_json::from_str(&record.summary.error.unwrap()).unwrap();
+        assert_eq!((&error["code"], &error["category"]), (&json!("INVALID_PAYLOAD"), &json!("validation")));
+        assert_ne!(record.recipients[0].status, RecipientStatus::Pending);
+        let dry = house.try_out(&with_url(&url)).await;
+        assert_eq!(fields(dry.clone()), ["attachments[0].url"]);
+        assert!(complaint(dry).contains(said));
+    }
+    assert!(inside.requests().is_empty());
+}
+
+#[tokio::test]
+async fn tries_run_out() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::status(503));
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let _room = Room::open(&house);
+    for tries in 1..10 {
+        let later = async || {
+            let record = house.stored(receipt.uid).await;
+            (record.events.len() == 1 + tries).then_some(record)
+        };
+        let record = until(later).await;
+        assert_eq!(record.summary.state, State::Scheduled(Wait::Fetch));
+        house.advance(Duration::from_secs(12 * 60 * 60));
+        ring(&house).await;
+    }
+    let record = reaches(&house, receipt.uid, State::Invalid).await;
+    assert!(record.summary.error.unwrap().contains("tried 10 times"));
+    assert_eq!(source.requests().len(), 10);
+}
+
+#[tokio::test]
+async fn a_later_time_is_kept() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("x"));
+    let house = House::new().await;
+    let mut body = with_url(&source.url("/a"));
+    body["send_at"] = json!(1_704_067_260);
+    let receipt = house.send(&body).await.unwrap();
+    let _room = Room::open(&house);
+    let record = reaches(&house, receipt.uid, State::Scheduled(Wait::SendAt)).await;
+    assert_eq!(record.summary.due_at, Some(Time::from_millis(NOW_MS + 60_000)));
+    assert_eq!(attachment(&house.raw(receipt.uid).await), b"x");
+}
+
+fn cancelled(record: &MessageRecord, at: Time) -> Change {
+    Change {
+        uid: record.summary.uid,
+        fence: Fence { status: Status::Validating, token: None, version: Some(record.summary.version) },
+        to: State::Cancelled,
+        at,
+        due_at: None,
+        keep_token: false,
+        retries: None,
+        doubts: None,
+        lost_leases: None,
+        exhausted: false,
+        error: None,
+        events: Vec::new(),
+        recipients: Vec::new(),
+        ends_open_recipients: Some(RecipientStatus::Cancelled),
+        attempt: None,
+        refund: None,
+        preparation: None,
+        erases_bodies: false,
+    }
+}
+
+#[tokio::test]
+async fn a_message_cancelled_while_its_file_is_fetched_stays_cancelled() {
+    let source = HttpSource::start().await;
+    let (gate, held) = Reply::ok("x").held();
+    source.serve("/a", held);
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let room = Room::open(&house);
+    source.wait_for(1, LONG).await;
+    let record = house.stored(receipt.uid).await;
+    assert_eq!(record.summary.state, State::Validating);
+    let change = cancelled(&record, Time::from_millis(NOW_MS));
+    assert_eq!(house.store.apply(vec![change]).await.unwrap(), [true]);
+    gate.send(true).unwrap();
+    until(async || (!room.preparing.holds(receipt.uid)).then_some(())).await;
+    let record = house.stored(receipt.uid).await;
+    assert_eq!((record.summary.state, record.raw), (State::Cancelled, Kept::Nowhere));
+}
+
+#[tokio::test]
+async fn what_has_expired_is_not_fetched_for_any_more() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::status(503));
+    let house = House::new().await;
+    let mut body = with_url(&source.url("/a"));
+    body["expires_at"] = json!(1_704_067_202);
+    let receipt = house.send(&body).await.unwrap();
+    let _room = Room::open(&house);
+    reaches(&house, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    house.advance(Duration::from_secs(60));
+    ring(&house).await;
+    assert_eq!(source.requests().len(), 1);
+    let overdue = house.store.overdue(Time::from_millis(NOW_MS + 60_000), 10).await.unwrap();
+    assert_eq!(overdue[0].uid, receipt.uid, "it is for housekeeping to end");
+}
+
+#[tokio::test]
+async fn what_was_settled_at_the_door_holds() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("x"));
+    let settings: TenantSettings = serde_json::from_value(json!({"feedback_id": "shop-mail"})).unwrap();
+    let house = Plan::with(settings).await;
+    template::put(&house, template::source("t", 1, "first", "<p>first</p>")).await;
+    let mut body = template::of(json!({"name": "t"}));
+    body["attachments"] = with_url(&source.url("/a"))["attachments"].clone();
+    let receipt = house.send(&body).await.unwrap();
+    assert_eq!(house.stored(receipt.uid).await.summary.subject, "first");
+    template::put(&house, template::source("t", 2, "second", "<p>second</p>")).await;
+    house.store.set_default_account(&tenant(), &"second".parse().unwrap()).await.unwrap();
+    // A door that remembers nothing of what was before.
+    let again = crate::House { door: house.door_anew(), ..house };
+    let _room = Room::open(&again);
+    reaches(&again, receipt.uid, State::Ready).await;
+    let raw = again.raw(receipt.uid).await;
+    assert!(raw.contains("first") && !raw.contains("second"), "{raw}");
+    assert!(raw.contains("Feedback-ID: :relay:default:shop-mail"), "the account is the one of then: {raw}");
+}
+
+#[tokio::test]
+async fn a_template_that_is_deleted_meanwhile_makes_the_message_invalid() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("x"));
+    let house = House::new().await;
+    template::put(&house, template::source("t", 1, "first", "<p>first</p>")).await;
+    let mut body = template::of(json!({"name": "t"}));
+    body["attachments"] = with_url(&source.url("/a"))["attachments"].clone();
+    let receipt = house.send(&body).await.unwrap();
+    house.change(DirectoryChange::DeleteTemplate(tenant(), "t".parse().unwrap())).await;
+    let again = crate::House { door: house.door_anew(), ..house };
+    let _room = Room::open(&again);
+    let record = reaches(&again, receipt.uid, State::Invalid).await;
+    assert!(record.summary.error.unwrap().contains("INVALID_TEMPLATE"));
+}
+
+#[tokio::test]
+async fn the_files_of_a_sensitive_message_are_kept_nowhere_else() {
+    let source = HttpSource::start().await;
+    for path in ["/secret", "/plain"] {
+        source.serve(path, Reply::ok(path));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fetch = FetchConfig { cache_folder: Some(folder.path().to_owned()), ..FetchConfig::default() };
+    let house = Plan { fetch, ..Plan::default() }.build().await;
+    let _room = Room::open(&house);
+    for (path, kept) in [("/secret", 0), ("/plain", 1)] {
+        let mut body = with_url(&source.url(path));
+        body["sensitive"] = json!(path == "/secret");
+        let receipt = house.send(&body).await.unwrap();
+        reaches(&house, receipt.uid, State::Ready).await;
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept, "{path}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The preparer as a loop: its turns, its end, and what it does when something of its own is away.
+
+use std::time::Duration;
+
+use postway_domain::{EventKind, State, Tenant, Time, message::Wait};
+use postway_intake::RequestContext;
+use postway_store::{Directory, Prepare, blob::Depot, record::Body};
+use postway_testkit::{HttpSource, Reply};
+use serde_json::json;
+
+use crate::{
+    House, NOW_MS, Plan, account, body_of, ctx,
+    prepare::{LONG, Room, reaches, until, with_url},
+};
+
+#[tokio::test]
+async fn a_tenant_whose_source_is_silent_delays_no_other() {
+    let source = HttpSource::start().await;
+    source.serve("/silent", Reply::Silent);
+    source.serve("/quick", Reply::ok("x"));
+    let house = House::new().await;
+    let other = Tenant::new("other".parse().unwrap(), "Other", Time::from_millis(NOW_MS));
+    assert!(house.store.create_tenant(other).await.unwrap());
+    let theirs = postway_domain::Account { tenant: "other".parse().unwrap(), ..account("relay", None) };
+    assert!(house.store.create_account(theirs).await.unwrap());
+    // Each asks for another address, so that none waits for the same fetch.
+    for n in 0..20 {
+        let path = format!("/silent?{n}");
+        source.serve(&path, Reply::Silent);
+        house.send(&with_url(&source.url(&path))).await.unwrap();
+    }
+    let _room = Room::open(&house);
+    source.wait_for(8, LONG).await;
+    let theirs = RequestContext { tenant: "other".parse().unwrap(), ..ctx() };
+    let mut body = with_url(&source.url("/quick"));
+    body["account"] = json!("relay");
+    let receipt = house.door.accept_json(&theirs, body_of(body.to_string().as_bytes())).await.unwrap();
+    let key = postway_store::record::MessageKey::Uid(receipt.uid);
+    let state = async || {
+        use postway_store::Read;
+        house.store.message(&theirs.tenant, &key).await.unwrap().unwrap().summary.state
+    };
+    until(async || (state().await == State::Ready).then_some(())).await;
+    let silent = source.requests().iter().filter(|request| request.path.starts_with("/silent")).count();
+    assert_eq!(silent, 8, "a tenant has its places and no more");
+}
+
+#[tokio::test]
+async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
+    let source = HttpSource::start().await;
+    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let mut room = Room::open(&house);
+    source.wait_for(1, LONG).await;
+    assert!(room.preparing.holds(receipt.uid));
+    room.stop.cancel();
+    (&mut room.task).await.unwrap();
+    let record = house.stored(receipt.uid).await;
+    assert_eq!((record.summary.state, record.events.len()), (State::Accepted, 1));
+    assert!(!room.preparing.holds(receipt.uid));
+    let lease = postway_store::record::Lease {
+        incarnation: postway_domain::Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rng()),
+        token: postway_domain::LeaseToken::new(&mut rand::rng()),
+        until: Time::from_millis(NOW_MS + 1),
+    };
+    let wants = vec![(crate::tenant(), 1)];
+    let now = Time::from_millis(NOW_MS);
+    let request = postway_store::record::PrepareRequest { lease, now, wants };
+    let job = house.store.claim_preparation(request).await.unwrap().remove(0);
+    assert_eq!((job.uid, job.tries, job.lost_leases), (receipt.uid, 0, 0));
+    assert!(matches!(job.payload, Some(Body::Inline(_))));
+}
+
+#[tokio::test]
+async fn a_message_given_back_is_prepared_by_the_next() {
+    let source = HttpSource::start().await;
+    source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let mut first = Room::open(&house);
+    source.wait_for(1, LONG).await;
+    first.stop.cancel();
+    (&mut first.task).await.unwrap();
+    let _second = Room::open(&house);
+    reaches(&house, receipt.uid, State::Ready).await;
+}
+
+#[tokio::test]
+async fn while_the_place_for_blobs_is_away_messages_wait_and_none_is_refused() {
+    let source = HttpSource::start().await;
+    let large = "x".repeat(200 * 1024);
+    source.serve("/large", Reply::ok(large.as_str()));
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = folder.path().join("blobs");
+    let depot = Depot::open(&format!("file://{}", blobs.display())).unwrap();
+    let limits = postway_intake::Limits::default();
+    let house = Plan { depot, limits, ..Plan::default() }.build().await;
+    let receipt = house.send(&with_url(&source.url("/large"))).await.unwrap();
+    let away = folder.path().join("away");
+    std::fs::rename(&blobs, &away).unwrap();
+    std::fs::write(&blobs, "in the way").unwrap();
+    let _room = Room::open(&house);
+    let record = reaches(&house, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    assert!(record.summary.error.unwrap().contains("UNAVAILABLE"));
+    let (kind, data) = house.events(receipt.uid).await.pop().unwrap();
+    assert_eq!(kind, EventKind::Scheduled);
+    assert!(!data.to_string().contains("blobs"), "what is ours is nobody's concern: {data}");
+    std::fs::remove_file(&blobs).unwrap();
+    std::fs::rename(&away, &blobs).unwrap();
+    house.advance(Duration::from_secs(10));
+    reaches(&house, receipt.uid, State::Ready).await;
+    assert_eq!(crate::prepare::attachment(&house.raw(receipt.uid).await), large.as_bytes());
+}
