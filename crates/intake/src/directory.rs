@@ -73,12 +73,13 @@ impl Directory {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let key = (tenant.clone(), name);
-        if let Some(route) = self.routes.get(&key) {
+        let generation = self.store.generation();
+        if let Some(route) = self.routes.get(&key, generation) {
             return Ok(Ok(route));
         }
         let found = self.read_route(tenant, key.1.as_ref()).await?;
         if let Ok(route) = &found {
-            self.routes.put(key, Arc::clone(route));
+            self.routes.put(key, generation, Arc::clone(route));
         }
         Ok(found)
     }
@@ -109,7 +110,8 @@ impl Directory {
 
     /// The tenant's settings; the caller has made sure that it exists.
     pub(crate) async fn house(&self, tenant: &TenantId) -> Result<Arc<House>, StoreError> {
-        if let Some(house) = self.houses.get(tenant) {
+        let generation = self.store.generation();
+        if let Some(house) = self.houses.get(tenant, generation) {
             return Ok(house);
         }
         let found = self.store.tenant(tenant).await?;
@@ -125,14 +127,15 @@ impl Directory {
             None => TenantSecrets::default(),
         };
         let house = Arc::new(House { tenant: tenant.clone(), settings, secrets });
-        self.houses.put(tenant.clone(), Arc::clone(&house));
+        self.houses.put(tenant.clone(), generation, Arc::clone(&house));
         Ok(house)
     }
 
     /// Who signs mail from this domain, if anybody does. That nobody does is remembered too.
     pub(crate) async fn signers(&self, tenant: &TenantId, domain: &str) -> Result<Signers, StoreError> {
         let key = (tenant.clone(), in_ascii(domain));
-        if let Some(signers) = self.signers.get(&key) {
+        let generation = self.store.generation();
+        if let Some(signers) = self.signers.get(&key, generation) {
             return Ok(signers);
         }
         let keys = self.store.dkim_keys(Some(tenant), Some(&key.1)).await?;
@@ -149,7 +152,7 @@ impl Directory {
             }
         }
         let signers: Signers = signers.into();
-        self.signers.put(key, Arc::clone(&signers));
+        self.signers.put(key, generation, Arc::clone(&signers));
         Ok(signers)
     }
 }

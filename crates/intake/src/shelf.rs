@@ -57,7 +57,8 @@ impl Shelf {
         version: Option<i64>,
     ) -> Result<Found, StoreError> {
         let key = (tenant.clone(), name.clone(), version);
-        if let Some(known) = self.known.get(&key) {
+        let generation = self.store.generation();
+        if let Some(known) = self.known.get(&key, generation) {
             return Ok(Ok(known));
         }
         let Some(template) = self.store.template(tenant, name, version).await? else {
@@ -67,7 +68,7 @@ impl Shelf {
         };
         let found = self.compile(&template).await?;
         if let Ok(in_use) = &found {
-            self.known.put(key, Arc::clone(in_use));
+            self.known.put(key, generation, Arc::clone(in_use));
         }
         Ok(found)
     }

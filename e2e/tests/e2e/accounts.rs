@@ -41,7 +41,7 @@ async fn a_limit_is_reached_and_never_exceeded_and_the_rest_says_so() -> anyhow:
         let explained = gateway.get(&format!("/v1/messages/{id}/explain")).await?;
         assert_eq!(column(&explained, "gates", "gate"), ["limit"], "{explained:#}");
         let message = gateway.message(&id).await?;
-        assert_eq!(event_types(&message), ["accepted", "ready"], "waiting costs it nothing");
+        assert_eq!(event_types(&message), ["accepted", "validated", "ready"], "waiting costs it nothing");
     }
     assert_eq!(sink.mails().len(), 5);
     // More room, and the rest goes.

@@ -33,13 +33,17 @@ async fn crash_at(point: &str, in_doubt: bool, copies_expected: &[usize]) -> any
     assert_eq!(events_of(&message, "in_doubt"), usize::from(in_doubt), "{point}: {message:#}");
     assert!(copies_expected.contains(&copies), "{point}: the relay has {copies} copies");
     let steps = match in_doubt {
-        true => ["accepted", "ready", "sending", "in_doubt", "resent", "sent"],
-        false => ["accepted", "ready", "sending", "ready", "sending", "sent"],
+        true => ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"],
+        false => ["accepted", "validated", "ready", "sending", "ready", "sending", "sent"],
     };
     assert_eq!(event_types(&message), steps, "{point}");
     assert_eq!(column(&message, "recipients", "status"), ["sent"]);
     let calm = gateway.message("calm").await?;
-    assert_eq!(event_types(&calm), ["accepted", "ready", "sending", "sent"], "the others are untouched");
+    assert_eq!(
+        event_types(&calm),
+        ["accepted", "validated", "ready", "sending", "sent"],
+        "the others are untouched"
+    );
     assert_eq!(sink.mails().len(), copies + 1);
     Ok(())
 }

@@ -50,7 +50,7 @@ async fn wait_until_unready(gateway: &Gateway) -> anyhow::Result<()> {
 async fn sends(gateway: &Gateway, id: &str) -> anyhow::Result<()> {
     gateway.send(mail(id, "ada@example.net")).await?;
     let message = gateway.wait_for(id, "sent").await?;
-    ensure!(event_types(&message) == ["accepted", "ready", "sending", "sent"], "{message:#}");
+    ensure!(event_types(&message) == ["accepted", "validated", "ready", "sending", "sent"], "{message:#}");
     Ok(())
 }
 
@@ -162,7 +162,11 @@ async fn lost_with_mail_on_the_wire(url: &str) -> anyhow::Result<()> {
         let doubts = check_history(&message, copies(&sink, &uid))?;
         assert_eq!(doubts, 0, "{message:#}");
         if held.iter().any(|mail| mail.postway_id.as_deref() == Some(&uid)) {
-            assert_eq!(event_types(&message), ["accepted", "ready", "sending", "sent"], "{message:#}");
+            assert_eq!(
+                event_types(&message),
+                ["accepted", "validated", "ready", "sending", "sent"],
+                "{message:#}"
+            );
         }
     }
     Ok(())

@@ -25,7 +25,10 @@ async fn a_mail_in_doubt_is_sent_again_under_the_same_message_id() -> anyhow::Re
     assert_eq!(column(&doubtful, "recipients", "status"), ["in_doubt"]);
     assert_eq!(doubtful["error"]["phase"], "dot");
     let message = gateway.wait_for("twice", "sent").await?;
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "in_doubt", "resent", "sent"]);
+    assert_eq!(
+        event_types(&message),
+        ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"]
+    );
     assert_eq!(column(&message, "attempts", "outcome"), ["in_doubt", "sent"]);
     assert_eq!(column(&message, "recipients", "status"), ["sent"]);
     let mails = sink.mails();
@@ -74,7 +77,7 @@ async fn a_held_doubt_waits_for_somebodys_word() -> anyhow::Result<()> {
     assert_eq!(resolve(&gateway, "arrived", "perhaps").await?.0, StatusCode::UNPROCESSABLE_ENTITY);
 
     let unsure = gateway.message("unsure").await?;
-    let steps = ["accepted", "ready", "sending", "in_doubt", "resolved", "sending", "sent"];
+    let steps = ["accepted", "validated", "ready", "sending", "in_doubt", "resolved", "sending", "sent"];
     assert_eq!(event_types(&unsure), steps);
     for (id, status) in [("arrived", "sent"), ("vanished", "failed"), ("unsure", "sent")] {
         let message = gateway.message(id).await?;

@@ -16,7 +16,7 @@ async fn a_mail_without_retries_left_is_a_dead_letter_and_can_be_replayed() -> a
     assert_eq!((&message["exhausted"], &message["attempt"]), (&json!(true), &json!(3)), "{message:#}");
     assert_eq!(column(&message, "attempts", "outcome"), ["deferred", "deferred", "exhausted"]);
     assert_eq!(column(&message, "recipients", "status"), ["failed"]);
-    assert_eq!(message["events"][7]["data"]["will_retry"], false, "{message:#}");
+    assert_eq!(message["events"][8]["data"]["will_retry"], false, "{message:#}");
     let dead = gateway.get("/v1/dead-letters").await?;
     assert_eq!(column(&dead, "data", "id"), ["weary"]);
 

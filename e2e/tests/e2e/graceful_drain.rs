@@ -33,7 +33,7 @@ async fn a_stop_waits_for_the_relays_answer() -> anyhow::Result<()> {
 
     gateway.launch(&[]).await?;
     let message = gateway.wait_for("slow", "sent").await?;
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "sent"]);
+    assert_eq!(event_types(&message), ["accepted", "validated", "ready", "sending", "sent"]);
     assert_eq!(sink.mails().len(), 1);
     Ok(())
 }
@@ -88,6 +88,9 @@ async fn a_relay_that_never_answers_cannot_hold_up_a_stop() -> anyhow::Result<()
 
     gateway.launch(&[]).await?;
     let message = gateway.wait_for("slow", "sent").await?;
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "in_doubt", "resent", "sent"]);
+    assert_eq!(
+        event_types(&message),
+        ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"]
+    );
     Ok(())
 }

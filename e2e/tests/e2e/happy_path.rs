@@ -25,7 +25,7 @@ async fn a_mail_reaches_the_relay_and_every_step_is_recorded() -> anyhow::Result
     assert_eq!(mails[0].postway_id.as_deref(), Some(uid.as_str()));
     assert_eq!(mails[0].message_id, Some(format!("<{uid}@example.com>")));
 
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "sent"]);
+    assert_eq!(event_types(&message), ["accepted", "validated", "ready", "sending", "sent"]);
     assert_eq!(text(&message, "message_id"), format!("{uid}@example.com"));
     assert_eq!(text(&message, "provider_message_id"), "SINK1");
     assert!(message["sent_at"].is_string() && message["error"].is_null(), "{message:#}");

@@ -85,7 +85,11 @@ async fn moves_to(url: &str) -> anyhow::Result<()> {
     let struck = gateway.wait_for("struck", "sent").await?;
     assert_eq!(events_of(&struck, "in_doubt"), 0, "{struck:#}");
     let later = gateway.wait_for("later", "sent").await?;
-    assert_eq!(event_types(&later), ["accepted", "scheduled", "sending", "sent"], "it was not sent before");
+    assert_eq!(
+        event_types(&later),
+        ["accepted", "validated", "scheduled", "sending", "sent"],
+        "it was not sent before"
+    );
     assert!(text(&later, "sent_at").parse::<Timestamp>()? >= send_at, "{later:#}");
     let stats = gateway.get("/v1/stats").await?;
     assert_eq!(

@@ -91,10 +91,16 @@ impl Stage {
     /// What the other node has made of the two mails: one without a doubt, one with.
     async fn check_taken_over(&self) -> anyhow::Result<()> {
         let early = self.other.wait_for("early", "sent").await?;
-        assert_eq!(event_types(&early), ["accepted", "ready", "sending", "ready", "sending", "sent"]);
+        assert_eq!(
+            event_types(&early),
+            ["accepted", "validated", "ready", "sending", "ready", "sending", "sent"]
+        );
         assert_eq!(copies(&self.sink, &self.early), 1, "{early:#}");
         let late = self.other.wait_for("late", "sent").await?;
-        assert_eq!(event_types(&late), ["accepted", "ready", "sending", "in_doubt", "resent", "sent"]);
+        assert_eq!(
+            event_types(&late),
+            ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"]
+        );
         assert_eq!(copies(&self.sink, &self.late), 2, "{late:#}");
         let resent = self.sink.mails().iter().filter(|mail| mail.helo == "other.example").count();
         assert_eq!(resent, 2);
@@ -149,7 +155,7 @@ async fn a_node_without_a_free_connection_shares_its_mail() -> anyhow::Result<()
     let mails = sink.wait_for(ids.len(), PATIENCE).await;
     for id in &ids {
         let message = second.wait_for(id, "sent").await?;
-        assert_eq!(event_types(&message), ["accepted", "ready", "sending", "sent"]);
+        assert_eq!(event_types(&message), ["accepted", "validated", "ready", "sending", "sent"]);
     }
     let by = |name: &str| mails.iter().filter(|mail| mail.helo == name).count();
     let shares = (by("first.example"), by("second.example"));

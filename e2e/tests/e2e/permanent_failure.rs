@@ -22,7 +22,10 @@ async fn a_refused_recipient_fails_the_mail_at_once() -> anyhow::Result<()> {
     assert!(message["reason"].to_string().contains("no such user here"), "{message:#}");
     assert_eq!((&message["exhausted"], &message["attempt"]), (&json!(false), &json!(1)));
     assert!(message["failed_at"].is_string());
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "recipient_failed", "failed"]);
+    assert_eq!(
+        event_types(&message),
+        ["accepted", "validated", "ready", "sending", "recipient_failed", "failed"]
+    );
     assert_eq!(column(&message, "recipients", "status"), ["failed"]);
     assert!(column(&message, "recipients", "reply")[0].contains("no such user"));
 

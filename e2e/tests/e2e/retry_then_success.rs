@@ -20,9 +20,10 @@ async fn a_deferred_mail_is_sent_at_the_third_attempt() -> anyhow::Result<()> {
     }
 
     let message = gateway.wait_for("patient", "sent").await?;
-    let steps = ["accepted", "ready", "sending", "scheduled", "sending", "scheduled", "sending", "sent"];
+    let steps =
+        ["accepted", "validated", "ready", "sending", "scheduled", "sending", "scheduled", "sending", "sent"];
     assert_eq!(event_types(&message), steps);
-    let deferred = &message["events"][3]["data"];
+    let deferred = &message["events"][4]["data"];
     assert_eq!(deferred["will_retry"], true, "{deferred}");
     assert_eq!((&deferred["attempt"], &deferred["next_attempt"]), (&1.into(), &2.into()), "{deferred}");
     assert_eq!(deferred["backoff_ms"], 1000, "{deferred}");

@@ -32,7 +32,7 @@ async fn a_mail_for_later_waits_for_its_time() -> anyhow::Result<()> {
     let sent = gateway.wait_for("later", "sent").await?;
     assert!(time(&sent, "sent_at")? >= send_at, "{sent:#}");
     assert!(time(&sent, "sent_at")?.duration_since(send_at) < SignedDuration::from_secs(10), "{sent:#}");
-    assert_eq!(event_types(&sent), ["accepted", "scheduled", "sending", "sent"]);
+    assert_eq!(event_types(&sent), ["accepted", "validated", "scheduled", "sending", "sent"]);
     Ok(())
 }
 
@@ -54,7 +54,7 @@ async fn a_mail_that_waits_can_be_cancelled_and_a_sent_one_cannot() -> anyhow::R
     assert_eq!(status, StatusCode::CONFLICT, "{answer}");
     assert!(text(&answer["error"], "message").contains("sent"), "{answer}");
     let message = gateway.message("regretted").await?;
-    assert_eq!(event_types(&message), ["accepted", "scheduled", "cancelled"]);
+    assert_eq!(event_types(&message), ["accepted", "validated", "scheduled", "cancelled"]);
     assert_eq!(column(&message, "recipients", "status"), ["cancelled"]);
     assert_eq!(sink.mails().len(), 1, "its time has passed, and it was not sent");
     Ok(())
@@ -71,7 +71,7 @@ async fn a_mail_past_its_time_is_never_sent() -> anyhow::Result<()> {
     sink.clear_rules();
     let message = gateway.wait_for("news", "expired").await?;
     assert!(time(&message, "updated_at")? >= expires_at);
-    assert_eq!(event_types(&message), ["accepted", "ready", "sending", "scheduled", "expired"]);
+    assert_eq!(event_types(&message), ["accepted", "validated", "ready", "sending", "scheduled", "expired"]);
     assert_eq!(column(&message, "recipients", "status"), ["expired"]);
 
     // Another mail that is due when the expired one would have been goes through; the expired one does not.

@@ -20,7 +20,7 @@ async fn the_list_is_asked_again_when_mail_is_sent() -> anyhow::Result<()> {
     assert_eq!(column(&some, "recipients", "status"), ["suppressed", "sent"], "{some:#}");
     let all = gateway.wait_for("all", "suppressed").await?;
     assert_eq!(column(&all, "recipients", "status"), ["suppressed"]);
-    assert_eq!(event_types(&all), ["accepted", "ready", "sending", "ready", "suppressed"]);
+    assert_eq!(event_types(&all), ["accepted", "validated", "ready", "sending", "ready", "suppressed"]);
     assert_eq!(all["attempts"], json!([]));
     let mails = sink.mails();
     assert_eq!((mails.len(), &mails[0].recipients), (1, &vec!["bob@example.net".to_owned()]));

@@ -137,7 +137,7 @@ async fn a_mail_for_later_is_sent_now_when_asked() -> anyhow::Result<()> {
     assert_eq!(text(&gateway.message("later").await?, "status"), "scheduled");
     assert_eq!(gateway.cli(&["messages", "retry", "later"]).await?.code, Some(0));
     let sent = gateway.wait_for("later", "sent").await?;
-    assert_eq!(event_types(&sent), ["accepted", "scheduled", "replayed", "sending", "sent"]);
+    assert_eq!(event_types(&sent), ["accepted", "validated", "scheduled", "replayed", "sending", "sent"]);
     Ok(())
 }
 

@@ -82,7 +82,7 @@ async fn bytes_outside_the_database_are_shown_by_their_name() {
     api.stored_with("m", State::Ready, &TO_ADA, |message| message.content.payload = Some(Kept::Blob(blob)))
         .await;
     let shown = api.get("/v1/messages/m").await.ok(200);
-    assert_eq!(shown["payload_file_path"], format!("blobs/a5/a5/{}-1", "a5".repeat(32)));
+    assert_eq!(shown["payload_file_path"], format!("a5/a5/{}-1", "a5".repeat(32)));
 }
 
 #[tokio::test]

@@ -27,7 +27,9 @@ const TRIES_OF_OURS: i64 = 3;
 /// Delays are up to this part longer, so that what failed together does not come again together.
 const JITTER: f64 = 0.25;
 /// Leases lost in a row after which a message is taken to be what broke its preparers.
-const LOST_LEASES_MAX: i64 = 5;
+const LOST_LEASES_MAX: i64 = 3;
+/// Tries after which a suspect is refused.
+const SUSPECTED_MAX: i64 = 3;
 
 /// What came of it.
 pub(super) enum Outcome {
@@ -49,10 +51,23 @@ impl Outcome {
         Self::Refused(FieldError::new("", "could not be composed"))
     }
 
-    /// Of a message that has broken its preparers too often, if it has.
+    /// Of a message that was in hand whenever its preparers died, if it was. It may be the others' fault, so it comes again
+    /// later, when chance has parted them; one that is met like that time and again is refused.
     pub(super) fn of_suspect(job: &ToPrepare) -> Option<Self> {
-        (job.lost_leases >= LOST_LEASES_MAX)
-            .then(|| Self::Refused(FieldError::new("", "its preparation broke off too often: quarantined")))
+        if job.lost_leases < LOST_LEASES_MAX {
+            return None;
+        }
+        if job.tries >= SUSPECTED_MAX {
+            let message = "its preparation broke off too often: quarantined";
+            return Some(Self::Refused(FieldError::new("", message)));
+        }
+        let message = "its preparation broke off again and again".to_owned();
+        Some(Self::Unfetched(FetchError {
+            field: String::new(),
+            message,
+            transient: true,
+            retry_after: None,
+        }))
     }
 
     pub(super) fn refused(refusal: Refusal) -> Self {

@@ -143,6 +143,10 @@ impl<T: Portable> Directory for T {
         self.writers().change(change, audit).await
     }
 
+    fn generation(&self) -> u64 {
+        self.writers().generation()
+    }
+
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
         tenants::find(&mut *self.reader().await?, id).await
     }

@@ -133,6 +133,7 @@ pub(crate) struct Writers {
     requests: Mutex<Option<mpsc::Sender<Request>>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     commits: Arc<AtomicU64>,
+    generation: AtomicU64,
     refusal: Mutex<Option<StoreError>>,
 }
 
@@ -151,6 +152,7 @@ impl Writers {
             requests: Mutex::new(Some(requests)),
             tasks: tokio::sync::Mutex::new(tasks),
             commits,
+            generation: AtomicU64::new(0),
             refusal: Mutex::default(),
         }
     }
@@ -238,10 +240,18 @@ impl Writers {
         change: DirectoryChange,
         audit: Option<AuditEntry>,
     ) -> Result<Changed, StoreError> {
-        match self.ask(Job::Directory(Box::new((change, audit)))).await? {
+        let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
+        // Also where it failed: the answer to a commit may have been lost.
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        match changed? {
             Answer::Changed(changed) => Ok(changed),
             _ => Err(mismatched()),
         }
+    }
+
+    /// How often the directory was changed through here.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 }
 

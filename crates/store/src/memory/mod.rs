@@ -49,6 +49,7 @@ pub struct MemoryStore {
     hand_over: HandOver,
     nodes: LocalNodes,
     commits: AtomicU64,
+    generation: AtomicU64,
 }
 
 impl MemoryStore {
@@ -216,6 +217,7 @@ impl Directory for MemoryStore {
         let woken = tables.woken_by(&change);
         let account = crate::directory::woken_by(&change);
         let changed = tables.change(change);
+        self.generation.fetch_add(1, Ordering::AcqRel);
         if changed == Changed::Done {
             account.iter().for_each(|key| self.hand_over.withdraw(key));
             audit.into_iter().for_each(|entry| tables.directory.record(entry));
@@ -223,6 +225,10 @@ impl Directory for MemoryStore {
             self.hand_over.wake(woken);
         }
         Ok(changed)
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {

@@ -201,6 +201,10 @@ pub trait Directory: Send + Sync {
     async fn change(&self, change: DirectoryChange, audit: Option<AuditEntry>)
     -> Result<Changed, StoreError>;
 
+    /// Rises with each change that was made through this process, before the change is answered: what was read under
+    /// another generation may be old. Others' changes do not show.
+    fn generation(&self) -> u64;
+
     /// One tenant, deleted or not.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError>;
 

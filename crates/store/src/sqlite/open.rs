@@ -51,6 +51,7 @@ fn writer_options(path: &Path) -> SqliteConnectOptions {
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
         .pragma("cache_size", WRITER_CACHE_KIB)
         .pragma("temp_store", "memory")
+        .pragma("secure_delete", "on")
         .foreign_keys(false)
 }
 

@@ -110,7 +110,7 @@ pub(crate) struct Message {
     payload_file_path: Option<String>,
     /// Where the mail is: `inline` in the database, the name of an object, or null before it is composed and once it was
     /// removed.
-    #[schema(example = "blobs/9f/86/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    #[schema(example = "9f/86/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     eml_file_path: Option<String>,
     /// To whom.
     recipients: Vec<Recipient>,
@@ -211,7 +211,7 @@ fn path(kept: &Kept) -> Option<String> {
         Kept::Inline(_) => Some("inline".to_owned()),
         Kept::Blob(blob) => {
             let [first, second, ..] = blob.name.digest;
-            Some(format!("blobs/{first:02x}/{second:02x}/{}", blob.name))
+            Some(format!("{first:02x}/{second:02x}/{}", blob.name))
         }
     }
 }
