@@ -1,5 +1,7 @@
 //! Tenants: whose mail it is, and how much of everything they get.
 
+mod retention;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -16,8 +18,13 @@ pub struct TenantSettings {
     pub weight: u32,
     /// Bounds of what it may send.
     pub content: ContentLimits,
-    /// How long finished messages are kept once they are reported, in days.
+    /// How long messages are kept once they ended and were reported, in days: the older spelling of
+    /// [`Self::report_retention_seconds`].
     pub retention_days: Option<u32>,
+    /// How long messages are kept once they ended and were reported.
+    pub report_retention_seconds: Option<u64>,
+    /// How long messages are kept that ended and could not be reported, in days.
+    pub unreported_retention_days: Option<u32>,
     /// Where its delivery reports go.
     pub client_sync: Option<Remote>,
     /// Where attachments named by `endpoint` are fetched.
@@ -42,6 +49,8 @@ impl Default for TenantSettings {
             weight: Self::WEIGHT_DEFAULT,
             content: ContentLimits::default(),
             retention_days: None,
+            report_retention_seconds: None,
+            unreported_retention_days: None,
             client_sync: None,
             attachment_endpoint: None,
             callback_form: CallbackForm::default(),
@@ -211,9 +220,7 @@ impl TenantSettings {
         if !(1..=Self::WEIGHT_MAX).contains(&self.weight) {
             wrong.push(("weight", format!("must be between 1 and {}", Self::WEIGHT_MAX)));
         }
-        if self.retention_days.is_some_and(|days| days > Self::RETENTION_DAYS_MAX) {
-            wrong.push(("retention_days", format!("must be at most {}", Self::RETENTION_DAYS_MAX)));
-        }
+        wrong.extend(self.check_retention());
         for (field, limit) in [
             ("content.subject_chars", self.content.subject_chars),
             ("content.html_bytes", self.content.html_bytes),
@@ -345,6 +352,9 @@ impl Tenant {
     pub fn secret_place(id: &TenantId) -> String {
         format!("tenant/{id}")
     }
+
+    /// What the key of addresses' digests is derived by, where a digest stands for an address that is not kept.
+    pub const TRACE_KEY_LABEL: &'static str = "trace/recipients";
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State,
 
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
+    journal::Happening,
     record::{AccountKey, Body, Claimed, ClaimedRecipient, Content, Lease, NewEvent, NewMessage, Permit},
     terms::{Slot, Terms},
 };
@@ -112,6 +113,11 @@ impl Entry<'_> {
         };
         let sending = NewEvent { kind: EventKind::Sending, data: Some(ATTEMPT_ONE.to_owned()) };
         first.into_iter().chain(self.lease.map(|_| sending))
+    }
+
+    /// One of its first events, as the journal has it.
+    pub fn happening(&self, seq: i64, kind: EventKind) -> Happening {
+        Happening { uid: self.message.uid, seq, at: self.message.created_at, kind, to: self.state() }
     }
 
     pub fn event_count(&self) -> i64 {

@@ -46,6 +46,7 @@ pub struct HandOver {
     on_wake: Notify,
     on_tell: Notify,
     on_preparation: Notify,
+    on_report: Notify,
 }
 
 impl HandOver {
@@ -165,6 +166,18 @@ impl HandOver {
     /// Waits for that hint.
     pub async fn preparation_woken(&self) {
         self.on_preparation.notified().await;
+    }
+
+    /// Hints that there may be something new to tell.
+    pub fn wake_reports(&self) {
+        // Many wait for it: everyone who does so now, and one who was busy.
+        self.on_report.notify_waiters();
+        self.on_report.notify_one();
+    }
+
+    /// Waits for that hint.
+    pub async fn reports_woken(&self) {
+        self.on_report.notified().await;
     }
 
     /// Waits for a hint.

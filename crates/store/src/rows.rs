@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use crate::sql::Sql;
+
 /// Below this, a statement for each row count.
 const EXACT: usize = 16;
 /// The largest power of two: 2⁷ rows in one statement.
@@ -79,6 +81,31 @@ impl Multi {
     #[cfg(test)]
     pub fn sample(&'static self) -> &'static str {
         self.text(2, 2)
+    }
+}
+
+/// The same statement in the words of each database.
+pub(crate) struct MultiSql {
+    pub sqlite: Multi,
+    pub postgres: Multi,
+    pub mysql: Multi,
+}
+
+impl MultiSql {
+    /// Splits `items` into runs, each with the statement for its length.
+    pub fn runs<'a, T>(&'static self, items: &'a [T]) -> impl Iterator<Item = (Sql, &'a [T])> {
+        // The lengths of runs depend on the number of items alone, so the three go hand in hand.
+        let others = self.postgres.runs(items).zip(self.mysql.runs(items));
+        self.sqlite
+            .runs(items)
+            .zip(others)
+            .map(|((sqlite, run), ((postgres, _), (mysql, _)))| (Sql::of_each(sqlite, postgres, mysql), run))
+    }
+
+    /// One of its texts, for a test that prepares every statement.
+    #[cfg(test)]
+    pub fn sample(&'static self) -> Sql {
+        Sql::of_each(self.sqlite.sample(), self.postgres.sample(), self.mysql.sample())
     }
 }
 

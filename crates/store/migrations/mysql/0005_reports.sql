@@ -13,14 +13,16 @@ CREATE TABLE IF NOT EXISTS journal (
     KEY journal_tenant (tenant, position)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- How far a walk along the journal has come.
+-- How far the journal has come: the last position that was given out, and the last page that notifications were made of.
 CREATE TABLE IF NOT EXISTS progress (
     name     VARCHAR(64) NOT NULL,
     position BIGINT NOT NULL,
     PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Who is told: webhook (1), callback (2), sync (3).
+INSERT IGNORE INTO progress (name, position) VALUES ('sequence', 0), ('fan_out', 0);
+
+-- Who is told: webhook (1), callback (2), sync (3). One that is deleted keeps its row until its notifications are gone.
 CREATE TABLE IF NOT EXISTS subscriber (
     tenant          VARCHAR(64) NOT NULL,
     id              VARCHAR(64) NOT NULL,
@@ -32,6 +34,7 @@ CREATE TABLE IF NOT EXISTS subscriber (
     disabled_reason TEXT,
     description     TEXT,
     quiet_until     BIGINT,
+    deleted         BIGINT NOT NULL,
     version         BIGINT NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,
@@ -39,7 +42,7 @@ CREATE TABLE IF NOT EXISTS subscriber (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- An event and who is told of it: pending (0), calling (1), waiting (2), acknowledged (3), dead (4). due_at is set exactly while it
--- waits to be claimed.
+-- is pending or waiting.
 CREATE TABLE IF NOT EXISTS notification (
     tenant      VARCHAR(64) NOT NULL,
     subscriber  VARCHAR(64) NOT NULL,
@@ -96,6 +99,12 @@ CREATE TABLE IF NOT EXISTS tombstone (
 
 SET @add_key = IF((SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()
     AND table_name = 'dedup' AND index_name = 'dedup_expiry') = 0, 'ALTER TABLE dedup ADD KEY dedup_expiry (expires_at)', 'DO 0');
+PREPARE add_key FROM @add_key;
+EXECUTE add_key;
+DEALLOCATE PREPARE add_key;
+
+SET @add_key = IF((SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()
+    AND table_name = 'collapse' AND index_name = 'collapse_uid') = 0, 'ALTER TABLE collapse ADD KEY collapse_uid (uid)', 'DO 0');
 PREPARE add_key FROM @add_key;
 EXECUTE add_key;
 DEALLOCATE PREPARE add_key;

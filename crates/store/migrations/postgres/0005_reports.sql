@@ -13,14 +13,16 @@ CREATE UNIQUE INDEX journal_position ON journal (position);
 CREATE INDEX journal_tenant ON journal (tenant, position);
 CREATE INDEX journal_unsequenced ON journal (id) WHERE position IS NULL;
 
--- How far a walk along the journal has come.
+-- How far the journal has come: the last position that was given out, and the last page that notifications were made of.
 CREATE TABLE progress (
     name     TEXT COLLATE "C" NOT NULL,
     position BIGINT NOT NULL,
     PRIMARY KEY (name)
 );
 
--- Who is told: webhook (1), callback (2), sync (3).
+INSERT INTO progress (name, position) VALUES ('sequence', 0), ('fan_out', 0);
+
+-- Who is told: webhook (1), callback (2), sync (3). One that is deleted keeps its row until its notifications are gone.
 CREATE TABLE subscriber (
     tenant          TEXT COLLATE "C" NOT NULL,
     id              TEXT COLLATE "C" NOT NULL,
@@ -32,6 +34,7 @@ CREATE TABLE subscriber (
     disabled_reason TEXT,
     description     TEXT,
     quiet_until     BIGINT,
+    deleted         BIGINT NOT NULL,
     version         BIGINT NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,
@@ -39,7 +42,7 @@ CREATE TABLE subscriber (
 );
 
 -- An event and who is told of it: pending (0), calling (1), waiting (2), acknowledged (3), dead (4). due_at is set exactly while it
--- waits to be claimed.
+-- is pending or waiting.
 CREATE TABLE notification (
     tenant      TEXT COLLATE "C" NOT NULL,
     subscriber  TEXT COLLATE "C" NOT NULL,
@@ -95,3 +98,4 @@ CREATE TABLE tombstone (
 CREATE INDEX tombstone_expiry ON tombstone (expires_at);
 
 CREATE INDEX dedup_expiry ON dedup (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX collapse_uid ON collapse (uid);

@@ -3,7 +3,7 @@
 -- A page for each transaction that wrote events, and each of its tenants. The position is given after the commit, so that the
 -- order of positions is an order in which pages became visible.
 CREATE TABLE journal (
-    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    id       INTEGER PRIMARY KEY,
     tenant   TEXT NOT NULL,
     at       INTEGER NOT NULL,
     position INTEGER,
@@ -11,16 +11,17 @@ CREATE TABLE journal (
 );
 CREATE UNIQUE INDEX journal_position ON journal (position);
 CREATE INDEX journal_tenant ON journal (tenant, position);
-CREATE INDEX journal_unsequenced ON journal (id) WHERE position IS NULL;
 
--- How far a walk along the journal has come.
+-- How far the journal has come: the last position that was given out, and the last page that notifications were made of.
 CREATE TABLE progress (
     name     TEXT NOT NULL,
     position INTEGER NOT NULL,
     PRIMARY KEY (name)
 ) WITHOUT ROWID;
 
--- Who is told: webhook (1), callback (2), sync (3).
+INSERT INTO progress (name, position) VALUES ('sequence', 0), ('fan_out', 0);
+
+-- Who is told: webhook (1), callback (2), sync (3). One that is deleted keeps its row until its notifications are gone.
 CREATE TABLE subscriber (
     tenant          TEXT NOT NULL,
     id              TEXT NOT NULL,
@@ -32,6 +33,7 @@ CREATE TABLE subscriber (
     disabled_reason TEXT,
     description     TEXT,
     quiet_until     INTEGER,
+    deleted         INTEGER NOT NULL,
     version         INTEGER NOT NULL,
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
@@ -39,7 +41,7 @@ CREATE TABLE subscriber (
 ) WITHOUT ROWID;
 
 -- An event and who is told of it: pending (0), calling (1), waiting (2), acknowledged (3), dead (4). due_at is set exactly while it
--- waits to be claimed.
+-- is pending or waiting.
 CREATE TABLE notification (
     tenant      TEXT NOT NULL,
     subscriber  TEXT NOT NULL,
@@ -95,3 +97,4 @@ CREATE TABLE tombstone (
 CREATE INDEX tombstone_expiry ON tombstone (expires_at);
 
 CREATE INDEX dedup_expiry ON dedup (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX collapse_uid ON collapse (uid);

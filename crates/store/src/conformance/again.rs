@@ -3,7 +3,7 @@
 use postway_domain::AccountLimits;
 
 use super::{
-    Shared, limits,
+    Shared, fan_out, limits,
     sample::{self, Sample, at, tenant},
     stage::{
         accept, accept_and_claim, activate, claim, commit_wire, delivered, offer, request, suspend, uids,
@@ -28,6 +28,7 @@ macro_rules! conformance_again_tests {
             the_use_of_limits_survives_a_restart
             a_suspension_holds_on_every_node
             eight_claimers_on_two_nodes_never_exceed_a_limit
+            two_nodes_tell_each_page_once
         }
     };
     (@expand $make_store:ident $again:ident $($rule:ident)*) => {
@@ -99,6 +100,15 @@ pub async fn eight_claimers_on_two_nodes_never_exceed_a_limit(
 ) {
     let stores = [store, again().await];
     limits::eight_claimers(&stores).await;
+    for store in stores {
+        store.close().await;
+    }
+}
+
+/// Both give out places and make notifications; none is made twice, and none is missing.
+pub async fn two_nodes_tell_each_page_once(store: Shared, again: impl AsyncFn() -> Shared) {
+    let stores = [store, again().await];
+    fan_out::told_once(&stores).await;
     for store in stores {
         store.close().await;
     }

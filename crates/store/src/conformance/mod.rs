@@ -19,25 +19,32 @@ pub mod claim;
 pub mod collapse;
 pub mod dedup;
 pub mod dkim;
+pub mod erase;
+pub mod fan_out;
 pub mod fence;
 pub mod handover;
+pub mod journal;
 pub mod keys;
 pub mod lease;
 pub mod limits;
 pub mod links;
 pub mod nodes;
+pub mod notifications;
 pub mod pauses;
 pub mod permits;
 pub mod preparation;
 pub mod property;
 pub mod read;
 pub mod recipients;
+pub mod retention;
 pub mod sample;
 pub mod settle;
 pub mod stage;
+pub mod subscribers;
 pub mod suppress;
 pub mod templates;
 pub mod tenants;
+pub mod traces;
 pub mod windows;
 pub mod wire;
 
@@ -148,6 +155,17 @@ macro_rules! conformance_tests {
                 a_deleted_signing_key_is_gone
                 signing_keys_are_listed_by_domain_and_selector
             }
+            erase {
+                an_erased_address_takes_its_messages_along
+                an_erased_address_is_taken_out_of_messages_to_others
+                an_erasure_goes_slice_by_slice
+            }
+            fan_out {
+                each_subscriber_is_told_what_it_asked_for
+                each_page_is_told_once_whoever_calls
+                many_subscribers_of_many_events_are_told_in_parts
+                a_purge_takes_reports_along
+            }
             fence {
                 a_stale_token_changes_nothing
                 a_stale_version_changes_nothing
@@ -170,6 +188,17 @@ macro_rules! conformance_tests {
                 a_standing_claim_is_for_its_account_only
                 handed_over_work_is_settled_like_any_other
                 concurrent_callers_fill_exactly_the_room
+            }
+            journal {
+                what_happens_is_in_the_feed_in_order
+                a_transaction_leaves_a_page_for_each_tenant
+                what_did_not_happen_is_not_told
+                every_way_to_happen_is_told
+                places_are_given_out_a_few_at_a_time
+                the_feed_goes_on_from_any_place
+                a_reader_beside_writers_misses_nothing
+                hours_are_counted_once
+                reporters_are_woken
             }
             keys {
                 a_key_is_found_by_its_digest
@@ -208,6 +237,21 @@ macro_rules! conformance_tests {
                 each_node_has_a_slot_of_its_own
                 a_struck_node_is_gone_until_it_beats_again
                 a_duty_changes_hands_once
+            }
+            notifications {
+                only_the_lowest_of_a_message_is_given_out
+                a_settled_one_reads_back_whole
+                what_follows_one_that_waits_waits_as_long
+                a_dead_one_leaves_a_gap
+                a_late_call_settles_nothing
+                one_given_back_without_a_call_costs_nothing
+                who_asked_to_be_left_alone_is
+                each_subscriber_is_served_by_its_own_room
+                what_a_dead_process_was_calling_is_given_back
+                a_settled_one_is_sent_again_on_request
+                the_history_tells_of_calls
+                deliveries_go_back_from_the_newest
+                no_notification_is_claimed_twice_by_eight_claimers
             }
             pauses {
                 a_suspended_batch_is_left_and_others_go
@@ -269,6 +313,18 @@ macro_rules! conformance_tests {
                 recipients_are_listed_by_id_page_by_page
                 recipients_are_listed_by_address_in_any_case
             }
+            retention {
+                a_message_that_was_told_goes_whole
+                what_has_not_ended_stays
+                every_end_is_one
+                what_is_still_to_be_told_stays
+                what_could_not_be_told_stays_for_longer
+                what_waits_in_the_journal_stays
+                what_is_old_does_not_wait_for_the_journal
+                slices_are_bounded_and_of_one_tenant
+                of_concurrent_calls_each_message_goes_once
+                what_is_sent_again_stays
+            }
             settle {
                 a_sent_message_is_written_whole
                 a_retry_waits_for_its_time
@@ -280,6 +336,14 @@ macro_rules! conformance_tests {
                 a_token_not_kept_is_gone
                 a_waiting_message_is_cancelled_without_a_lease
                 history_has_no_gap
+            }
+            subscribers {
+                a_subscriber_reads_back_whole
+                a_subscriber_id_is_taken_once_per_tenant
+                a_subscriber_update_needs_the_version_it_read
+                a_deleted_subscriber_is_gone_with_what_it_was_to_be_told
+                subscribers_are_listed_by_tenant_and_id
+                a_tenants_own_subscriber_follows_its_settings
             }
             suppress {
                 a_suppressed_recipient_is_recorded_and_not_sent_to
@@ -311,6 +375,12 @@ macro_rules! conformance_tests {
                 tenants_are_listed_by_id_page_by_page
                 a_purge_goes_slice_by_slice_and_takes_all
                 a_purge_takes_what_content_is_made_with
+            }
+            traces {
+                keys_outlive_their_message_by_a_day
+                traces_are_forgotten_when_they_end
+                the_journal_is_trimmed_behind_what_is_told
+                statistics_outlive_messages
             }
             wire {
                 the_permission_is_given_once

@@ -42,6 +42,8 @@ fn whole(id: &str) -> Tenant {
             html_required: true,
         },
         retention_days: Some(30),
+        report_retention_seconds: Some(86_400),
+        unreported_retention_days: Some(180),
         client_sync: Some(remote("https://sync.example.com")),
         attachment_endpoint: Some(remote("https://files.example.com")),
         callback_form: CallbackForm::Batch,

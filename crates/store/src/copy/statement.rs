@@ -150,8 +150,9 @@ impl Dialect {
         }
     }
 
-    /// Makes the counters anew from the messages, all in the first shard where there are shards.
-    pub fn count_anew(self) -> [&'static str; 2] {
+    /// Makes the counters anew from the messages, all in the first shard where there are shards, and lets ids that the
+    /// database gives out go on behind those that were copied.
+    pub fn count_anew(self) -> Vec<&'static str> {
         let insert = match self {
             Dialect::Sqlite => {
                 "INSERT INTO tally (tenant, status, count) \
@@ -166,7 +167,15 @@ impl Dialect {
                  SELECT tenant, status, 0, COUNT(*) FROM message GROUP BY tenant, status"
             }
         };
-        ["DELETE FROM tally", insert]
+        let mut statements = vec!["DELETE FROM tally", insert];
+        // The others look at the table themselves.
+        if self == Dialect::Postgres {
+            statements.push(
+                "SELECT setval(pg_get_serial_sequence('journal', 'id'), \
+                 COALESCE((SELECT MAX(id) FROM journal), 0) + 1, FALSE)",
+            );
+        }
+        statements
     }
 
     /// Makes the record of how far a copy is.

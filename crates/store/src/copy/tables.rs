@@ -288,6 +288,82 @@ pub(super) static TABLES: &[Table] = &[
     )
     .summed("tries"),
     Table::new(
+        "subscriber",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            int("kind"),
+            text("url"),
+            text("events"),
+            bytes("secrets"),
+            int("active"),
+            text("disabled_reason"),
+            text("description"),
+            int("quiet_until"),
+            int("deleted"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version + deleted"),
+    Table::new("journal", 1, &[int("id"), text("tenant"), int("at"), int("position"), bytes("entries")])
+        .summed("COALESCE(position, 0)"),
+    Table::new("progress", 1, &[text("name"), int("position")])
+        .summed("position")
+        .seeds("name IN ('sequence', 'fan_out')"),
+    Table::new(
+        "notification",
+        4,
+        &[
+            text("tenant"),
+            text("subscriber"),
+            bytes("uid"),
+            int("seq"),
+            int("kind"),
+            int("deferred"),
+            int("state"),
+            int("due_at"),
+            int("tries"),
+            bytes("lease_node"),
+            int("lease_token"),
+            int("lease_until"),
+            int("created_at"),
+            int("settled_at"),
+            int("called_at"),
+            int("latency_ms"),
+            int("status"),
+            text("request"),
+            text("answer"),
+        ],
+    )
+    .summed("state + tries"),
+    Table::new(
+        "statistic",
+        3,
+        &[
+            text("tenant"),
+            int("hour"),
+            text("account"),
+            int("accepted"),
+            int("sent"),
+            int("failed"),
+            int("invalid"),
+            int("deferred"),
+            int("bounced"),
+            int("complained"),
+            int("suppressed"),
+            int("queue_ms"),
+        ],
+    )
+    .summed("accepted + sent + failed"),
+    Table::new(
+        "tombstone",
+        1,
+        &[bytes("uid"), text("tenant"), int("status"), bytes("recipients"), int("expires_at")],
+    ),
+    Table::new(
         "recipient",
         2,
         &[

@@ -31,6 +31,8 @@ use crate::{
     record::{
         AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, Suspension, Used,
     },
+    reports,
+    retention::Walks,
     sql::Session,
 };
 
@@ -47,11 +49,16 @@ pub(crate) async fn change(
                 for account in accounts {
                     accounts::create(session, account).await?;
                 }
+                reports::keep_client(session, tenant).await?;
             }
             created
         }
         DirectoryChange::UpdateTenant(tenant, expected) => {
-            tenants::update(session, tenant, *expected).await?
+            let updated = tenants::update(session, tenant, *expected).await?;
+            if updated == Changed::Done {
+                reports::keep_client(session, tenant).await?;
+            }
+            updated
         }
         DirectoryChange::DeleteTenant(id, at) => tenants::delete(session, id, *at).await?,
         DirectoryChange::PurgeTenant(id, limit) => purge::purge(session, id, *limit).await?,
@@ -88,7 +95,16 @@ pub(crate) async fn change(
         DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
             dkim_keys::delete(session, tenant, domain, selector).await?
         }
+        DirectoryChange::CreateSubscriber(subscriber) => reports::create(session, subscriber).await?,
+        DirectoryChange::UpdateSubscriber(subscriber, expected) => {
+            reports::update(session, subscriber, *expected).await?
+        }
+        DirectoryChange::DeleteSubscriber(tenant, id) => reports::delete(session, tenant, id).await?,
+        DirectoryChange::QuietSubscriber(tenant, id, until) => {
+            reports::quiet(session, tenant, id, *until).await?
+        }
         DirectoryChange::Forget(now) => {
+            reports::forget(session).await?;
             allowance::forget(session, *now).await?;
             suppressions::forget(session, *now).await?;
             links::forget(session, *now).await?
@@ -97,6 +113,7 @@ pub(crate) async fn change(
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));
         after.changed.extend(woken_by(change));
+        after.reports |= wakes_reports(change);
         if let DirectoryChange::Activate(tenant, scope) = change {
             after.woken.extend(pauses::accounts_in(session, tenant, scope).await?);
         }
@@ -122,6 +139,12 @@ pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
     }
 }
 
+/// Whoever tells subscribers must look again.
+pub(crate) fn wakes_reports(change: &DirectoryChange) -> bool {
+    use DirectoryChange::{CreateSubscriber, QuietSubscriber, UpdateSubscriber, UpdateTenant};
+    matches!(change, CreateSubscriber(_) | UpdateSubscriber(..) | QuietSubscriber(..) | UpdateTenant(..))
+}
+
 /// A database that speaks SQL through [`Session`].
 #[async_trait]
 pub(crate) trait Portable: Send + Sync {
@@ -129,6 +152,8 @@ pub(crate) trait Portable: Send + Sync {
     fn writers(&self) -> &Writers;
     /// Where hints come from.
     fn handover(&self) -> &HandOver;
+    /// How far retention has walked.
+    fn walks(&self) -> &Walks;
     /// A connection to read from.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }
@@ -241,7 +266,15 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     ];
     let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]);
     let multi: Vec<crate::sql::Sql> = multi.map(|multi| multi.sample().into()).collect();
-    [listed.concat(), multi, purge::statements(), crate::catalogue::statements()].concat()
+    [
+        listed.concat(),
+        multi,
+        purge::statements(),
+        reports::statements(),
+        crate::catalogue::statements(),
+        crate::retention::statements(),
+    ]
+    .concat()
 }
 
 /// For an insert that says whether the row is new.

@@ -5,26 +5,17 @@ use postway_domain::TenantId;
 use crate::{
     error::StoreError,
     record::Changed,
+    retention::remove_parts,
     rows::Multi,
     sql::{Row, Session, Sql, Value, values},
 };
 
 const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
 const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
-static OF_MESSAGE: [Multi; 8] = [
-    Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM content WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM recipient WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM attempt WHERE uid IN (", 1, ")"),
-    Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")"),
-    // Last: what has a message has all of it.
-    Multi::new("DELETE FROM message WHERE uid IN (", 1, ")"),
-];
+static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
 /// the deletion takes a list of, after the others.
-static OF_TENANT_MANY: [(Sql, Multi); 6] = [
+static OF_TENANT_MANY: [(Sql, Multi); 8] = [
     (
         Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -52,8 +43,18 @@ static OF_TENANT_MANY: [(Sql, Multi); 6] = [
         Sql::same("SELECT name, version FROM template WHERE tenant = ? ORDER BY name, version LIMIT ?"),
         Multi::new("DELETE FROM template WHERE tenant = ? AND name = ? AND version IN (", 1, ")"),
     ),
+    (
+        Sql::same("SELECT id FROM journal WHERE tenant = ? LIMIT ?"),
+        Multi::new("DELETE FROM journal WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
+        Multi::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
+    ),
 ];
-const OF_TENANT: [Sql; 7] = [
+const OF_TENANT: [Sql; 9] = [
+    Sql::same("DELETE FROM notification WHERE tenant = ?"),
+    Sql::same("DELETE FROM subscriber WHERE tenant = ?"),
     Sql::same("DELETE FROM dkim_key WHERE tenant = ?"),
     Sql::same("DELETE FROM tally WHERE tenant = ?"),
     Sql::same("DELETE FROM spent WHERE tenant = ?"),
@@ -67,8 +68,7 @@ const OF_TENANT: [Sql; 7] = [
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
     let many = OF_TENANT_MANY.iter().flat_map(|(slice, delete)| [*slice, delete.sample().into()]);
-    let of_message = OF_MESSAGE.iter().map(|delete| delete.sample().into());
-    [SLICE, IS_DELETED].into_iter().chain(OF_TENANT).chain(many).chain(of_message).collect()
+    [SLICE, IS_DELETED, KEYS.sample().into()].into_iter().chain(OF_TENANT).chain(many).collect()
 }
 
 /// Removes a slice; when there is none left, the rest. [`Changed::Done`] while there may be more. The tenant's own row
@@ -83,12 +83,10 @@ pub(super) async fn purge(
     }
     let rows = session.rows(SLICE, values![tenant.as_str(), limit]).await?;
     let uids: Vec<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;
-    for table in &OF_MESSAGE {
-        for (sql, run) in table.runs(&uids) {
-            let values = run.iter().map(Value::from).collect();
-            session.execute(sql.into(), values).await?;
-        }
+    for (sql, run) in KEYS.runs(&uids) {
+        session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
     }
+    remove_parts(session, &uids).await?;
     if !uids.is_empty() {
         return Ok(Changed::Done);
     }

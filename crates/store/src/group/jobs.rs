@@ -11,10 +11,12 @@ use crate::{
     directory::{self, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    preparation,
+    journal, preparation,
     record::{
         Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, NewMessage, WireCommit,
     },
+    reports::{self, ReportJob, Reported},
+    retention,
     terms::Terms,
 };
 
@@ -27,12 +29,19 @@ pub(super) async fn do_jobs<E: Engine>(
     let mut accepts = Vec::new();
     let mut wire_commits = Vec::new();
     let mut changes = Vec::new();
+    let mut settled = Vec::new();
     for job in jobs {
         match job {
             Job::Accept(messages) => accepts.extend(messages),
             Job::WireCommit(commits) => wire_commits.extend(commits),
             Job::Apply(set) => changes.extend(set),
-            Job::Claim(_) | Job::Prepare(_) | Job::Directory(..) | Job::Blobs(..) => {}
+            Job::Report(ReportJob::Settle(set)) => settled.extend(set),
+            Job::Claim(_)
+            | Job::Prepare(_)
+            | Job::Directory(..)
+            | Job::Blobs(..)
+            | Job::Retain(_)
+            | Job::Report(_) => {}
         }
     }
     engine.begin().await?;
@@ -53,6 +62,7 @@ pub(super) async fn do_jobs<E: Engine>(
         allowance::refund(&mut *engine.session()?, refunds).await?;
     }
     let mut applied = applied.into_iter();
+    let mut settled = reports::settle(engine, &settled).await?.into_iter();
     let mut answers = Vec::with_capacity(jobs.len());
     for job in jobs {
         answers.push(match job {
@@ -65,6 +75,14 @@ pub(super) async fn do_jobs<E: Engine>(
                 engine.after().wrote = true;
                 Answer::Blobs(blob::write(&mut *engine.session()?, job).await?)
             }
+            Job::Retain(job) => {
+                engine.after().wrote = true;
+                Answer::Retained(retention::write(engine, job).await?)
+            }
+            Job::Report(ReportJob::Settle(set)) => {
+                Answer::Reported(Reported::Held(settled.by_ref().take(set.len()).collect()))
+            }
+            Job::Report(job) => Answer::Reported(reports::write(engine, job).await?),
             Job::Directory(job) => {
                 let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
@@ -80,6 +98,11 @@ pub(super) async fn do_jobs<E: Engine>(
         });
     }
     terms.allowances.write(&mut *engine.session()?).await?;
+    let told = std::mem::take(&mut engine.after().journal);
+    if !told.is_empty() {
+        journal::write(&mut *engine.session()?, told).await?;
+        engine.after().reports = true;
+    }
     Ok(answers)
 }
 
@@ -137,7 +160,12 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
             Job::Accept(messages) => tenants.extend(messages.iter().map(|message| &message.lane.tenant)),
             Job::WireCommit(commits) => tenants.extend(commits.iter().map(|commit| &commit.lane.tenant)),
             Job::Claim(request) => tenants.extend(request.wants.iter().map(|want| &want.key.tenant)),
-            Job::Apply(_) | Job::Prepare(_) | Job::Directory(..) | Job::Blobs(..) => {}
+            Job::Apply(_)
+            | Job::Prepare(_)
+            | Job::Directory(..)
+            | Job::Blobs(..)
+            | Job::Retain(_)
+            | Job::Report(_) => {}
         }
     }
     tenants.into_iter().cloned().collect()

@@ -30,10 +30,13 @@ use crate::{
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
+    journal::Journal,
     record::{
         Acceptance, AccountKey, AccountWant, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed,
-        DirectoryChange, Lease, NewMessage, PrepareRequest, ToPrepare, WireCommit,
+        DirectoryChange, Erased, Lease, NewMessage, PrepareRequest, ToPrepare, WireCommit,
     },
+    reports::{ReportJob, Reported},
+    retention::RetainJob,
     sql::Session,
     terms::Terms,
 };
@@ -60,6 +63,9 @@ pub(crate) enum Job {
     Directory(Box<(DirectoryChange, Option<AuditEntry>)>),
     /// The same.
     Blobs(BlobJob),
+    /// The same.
+    Retain(RetainJob),
+    Report(ReportJob),
 }
 
 /// What came of a job.
@@ -70,6 +76,8 @@ pub(crate) enum Answer {
     ToPrepare(Vec<ToPrepare>),
     Changed(Changed),
     Blobs(Vec<BlobName>),
+    Retained(Erased),
+    Reported(Reported),
 }
 
 /// What is to be done once a transaction is durable.
@@ -85,6 +93,10 @@ pub(crate) struct After {
     pub parked: Vec<Parking>,
     /// Whether there is something new to prepare.
     pub prepares: bool,
+    /// What is told of what was written; it goes into the journal before the commit.
+    pub journal: Journal,
+    /// Whether there is something new to tell.
+    pub reports: bool,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
@@ -110,6 +122,8 @@ pub(crate) trait Engine: Send + 'static {
     async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError>;
     /// Counts a message in at `to`, and out at `from`.
     fn count(&mut self, tenant: &TenantId, from: Option<Status>, to: Status);
+    /// Counts a message out that is gone.
+    fn count_out(&mut self, tenant: &TenantId, from: Status);
     /// The transaction's connection, for SQL that is written once.
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError>;
     /// What is to be done after the commit, so far.
@@ -235,6 +249,20 @@ impl Writers {
         }
     }
 
+    pub async fn retain(&self, job: RetainJob) -> Result<Erased, StoreError> {
+        match self.ask(Job::Retain(job)).await? {
+            Answer::Retained(done) => Ok(done),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn report(&self, job: ReportJob) -> Result<Reported, StoreError> {
+        match self.ask(Job::Report(job)).await? {
+            Answer::Reported(reported) => Ok(reported),
+            _ => Err(mismatched()),
+        }
+    }
+
     pub async fn change(
         &self,
         change: DirectoryChange,
@@ -268,6 +296,8 @@ impl Job {
             Job::Apply(changes) => changes.len(),
             Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
             Job::Prepare(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
+            Job::Retain(job) => job.messages(),
+            Job::Report(job) => job.messages(),
             Job::Directory(..) | Job::Blobs(..) => 1,
         }
     }
@@ -377,6 +407,9 @@ impl<E: Engine> Writer<E> {
         if after.prepares {
             self.handover.wake_preparation();
         }
+        if after.reports {
+            self.handover.wake_reports();
+        }
         Ok(answers)
     }
 }
@@ -465,6 +498,7 @@ mod tests {
             Ok(Vec::new())
         }
         fn count(&mut self, _: &TenantId, _: Option<Status>, _: Status) {}
+        fn count_out(&mut self, _: &TenantId, _: Status) {}
         fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
             Ok(Box::new(NoSql))
         }

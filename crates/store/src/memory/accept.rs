@@ -75,7 +75,8 @@ impl Tables {
 
     fn seen_before(&self, message: &NewMessage) -> Option<Acceptance> {
         keys_of(message).find_map(|(kind, key)| {
-            let Key { uid, fingerprint } = self.key(&message.lane.tenant, kind, key)?;
+            let held = self.key(&message.lane.tenant, kind, key)?;
+            let Key { uid, fingerprint, .. } = held.held_at(message.created_at)?;
             let same = fingerprint == message.fingerprint;
             Some(if same { Acceptance::Repeat { uid } } else { Acceptance::Conflict { kind } })
         })
@@ -89,7 +90,7 @@ impl Tables {
         accepted: &mut Accepted,
     ) -> Acceptance {
         let now = message.created_at;
-        let stands_for = Key { uid: message.uid, fingerprint: message.fingerprint };
+        let stands_for = Key { uid: message.uid, fingerprint: message.fingerprint, expires_at: None };
         for (kind, key) in keys_of(&message) {
             self.remember(&message.lane.tenant, kind, key, stands_for);
         }
@@ -115,6 +116,7 @@ impl Tables {
         }
         let handed_over = claimed.is_some();
         accepted.handed_over.extend(claimed);
+        self.reports.note(&stored, 0);
         self.insert(stored);
         if let Some(change) = superseded {
             self.apply(change, &mut accepted.woken);

@@ -225,15 +225,22 @@ impl Tables {
         let directory = &mut self.directory;
         match change {
             DirectoryChange::CreateTenant(tenant, accounts) => {
-                let created = directory.create_tenant(tenant);
+                let created = directory.create_tenant(tenant.clone());
                 if created == Changed::Done {
+                    self.reports.keep_client(&tenant);
                     for account in accounts {
                         directory.create_account(account);
                     }
                 }
                 created
             }
-            DirectoryChange::UpdateTenant(tenant, expected) => directory.update_tenant(tenant, expected),
+            DirectoryChange::UpdateTenant(tenant, expected) => {
+                let updated = directory.update_tenant(tenant.clone(), expected);
+                if updated == Changed::Done {
+                    self.reports.keep_client(&tenant);
+                }
+                updated
+            }
             DirectoryChange::DeleteTenant(id, at) => match directory.tenants.get_mut(&id) {
                 Some(tenant) if tenant.deleted_at.is_none() => {
                     tenant.deleted_at = Some(at);
@@ -301,6 +308,12 @@ impl Tables {
             DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
                 self.catalogue.delete_key(tenant, &domain, selector)
             }
+            DirectoryChange::CreateSubscriber(subscriber) => self.reports.create(subscriber),
+            DirectoryChange::UpdateSubscriber(subscriber, expected) => {
+                self.reports.update(subscriber, expected)
+            }
+            DirectoryChange::DeleteSubscriber(tenant, id) => self.reports.delete(&tenant, &id),
+            DirectoryChange::QuietSubscriber(tenant, id, until) => self.reports.quiet(&tenant, &id, until),
             DirectoryChange::Forget(now) => {
                 self.catalogue.forget_links(now);
                 directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
@@ -360,6 +373,7 @@ impl Tables {
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);
+        self.reports.forget_tenant(tenant);
         Changed::Already
     }
 }

@@ -16,7 +16,7 @@ use crate::record::{
 pub(super) struct Stored {
     pub record: MessageRecord,
     lane_id: LaneId,
-    addresses: Vec<EmailAddress>,
+    pub(super) addresses: Vec<EmailAddress>,
     sender: String,
     pub(super) eight_bit: bool,
     pub(super) smtputf8: bool,
@@ -167,7 +167,7 @@ impl Stored {
         }
     }
 
-    fn happen(&mut self, kind: EventKind, data: Option<String>, at: Time) {
+    pub(super) fn happen(&mut self, kind: EventKind, data: Option<String>, at: Time) {
         let seq = self.record.events.len() as i64 + 1;
         self.record.events.push(Event { seq, at, kind, data });
     }

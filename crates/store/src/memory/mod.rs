@@ -1,8 +1,7 @@
 //! The store in memory: the port's meaning without a database, for the simulation and for tests.
 //!
 //! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside. Everything
-//! is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is durable, and nothing
-//! is ever deleted but accounts: an idempotency key lives as long as its message, which is for ever.
+//! is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is durable.
 //!
 //! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked and may
 //! have left the tables half written.
@@ -12,9 +11,13 @@ mod catalogue;
 mod claim;
 mod directory;
 mod message;
+mod notifications;
 mod pauses;
 mod preparation;
 mod read;
+mod reports;
+mod retention;
+mod subscribers;
 mod tables;
 
 use std::sync::{
@@ -70,6 +73,13 @@ impl MemoryStore {
             self.commits.fetch_add(1, Ordering::Relaxed);
         }
     }
+
+    /// Hints that there is something new to tell, if there is.
+    fn tell(&self, news: bool) {
+        if news {
+            self.hand_over.wake_reports();
+        }
+    }
 }
 
 #[async_trait]
@@ -83,6 +93,7 @@ impl Intake for MemoryStore {
         if accepted.prepares {
             self.hand_over.wake_preparation();
         }
+        self.tell(tables.reports.leave_pages());
         Ok(accepted.answers)
     }
 }
@@ -101,6 +112,7 @@ impl Work for MemoryStore {
             claimed.extend(taken);
         }
         self.commit(!claimed.is_empty());
+        self.tell(tables.reports.leave_pages());
         Ok(claimed)
     }
 
@@ -134,6 +146,7 @@ impl Work for MemoryStore {
         if prepares {
             self.hand_over.wake_preparation();
         }
+        self.tell(tables.reports.leave_pages());
         Ok(held)
     }
 
@@ -216,6 +229,7 @@ impl Directory for MemoryStore {
         let mut tables = self.tables()?;
         let woken = tables.woken_by(&change);
         let account = crate::directory::woken_by(&change);
+        let wakes_reports = crate::directory::wakes_reports(&change);
         let changed = tables.change(change);
         self.generation.fetch_add(1, Ordering::AcqRel);
         if changed == Changed::Done {
@@ -223,6 +237,7 @@ impl Directory for MemoryStore {
             audit.into_iter().for_each(|entry| tables.directory.record(entry));
             self.commit(true);
             self.hand_over.wake(woken);
+            self.tell(wakes_reports);
         }
         Ok(changed)
     }

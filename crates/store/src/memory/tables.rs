@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
-use super::{catalogue::Catalogue, directory::Directory, message::Stored, preparation::BlobNames};
-use crate::record::{AccountKey, DedupKind};
+use super::{
+    catalogue::Catalogue, directory::Directory, message::Stored, preparation::BlobNames, reports::Reports,
+};
+use crate::record::{AccountKey, DedupKind, Tombstone};
 
 /// Messages that wait, by when they are due.
 pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
@@ -17,6 +19,15 @@ pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
 pub(super) struct Key {
     pub uid: MessageUid,
     pub fingerprint: [u8; 32],
+    /// Set when its message is gone.
+    pub expires_at: Option<Time>,
+}
+
+impl Key {
+    /// Itself, unless its time is over.
+    pub fn held_at(self, now: Time) -> Option<Self> {
+        Some(self).filter(|key| key.expires_at.is_none_or(|at| at > now))
+    }
 }
 
 /// Everything there is.
@@ -29,6 +40,8 @@ pub(super) struct Tables {
     /// The latest message of each collapse key.
     pub collapse: BTreeMap<(TenantId, String), MessageUid>,
     pub blobs: BlobNames,
+    pub reports: Reports,
+    pub tombstones: BTreeMap<MessageUid, Tombstone>,
     keys: BTreeMap<(TenantId, u8, String), Key>,
 }
 
@@ -43,18 +56,43 @@ impl Tables {
     pub fn edit<T>(&mut self, uid: MessageUid, edit: impl FnOnce(&mut Stored) -> T) -> Option<T> {
         let mut stored = self.messages.remove(&uid)?;
         self.dequeue(&stored);
+        let known = stored.record.events.len();
         let outcome = edit(&mut stored);
+        self.reports.note(&stored, known);
         self.insert(stored);
         Some(outcome)
     }
 
     /// Removes a message and its keys.
     pub fn remove(&mut self, uid: MessageUid) {
+        self.take_out(uid);
+        self.keys.retain(|_, key| key.uid != uid);
+    }
+
+    /// Removes a message and lets its keys end at this time.
+    pub fn retire(&mut self, uid: MessageUid, keys_end_at: Time) {
+        self.take_out(uid);
+        self.collapse.retain(|_, latest| *latest != uid);
+        for key in self.keys.values_mut().filter(|key| key.uid == uid) {
+            key.expires_at = Some(keys_end_at);
+        }
+    }
+
+    fn take_out(&mut self, uid: MessageUid) {
         if let Some(stored) = self.messages.remove(&uid) {
             self.dequeue(&stored);
         }
         self.catalogue.links.retain(|(of, _), _| *of != uid);
-        self.keys.retain(|_, key| key.uid != uid);
+        self.reports.forget_message(uid);
+    }
+
+    /// Forgets the keys that have ended, the first to end first; how many.
+    pub fn forget_keys(&mut self, now: Time, limit: usize) -> usize {
+        let ended = self.keys.iter().filter_map(|(name, key)| Some((key.expires_at?, name.clone())));
+        let mut ended: Vec<_> = ended.filter(|(at, _)| *at <= now).collect();
+        ended.sort();
+        ended.truncate(limit);
+        ended.iter().filter(|(_, name)| self.keys.remove(name).is_some()).count()
     }
 
     /// Removes what is left of a tenant besides its messages.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{MessageUid, State, Status, TenantId, Time};
+use postway_domain::{LaneId, MessageUid, State, Status, TenantId, Time};
 use sqlx::Row;
 
 use super::{
@@ -66,7 +66,7 @@ struct Locked {
     version: i64,
     event_seq: i64,
     tenant: TenantId,
-    lane: Vec<u8>,
+    lane: LaneId,
     expires_at: Option<Time>,
     wire_committed: bool,
 }
@@ -107,7 +107,7 @@ async fn lock(
                 version: row.try_get(3).map_err(failed)?,
                 event_seq: row.try_get(4).map_err(failed)?,
                 tenant: parsed(row.try_get(5).map_err(failed)?)?,
-                lane: row.try_get(6).map_err(failed)?,
+                lane: LaneId::from_bytes(bytes16(&row, 6)?),
                 expires_at: time(&row, 7)?,
                 wire_committed: row.try_get(8).map_err(failed)?,
             };
@@ -173,11 +173,13 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), S
     let mut events = Vec::with_capacity(done.len());
     let mut lanes = HashSet::new();
     for (change, message) in done {
-        let numbered = (message.event_seq + 1..).zip(&change.events);
-        events.extend(numbered.map(|(seq, event)| (change.uid, seq, change.at, event.clone())));
+        for (seq, event) in (message.event_seq + 1..).zip(&change.events) {
+            txn.after.journal.note(&message.tenant, message.lane, change.happening(seq, event.kind));
+            events.push((change.uid, seq, change.at, event.clone()));
+        }
         txn.count(&message.tenant, Some(change.fence.status), change.to.status());
         if change.claimable_at().is_some() {
-            lanes.insert(message.lane.clone());
+            lanes.insert(message.lane);
         }
     }
     insert_events(txn, &events).await?;
@@ -217,12 +219,12 @@ async fn update(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), StoreE
     Ok(())
 }
 
-async fn wake_lanes(txn: &mut Txn, lanes: HashSet<Vec<u8>>) -> Result<(), StoreError> {
-    let lanes: Vec<Vec<u8>> = lanes.into_iter().collect();
+async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+    let lanes: Vec<LaneId> = lanes.into_iter().collect();
     for (sql, run) in LANES.runs(&lanes) {
         let mut query = sqlx::query(sql);
         for lane in run {
-            query = query.bind(lane);
+            query = query.bind(lane.as_bytes().as_slice());
         }
         for row in query.fetch_all(txn.conn()?).await.map_err(failed)? {
             txn.after.woken.insert(AccountKey {

@@ -50,6 +50,7 @@ use crate::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
         MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
+    retention::Walks,
     sql::{MysqlSession, Session},
 };
 
@@ -60,6 +61,7 @@ pub struct MysqlStore {
     writers: Writers,
     readers: MySqlPool,
     handover: Arc<HandOver>,
+    walks: Walks,
     server: Arc<Server>,
     peers: Arc<Peers>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
@@ -172,6 +174,10 @@ impl Portable for MysqlStore {
 
     fn handover(&self) -> &HandOver {
         &self.handover
+    }
+
+    fn walks(&self) -> &Walks {
+        &self.walks
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

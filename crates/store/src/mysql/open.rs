@@ -20,6 +20,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
+    retention::Walks,
 };
 
 /// Connections that read.
@@ -158,7 +159,8 @@ impl MysqlStore {
             })
             .collect();
         let writers = Writers::start(engines, &handover);
-        Ok(Self { writers, readers, handover, server, peers, registrar: Mutex::new(Some(conn)) })
+        let registrar = Mutex::new(Some(conn));
+        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar })
     }
 
     /// Which migrations the database at `url` has.

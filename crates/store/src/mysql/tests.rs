@@ -10,13 +10,15 @@ use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 use super::{MysqlStore, accept, change, claim, dedup, engine, migrate, parts, queue, read};
 use crate::{
     conformance::{
-        sample::{Sample, at},
+        sample::{self, Sample, at},
         stage,
     },
     error::StoreError,
+    journal,
     port::Store,
     preparation,
-    record::Acceptance,
+    record::{Acceptance, FeedPosition},
+    reports,
     rows::Multi,
 };
 
@@ -233,6 +235,34 @@ async fn writers_that_meet_lose_nothing_and_send_nothing_twice() {
     store.close().await;
 }
 
+/// An id is taken before the commit, a place after it: what commits late comes later, and is not skipped.
+#[tokio::test]
+async fn a_page_that_commits_late_is_told() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    let early = stage::accept(&store, Sample::new(1)).await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let page = sqlx::query_scalar("SELECT entries FROM journal").fetch_one(&pool).await;
+    let page: Vec<u8> = page.unwrap();
+    let mut slow = pool.begin().await.unwrap();
+    let insert = sqlx::query("INSERT INTO journal (tenant, at, entries) VALUES (?, ?, ?)");
+    let insert = insert.bind(sample::TENANT).bind(at(0).as_millis()).bind(page);
+    insert.execute(&mut *slow).await.unwrap();
+    let late = stage::accept(&store, Sample::new(2)).await;
+    let told = async || {
+        while store.sequence(9).await.unwrap() > 0 {}
+        while store.fan_out(at(5), 9).await.unwrap() > 0 {}
+        let feed = store.feed(&sample::tenant(), FeedPosition::default(), 9).await.unwrap();
+        feed.iter().map(|one| one.uid).collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, [early, late]);
+    slow.commit().await.unwrap();
+    assert_eq!(told().await, [early, late, early]);
+    let done: Vec<i64> = sqlx::query_scalar("SELECT position FROM progress").fetch_all(&pool).await.unwrap();
+    assert_eq!(done, [3, 3]);
+    store.close().await;
+}
+
 fn multi_row() -> Vec<&'static Multi> {
     vec![
         &dedup::INSERT_DEDUP,
@@ -324,11 +354,20 @@ async fn hot_statements_use_their_indexes() {
     let pool = MySqlPool::connect(&url).await.unwrap();
     sqlx::raw_sql("ANALYZE TABLE message, lane, recipient, dedup").execute(&pool).await.unwrap();
     let mut conn = pool.acquire().await.unwrap();
+    // Whether the subscriber is active is asked while planning, and there is none.
+    let report_due = reports::DUE.mysql.replace(") = 1 ORDER", ") IS NULL ORDER");
     for (sql, table, index) in [
         (claim::DUE_MESSAGES, "m", "message_due"),
         (claim::DUE_LANES, "m", "message_due"),
         (preparation::DUE.mysql, "m", "PRIMARY"),
         (preparation::HEADS.mysql, "m", "PRIMARY"),
+        (&report_due, "n", "notification_due"),
+        (&report_due, "l", "PRIMARY"),
+        (reports::HEADS.mysql, "n", "notification_due"),
+        (reports::LEASE.sample().mysql, "notification", "PRIMARY"),
+        (reports::LEASED.sample().mysql, "notification", "PRIMARY"),
+        (journal::UNPLACED.mysql, "journal", "journal_position"),
+        (journal::PLACE.sample().mysql, "j", "PRIMARY"),
         (queue::QUEUE, "m", "message_due"),
         (queue::LATER.sample(), "m", "message_due"),
         (queue::OVERDUE, "m", "message_expiry"),

@@ -340,6 +340,12 @@ pub trait Operate: Send + Sync {
 }
 
 /// All of it.
-pub trait Store: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Operate {}
+pub trait Store:
+    Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Operate
+{
+}
 
-impl<T: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Operate> Store for T {}
+impl<T> Store for T where
+    T: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Operate
+{
+}

@@ -101,10 +101,13 @@ pub trait Retain: Send + Sync {
     async fn forget_traces(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
     /// Removes messages that ended and were reported, with all that belongs to them; how many. Never one that has not
-    /// ended or that somebody is still to be told of.
+    /// ended or that somebody is still to be told of. Zero: none can go now, or the many that were looked at stay, and the
+    /// next call goes on behind them.
     async fn expunge(&self, expunge: Expunge) -> Result<u32, StoreError>;
 
     /// Removes an address from the messages that have ended; at most `limit` of them. Zero removed and redacted: done.
+    /// Those that have not ended, or that somebody is still to be told of, are counted and left; so are the tenant's own
+    /// lists, of recipients and of suppressions.
     async fn erase(
         &self,
         tenant: &TenantId,

@@ -190,13 +190,13 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
             .await
             .map_err(undone)?;
     }
-    let events: Vec<_> = entries
-        .iter()
-        .flat_map(|entry| {
-            let numbered = (1i64..).zip(entry.events());
-            numbered.map(move |(seq, event)| (entry.message.uid, seq, entry.message.created_at, event))
-        })
-        .collect();
+    let mut events = Vec::with_capacity(2 * entries.len());
+    for entry in entries {
+        for (seq, event) in (1i64..).zip(entry.events()) {
+            txn.after.journal.note(&entry.message.lane.tenant, entry.lane, entry.happening(seq, event.kind));
+            events.push((entry.message.uid, seq, entry.message.created_at, event));
+        }
+    }
     insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()

@@ -219,6 +219,10 @@ impl Engine for Txn {
         Txn::count(self, tenant, from, to);
     }
 
+    fn count_out(&mut self, tenant: &TenantId, from: Status) {
+        *self.moved.entry((tenant.clone(), from)).or_default() -= 1;
+    }
+
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
         Ok(Box::new(PostgresSession { conn: &mut self.conn, failed: undone }))
     }

@@ -40,6 +40,7 @@ use crate::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
         MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
+    retention::Walks,
     sql::{PostgresSession, Session},
 };
 
@@ -52,6 +53,7 @@ pub struct PostgresStore {
     writers: Writers,
     readers: PgPool,
     handover: Arc<HandOver>,
+    walks: Walks,
     peers: Arc<Peers>,
     hints: Hints,
 }
@@ -162,6 +164,10 @@ impl Portable for PostgresStore {
 
     fn handover(&self) -> &HandOver {
         &self.handover
+    }
+
+    fn walks(&self) -> &Walks {
+        &self.walks
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -19,6 +19,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
+    retention::Walks,
     schema::{Migration, MigrationState},
 };
 
@@ -51,7 +52,7 @@ impl PostgresStore {
         }
         let writers = Writers::start(engines, &handover);
         let hints = Hints::start(options, &handover);
-        Ok(Self { writers, readers, handover, peers, hints })
+        Ok(Self { writers, readers, handover, walks: Walks::default(), peers, hints })
     }
 
     /// Which migrations the database has.

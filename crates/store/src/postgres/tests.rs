@@ -20,9 +20,11 @@ use crate::{
         stage,
     },
     error::StoreError,
+    journal,
     port::Store,
     preparation,
-    record::{Acceptance, Filter},
+    record::{Acceptance, FeedPosition, Filter},
+    reports,
 };
 
 /// Ends every connection of the store, and waits until they are gone.
@@ -296,6 +298,30 @@ async fn the_server_tells_what_became_of_a_transaction() {
     }
 }
 
+/// An id is taken before the commit, a place after it: what commits late comes later, and is not skipped.
+#[tokio::test]
+async fn a_page_that_commits_late_is_told() {
+    let (store, database) = postgres().await;
+    stage::open(&store).await;
+    let early = stage::accept(&store, Sample::new(1)).await;
+    let pool = PgPool::connect(&database.url()).await.unwrap();
+    let mut slow = pool.begin().await.unwrap();
+    let page = "INSERT INTO journal (tenant, at, entries) SELECT tenant, at, entries FROM journal";
+    sqlx::query(page).execute(&mut *slow).await.unwrap();
+    let late = stage::accept(&store, Sample::new(2)).await;
+    let told = async || {
+        while store.sequence(9).await.unwrap() > 0 {}
+        while store.fan_out(at(5), 9).await.unwrap() > 0 {}
+        let feed = store.feed(&sample::tenant(), FeedPosition::default(), 9).await.unwrap();
+        feed.iter().map(|one| one.uid).collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, [early, late]);
+    slow.commit().await.unwrap();
+    assert_eq!(told().await, [early, late, early]);
+    let done = database.run("SELECT position FROM progress ORDER BY name");
+    assert_eq!(done.split_whitespace().collect::<Vec<_>>(), ["3", "3"]);
+}
+
 #[tokio::test]
 async fn every_statement_prepares() {
     let (_store, database) = postgres().await;
@@ -356,10 +382,26 @@ async fn every_statement_prepares() {
 async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;
     let options = connect::options(&database.url()).unwrap();
-    let [due, heads] = [preparation::DUE, preparation::HEADS].map(|sql| crate::sql::numbered(sql.postgres));
+    let [due, heads, report_due, report_heads, leased, lease, unplaced, place] = [
+        preparation::DUE,
+        preparation::HEADS,
+        reports::DUE,
+        reports::HEADS,
+        reports::LEASED.sample(),
+        reports::LEASE.sample(),
+        journal::UNPLACED,
+        journal::PLACE.sample(),
+    ]
+    .map(|sql| crate::sql::numbered(sql.postgres));
     for (settings, sql, parameters, index) in [
         (connect::WRITER_SETTINGS, due.as_str(), 4, "preparation_due"),
         ("", &heads, 2, "preparation_due"),
+        (connect::WRITER_SETTINGS, &report_due, 7, "notification_due"),
+        ("", &report_heads, 2, "notification_due"),
+        (connect::WRITER_SETTINGS, &leased, 8, "Index Scan using notification_"),
+        (connect::WRITER_SETTINGS, &lease, 8, "Index Scan using notification_"),
+        (connect::WRITER_SETTINGS, &unplaced, 1, "journal_unsequenced"),
+        (connect::WRITER_SETTINGS, &place, 4, "journal_pkey"),
         (connect::WRITER_SETTINGS, claim::DUE_LANES, 3, "message_due"),
         (connect::WRITER_SETTINGS, claim::DUE_MESSAGES, 4, "message_due"),
         (connect::WRITER_SETTINGS, claim::LEASE, 5, "message_pkey"),
@@ -387,6 +429,7 @@ async fn hot_statements_use_their_indexes() {
         let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         let plan = plan.join("\n");
         assert!(plan.contains(index), "{sql}\n{plan}");
-        assert!(!plan.contains("Seq Scan on message") && !plan.contains("Hash Join"), "{sql}\n{plan}");
+        let scans = ["Seq Scan on message", "Seq Scan on notification", "Seq Scan on journal", "Hash Join"];
+        assert!(!scans.iter().any(|scan| plan.contains(scan)), "{sql}\n{plan}");
     }
 }

@@ -1,9 +1,11 @@
 //! What a worker or an operator writes back.
 
-use super::{claim::Permit, prepare::Preparation};
 use postway_domain::{
     AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time, message::Wait,
 };
+
+use super::{claim::Permit, prepare::Preparation};
+use crate::journal::Happening;
 
 /// The permission to write the final dot, to be made durable.
 #[derive(Clone, Debug)]
@@ -82,6 +84,11 @@ impl Change {
             State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => None,
             _ => self.due_at,
         }
+    }
+
+    /// One of its events, as the journal has it.
+    pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
+        Happening { uid: self.uid, seq, at: self.at, kind, to: self.to }
     }
 }
 

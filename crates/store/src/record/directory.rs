@@ -1,9 +1,9 @@
 //! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, DkimKey, KnownRecipient, Lane, RecipientId, Template, TemplateName, Tenant,
-    TenantId, Time,
-    id::{AuditId, BatchCode},
+    Account, AccountId, ApiKey, DkimKey, KnownRecipient, Lane, RecipientId, Subscriber, Template,
+    TemplateName, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode, SubscriberId},
 };
 
 use super::AccountKey;
@@ -61,7 +61,16 @@ pub enum DirectoryChange {
     UpdateDkimKey(DkimKey),
     /// Deletes a signing key: tenant, domain, selector.
     DeleteDkimKey(TenantId, String, String),
-    /// Forgets use of limits that counts no more, suppressions that are over, and links that have ended.
+    /// Makes a subscriber: `Exists` where its id is taken.
+    CreateSubscriber(Subscriber),
+    /// Replaces a subscriber if its stored version is this one.
+    UpdateSubscriber(Subscriber, i64),
+    /// Deletes a subscriber, with what it was to be told.
+    DeleteSubscriber(TenantId, SubscriberId),
+    /// Leaves a subscriber alone until this time.
+    QuietSubscriber(TenantId, SubscriberId, Time),
+    /// Forgets use of limits that counts no more, suppressions that are over, links that have ended, and what is left of
+    /// deleted subscribers.
     Forget(Time),
 }
 

@@ -20,7 +20,11 @@ pub struct FeedEvent {
     pub position: FeedPosition,
     /// The message.
     pub uid: MessageUid,
-    /// What happened; `None` where the message is gone.
+    /// What happened.
+    pub kind: EventKind,
+    /// Whether a scheduled message was deferred by a failure.
+    pub deferred: bool,
+    /// The entry of its history; `None` where the message is gone.
     pub event: Option<Event>,
 }
 

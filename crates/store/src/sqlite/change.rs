@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{MessageUid, RecipientStatus, State, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId};
 use sqlx::Row;
 
 use super::{bytes16, engine::Txn, failed, insert_events};
@@ -114,7 +114,7 @@ pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool
 struct Written {
     event_seq: i64,
     tenant: TenantId,
-    lane: Vec<u8>,
+    lane: LaneId,
 }
 
 async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
@@ -127,12 +127,13 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, St
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        events.extend(
-            (first..).zip(&change.events).map(|(seq, event)| (change.uid, seq, change.at, event.clone())),
-        );
+        for (seq, event) in (first..).zip(&change.events) {
+            txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
+            events.push((change.uid, seq, change.at, event.clone()));
+        }
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
         if change.claimable_at().is_some() {
-            lanes.insert(row.lane.clone());
+            lanes.insert(row.lane);
         }
     }
     insert_events(txn, &events).await?;
@@ -173,7 +174,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
             let of_message = Written {
                 event_seq: row.try_get(1).map_err(failed)?,
                 tenant: parsed(row.try_get(2).map_err(failed)?)?,
-                lane: row.try_get(3).map_err(failed)?,
+                lane: LaneId::from_bytes(bytes16(&row, 3)?),
             };
             written.insert(MessageUid::from_bytes(bytes16(&row, 0)?), of_message);
         }
@@ -181,12 +182,12 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
     Ok(written)
 }
 
-async fn wake_lanes(txn: &mut Txn, lanes: HashSet<Vec<u8>>) -> Result<(), StoreError> {
-    let lanes: Vec<Vec<u8>> = lanes.into_iter().collect();
+async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+    let lanes: Vec<LaneId> = lanes.into_iter().collect();
     for (sql, run) in LANES.runs(&lanes) {
         let mut query = sqlx::query(sql);
         for lane in run {
-            query = query.bind(lane);
+            query = query.bind(lane.as_bytes().as_slice());
         }
         for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
             txn.after.woken.insert(AccountKey {

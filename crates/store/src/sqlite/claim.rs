@@ -16,6 +16,7 @@ use crate::{
     decode::parsed,
     error::StoreError,
     group::After,
+    journal::Happening,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
 };
@@ -131,7 +132,9 @@ async fn find_in(
         let event_seq: i64 = row.try_get(12).map_err(failed)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
-            txn.claim_events.push((one.uid, event_seq + 1, request.now, NewEvent { kind, data }));
+            let (uid, seq, at) = (one.uid, event_seq + 1, request.now);
+            txn.after.journal.note(&lane.tenant, lane_id, Happening { uid, seq, at, kind, to });
+            txn.claim_events.push((uid, seq, at, NewEvent { kind, data }));
         }
         txn.count(&lane.tenant, Some(from.status()), to.status());
         claimed.push(one);

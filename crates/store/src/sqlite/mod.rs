@@ -34,6 +34,7 @@ use crate::{
         MessageRecord, MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled,
         Stats, WireCommit,
     },
+    retention::Walks,
     sql::{Session, SqliteSession},
 };
 
@@ -44,6 +45,7 @@ pub struct SqliteStore {
     writers: Writers,
     readers: SqlitePool,
     handover: Arc<HandOver>,
+    walks: Walks,
     nodes: LocalNodes,
     _lock: File,
 }
@@ -154,6 +156,10 @@ impl Portable for SqliteStore {
 
     fn handover(&self) -> &HandOver {
         &self.handover
+    }
+
+    fn walks(&self) -> &Walks {
+        &self.walks
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -18,6 +18,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     local_nodes::LocalNodes,
+    retention::Walks,
     schema::{Migration, MigrationState},
 };
 
@@ -80,7 +81,14 @@ impl SqliteStore {
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
         let writers = Writers::start(vec![Txn::new(conn, handover.clone())], &handover);
-        Ok(Self { writers, readers, handover, nodes: LocalNodes::default(), _lock: lock })
+        Ok(Self {
+            writers,
+            readers,
+            handover,
+            walks: Walks::default(),
+            nodes: LocalNodes::default(),
+            _lock: lock,
+        })
     }
 
     /// Which migrations the file in `path` has.

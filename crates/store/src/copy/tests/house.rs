@@ -6,6 +6,7 @@ use postway_domain::{
     RecipientKey, Template, TenantId, id::AuditId, message::Outcome, secret::Sealed,
 };
 
+use super::told;
 use crate::{
     conformance::{
         Shared, keys, limits, preparation, recipients,
@@ -44,6 +45,7 @@ pub async fn furnish(store: &Shared) {
     stage::accept(store, Sample::new(5_011).content(|content| content.raw = raw.into())).await;
     prepare(store).await;
     catalogue(store).await;
+    told::tell(store).await;
 }
 
 fn waiting(number: u32) -> Sample {
@@ -271,8 +273,12 @@ pub async fn picture(store: &Shared) -> Vec<String> {
     for tenant in [TENANT, OTHER_TENANT] {
         let tenant = tenant.parse().unwrap();
         lines.push(format!("{:?}", store.tenant(&tenant).await.unwrap()));
-        lines.push(format!("{:?}", store.stats(Some(&tenant), at(0)).await.unwrap()));
+        let mut stats = store.stats(Some(&tenant), at(0)).await.unwrap();
+        // Counters are made anew, without those that have come to nothing.
+        stats.by_status.retain(|_, count| *count != 0);
+        lines.push(format!("{stats:?}"));
         lines.extend(managed(store, &tenant).await);
+        lines.extend(told::picture(store, &tenant).await);
         let mut before: Option<MessageUid> = None;
         loop {
             let page = store.messages(&tenant, &Filter::default(), before, 500).await.unwrap();

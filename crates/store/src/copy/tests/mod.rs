@@ -3,6 +3,7 @@
 mod house;
 mod plan;
 mod schema;
+mod told;
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use self::house::{furnish, picture};
 use super::{Address, CopyError, Report, Role, TABLES, copy};
 use crate::{
     conformance::{
-        Shared,
+        Shared, journal,
         sample::{self, Sample, at},
         stage,
     },
@@ -117,8 +118,12 @@ async fn assert_furnished(store: Shared, expected: &[String]) {
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found, expected);
     }
-    // The counters go on from where they are.
-    stage::accept(&store, Sample::new(900_000)).await;
+    // The counters go on from where they are, and so does the journal.
+    let end = store.feed_end(&sample::tenant()).await.unwrap();
+    let new = stage::accept(&store, Sample::new(900_000)).await;
+    journal::tell(&store, at(0)).await;
+    let next = store.feed(&sample::tenant(), end, 999).await.unwrap();
+    assert_eq!(next.last().map(|one| one.uid), Some(new));
     let stats = store.stats(None, at(0)).await.unwrap();
     let messages = expected.iter().filter(|line| line.starts_with("MessageRecord")).count();
     assert_eq!(stats.by_status.values().sum::<i64>() as usize, messages + 1);

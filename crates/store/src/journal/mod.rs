@@ -1,0 +1,219 @@
+//! The journal: what happened to messages, in the order in which it became visible.
+//!
+//! A transaction collects what it writes into histories and is told of ([`Journal::note`]), and leaves it as one small row
+//! for each tenant before it commits ([`write`]): one insert per commit, however many events. A page's id is given out
+//! before the commit, so a lower one may become visible later; its position is given after it ([`sequence`]), under the lock
+//! of one row, so whoever reads along the positions misses nothing. What a transaction that failed had collected goes with it.
+
+mod page;
+
+use std::collections::BTreeMap;
+
+use postway_domain::{
+    EventKind, LaneId, MessageUid, State, TenantId, Time, message::Wait, subscriber::event_name,
+};
+
+pub(crate) use page::{Detail, Entry, Page};
+
+use crate::{
+    error::StoreError,
+    rows::{Multi, MultiSql},
+    sql::{Session, Sql, values},
+};
+
+/// Entries of one page: more of them begin another, so that a page can be dealt with at once.
+const PAGE_ENTRIES_MAX: usize = 512;
+/// Pages that get their positions at once, at most.
+const SEQUENCED_MAX: u32 = 4_096;
+
+/// What a walk along the journal is called in the table of progress: giving out positions.
+pub(crate) const SEQUENCE: &str = "sequence";
+/// The same: making notifications.
+pub(crate) const FAN_OUT: &str = "fan_out";
+
+static INSERT: Multi = Multi::new("INSERT INTO journal (tenant, at, entries) VALUES ", 3, "");
+const PROGRESS: Sql = Sql::of_each(
+    "SELECT position FROM progress WHERE name = ?",
+    "SELECT position FROM progress WHERE name = ? FOR UPDATE",
+    "SELECT position FROM progress WHERE name = ? FOR UPDATE",
+);
+const POSITION: Sql = Sql::same("SELECT position FROM progress WHERE name = ?");
+const ADVANCE: Sql = Sql::same("UPDATE progress SET position = ? WHERE name = ?");
+/// Read without locks, so that nobody waits for a transaction under way.
+pub(crate) const UNPLACED: Sql = Sql::or_mysql(
+    "SELECT id FROM journal WHERE position IS NULL ORDER BY id LIMIT ?",
+    "SELECT id FROM journal FORCE INDEX (journal_position) WHERE position IS NULL ORDER BY id LIMIT ?",
+);
+macro_rules! place {
+    () => {
+        Multi::of_pieces(
+            "UPDATE journal SET position = v.column2 FROM (VALUES ",
+            "(CAST(? AS BIGINT),CAST(? AS BIGINT))",
+            ",",
+            ") AS v WHERE journal.id = v.column1",
+        )
+    };
+}
+pub(crate) static PLACE: MultiSql = MultiSql {
+    sqlite: place!(),
+    postgres: place!(),
+    mysql: Multi::of_pieces(
+        "UPDATE (",
+        "SELECT CAST(? AS SIGNED) AS id, CAST(? AS SIGNED) AS place",
+        " UNION ALL ",
+        ") AS v STRAIGHT_JOIN journal j FORCE INDEX (PRIMARY) ON j.id = v.id SET j.position = v.place",
+    ),
+};
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] = &[PROGRESS, POSITION, ADVANCE, UNPLACED];
+
+/// Texts for as many rows as there are, for the test that prepares them.
+#[cfg(test)]
+pub(crate) fn multi() -> [Sql; 2] {
+    [INSERT.sample().into(), PLACE.sample()]
+}
+
+/// Something that was written into a message's history.
+pub(crate) struct Happening {
+    pub uid: MessageUid,
+    pub seq: i64,
+    pub at: Time,
+    pub kind: EventKind,
+    /// The state in which it left the message.
+    pub to: State,
+}
+
+/// What a transaction has to leave in the journal, so far.
+#[derive(Default)]
+pub(crate) struct Journal(BTreeMap<TenantId, Vec<Page>>);
+
+impl Journal {
+    /// Keeps what is told of; the rest is history only.
+    pub fn note(&mut self, tenant: &TenantId, lane: LaneId, happening: Happening) {
+        let Happening { uid, seq, at, kind, to } = happening;
+        let detail = match (kind, to) {
+            (EventKind::Scheduled, State::Scheduled(Wait::Retry)) => Detail::Deferred,
+            (EventKind::Resolved, State::Sent) => Detail::ResolvedSent,
+            (EventKind::Resolved, State::Failed) => Detail::ResolvedFailed,
+            _ => Detail::None,
+        };
+        let (Some(_), Ok(seq)) = (event_name(kind, detail == Detail::Deferred), u32::try_from(seq)) else {
+            return;
+        };
+        if !self.0.contains_key(tenant) {
+            self.0.insert(tenant.clone(), Vec::new());
+        }
+        let Some(pages) = self.0.get_mut(tenant) else { return };
+        if pages.last().is_none_or(|page| page.entries.len() >= PAGE_ENTRIES_MAX) {
+            pages.push(Page::new(at));
+        }
+        if let Some(page) = pages.last_mut() {
+            page.add(at, lane, uid, seq, kind, detail);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pages, tenant by tenant, each tenant's in order.
+    pub fn into_pages(self) -> impl Iterator<Item = (TenantId, Page)> {
+        self.0
+            .into_iter()
+            .flat_map(|(tenant, pages)| pages.into_iter().map(move |page| (tenant.clone(), page)))
+    }
+}
+
+/// Leaves the pages of the transaction under way.
+pub(crate) async fn write(session: &mut dyn Session, journal: Journal) -> Result<(), StoreError> {
+    let pages: Vec<(TenantId, Page)> = journal.into_pages().collect();
+    for (sql, run) in INSERT.runs(&pages) {
+        let row = |(tenant, page): &(TenantId, Page)| values![tenant.as_str(), page.at, page.encode()];
+        session.execute(sql.into(), run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+/// How far a walk has come; nobody else goes on with it until the transaction ends.
+pub(crate) async fn lock_progress(session: &mut dyn Session, walk: &str) -> Result<i64, StoreError> {
+    position_in(session, PROGRESS, walk).await
+}
+
+/// How far a walk has come.
+pub(crate) async fn progress(session: &mut dyn Session, walk: &str) -> Result<i64, StoreError> {
+    position_in(session, POSITION, walk).await
+}
+
+async fn position_in(session: &mut dyn Session, sql: Sql, walk: &str) -> Result<i64, StoreError> {
+    let rows = session.rows(sql, values![walk]).await?;
+    let missing = || StoreError::Unexpected(format!("the table progress has lost its row {walk}"));
+    rows.first().ok_or_else(missing)?.int(0)
+}
+
+/// Notes how far a walk has come.
+pub(crate) async fn advance(session: &mut dyn Session, walk: &str, to: i64) -> Result<(), StoreError> {
+    session.execute(ADVANCE, values![to, walk]).await.map(drop)
+}
+
+/// Gives pages that are visible now the next positions; how many.
+pub(crate) async fn sequence(session: &mut dyn Session, limit: u32) -> Result<u32, StoreError> {
+    let last = lock_progress(session, SEQUENCE).await?;
+    let rows = session.rows(UNPLACED, values![limit.min(SEQUENCED_MAX)]).await?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.int(0)).collect::<Result<_, _>>()?;
+    let placed: Vec<(i64, i64)> = ids.into_iter().zip(last + 1..).collect();
+    for (sql, run) in PLACE.runs(&placed) {
+        session.execute(sql, run.iter().flat_map(|(id, place)| values![*id, *place]).collect()).await?;
+    }
+    if let Some((_, place)) = placed.last() {
+        advance(session, SEQUENCE, *place).await?;
+    }
+    Ok(u32::try_from(placed.len()).unwrap_or(SEQUENCED_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(journal: &mut Journal, tenant: &str, lane: u8, seq: i64, kind: EventKind, to: State) {
+        let (uid, at) = (MessageUid::from_bytes([lane; 16]), Time::from_millis(seq));
+        let lane = LaneId::from_bytes([lane; 16]);
+        journal.note(&tenant.parse().unwrap(), lane, Happening { uid, seq, at, kind, to });
+    }
+
+    #[test]
+    fn a_tenants_events_share_a_page_and_lanes_are_named_once() {
+        let mut journal = Journal::default();
+        for seq in 1..=4 {
+            note(&mut journal, "a", (seq % 2) as u8, seq, EventKind::Sent, State::Sent);
+        }
+        note(&mut journal, "b", 1, 1, EventKind::Accepted, State::Ready);
+        let pages: Vec<_> = journal.into_pages().collect();
+        assert_eq!(pages.iter().map(|(tenant, _)| tenant.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        let page = &pages[0].1;
+        assert_eq!((page.lanes.len(), page.entries.len(), page.at), (2, 4, Time::from_millis(4)));
+        assert_eq!(page.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn what_nobody_is_told_of_leaves_no_page() {
+        let mut journal = Journal::default();
+        note(&mut journal, "a", 1, 1, EventKind::Ready, State::Ready);
+        note(&mut journal, "a", 1, 2, EventKind::Sending, State::Sending { wire_committed: false });
+        note(&mut journal, "a", 1, 3, EventKind::Scheduled, State::Scheduled(Wait::SendAt));
+        note(&mut journal, "a", 1, 4, EventKind::Notified, State::Sent);
+        assert!(journal.is_empty());
+        note(&mut journal, "a", 1, 5, EventKind::Scheduled, State::Scheduled(Wait::Retry));
+        let (_, page) = journal.into_pages().next().unwrap();
+        assert_eq!(page.entries[0].detail, Detail::Deferred);
+    }
+
+    #[test]
+    fn a_large_transaction_leaves_several_pages() {
+        let mut journal = Journal::default();
+        for seq in 1..=(2 * PAGE_ENTRIES_MAX as i64 + 1) {
+            note(&mut journal, "a", 1, seq, EventKind::RecipientFailed, State::Sent);
+        }
+        let lengths: Vec<_> = journal.into_pages().map(|(_, page)| page.entries.len()).collect();
+        assert_eq!(lengths, [PAGE_ENTRIES_MAX, PAGE_ENTRIES_MAX, 1]);
+    }
+}

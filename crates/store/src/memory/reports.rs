@@ -1,0 +1,272 @@
+//! The journal, the feed, and what is made of them.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use postway_domain::{
+    AccountId, Incarnation, LaneId, MessageUid, Subscriber, Tenant, TenantId, Time, id::SubscriberId,
+};
+
+use super::{
+    MemoryStore,
+    message::Stored,
+    notifications::{self, Notification},
+    tables::Tables,
+};
+use crate::{
+    error::StoreError,
+    journal::{Happening, Journal, Page},
+    port::Report,
+    record::{
+        Counts, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView, Notified,
+        ReportRequest, ReportState, ToNotify,
+    },
+    reports::{count, hour_of, is_told, told_events},
+};
+
+/// A page that was left.
+pub(super) struct Left {
+    pub tenant: TenantId,
+    pub page: Page,
+    pub position: Option<i64>,
+}
+
+/// Everything that is told.
+#[derive(Default)]
+pub(super) struct Reports {
+    /// What the call under way will leave in the journal.
+    noted: Journal,
+    /// In the order of their commits.
+    pub pages: Vec<Left>,
+    sequenced: i64,
+    pub fanned_out: i64,
+    accounts: BTreeMap<LaneId, AccountId>,
+    pub(super) subscribers: BTreeMap<(TenantId, SubscriberId), Subscriber>,
+    pub notifications: BTreeMap<NotificationKey, Notification>,
+    pub statistics: BTreeMap<(TenantId, Time, AccountId), Counts>,
+}
+
+impl Reports {
+    /// Notes the events of a message behind those that are known.
+    pub fn note(&mut self, stored: &Stored, known: usize) {
+        let (summary, lane) = (&stored.record.summary, stored.lane_id());
+        for event in stored.record.events.iter().skip(known) {
+            let happening = Happening {
+                uid: summary.uid,
+                seq: event.seq,
+                at: event.at,
+                kind: event.kind,
+                to: summary.state,
+            };
+            self.accounts.entry(lane).or_insert_with(|| summary.lane.account.clone());
+            self.noted.note(&summary.lane.tenant, lane, happening);
+        }
+    }
+
+    /// Leaves what was noted, as a transaction does before its commit; whether there was anything.
+    pub fn leave_pages(&mut self) -> bool {
+        let before = self.pages.len();
+        let pages = std::mem::take(&mut self.noted).into_pages();
+        self.pages.extend(pages.map(|(tenant, page)| Left { tenant, page, position: None }));
+        self.pages.len() > before
+    }
+
+    fn sequence(&mut self, limit: u32) -> u32 {
+        let mut given = 0;
+        for left in self.pages.iter_mut().filter(|left| left.position.is_none()).take(limit as usize) {
+            self.sequenced += 1;
+            left.position = Some(self.sequenced);
+            given += 1;
+        }
+        given
+    }
+
+    fn fan_out(&mut self, now: Time, limit: u32, tenants: &BTreeMap<TenantId, Tenant>) -> u32 {
+        let done = self.fanned_out;
+        let next = self.pages.iter().filter(|left| left.position > Some(done));
+        let mut fanned = 0;
+        for Left { tenant, page, position } in next.take(limit as usize) {
+            let is_served = tenants.get(tenant).is_some_and(|tenant| tenant.deleted_at.is_none());
+            let listens = |one: &&Subscriber| {
+                one.tenant == *tenant && one.active && one.created_at <= page.at && is_served
+            };
+            for one in self.subscribers.values().filter(listens) {
+                for entry in page.entries.iter().filter(|entry| is_told(one.kind, &one.events, entry)) {
+                    notifications::add(&mut self.notifications, one, entry, now);
+                }
+            }
+            for entry in &page.entries {
+                if let Some(account) = self.accounts.get(&page.lanes[usize::from(entry.lane)]) {
+                    let hour = (tenant.clone(), hour_of(page.at), account.clone());
+                    count(self.statistics.entry(hour).or_default(), entry, page.at);
+                }
+            }
+            self.fanned_out = position.unwrap_or(self.fanned_out);
+            fanned += 1;
+        }
+        self.statistics.retain(|_, counts| *counts != Counts::default());
+        fanned
+    }
+
+    pub fn forget_message(&mut self, uid: MessageUid) {
+        self.notifications.retain(|key, _| key.uid != uid);
+    }
+
+    pub fn forget_tenant(&mut self, tenant: &TenantId) {
+        self.notifications.retain(|key, _| key.tenant != *tenant);
+        self.subscribers.retain(|(of, _), _| of != tenant);
+        self.statistics.retain(|(of, ..), _| of != tenant);
+        self.pages.retain(|left| left.tenant != *tenant);
+    }
+}
+
+impl Tables {
+    fn event(&self, uid: MessageUid, seq: i64) -> Option<postway_domain::Event> {
+        self.messages.get(&uid)?.record.events.iter().find(|event| event.seq == seq).cloned()
+    }
+
+    fn feed(&self, tenant: &TenantId, after: FeedPosition, limit: u32) -> Vec<FeedEvent> {
+        let placed = self.reports.pages.iter().filter(|left| left.tenant == *tenant);
+        let placed = placed.filter_map(|left| Some((left.position?, &left.page)));
+        let entries = placed.flat_map(|(page, left)| {
+            (0..).zip(&left.entries).map(move |(entry, one)| (FeedPosition { page, entry }, one))
+        });
+        let told = entries.filter(|(position, _)| *position > after).map(|(position, one)| FeedEvent {
+            position,
+            uid: one.uid,
+            kind: one.kind,
+            deferred: one.is_deferred(),
+            event: self.event(one.uid, one.seq.into()),
+        });
+        told.take(limit as usize).collect()
+    }
+
+    fn settle_notification(&mut self, notified: &Notified) -> bool {
+        let Some(tries) = self.reports.settle(notified) else { return false };
+        for (at, event) in told_events(notified, tries) {
+            self.edit(notified.key.uid, |stored| stored.happen(event.kind, event.data, at));
+        }
+        true
+    }
+}
+
+#[async_trait]
+impl Report for MemoryStore {
+    async fn sequence(&self, limit: u32) -> Result<u32, StoreError> {
+        let given = self.tables()?.reports.sequence(limit);
+        self.commit(given > 0);
+        self.tell(given > 0);
+        Ok(given)
+    }
+
+    async fn fan_out(&self, now: Time, limit: u32) -> Result<u32, StoreError> {
+        let mut tables = self.tables()?;
+        let Tables { reports, directory, .. } = &mut *tables;
+        let fanned = reports.fan_out(now, limit, &directory.tenants);
+        self.commit(fanned > 0);
+        self.tell(fanned > 0);
+        Ok(fanned)
+    }
+
+    async fn feed(
+        &self,
+        tenant: &TenantId,
+        after: FeedPosition,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        Ok(self.tables()?.feed(tenant, after, limit))
+    }
+
+    async fn feed_end(&self, _tenant: &TenantId) -> Result<FeedPosition, StoreError> {
+        Ok(FeedPosition { page: self.tables()?.reports.sequenced, entry: u32::MAX })
+    }
+
+    async fn report_woken(&self) {
+        self.hand_over.reports_woken().await;
+    }
+
+    async fn report_state(&self, now: Time) -> Result<ReportState, StoreError> {
+        let tables = self.tables()?;
+        Ok(tables.reports.state(now, &tables.directory.tenants))
+    }
+
+    async fn claim_notifications(&self, request: ReportRequest) -> Result<Vec<ToNotify>, StoreError> {
+        let mut tables = self.tables()?;
+        let mut claimed = tables.reports.lease(&request);
+        for one in &mut claimed {
+            one.event = tables.event(one.key.uid, one.key.seq);
+        }
+        self.commit(!claimed.is_empty());
+        Ok(claimed)
+    }
+
+    async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let held: Vec<bool> = notified.iter().map(|one| tables.settle_notification(one)).collect();
+        self.commit(held.contains(&true));
+        self.tell(held.contains(&true));
+        Ok(held)
+    }
+
+    async fn reclaim_notifications(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        let given_back = self.tables()?.reports.reclaim(alive, now, limit);
+        self.commit(given_back > 0);
+        self.tell(given_back > 0);
+        Ok(given_back)
+    }
+
+    async fn subscriber(
+        &self,
+        tenant: &TenantId,
+        id: &SubscriberId,
+    ) -> Result<Option<Subscriber>, StoreError> {
+        Ok(self.tables()?.reports.subscribers.get(&(tenant.clone(), id.clone())).cloned())
+    }
+
+    async fn subscribers(&self, tenant: Option<&TenantId>) -> Result<Vec<Subscriber>, StoreError> {
+        let tables = self.tables()?;
+        let all = tables.reports.subscribers.values();
+        Ok(all.filter(|one| tenant.is_none_or(|tenant| one.tenant == *tenant)).cloned().collect())
+    }
+
+    async fn notifications(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+    ) -> Result<Vec<NotificationView>, StoreError> {
+        let tables = self.tables()?;
+        let all = tables.reports.notifications.values();
+        let of_message = all.filter(|told| told.view.key.uid == uid && told.view.key.tenant == *tenant);
+        let mut views: Vec<NotificationView> = of_message.map(|told| told.view.clone()).collect();
+        views.sort_by(|a, b| (a.key.seq, &a.key.subscriber).cmp(&(b.key.seq, &b.key.subscriber)));
+        Ok(views)
+    }
+
+    async fn deliveries(
+        &self,
+        tenant: &TenantId,
+        subscriber: &SubscriberId,
+        state: Option<NotificationState>,
+        before: Option<(MessageUid, i64)>,
+        limit: u32,
+    ) -> Result<Vec<NotificationView>, StoreError> {
+        let tables = self.tables()?;
+        let all = tables.reports.notifications.values().rev().map(|told| &told.view);
+        let of_it = all.filter(|view| view.key.tenant == *tenant && view.key.subscriber == *subscriber);
+        let older = of_it.filter(|view| before.is_none_or(|before| (view.key.uid, view.key.seq) < before));
+        let wanted = older.filter(|view| state.is_none_or(|state| view.state == state));
+        Ok(wanted.take(limit as usize).cloned().collect())
+    }
+
+    async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {
+        let done = self.tables()?.reports.again(key, now);
+        self.commit(done);
+        self.tell(done);
+        Ok(done)
+    }
+}

@@ -1,0 +1,232 @@
+//! From pages of the journal to notifications and counted hours.
+//!
+//! Each page is done once, whoever calls: how far it went is a row that is locked, and moved on in the same transaction. A
+//! transaction takes whole pages until it has made enough, so neither many subscribers nor a large page make it endless.
+
+use std::collections::{BTreeSet, HashMap};
+
+use postway_domain::{
+    EventKind, MessageUid, SubscriberKind, TenantId, Time,
+    id::SubscriberId,
+    subscriber::{EventFilter, event_name},
+};
+
+use super::hours;
+use crate::{
+    decode,
+    error::StoreError,
+    journal::{self, Detail, Entry, Page},
+    rows::{Multi, MultiSql},
+    sql::{Session, Sql, Value, values},
+};
+
+/// Pages that are looked at in one transaction.
+const PAGES_MAX: u32 = 256;
+/// A transaction that has made this many notifications begins no further page.
+const NOTIFICATIONS_ENOUGH: usize = 4_096;
+
+const PAGES: Sql = Sql::same(
+    "SELECT position, tenant, at, entries FROM journal WHERE position > ? ORDER BY position LIMIT ?",
+);
+static SUBSCRIBERS: Multi = Multi::new(
+    "SELECT s.tenant, s.id, s.kind, s.events, s.created_at FROM subscriber s JOIN tenant t ON t.id = s.tenant \
+     WHERE s.active = 1 AND t.deleted_at IS NULL AND s.tenant IN (",
+    1,
+    ")",
+);
+/// Who is being told of an earlier event later: what follows it waits as long.
+static HELD: Multi = Multi::new(
+    "SELECT subscriber, uid, MAX(due_at) FROM notification WHERE due_at > ? AND uid IN (",
+    1,
+    ") GROUP BY subscriber, uid",
+);
+macro_rules! notification {
+    ($end:literal) => {
+        Multi::of_pieces(
+            "INSERT INTO notification (tenant, subscriber, uid, seq, kind, deferred, state, due_at, tries, created_at) VALUES ",
+            "(?,?,?,?,?,?,0,?,0,?)",
+            ",",
+            $end,
+        )
+    };
+}
+static INSERT: MultiSql = MultiSql {
+    sqlite: notification!(" ON CONFLICT DO NOTHING"),
+    postgres: notification!(" ON CONFLICT DO NOTHING"),
+    mysql: notification!(" ON DUPLICATE KEY UPDATE seq = notification.seq"),
+};
+
+#[cfg(test)]
+pub(super) fn statements() -> Vec<Sql> {
+    vec![PAGES, INSERT.sample(), SUBSCRIBERS.sample().into(), HELD.sample().into()]
+}
+
+/// Whether a subscriber of this kind is told of an event at all. Those who asked for outcomes get what a message came to.
+pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry) -> bool {
+    let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
+    let is_outcome = match entry.kind {
+        EventKind::Sent
+        | EventKind::Failed
+        | EventKind::Invalid
+        | EventKind::Expired
+        | EventKind::Cancelled
+        | EventKind::Suppressed
+        | EventKind::Bounced => true,
+        // What an operator or a late answer made of a doubt is how it ended.
+        EventKind::Resolved => matches!(entry.detail, Detail::ResolvedSent | Detail::ResolvedFailed),
+        EventKind::Scheduled
+        | EventKind::Delivered
+        | EventKind::Complained
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout => kind == SubscriberKind::Sync,
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Ready
+        | EventKind::Sending
+        | EventKind::RecipientFailed
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Replayed
+        | EventKind::Delayed
+        | EventKind::AutoReplied
+        | EventKind::Notifying
+        | EventKind::Notified => false,
+    };
+    (kind == SubscriberKind::Webhook || is_outcome) && events.takes(name)
+}
+
+/// Who is told: what matters of a subscriber here.
+struct Listener {
+    id: SubscriberId,
+    kind: SubscriberKind,
+    events: EventFilter,
+    since: Time,
+}
+
+/// A notification to make.
+struct Told<'p> {
+    tenant: &'p TenantId,
+    subscriber: &'p SubscriberId,
+    entry: &'p Entry,
+}
+
+/// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages.
+pub(super) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) -> Result<u32, StoreError> {
+    let done = journal::lock_progress(session, journal::FAN_OUT).await?;
+    let mut pages = Vec::new();
+    for row in session.rows(PAGES, values![done, limit.min(PAGES_MAX)]).await? {
+        let bytes = row.opt_bytes(3)?.unwrap_or_default();
+        pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, Page::decode(row.time(2)?, bytes)?));
+    }
+    let listeners = listeners_of(session, pages.iter().map(|(_, tenant, _)| tenant)).await?;
+    let mut told = Vec::new();
+    let mut counted: &[(i64, TenantId, Page)] = &[];
+    for (taken, (_, tenant, page)) in (1..).zip(&pages) {
+        if told.len() >= NOTIFICATIONS_ENOUGH {
+            break;
+        }
+        let listening = listeners.get(tenant).into_iter().flatten().filter(|one| one.since <= page.at);
+        for Listener { id, kind, events, .. } in listening {
+            let entries = page.entries.iter().filter(|entry| is_told(*kind, events, entry));
+            told.extend(entries.map(|entry| Told { tenant, subscriber: id, entry }));
+        }
+        counted = &pages[..taken];
+    }
+    let Some((last, ..)) = counted.last() else { return Ok(0) };
+    insert(session, &told, now).await?;
+    hours::write(session, counted).await?;
+    journal::advance(session, journal::FAN_OUT, *last).await?;
+    Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX))
+}
+
+async fn listeners_of(
+    session: &mut dyn Session,
+    tenants: impl Iterator<Item = &TenantId>,
+) -> Result<HashMap<TenantId, Vec<Listener>>, StoreError> {
+    let tenants: Vec<&TenantId> = tenants.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut listeners: HashMap<TenantId, Vec<Listener>> = HashMap::new();
+    for (sql, run) in SUBSCRIBERS.runs(&tenants) {
+        let values = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
+        for row in session.rows(sql.into(), values).await? {
+            listeners.entry(row.parsed(0)?).or_default().push(Listener {
+                id: row.parsed(1)?,
+                kind: decode::coded(row.int(2)?, SubscriberKind::from_code)?,
+                events: row.json(3)?,
+                since: row.time(4)?,
+            });
+        }
+    }
+    Ok(listeners)
+}
+
+async fn insert(session: &mut dyn Session, told: &[Told<'_>], now: Time) -> Result<(), StoreError> {
+    // A message's first event follows nothing.
+    let followers: BTreeSet<MessageUid> =
+        told.iter().filter(|one| one.entry.seq > 1).map(|one| one.entry.uid).collect();
+    let followers: Vec<MessageUid> = followers.into_iter().collect();
+    let mut held: HashMap<(MessageUid, SubscriberId), Time> = HashMap::new();
+    for (sql, run) in HELD.runs(&followers) {
+        let uids = run.iter().map(|uid| Value::from(uid.as_bytes()));
+        for row in session.rows(sql.into(), [Value::from(now)].into_iter().chain(uids).collect()).await? {
+            held.insert((MessageUid::from_bytes(row.id16(1)?), row.parsed(0)?), row.time(2)?);
+        }
+    }
+    for (sql, run) in INSERT.runs(told) {
+        let row = |Told { tenant, subscriber, entry }: &Told<'_>| {
+            let due_at = held.get(&(entry.uid, (*subscriber).clone())).copied().unwrap_or(now);
+            values![
+                tenant.as_str(),
+                subscriber.as_str(),
+                entry.uid.as_bytes(),
+                entry.seq,
+                entry.kind.code(),
+                i64::from(entry.is_deferred()),
+                due_at,
+                now,
+            ]
+        };
+        session.execute(sql, run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: EventKind, detail: Detail) -> Entry {
+        let mut uid = [0; 16];
+        uid[5] = 100;
+        Entry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
+    }
+
+    #[test]
+    fn a_callback_is_told_of_outcomes_and_a_sync_of_what_came_back_too() {
+        let told = |subscriber: SubscriberKind| -> Vec<&str> {
+            let kinds = EventKind::ALL.iter();
+            let taken = kinds
+                .filter(|kind| is_told(subscriber, &EventFilter::default(), &entry(**kind, Detail::None)));
+            taken.map(|kind| kind.as_str()).collect()
+        };
+        let outcomes = ["invalid", "sent", "failed", "cancelled", "expired", "suppressed", "bounced"];
+        assert_eq!(told(SubscriberKind::Callback), outcomes);
+        assert!(outcomes.iter().all(|word| told(SubscriberKind::Sync).contains(word)));
+        assert!(told(SubscriberKind::Sync).contains(&"pec_delivered"));
+        assert!(told(SubscriberKind::Webhook).contains(&"accepted"));
+        for kind in [SubscriberKind::Callback, SubscriberKind::Sync, SubscriberKind::Webhook] {
+            assert!(is_told(
+                kind,
+                &EventFilter::default(),
+                &entry(EventKind::Resolved, Detail::ResolvedFailed)
+            ));
+            let deferred =
+                is_told(kind, &EventFilter::default(), &entry(EventKind::Scheduled, Detail::Deferred));
+            assert_eq!(deferred, kind != SubscriberKind::Callback);
+        }
+        let only = EventFilter(vec!["email.failed".to_owned()]);
+        assert!(!is_told(SubscriberKind::Webhook, &only, &entry(EventKind::Sent, Detail::None)));
+    }
+}

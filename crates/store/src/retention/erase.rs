@@ -1,0 +1,256 @@
+//! Erasing an address: from a message to it alone nothing stays but a trace that names nobody, and from one to others as
+//! well the address and all that its sender wrote.
+//!
+//! A message that has not ended, or that somebody is still to be told of, is counted and left: whoever asked asks again.
+//! Counts of what was sent stay. So do the tenant's own lists: its directory of recipients, and suppressions, without
+//! which the address would get mail again. Traces of messages that went earlier hold a digest that ends with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postway_domain::{MessageUid, TenantId, Time};
+
+use super::{
+    expunge::{Gone, bury, hold, remove},
+    redact::{ERASED_ADDRESS, without},
+    rules::{TRACE_LASTS, told_before},
+    told,
+    walk::Seen,
+};
+use crate::{
+    error::StoreError,
+    group::Engine,
+    record::{Erased, Tombstone},
+    rows::Multi,
+    sql::{Session, Sql, Value, values},
+};
+
+/// Which messages went to an address, and whether they have come to their end.
+macro_rules! with_address {
+    ($columns:literal, $from:literal, $is_it:literal, $and:literal, $end:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM ",
+            $from,
+            " WHERE ",
+            $is_it,
+            " AND m.tenant = ? AND ",
+            $and,
+            "(m.status IN (5, 6, 7, 9, 10, 11) AND m.updated_at < ? \
+             AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.uid = m.uid AND n.state < 3))",
+            $end
+        )
+    };
+}
+
+/// An address is found in any case. MySQL's index takes accents for nothing, too, so there is a second look.
+macro_rules! of_each {
+    ($columns:literal, $and:literal, $end:literal) => {
+        Sql::of_each(
+            with_address!(
+                $columns,
+                "recipient r CROSS JOIN message m ON m.uid = r.uid",
+                "r.address = ? AND lower(r.address) = lower(?)",
+                $and,
+                $end
+            ),
+            with_address!(
+                $columns,
+                "recipient r JOIN message m ON m.uid = r.uid",
+                "lower(r.address) = lower(?) AND lower(r.address) = lower(?)",
+                $and,
+                $end
+            ),
+            with_address!(
+                $columns,
+                "recipient r FORCE INDEX (recipient_address) STRAIGHT_JOIN message m ON m.uid = r.uid",
+                "r.address = ? AND CAST(LOWER(r.address) AS BINARY) = CAST(LOWER(?) AS BINARY)",
+                $and,
+                $end
+            ),
+        )
+    };
+}
+
+pub(super) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
+pub(super) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
+static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
+const RENAME: Sql =
+    Sql::same("UPDATE recipient SET address = ?, reply = NULL WHERE uid = ? AND position = ?");
+static CLEAR_CONTENT: Multi = Multi::new(
+    "UPDATE content SET subject = '', metadata = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
+     payload_blob = NULL, raw = ? WHERE uid IN (",
+    1,
+    ")",
+);
+static CLEAR: [Multi; 4] = [
+    Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
+    Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
+    Multi::new(
+        "UPDATE notification SET request = '', answer = '' WHERE called_at IS NOT NULL AND uid IN (",
+        1,
+        ")",
+    ),
+    Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
+];
+/// What others wrote: which texts there are, by message and number, and how one is written.
+static TEXTS: [(Multi, Sql); 4] = [
+    (
+        Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
+        Sql::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
+    ),
+    (
+        Multi::new("SELECT uid, number, reply FROM attempt WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
+        Sql::same("UPDATE attempt SET reply = ? WHERE uid = ? AND number = ?"),
+    ),
+    (
+        Multi::new("SELECT uid, position, reply FROM recipient WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
+        Sql::same("UPDATE recipient SET reply = ? WHERE uid = ? AND position = ?"),
+    ),
+    (
+        Multi::new("SELECT uid, version, error FROM message WHERE error IS NOT NULL AND uid IN (", 1, ")"),
+        Sql::same("UPDATE message SET error = ? WHERE uid = ? AND version = ?"),
+    ),
+];
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
+
+#[cfg(test)]
+pub(super) fn multi() -> Vec<&'static Multi> {
+    let texts = TEXTS.iter().map(|(texts, _)| texts);
+    [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
+}
+
+/// Finds at most `limit` messages to an address that have come to their end.
+pub(super) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+    limit: u32,
+) -> Result<Vec<Seen>, StoreError> {
+    let told_before = told_before(told::pending_since(session).await?);
+    let place = values![address, address, tenant.as_str(), told_before, limit];
+    let mut found = BTreeMap::new();
+    for row in session.rows(ENDED, place).await? {
+        found.insert(MessageUid::from_bytes(row.id16(0)?), row.int(1)?);
+    }
+    Ok(found.into_iter().map(|(uid, version)| Seen { uid, version }).collect())
+}
+
+/// How many messages to an address have not come to their end.
+pub(super) async fn count_waiting(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+) -> Result<i64, StoreError> {
+    let told_before = told_before(told::pending_since(session).await?);
+    let place = values![address, address, tenant.as_str(), told_before];
+    let rows = session.rows(WAITING, place).await?;
+    rows.first().map_or(Ok(0), |row| row.int(0))
+}
+
+/// Erases an address from those that are as they were seen.
+pub(super) async fn erase(
+    engine: &mut impl Engine,
+    tenant: &TenantId,
+    address: &str,
+    now: Time,
+    seen: &[Seen],
+) -> Result<Erased, StoreError> {
+    let mut session = engine.session()?;
+    let held = hold(&mut *session, tenant, seen).await?;
+    let told_before = told_before(told::pending_since(&mut *session).await?);
+    let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
+    let told = told::of_messages(&mut *session, &uids).await?;
+    let is_over = |(gone, updated_at): &(Gone, Time)| {
+        told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status, *updated_at, told_before)
+    };
+    let ended: Vec<Gone> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
+    let (alone, among) = apart(&mut *session, ended, address).await?;
+    redact(&mut *session, &among, address).await?;
+    let traces = alone.iter().map(|gone| Tombstone {
+        tenant: tenant.clone(),
+        uid: gone.uid,
+        status: gone.status,
+        recipients: Vec::new(),
+        expires_at: now.plus(TRACE_LASTS),
+    });
+    bury(&mut *session, &traces.collect::<Vec<_>>()).await?;
+    drop(session);
+    remove(engine, tenant, &alone, now).await?;
+    Ok(Erased { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
+}
+
+/// Where the address stands in a message: its places among the recipients.
+type Places = BTreeMap<[u8; 16], Vec<i64>>;
+
+/// Messages to the address alone, and those to others as well.
+async fn apart(
+    session: &mut dyn Session,
+    mut ended: Vec<Gone>,
+    address: &str,
+) -> Result<(Vec<Gone>, Places), StoreError> {
+    let wanted = address.to_lowercase();
+    let uids: Vec<[u8; 16]> = ended.iter().map(|gone| *gone.uid.as_bytes()).collect();
+    let (mut places, mut others) = (Places::new(), BTreeSet::new());
+    for (sql, run) in RECIPIENTS.runs(&uids) {
+        for row in session.rows(sql.into(), run.iter().map(Value::from).collect()).await? {
+            if row.text(2)?.to_lowercase() == wanted {
+                places.entry(row.id16(0)?).or_default().push(row.int(1)?);
+            } else {
+                others.insert(row.id16(0)?);
+            }
+        }
+    }
+    ended.retain(|gone| {
+        let uid = gone.uid.as_bytes();
+        places.contains_key(uid) && !others.contains(uid)
+    });
+    places.retain(|uid, _| others.contains(uid));
+    Ok((ended, places))
+}
+
+/// Takes the address and the bodies out of messages that went to others as well.
+async fn redact(session: &mut dyn Session, among: &Places, address: &str) -> Result<(), StoreError> {
+    let uids: Vec<[u8; 16]> = among.keys().copied().collect();
+    for (uid, positions) in among {
+        for position in positions {
+            session.execute(RENAME, values![ERASED_ADDRESS, uid, *position]).await?;
+        }
+    }
+    for (texts, write) in &TEXTS {
+        for (sql, run) in texts.runs(&uids) {
+            for row in session.rows(sql.into(), run.iter().map(Value::from).collect()).await? {
+                if let Some(text) = without(row.text(2)?, address) {
+                    session.execute(*write, values![text, &row.id16(0)?, row.int(1)?]).await?;
+                }
+            }
+        }
+    }
+    for (sql, run) in CLEAR_CONTENT.runs(&uids) {
+        let empty = [Value::from(Vec::new())];
+        let place = empty.into_iter().chain(run.iter().map(Value::from)).collect();
+        session.execute(sql.into(), place).await?;
+    }
+    for table in &CLEAR {
+        for (sql, run) in table.runs(&uids) {
+            session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::Status;
+
+    use super::*;
+
+    /// The statements write the codes of final states as literals.
+    #[test]
+    fn the_final_states_are_those_of_the_domain() {
+        let finals = Status::ALL.iter().filter(|status| status.is_final());
+        let codes: Vec<String> = finals.map(|status| status.code().to_string()).collect();
+        assert!(ENDED.sqlite.contains(&format!("m.status IN ({})", codes.join(", "))));
+    }
+}

@@ -1,0 +1,185 @@
+//! Removing messages whole, inside the writer's transaction.
+
+use std::collections::{BTreeMap, HashMap};
+
+use postway_domain::{MessageUid, Status, TenantId, Time};
+
+use super::{
+    parts::remove_parts,
+    rules::{KEY_LASTS, TRACE_LASTS},
+    told,
+    walk::Seen,
+};
+use crate::{
+    decode::{coded, tags},
+    error::StoreError,
+    group::Engine,
+    record::{Expunge, Tombstone},
+    rows::{Multi, MultiSql},
+    sql::{Session, Value, values},
+};
+
+const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
+/// What another writer has in its hands is its own.
+static HOLD: MultiSql = MultiSql {
+    sqlite: Multi::new(HELD, 1, ")"),
+    postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+    mysql: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+};
+static RECIPIENTS: Multi =
+    Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
+static TAGS: Multi = Multi::new("SELECT uid, tags FROM content WHERE tags IS NOT NULL AND uid IN (", 1, ")");
+static UNTAG: Multi = Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")");
+static END_KEYS: Multi = Multi::new("UPDATE dedup SET expires_at = ? WHERE uid IN (", 1, ")");
+static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1, ")");
+static BURY: Multi =
+    Multi::new("INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) VALUES ", 5, "");
+
+/// A text that finds by an index of its own, for the test of plans.
+#[cfg(test)]
+pub(super) fn end_collapse_sample() -> crate::sql::Sql {
+    END_COLLAPSE.sample().into()
+}
+
+/// Every text of this module, for tests that prepare them.
+#[cfg(test)]
+pub(super) fn statements() -> Vec<crate::sql::Sql> {
+    let multi = [&RECIPIENTS, &TAGS, &UNTAG, &END_KEYS, &END_COLLAPSE, &BURY];
+    [HOLD.sample()].into_iter().chain(multi.map(|multi| multi.sample().into())).collect()
+}
+
+/// A message that goes.
+pub(super) struct Gone {
+    pub uid: MessageUid,
+    pub status: Status,
+}
+
+/// Removes those that are as they were seen, and of which nobody is still to be told; how many.
+pub(super) async fn expunge(
+    engine: &mut impl Engine,
+    expunge: &Expunge,
+    seen: &[Seen],
+) -> Result<usize, StoreError> {
+    let mut session = engine.session()?;
+    let held = hold(&mut *session, &expunge.tenant, seen).await?;
+    // Only now: what was written to these messages before they were locked is in the journal.
+    let expunge = expunge.sparing(told::pending_since(&mut *session).await?);
+    let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
+    let told = told::of_messages(&mut *session, &uids).await?;
+    let may_go = |(gone, updated_at): &(Gone, Time)| {
+        expunge.takes(gone.status, *updated_at, told.get(&gone.uid).copied().unwrap_or_default())
+    };
+    let going: Vec<Gone> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
+    let mut digests = digests_of(&mut *session, &expunge, &going).await?;
+    let traces = going.iter().map(|gone| Tombstone {
+        tenant: expunge.tenant.clone(),
+        uid: gone.uid,
+        status: gone.status,
+        recipients: digests.remove(&gone.uid).unwrap_or_default(),
+        expires_at: expunge.now.plus(TRACE_LASTS),
+    });
+    bury(&mut *session, &traces.collect::<Vec<_>>()).await?;
+    drop(session);
+    remove(engine, &expunge.tenant, &going, expunge.now).await?;
+    Ok(going.len())
+}
+
+/// Locks those that are as they were seen.
+pub(super) async fn hold(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    seen: &[Seen],
+) -> Result<Vec<(Gone, Time)>, StoreError> {
+    let versions: HashMap<MessageUid, i64> = seen.iter().map(|seen| (seen.uid, seen.version)).collect();
+    let mut held = Vec::with_capacity(seen.len());
+    for (sql, run) in HOLD.runs(seen) {
+        let values = run.iter().map(|seen| Value::from(seen.uid.as_bytes())).collect();
+        for row in session.rows(sql, values).await? {
+            let uid = MessageUid::from_bytes(row.id16(0)?);
+            if row.text(1)? == tenant.as_str() && versions.get(&uid) == Some(&row.int(4)?) {
+                let status = coded(row.int(2)?, Status::from_code)?;
+                held.push((Gone { uid, status }, row.time(3)?));
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// The digests of their recipients.
+async fn digests_of(
+    session: &mut dyn Session,
+    expunge: &Expunge,
+    going: &[Gone],
+) -> Result<HashMap<MessageUid, Vec<[u8; 32]>>, StoreError> {
+    let mut digests: HashMap<MessageUid, Vec<[u8; 32]>> = HashMap::new();
+    for (sql, run) in RECIPIENTS.runs(going) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            let digest = Tombstone::digest(&expunge.recipient_key, &expunge.tenant, row.text(1)?);
+            digests.entry(MessageUid::from_bytes(row.id16(0)?)).or_default().push(digest);
+        }
+    }
+    Ok(digests)
+}
+
+/// Leaves traces.
+pub(super) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
+    for (sql, run) in BURY.runs(traces) {
+        let row = |trace: &Tombstone| {
+            let recipients = trace.recipients.concat();
+            values![
+                trace.uid.as_bytes(),
+                trace.tenant.as_str(),
+                trace.status.code(),
+                recipients,
+                trace.expires_at
+            ]
+        };
+        session.execute(sql.into(), run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Removes messages of a tenant with all that belongs to them, counts them out, and lets their keys end in a while.
+pub(super) async fn remove(
+    engine: &mut impl Engine,
+    tenant: &TenantId,
+    going: &[Gone],
+    now: Time,
+) -> Result<(), StoreError> {
+    let mut session = engine.session()?;
+    untag(&mut *session, tenant, going).await?;
+    for (sql, run) in END_KEYS.runs(going) {
+        session.execute(sql.into(), [values![now.plus(KEY_LASTS)], ids(run)].concat()).await?;
+    }
+    for (sql, run) in END_COLLAPSE.runs(going) {
+        session.execute(sql.into(), ids(run)).await?;
+    }
+    let uids: Vec<[u8; 16]> = going.iter().map(|gone| *gone.uid.as_bytes()).collect();
+    remove_parts(&mut *session, &uids).await?;
+    drop(session);
+    going.iter().for_each(|gone| engine.count_out(tenant, gone.status));
+    Ok(())
+}
+
+/// Tags are found by tenant and name, so the names are read first.
+async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> Result<(), StoreError> {
+    let mut tagged: BTreeMap<String, Vec<[u8; 16]>> = BTreeMap::new();
+    for (sql, run) in TAGS.runs(going) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            for tag in tags(row.opt_text(1)?)? {
+                tagged.entry(tag).or_default().push(row.id16(0)?);
+            }
+        }
+    }
+    for (tag, uids) in tagged {
+        for (sql, run) in UNTAG.runs(&uids) {
+            let place = [values![tenant.as_str(), tag.as_str()], run.iter().map(Value::from).collect()];
+            session.execute(sql.into(), place.concat()).await?;
+        }
+    }
+    Ok(())
+}
+
+fn ids(going: &[Gone]) -> Vec<Value> {
+    going.iter().map(|gone| Value::from(gone.uid.as_bytes())).collect()
+}

@@ -1,0 +1,65 @@
+//! Taking an address out of texts that others wrote.
+
+/// What stands in the place of an address that was erased. It parses as an address, and no mail can reach it (RFC 6761).
+pub(crate) const ERASED_ADDRESS: &str = "erased@erased.invalid";
+
+/// The text without the address, in whatever case, also as JSON writes it; `None` where it is not in there.
+pub(crate) fn without(text: &str, address: &str) -> Option<String> {
+    let in_json = serde_json::Value::from(address).to_string();
+    let forms = [in_json.trim_matches('"'), address];
+    let mut redacted: Option<String> = None;
+    for form in forms {
+        redacted = replaced(redacted.as_deref().unwrap_or(text), form).or(redacted);
+    }
+    redacted
+}
+
+fn replaced(text: &str, address: &str) -> Option<String> {
+    if address.is_empty() {
+        return None;
+    }
+    // Letters of ASCII are as long in either case, so that places in one text are places in the other.
+    let (lower, wanted) = (text.to_ascii_lowercase(), address.to_ascii_lowercase());
+    let mut redacted = String::new();
+    let mut rest = 0;
+    for (place, _) in lower.match_indices(&wanted) {
+        redacted.push_str(&text[rest..place]);
+        redacted.push_str(ERASED_ADDRESS);
+        rest = place + wanted.len();
+    }
+    (rest > 0).then(|| redacted + &text[rest..])
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::EmailAddress;
+
+    use super::*;
+
+    #[test]
+    fn the_placeholder_is_an_address() {
+        assert_eq!(ERASED_ADDRESS.parse::<EmailAddress>().unwrap().as_str(), ERASED_ADDRESS);
+    }
+
+    #[test]
+    fn an_address_is_taken_out_wherever_it_stands() {
+        let reply = "550 5.1.1 <Ann@Example.org>: no ann@example.org here";
+        let redacted = "550 5.1.1 <erased@erased.invalid>: no erased@erased.invalid here";
+        assert_eq!(without(reply, "ann@example.org").as_deref(), Some(redacted));
+        assert_eq!(without("250 ok", "ann@example.org"), None);
+        assert_eq!(
+            without("à ann@example.org", "ANN@example.org").as_deref(),
+            Some("à erased@erased.invalid")
+        );
+        assert_eq!(without("anything", ""), None);
+    }
+
+    #[test]
+    fn a_quoted_local_part_is_found_in_json() {
+        let data = serde_json::json!({"to": "\"a.b\"@example.org"}).to_string();
+        assert_eq!(
+            without(&data, "\"a.b\"@example.org").as_deref(),
+            Some(r#"{"to":"erased@erased.invalid"}"#)
+        );
+    }
+}

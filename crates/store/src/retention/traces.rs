@@ -1,0 +1,136 @@
+//! What outlives a message for a time: its keys, its trace, and its place in the journal.
+
+use aws_lc_rs::hmac;
+use postway_domain::{MessageUid, Status, TenantId, Time};
+
+use crate::{
+    decode::coded,
+    error::StoreError,
+    record::Tombstone,
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
+};
+
+const TOMBSTONE: Sql =
+    Sql::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
+/// One statement, so that a key that another writer takes over meanwhile is not removed.
+pub(super) const FORGET_KEYS: Sql = Sql::of_each(
+    "DELETE FROM dedup WHERE (tenant, kind, key) IN (SELECT tenant, kind, key FROM dedup WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ?)",
+    "DELETE FROM dedup WHERE ctid = ANY (ARRAY(SELECT ctid FROM dedup WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
+    "DELETE FROM dedup WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+);
+pub(super) const FORGET_TOMBSTONES: Sql = Sql::of_each(
+    "DELETE FROM tombstone WHERE uid IN (SELECT uid FROM tombstone WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ?)",
+    "DELETE FROM tombstone WHERE ctid = ANY (ARRAY(SELECT ctid FROM tombstone WHERE expires_at <= ? \
+     ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
+    "DELETE FROM tombstone WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+);
+/// The first pages, whatever their age: pages lie in the order of their time, or nearly so.
+pub(super) const OLDEST_PAGES: Sql = Sql::same(
+    "SELECT id, at FROM journal WHERE position <= \
+     (SELECT p.position FROM progress p WHERE p.name = 'fan_out') ORDER BY position LIMIT ?",
+);
+static TRIM: Multi = Multi::new("DELETE FROM journal WHERE id IN (", 1, ")");
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
+
+#[cfg(test)]
+pub(super) fn multi() -> Vec<&'static Multi> {
+    vec![&TRIM]
+}
+
+impl Tombstone {
+    /// How a recipient of a message that is gone is still known: a digest of tenant and address, the address in lower
+    /// case, under the key that [`crate::record::Expunge`] gave.
+    pub fn digest(key: &[u8; 32], tenant: &TenantId, address: &str) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
+        context.update(tenant.as_str().as_bytes());
+        // No name of a tenant holds it: so the two cannot run into each other.
+        context.update(b"\0");
+        context.update(address.to_lowercase().as_bytes());
+        let mut digest = [0; 32];
+        digest.copy_from_slice(context.sign().as_ref());
+        digest
+    }
+
+    /// Whether the message went to this address.
+    pub fn is_of(&self, key: &[u8; 32], address: &str) -> bool {
+        self.recipients.contains(&Self::digest(key, &self.tenant, address))
+    }
+}
+
+/// The trace of a message, if it has one.
+pub(super) async fn tombstone(
+    session: &mut dyn Session,
+    uid: MessageUid,
+) -> Result<Option<Tombstone>, StoreError> {
+    let rows = session.rows(TOMBSTONE, values![uid.as_bytes()]).await?;
+    rows.first().map(read_tombstone).transpose()
+}
+
+fn read_tombstone(row: &Row) -> Result<Tombstone, StoreError> {
+    let (recipients, rest) = row.opt_bytes(3)?.unwrap_or_default().as_chunks();
+    if !rest.is_empty() {
+        return Err(StoreError::Unexpected("digests in a trace that are not 32 bytes each".to_owned()));
+    }
+    Ok(Tombstone {
+        tenant: row.parsed(0)?,
+        uid: MessageUid::from_bytes(row.id16(1)?),
+        status: coded(row.int(2)?, Status::from_code)?,
+        recipients: recipients.to_vec(),
+        expires_at: row.time(4)?,
+    })
+}
+
+/// Forgets keys and traces that have ended, `limit` of each; how many.
+pub(super) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
+    let mut forgotten = 0;
+    for sql in [FORGET_KEYS, FORGET_TOMBSTONES] {
+        forgotten += session.execute(sql, values![now, limit]).await?;
+    }
+    Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+}
+
+/// Removes the oldest pages of which notifications were made, while they are older than `before`; how many.
+pub(super) async fn trim_journal(
+    session: &mut dyn Session,
+    before: Time,
+    limit: u32,
+) -> Result<usize, StoreError> {
+    let rows = session.rows(OLDEST_PAGES, values![limit]).await?;
+    let mut old = Vec::with_capacity(rows.len());
+    for row in &rows {
+        if row.time(1)? >= before {
+            break;
+        }
+        old.push(row.int(0)?);
+    }
+    for (sql, run) in TRIM.runs(&old) {
+        session.execute(sql.into(), run.iter().copied().map(Value::int).collect()).await?;
+    }
+    Ok(old.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipient_is_known_in_any_case_and_by_its_tenant_and_key_only() {
+        let (acme, globex): (TenantId, TenantId) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+        let digest = Tombstone::digest(&[1; 32], &acme, "Ann@Example.org");
+        let trace = Tombstone {
+            tenant: acme.clone(),
+            uid: MessageUid::from_bytes([1; 16]),
+            status: Status::Sent,
+            recipients: vec![digest],
+            expires_at: Time::from_millis(0),
+        };
+        assert!(trace.is_of(&[1; 32], "ann@example.ORG"));
+        assert!(!trace.is_of(&[1; 32], "bob@example.org") && !trace.is_of(&[2; 32], "ann@example.org"));
+        assert_ne!(digest, Tombstone::digest(&[1; 32], &globex, "ann@example.org"));
+    }
+}
