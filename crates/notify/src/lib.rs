@@ -1,4 +1,30 @@
 //! Telling: applications learn what became of their mail.
 //!
-//! A loop on the store like every room. What happened is made into notifications, one for each event and subscriber;
-//! each is called until its subscriber has it, in order for each message, and no subscriber waits for another.
+//! A loop on the store like every room. What happened is made into notifications, one for each event and subscriber
+//! ([`Sequencer`](sequencer)); each is called until its subscriber has it, in order for each message, and no subscriber
+//! waits for another.
+//!
+//! Promises: nothing is acknowledged but by the subscriber's own word; every call of a notification carries the same id;
+//! no credential reaches the delivery log or a log line. A subscriber that stays away is called on a schedule of 42 hours
+//! for each notification, which is then dead and left for people to send again.
+
+mod call;
+mod callback;
+mod client_sync;
+mod crash;
+mod desk;
+mod outcome;
+mod runner;
+mod schedule;
+mod sequencer;
+mod settle;
+mod signature;
+mod target;
+mod tell;
+mod view;
+mod webhook;
+
+pub use runner::{Notifier, NotifierParts};
+pub use sequencer::Node;
+pub use signature::{UnreadableSecret, WebhookSecret, signatures};
+pub use webhook::{Tested, call_test};

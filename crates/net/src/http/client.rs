@@ -26,7 +26,7 @@ use crate::Guard;
 /// How long a connection nobody uses is kept.
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(30);
 /// How many such connections are kept for each host.
-const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 4;
+const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 16;
 
 /// Headers that decide how a request is framed or where it goes: they are the client's own.
 const OWN_HEADERS: [&str; 6] =

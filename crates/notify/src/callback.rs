@@ -1,0 +1,159 @@
+//! Callbacks in the words of an outbox: `TRAVELING` when a message was sent, `DISPATCH-ERROR` with the reason when it will
+//! not arrive.
+//!
+//! Messages that came to the same end for the same reason share a call. A 200 acknowledges; a 409, like everything else,
+//! means to try again. The message's history tells of the calls.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use postway_domain::{Event, EventKind, Status, Time};
+use postway_store::{
+    StoreError,
+    record::{MessageRecord, Notified},
+};
+use serde::Serialize;
+
+use crate::{
+    call::{self, LOGGED_BYTES_MAX, LOGGED_SHARED_BYTES_MAX},
+    desk::Batch,
+    outcome::{Conduct, Leased, Told, Verdict},
+    target::Reach,
+    tell::{Means, look_up, verdict},
+    view::{id_of, reason},
+    webhook::unwritable,
+};
+
+/// How long a call may take.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+/// The most messages of one call.
+pub(crate) const MESSAGES_MAX: usize = 50;
+
+/// How a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum Code {
+    /// The relay has it.
+    #[serde(rename = "TRAVELING")]
+    Traveling,
+    /// It will not arrive.
+    #[serde(rename = "DISPATCH-ERROR")]
+    DispatchError,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: Code,
+    /// When the latest of them came to its end.
+    reached_at: Time,
+    message_ids: &'a [String],
+    reason: Option<&'a str>,
+}
+
+/// Messages that share a call.
+struct Group<'l> {
+    code: Code,
+    reason: Option<String>,
+    reached_at: Time,
+    ids: Vec<String>,
+    leased: Vec<&'l Leased>,
+}
+
+/// Tells the batch, one call for each group. After a call that failed the rest is not called: it would fail too.
+pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<Told, StoreError> {
+    let mut told = Told::uncalled(Vec::with_capacity(batch.leased.len()), None);
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for leased in &batch.leased {
+        let Some((record, event)) = look_up(means, leased).await? else {
+            told.notified.push(verdict(means, leased, Verdict::Gone, None));
+            continue;
+        };
+        match code(&record, event) {
+            Some(code) => gather(&mut groups, leased, code, &record, event),
+            None => told.notified.push(verdict(means, leased, Verdict::Pointless, None)),
+        }
+    }
+    for group in groups {
+        let is_late = group.leased.iter().any(|leased| leased.until < means.clock.now().plus(TIMEOUT));
+        if told.conduct == Conduct::Failed || is_late {
+            let back = |leased: &&Leased| verdict(means, leased, Verdict::GivenBack, None);
+            told.notified.extend(group.leased.iter().map(back));
+            continue;
+        }
+        call_group(means, reach, &group, &mut told).await?;
+    }
+    Ok(told)
+}
+
+fn gather<'l>(
+    groups: &mut Vec<Group<'l>>,
+    leased: &'l Leased,
+    code: Code,
+    record: &MessageRecord,
+    event: &Event,
+) {
+    let reason = (code == Code::DispatchError).then(|| reason(record, event));
+    let id = id_of(&record.summary);
+    match groups.iter_mut().find(|group| group.code == code && group.reason == reason) {
+        Some(group) => {
+            group.reached_at = group.reached_at.max(event.at);
+            group.ids.push(id);
+            group.leased.push(leased);
+        }
+        None => {
+            groups.push(Group { code, reason, reached_at: event.at, ids: vec![id], leased: vec![leased] })
+        }
+    }
+}
+
+async fn call_group(
+    means: &Means,
+    reach: &Reach,
+    group: &Group<'_>,
+    told: &mut Told,
+) -> Result<(), StoreError> {
+    let body = Body {
+        code: group.code,
+        reached_at: group.reached_at,
+        message_ids: &group.ids,
+        reason: group.reason.as_deref(),
+    };
+    let body = serde_json::to_string(&body).map_err(unwritable)?;
+    let to = (&reach.url, &reach.auth);
+    let sent = Bytes::copy_from_slice(body.as_bytes());
+    let timeout = TIMEOUT.min(means.patience);
+    let called = call::post(&means.http, &*means.clock, to, Vec::new(), sent, timeout).await;
+    let is_taken = called.status() == Some(200);
+    let reached = match is_taken {
+        true => Verdict::Acknowledged,
+        false => Verdict::Failed { asked: called.asked() },
+    };
+    let kept = if group.leased.len() > 1 { LOGGED_SHARED_BYTES_MAX } else { LOGGED_BYTES_MAX };
+    let logged = called.logged(&body, kept);
+    let now = means.clock.now();
+    let write = |leased: &&Leased| -> Notified {
+        leased.notified(reached, Some(logged.clone()), true, now, &mut rand::rng())
+    };
+    told.notified.extend(group.leased.iter().map(write));
+    told.conduct = if is_taken { Conduct::Answered } else { Conduct::Failed };
+    told.quiet_until = told.quiet_until.max(called.asked_for_quiet().map(|wait| called.at.plus(wait)));
+    Ok(())
+}
+
+/// What an event means to the client; `None` where it means nothing to it.
+fn code(record: &MessageRecord, event: &Event) -> Option<Code> {
+    match event.kind {
+        EventKind::Sent => Some(Code::Traveling),
+        EventKind::Failed
+        | EventKind::Invalid
+        | EventKind::Expired
+        | EventKind::Cancelled
+        | EventKind::Suppressed
+        | EventKind::Bounced => Some(Code::DispatchError),
+        EventKind::Resolved => match record.summary.state.status() {
+            Status::Sent => Some(Code::Traveling),
+            Status::Failed => Some(Code::DispatchError),
+            _ => None,
+        },
+        _ => None,
+    }
+}

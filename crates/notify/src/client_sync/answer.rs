@@ -1,0 +1,99 @@
+//! The answer of a client to its delivery report.
+
+use std::collections::HashSet;
+
+use postway_domain::Time;
+use serde_json::{Map, Value};
+
+/// What the client said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SyncAnswer {
+    /// The entries that it could not take.
+    error: HashSet<String>,
+    /// How much it has to hand over itself.
+    pub(super) queued: u64,
+    /// Not to be called before this time.
+    pub(super) next_sync_after: Option<Time>,
+}
+
+impl SyncAnswer {
+    /// Reads a body. Fails, in words for the delivery log, unless it is an object that says `ok` and refuses no more than
+    /// single entries.
+    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+        let object: Map<String, Value> =
+            serde_json::from_slice(body).map_err(|_| "the answer is not a JSON object")?;
+        if object.get("ok") != Some(&Value::Bool(true)) {
+            return Err("the answer does not say \"ok\": true".to_owned());
+        }
+        let error = match object.get("error") {
+            None | Some(Value::Null) => HashSet::new(),
+            Some(Value::String(text)) if text.is_empty() => HashSet::new(),
+            Some(Value::Array(ids)) => ids
+                .iter()
+                .map(id)
+                .collect::<Option<_>>()
+                .ok_or("the answer's \"error\" has an entry that is no id")?,
+            Some(_) => return Err("the answer tells of an error".to_owned()),
+        };
+        Ok(Self {
+            error,
+            queued: object.get("queued").and_then(Value::as_u64).unwrap_or(0),
+            next_sync_after: object.get("next_sync_after").and_then(seconds),
+        })
+    }
+
+    /// Whether it could not take the entry of this message.
+    pub(super) fn refuses(&self, id: &str) -> bool {
+        self.error.contains(id)
+    }
+}
+
+/// An id, bare or with more about it.
+fn id(value: &Value) -> Option<String> {
+    match value {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        Value::Object(entry) => entry.get("id").and_then(id),
+        _ => None,
+    }
+}
+
+/// A time in Unix seconds, with a fraction or not.
+fn seconds(value: &Value) -> Option<Time> {
+    let seconds = value.as_f64().filter(|seconds| seconds.is_finite())?;
+    Some(Time::from_millis((seconds * 1_000.0) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_entries_are_refused_by_id() {
+        let answer = SyncAnswer::read(
+            br#"{"ok":true,"error":["a",7,{"id":"b","why":"x"}],"not_found":["c"],"queued":3,"next_sync_after":1700000000.5}"#,
+        )
+        .unwrap();
+        assert!(answer.refuses("a") && answer.refuses("7") && answer.refuses("b") && !answer.refuses("c"));
+        assert_eq!(answer.queued, 3);
+        assert_eq!(answer.next_sync_after, Some(Time::from_millis(1_700_000_000_500)));
+        assert_eq!(SyncAnswer::read(br#"{"ok":true}"#).unwrap(), SyncAnswer::default());
+    }
+
+    #[test]
+    fn an_answer_that_does_not_say_ok_refuses_all() {
+        for body in [
+            "",
+            "OK",
+            "[]",
+            "{}",
+            r#"{"ok":false}"#,
+            r#"{"ok":"yes"}"#,
+            r#"{"ok":true,"error":"boom"}"#,
+            r#"{"ok":true,"error":{"code":1}}"#,
+            r#"{"ok":true,"error":[null]}"#,
+        ] {
+            assert!(SyncAnswer::read(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! An entry of a `delivery_report`: one outcome of one message, in the fields that clients of such queues know.
+
+use postway_domain::{AccountId, Event, EventKind, Status, Time};
+use postway_store::record::MessageRecord;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::view::{id_of, particulars, reason};
+
+/// What became of a message. Times are Unix seconds; what does not apply is left out.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry<'a> {
+    id: String,
+    status: &'static str,
+    account: &'a AccountId,
+    attempt: i64,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Outcome {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deferred_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pec_rda_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pec_rdc_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pec_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pec_error_ts: Option<i64>,
+}
+
+impl<'a> Entry<'a> {
+    /// What there is to tell; `None` where an event means nothing to such clients.
+    pub(super) fn new(record: &'a MessageRecord, event: &Event, deferred: bool) -> Option<Self> {
+        let at = Some(event.at.as_seconds());
+        let sent = || ("sent", Outcome { sent_ts: at, ..Outcome::default() });
+        let failed =
+            || ("error", Outcome { error_ts: at, error: Some(reason(record, event)), ..Outcome::default() });
+        let (status, outcome) = match event.kind {
+            EventKind::Sent => sent(),
+            EventKind::Failed
+            | EventKind::Invalid
+            | EventKind::Expired
+            | EventKind::Cancelled
+            | EventKind::Suppressed => failed(),
+            EventKind::Resolved => match record.summary.state.status() {
+                Status::Sent => sent(),
+                Status::Failed => failed(),
+                _ => return None,
+            },
+            EventKind::Scheduled if deferred => ("deferred", put_off(record, event)),
+            EventKind::Bounced => ("bounced", bounced(record, event)),
+            EventKind::Delivered | EventKind::Complained | EventKind::PecTakenOver => {
+                (event.kind.as_str(), Outcome::default())
+            }
+            EventKind::PecAccepted => ("pec_accepted", Outcome { pec_rda_ts: at, ..Outcome::default() }),
+            EventKind::PecDelivered => ("pec_delivered", Outcome { pec_rdc_ts: at, ..Outcome::default() }),
+            EventKind::PecFailed | EventKind::PecTimeout => {
+                let error = Some(reason(record, event));
+                (event.kind.as_str(), Outcome { pec_error_ts: at, pec_error: error, ..Outcome::default() })
+            }
+            _ => return None,
+        };
+        let message = &record.summary;
+        let attempt = particulars(event).get("attempt").and_then(Value::as_i64).unwrap_or(message.attempt);
+        Some(Self { id: id_of(message), status, account: &message.lane.account, attempt, outcome })
+    }
+}
+
+/// When it is tried again, and why not now.
+fn put_off(record: &MessageRecord, event: &Event) -> Outcome {
+    let due = particulars(event).get("due_at").and_then(|due| due.as_str()?.parse::<Time>().ok());
+    Outcome {
+        deferred_ts: Some(due.unwrap_or(event.at).as_seconds()),
+        error: Some(reason(record, event)),
+        ..Outcome::default()
+    }
+}
+
+fn bounced(record: &MessageRecord, event: &Event) -> Outcome {
+    let particulars = particulars(event);
+    let text = |names: &[&str]| {
+        names.iter().find_map(|name| match particulars.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+    };
+    Outcome {
+        bounce_ts: Some(event.at.as_seconds()),
+        bounce_type: text(&["type", "bounce_type"]),
+        bounce_code: text(&["code", "smtp_code", "bounce_code"]),
+        bounce_reason: Some(reason(record, event)),
+        ..Outcome::default()
+    }
+}

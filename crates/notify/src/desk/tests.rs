@@ -1,0 +1,204 @@
+//! Turns and places, without a network.
+
+use std::collections::BTreeSet;
+
+use postway_domain::{LeaseToken, MessageUid, Subscriber, SubscriberKind, subscriber::EventFilter};
+use postway_store::record::{NotificationKey, ToNotify};
+
+use super::*;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+fn now() -> Time {
+    Time::from_millis(NOW_MS)
+}
+
+fn key(id: &str) -> DueSubscriber {
+    DueSubscriber { tenant: "acme".parse().unwrap(), subscriber: id.parse().unwrap() }
+}
+
+fn target(key: &DueSubscriber, kind: SubscriberKind) -> Arc<Target> {
+    let subscriber = Subscriber {
+        tenant: key.tenant.clone(),
+        id: key.subscriber.clone(),
+        kind,
+        url: String::new(),
+        events: EventFilter::default(),
+        secrets: None,
+        active: true,
+        disabled_reason: None,
+        description: None,
+        quiet_until: None,
+        version: 1,
+        created_at: now(),
+        updated_at: now(),
+    };
+    Arc::new(Target { subscriber, reach: Err("not called here".to_owned()) })
+}
+
+fn leased(key: &DueSubscriber, count: u32, until: Time) -> Vec<Leased> {
+    let one = |_| Leased {
+        job: ToNotify {
+            key: NotificationKey {
+                tenant: key.tenant.clone(),
+                subscriber: key.subscriber.clone(),
+                uid: MessageUid::new(now(), &mut rand::rng()),
+                seq: 1,
+            },
+            event: None,
+            deferred: false,
+            tries: 0,
+        },
+        token: LeaseToken::from_i64(1),
+        until,
+    };
+    (0..count).map(one).collect()
+}
+
+/// Claims for whoever is hungry, from subscribers that always have more.
+fn claim(
+    desk: &mut Desk,
+    due: &[DueSubscriber],
+    kind: SubscriberKind,
+    at: Time,
+) -> Vec<(DueSubscriber, u32)> {
+    let hungry = desk.hungry(due.to_vec(), at);
+    hungry.iter().for_each(|key| desk.meet(key, target(key, kind)));
+    let wants = desk.wants(hungry, at);
+    for (key, count) in &wants {
+        desk.take(key.clone(), leased(key, *count, at.plus(Duration::from_secs(120))), false);
+    }
+    desk.close_round();
+    wants
+}
+
+/// Begins every call there is a place for.
+fn start(desk: &mut Desk, at: Time) -> Vec<Batch> {
+    let mut back = Vec::new();
+    let batches = std::iter::from_fn(|| desk.next(at, &mut back)).collect();
+    assert!(back.is_empty());
+    batches
+}
+
+/// Ends calls in this way, all of it written.
+fn end(desk: &mut Desk, batches: Vec<Batch>, conduct: Conduct, at: Time) -> usize {
+    let mut back = Vec::new();
+    for batch in batches {
+        let (key, count) = (batch.key.clone(), batch.leased.len());
+        desk.finish(batch.finished(conduct, None, false), at, &mut back);
+        desk.settled(&key, count, at);
+    }
+    for one in &back {
+        desk.settled(&key(one.job.key.subscriber.as_str()), 1, at);
+    }
+    back.len()
+}
+
+#[test]
+fn a_subscriber_that_answers_gets_more_and_never_more_than_its_places() {
+    let mut desk = Desk::default();
+    let due = [key("a")];
+    let mut most = 0;
+    for _ in 0..12 {
+        claim(&mut desk, &due, SubscriberKind::Webhook, now());
+        let batches = start(&mut desk, now());
+        most = most.max(batches.len());
+        end(&mut desk, batches, Conduct::Answered, now());
+    }
+    assert_eq!(most, PLACES_PER_SUBSCRIBER);
+    assert!(desk.leased > PLACES_PER_SUBSCRIBER && desk.leased <= 256);
+}
+
+#[test]
+fn one_that_fails_is_probed_with_growing_pauses_until_it_answers() {
+    let mut desk = Desk::default();
+    let due = [key("a")];
+    for _ in 0..10 {
+        claim(&mut desk, &due, SubscriberKind::Webhook, now());
+        let batches = start(&mut desk, now());
+        end(&mut desk, batches, Conduct::Answered, now());
+    }
+    claim(&mut desk, &due, SubscriberKind::Webhook, now());
+    let batches = start(&mut desk, now());
+    assert_eq!(batches.len(), 8);
+    assert!(end(&mut desk, batches, Conduct::Failed, now()) > 0, "what waits goes back");
+    assert_eq!(desk.leased, 0);
+
+    let mut at = now();
+    for pause_s in [1, 2, 4, 8, 16, 32, 60, 60] {
+        at = at.plus(Duration::from_secs(pause_s)).minus(Duration::from_millis(1));
+        assert!(claim(&mut desk, &due, SubscriberKind::Webhook, at).is_empty(), "{pause_s}");
+        at = at.plus(Duration::from_millis(1));
+        assert_eq!(claim(&mut desk, &due, SubscriberKind::Webhook, at), [(key("a"), 1)]);
+        let batches = start(&mut desk, at);
+        assert_eq!(batches.len(), 1);
+        end(&mut desk, batches, Conduct::Failed, at);
+    }
+    at = at.plus(Duration::from_secs(60));
+    claim(&mut desk, &due, SubscriberKind::Webhook, at);
+    let batches = start(&mut desk, at);
+    end(&mut desk, batches, Conduct::Answered, at);
+    assert_eq!(claim(&mut desk, &due, SubscriberKind::Webhook, at), [(key("a"), 2)]);
+}
+
+#[test]
+fn thousands_of_unproven_subscribers_take_turns_within_their_places() {
+    let mut desk = Desk::default();
+    let due: Vec<_> = (0..1_000).map(|number| key(&format!("s{number:04}"))).collect();
+    let mut called = BTreeSet::new();
+    let mut rounds = 0;
+    while called.len() < due.len() {
+        rounds += 1;
+        let mut batches = Vec::new();
+        for _ in 0..3 {
+            claim(&mut desk, &due, SubscriberKind::Webhook, now());
+            batches.extend(start(&mut desk, now()));
+        }
+        assert_eq!(batches.len(), UNPROVEN_CALLS_MAX.min(due.len()));
+        called.extend(batches.iter().map(|batch| batch.key.clone()));
+        end(&mut desk, batches, Conduct::Failed, now());
+    }
+    assert!(rounds <= 12, "each is called once before any is called often: {rounds}");
+}
+
+#[test]
+fn one_that_answers_is_claimed_for_whoever_else_is_due() {
+    let mut desk = Desk::default();
+    let lively = [key("z")];
+    claim(&mut desk, &lively, SubscriberKind::Webhook, now());
+    let batches = start(&mut desk, now());
+    end(&mut desk, batches, Conduct::Answered, now());
+    let mut due: Vec<_> = (0..500).map(|number| key(&format!("s{number:04}"))).collect();
+    due.push(key("z"));
+    for _ in 0..3 {
+        claim(&mut desk, &due, SubscriberKind::Webhook, now());
+        let batches = start(&mut desk, now());
+        let (mine, others): (Vec<_>, Vec<_>) = batches.into_iter().partition(|batch| batch.key == key("z"));
+        assert!(!mine.is_empty(), "{} others", others.len());
+        end(&mut desk, mine, Conduct::Answered, now());
+        // The others never end.
+    }
+}
+
+#[test]
+fn a_batch_form_takes_many_in_one_call_and_one_call_at_a_time() {
+    let mut desk = Desk::default();
+    let due = [key("client_sync")];
+    assert_eq!(claim(&mut desk, &due, SubscriberKind::Sync, now()), [(key("client_sync"), 200)]);
+    let batches = start(&mut desk, now());
+    assert_eq!(batches.iter().map(|batch| batch.leased.len()).collect::<Vec<_>>(), [200]);
+    end(&mut desk, batches, Conduct::Answered, now());
+    claim(&mut desk, &due, SubscriberKind::Sync, now());
+    assert_eq!(desk.leased, 400);
+    assert_eq!(start(&mut desk, now()).len(), 1);
+}
+
+#[test]
+fn what_waited_too_long_for_its_lease_goes_back() {
+    let mut desk = Desk::default();
+    desk.meet(&key("a"), target(&key("a"), SubscriberKind::Webhook));
+    desk.take(key("a"), leased(&key("a"), 3, now().plus(Duration::from_secs(20))), true);
+    let mut back = Vec::new();
+    assert!(desk.next(now(), &mut back).is_none());
+    assert_eq!(back.len(), 3);
+}

@@ -1,0 +1,94 @@
+//! Telling a batch of notifications to their subscriber, in its form.
+//!
+//! Whatever happens, every notification of the batch gets exactly one verdict, a panic in between included.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use postway_domain::{Clock, Event, SubscriberKind, secret::SecretKey};
+use postway_net::http::HttpClient;
+use postway_store::{
+    Store, StoreError,
+    record::{Call, MessageKey, MessageRecord},
+};
+
+use crate::{
+    call, callback, client_sync,
+    desk::Batch,
+    outcome::{Conduct, Leased, Told, Verdict},
+    webhook,
+};
+
+/// How long a subscriber is left alone when the store could not say what to tell it.
+const STORE_AWAY: Duration = Duration::from_secs(1);
+
+/// What calls need.
+pub(crate) struct Means {
+    /// Where everything is.
+    pub store: Arc<dyn Store>,
+    /// The guarded way out.
+    pub http: HttpClient,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What opens secrets.
+    pub secret_key: Arc<SecretKey>,
+    /// No call takes longer, whatever its form allows.
+    pub patience: Duration,
+}
+
+/// Tells a batch.
+pub(crate) async fn tell(means: &Means, batch: &Batch) -> Told {
+    let telling = async {
+        match &batch.target.reach {
+            Err(reason) => Ok(unreachable_at(means, batch, reason)),
+            Ok(reach) => match batch.target.kind() {
+                SubscriberKind::Webhook => webhook::tell(means, batch, reach).await,
+                SubscriberKind::Callback => callback::tell(means, batch, reach).await,
+                SubscriberKind::Sync => client_sync::tell(means, batch, reach).await,
+            },
+        }
+    };
+    let now = || means.clock.now();
+    match AssertUnwindSafe(telling).catch_unwind().await {
+        Ok(Ok(told)) => told,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, tenant = %batch.key.tenant, "what to tell a subscriber could not be read");
+            let back = |leased: &Leased| verdict(means, leased, Verdict::GivenBack, None);
+            let notified = batch.leased.iter().map(back).collect();
+            Told::uncalled(notified, Some(now().plus(STORE_AWAY)))
+        }
+        Err(_) => {
+            tracing::error!(tenant = %batch.key.tenant, "telling a subscriber panicked; it is tried again later");
+            unreachable_at(means, batch, "this could not be told: see the log for the time")
+        }
+    }
+}
+
+/// Calls that cannot be made fail like others, so that the log tells why.
+fn unreachable_at(means: &Means, batch: &Batch, reason: &str) -> Told {
+    let unmade = || Some(call::unmade(means.clock.now(), reason));
+    let fail = |leased: &Leased| verdict(means, leased, Verdict::Failed { asked: None }, unmade());
+    let notified = batch.leased.iter().map(fail).collect();
+    Told { notified, conduct: Conduct::Failed, quiet_until: None, comes_again: false }
+}
+
+/// A verdict of which the message's history does not tell.
+pub(crate) fn verdict(
+    means: &Means,
+    leased: &Leased,
+    verdict: Verdict,
+    call: Option<Call>,
+) -> postway_store::record::Notified {
+    leased.notified(verdict, call, false, means.clock.now(), &mut rand::rng())
+}
+
+/// The message of a notification, and what happened to it; `None` where it is gone.
+pub(crate) async fn look_up<'l>(
+    means: &Means,
+    leased: &'l Leased,
+) -> Result<Option<(MessageRecord, &'l Event)>, StoreError> {
+    let key = &leased.job.key;
+    let Some(event) = &leased.job.event else { return Ok(None) };
+    let record = means.store.message(&key.tenant, &MessageKey::Uid(key.uid)).await?;
+    Ok(record.map(|record| (record, event)))
+}

@@ -1,0 +1,142 @@
+//! A message as it is told: the one view that webhooks carry, and the words for why a message ended.
+
+use postway_domain::{Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time};
+use postway_store::record::{MessageRecord, MessageSummary, RecipientView, SmtpReply};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+/// What stands in the place of a sensitive message's subject.
+const HIDDEN: &str = "[hidden]";
+
+/// The body of a webhook.
+#[derive(Debug, Serialize)]
+pub(crate) struct Envelope<T> {
+    /// The event's name, as in `email.sent`.
+    #[serde(rename = "type")]
+    pub name: &'static str,
+    /// When it happened.
+    pub timestamp: Time,
+    /// Its place in the message's history.
+    pub sequence: i64,
+    /// The message.
+    pub data: T,
+}
+
+/// A message as it stands, and what happened to it.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageView<'a> {
+    id: String,
+    uid: MessageUid,
+    tenant: &'a str,
+    account: &'a str,
+    status: Status,
+    batch: Option<&'a str>,
+    subject: &'a str,
+    created_at: Time,
+    sent_at: Option<Time>,
+    tags: &'a [String],
+    metadata: Option<Json<'a>>,
+    external_id: Option<&'a str>,
+    message_id: &'a str,
+    provider_message_id: Option<&'a str>,
+    recipients: Vec<Recipient<'a>>,
+    event: Happened<'a>,
+    error: Option<Json<'a>>,
+}
+
+/// JSON as it was stored. What is not JSON is told as null rather than breaking the whole.
+type Json<'a> = &'a RawValue;
+
+fn json(text: Option<&str>) -> Option<Json<'_>> {
+    serde_json::from_str(text?).ok()
+}
+
+#[derive(Debug, Serialize)]
+struct Recipient<'a> {
+    address: &'a str,
+    kind: RecipientKind,
+    status: RecipientStatus,
+    smtp_code: Option<u16>,
+    enhanced_code: Option<&'a str>,
+    reply: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Happened<'a> {
+    #[serde(rename = "type")]
+    kind: EventKind,
+    seq: i64,
+    at: Time,
+    data: Option<Json<'a>>,
+}
+
+/// The client's id of a message, or its own.
+pub(crate) fn id_of(message: &MessageSummary) -> String {
+    message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string)
+}
+
+impl<'a> MessageView<'a> {
+    pub(crate) fn new(record: &'a MessageRecord, event: &'a Event) -> Self {
+        let message = &record.summary;
+        let is_open = !message.sensitive;
+        Self {
+            id: id_of(message),
+            uid: message.uid,
+            tenant: message.lane.tenant.as_str(),
+            account: message.lane.account.as_str(),
+            status: message.state.status(),
+            batch: message.lane.batch.as_ref().map(|batch| batch.as_str()),
+            subject: if is_open { &message.subject } else { HIDDEN },
+            created_at: message.created_at,
+            sent_at: message.sent_at,
+            tags: &message.tags,
+            metadata: json(message.metadata.as_deref().filter(|_| is_open)),
+            external_id: message.external_id.as_deref(),
+            message_id: &message.message_id,
+            provider_message_id: message.provider_message_id.as_deref(),
+            recipients: record.recipients.iter().map(Recipient::new).collect(),
+            event: Happened {
+                kind: event.kind,
+                seq: event.seq,
+                at: event.at,
+                data: json(event.data.as_deref()),
+            },
+            error: json(message.error.as_deref()),
+        }
+    }
+}
+
+impl<'a> Recipient<'a> {
+    fn new(RecipientView { address, kind, status, reply }: &'a RecipientView) -> Self {
+        let (smtp_code, enhanced_code, reply) = match reply {
+            Some(SmtpReply { code, enhanced, text }) => (*code, enhanced.as_deref(), Some(text.as_str())),
+            None => (None, None, None),
+        };
+        Self { address, kind: *kind, status: *status, smtp_code, enhanced_code, reply }
+    }
+}
+
+/// The particulars of an event, as an object.
+pub(crate) fn particulars(event: &Event) -> Value {
+    event.data.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
+}
+
+/// Why a message ended as it did, for people: the event's own words, the failure's, or what every such event means.
+pub(crate) fn reason(record: &MessageRecord, event: &Event) -> String {
+    let said = |value: &Value| {
+        let words = ["message", "reason", "diagnostic"].iter().find_map(|name| value.get(name)?.as_str());
+        words.filter(|words| !words.is_empty()).map(str::to_owned)
+    };
+    let failure = || said(&serde_json::from_str(record.summary.error.as_deref()?).ok()?);
+    said(&particulars(event)).or_else(failure).unwrap_or_else(|| {
+        match event.kind {
+            EventKind::Invalid => "refused by a check",
+            EventKind::Cancelled => "withdrawn before it was sent",
+            EventKind::Expired => "its expires_at passed before it was sent",
+            EventKind::Suppressed => "its recipients are on the suppression list",
+            EventKind::Bounced => "it bounced",
+            _ => "it failed without a word",
+        }
+        .to_owned()
+    })
+}

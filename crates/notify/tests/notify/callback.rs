@@ -1,0 +1,86 @@
+//! Callbacks in the words of an outbox.
+
+use std::time::Duration;
+
+use postway_domain::{
+    EventKind::{self, Accepted, Cancelled, Failed, Invalid, Sent},
+    tenant::{CallbackForm, RemoteAuth},
+};
+use postway_store::{
+    Read,
+    record::{MessageKey, NewEvent, NotificationState},
+};
+use postway_testkit::Reply;
+use serde_json::json;
+
+use super::{Client, House, json, taken, tenant};
+
+async fn house() -> House {
+    House::with(Some(Client { form: CallbackForm::Outbox, auth: RemoteAuth::Bearer })).await
+}
+
+#[tokio::test]
+async fn a_conflict_means_again_and_a_200_acknowledges() {
+    let house = house().await;
+    house.receiver.serve_in_turn("/sync", vec![Reply::status(409), taken()]);
+    let uid = house.message(1, &[Accepted, Sent]).await;
+    let room = house.open(1);
+    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    assert_eq!(waiting.last_call.unwrap().status, Some(409));
+    house.pass(Duration::from_secs(6));
+    house.all_told(&[uid]).await;
+
+    let [_, call] = &house.received("/sync")[..] else { panic!("two calls") };
+    assert_eq!(call.header("authorization"), Some("Bearer s3cret"));
+    assert_eq!(call.header("webhook-signature"), None);
+    assert_eq!(
+        json(call),
+        json!({
+            "code": "TRAVELING",
+            "reached_at": "2024-01-01T00:00:00.000Z",
+            "message_ids": ["order-1"],
+            "reason": null,
+        })
+    );
+    let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
+    let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
+    assert!(kinds.contains(&EventKind::Notifying), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&EventKind::Notified));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn only_a_200_acknowledges() {
+    let house = house().await;
+    house.receiver.serve("/sync", Reply::status(202));
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn every_bad_end_is_told_with_its_reason_and_equal_ones_share_a_call() {
+    let house = house().await;
+    house.receiver.serve("/sync", taken());
+    let refused = |kind| NewEvent { kind, data: Some(r#"{"message":"550 no such user"}"#.to_owned()) };
+    let mut uids = Vec::new();
+    for number in 1..=3 {
+        uids.push(house.message_of(number, vec![refused(Failed)], |sample| sample).await);
+    }
+    uids.push(house.message(4, &[Invalid]).await);
+    uids.push(house.message(5, &[Cancelled]).await);
+    let room = house.open(1);
+    house.all_told(&uids).await;
+    let calls: Vec<_> = house.received("/sync").iter().map(json).collect();
+    assert!(calls.iter().all(|call| call["code"] == json!("DISPATCH-ERROR")));
+    let with = |reason: &str| {
+        let ids = calls.iter().filter(|call| call["reason"] == json!(reason));
+        ids.flat_map(|call| call["message_ids"].as_array().unwrap()).count()
+    };
+    assert_eq!(with("550 no such user"), 3);
+    assert_eq!(with("refused by a check"), 1);
+    assert_eq!(with("withdrawn before it was sent"), 1);
+    assert_eq!(calls.len(), 3);
+    house.close(room).await;
+}

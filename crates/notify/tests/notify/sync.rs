@@ -1,0 +1,128 @@
+//! Client sync: what is told in one call, and what its answer means.
+
+use std::time::Duration;
+
+use postway_domain::{
+    EventKind::{Bounced, Failed, Scheduled, Sent},
+    State, Subscriber,
+    message::Wait,
+    tenant::{CallbackForm, RemoteAuth},
+};
+use postway_store::{
+    Report,
+    record::{NewEvent, NotificationState},
+};
+use postway_testkit::Reply;
+use serde_json::{Value, json};
+
+use super::{Client, House, NOW_MS, SOON, json, tenant, until};
+
+async fn house() -> House {
+    House::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await
+}
+
+fn answer(body: Value) -> Reply {
+    Reply::ok(body.to_string())
+}
+
+#[tokio::test]
+async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() {
+    let house = house().await;
+    let refusing = answer(json!({"ok": true, "error": ["order-2"], "not_found": ["order-3"]}));
+    house.receiver.serve_in_turn("/sync", vec![refusing, answer(json!({"ok": true}))]);
+    let event = |kind, data: &str| vec![NewEvent { kind, data: Some(data.to_owned()) }];
+    let later = r#"{"will_retry":true,"attempt":2,"message":"451 later","due_at":"2024-01-01T00:01:00Z","code":"smtp_451"}"#;
+    let bounce = r#"{"type":"hard","code":"550","reason":"no such user"}"#;
+    let retrying = State::Scheduled(Wait::Retry);
+    let uids = [
+        house.message(1, &[Sent]).await,
+        house.message_of(2, event(Failed, r#"{"message":"554 no"}"#), |sample| sample).await,
+        house.message_of(3, event(Scheduled, later), |sample| sample.state(retrying, None)).await,
+        house.message_of(4, event(Bounced, bounce), |sample| sample).await,
+    ];
+    let room = house.open(1);
+    let refused = house.once(uids[1], |one| one.state == NotificationState::Waiting).await;
+    assert_eq!(refused.tries, 1);
+    for uid in [uids[0], uids[2], uids[3]] {
+        house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    }
+    house.pass(Duration::from_secs(6));
+    house.all_told(&uids).await;
+
+    let [first, second] = &house.received("/sync")[..] else { panic!("two calls") };
+    assert!(first.header("authorization").unwrap().starts_with("Basic "));
+    let now_s = NOW_MS / 1_000;
+    assert_eq!(
+        json(first)["delivery_report"],
+        json!([
+            {"id": "order-1", "status": "sent", "account": "relay", "attempt": 0, "sent_ts": now_s},
+            {"id": "order-2", "status": "error", "account": "relay", "attempt": 0, "error_ts": now_s, "error": "554 no"},
+            {"id": "order-3", "status": "deferred", "account": "relay", "attempt": 2, "error": "451 later",
+             "deferred_ts": now_s + 60},
+            {"id": "order-4", "status": "bounced", "account": "relay", "attempt": 0, "bounce_ts": now_s,
+             "bounce_type": "hard", "bounce_code": "550", "bounce_reason": "no such user"},
+        ])
+    );
+    let again = json(second)["delivery_report"].clone();
+    assert_eq!(again.as_array().unwrap().len(), 1);
+    assert_eq!(again[0]["id"], json!("order-2"));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_200_that_tells_of_an_error_acknowledges_nothing() {
+    for body in [r#"{"ok":false}"#, r#"{"ok":true,"error":"database down"}"#, "<html>Welcome</html>"] {
+        let house = house().await;
+        house.receiver.serve("/sync", Reply::ok(body));
+        let uid = house.message(1, &[Sent]).await;
+        let room = house.open(1);
+        let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+        let call = waiting.last_call.unwrap();
+        assert_eq!(call.status, Some(200));
+        assert!(call.answer.starts_with("the answer"), "{}", call.answer);
+        house.close(room).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_quiet_is_left_alone_until_then() {
+    let house = house().await;
+    let later = NOW_MS / 1_000 + 7_200;
+    let quiet = answer(json!({"ok": true, "next_sync_after": later, "queued": 5}));
+    house.receiver.serve_in_turn("/sync", vec![quiet, answer(json!({"ok": true}))]);
+    let first = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    house.all_told(&[first]).await;
+    let id = Subscriber::CLIENT.parse().unwrap();
+    let kept = until(async || {
+        house.store.subscriber(&tenant(), &id).await.unwrap().and_then(|client| client.quiet_until)
+    })
+    .await;
+    assert_eq!(kept.as_seconds(), later);
+    let second = house.message(2, &[Sent]).await;
+    house.once(second, |_| true).await;
+    house.pass(Duration::from_secs(7_100));
+    assert_eq!(house.received("/sync").len(), 1);
+    house.pass(Duration::from_secs(101));
+    house.all_told(&[second]).await;
+    assert_eq!(house.received("/sync").len(), 2);
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_client_with_mail_to_hand_over_is_called_again_ten_times_and_no_more() {
+    let house = house().await;
+    house.receiver.serve("/sync", answer(json!({"ok": true, "queued": 1})));
+    let first = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    house.receiver.wait_for(11, SOON).await;
+    house.all_told(&[first]).await;
+    house.receiver.serve("/sync", answer(json!({"ok": true})));
+    let second = house.message(2, &[Sent]).await;
+    house.all_told(&[second]).await;
+    let calls = house.received("/sync");
+    assert_eq!(calls.len(), 12);
+    assert!(calls[1..11].iter().all(|call| json(call) == json!({"delivery_report": []})));
+    assert_eq!(json(&calls[11])["delivery_report"][0]["id"], json!("order-2"));
+    house.close(room).await;
+}

@@ -1,0 +1,234 @@
+//! Webhooks: what a call looks like, and what its answer means.
+
+use std::time::Duration;
+
+use postway_domain::{
+    EventKind::{Accepted, Ready, Scheduled, Sent},
+    MessageUid, State, Time,
+    message::Wait,
+};
+use postway_notify::{WebhookSecret, call_test, signatures};
+use postway_store::{
+    Report,
+    record::{NewEvent, NotificationState},
+};
+use postway_testkit::Reply;
+use serde_json::json;
+
+use super::{House, SECRET, SOON, http, json, secret_key, taken, tenant};
+
+#[tokio::test]
+async fn a_call_is_signed_and_tells_the_message() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let events = vec![NewEvent { kind: Sent, data: Some(r#"{"attempt":1}"#.to_owned()) }];
+    let uid = house
+        .message_of(1, events, |sample| {
+            sample.batch("spring").content(|content| {
+                content.metadata = Some(r#"{"order":7}"#.to_owned());
+                content.tags = vec!["receipt".to_owned()];
+            })
+        })
+        .await;
+    let room = house.open(1);
+    house.all_told(&[uid]).await;
+
+    let [call] = &house.received("/hook")[..] else { panic!("one call") };
+    assert_eq!(call.method, "POST");
+    let id = format!("evt_{}_1", uid.to_string().replace('-', ""));
+    assert_eq!(call.header("webhook-id"), Some(&*id));
+    let now_s = house.now().as_seconds();
+    assert_eq!(call.header("webhook-timestamp"), Some(&*now_s.to_string()));
+    let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], &id, now_s, &call.body);
+    assert_eq!(call.header("webhook-signature"), Some(&*signed));
+    assert_eq!(call.header("content-length"), Some(&*call.body.len().to_string()));
+    assert_eq!(call.header("content-type"), Some("application/json"));
+    assert!(call.header("user-agent").unwrap().starts_with("Postway/"));
+
+    let body = json(call);
+    assert_eq!((&body["type"], &body["sequence"]), (&json!("email.sent"), &json!(1)));
+    assert_eq!(body["timestamp"], json!("2024-01-01T00:00:00.000Z"));
+    let data = &body["data"];
+    assert_eq!(data["id"], json!("order-1"));
+    assert_eq!(data["uid"], json!(uid.to_string()));
+    assert_eq!((&data["tenant"], &data["account"]), (&json!("acme"), &json!("relay")));
+    assert_eq!((&data["status"], &data["batch"]), (&json!("sent"), &json!("spring")));
+    assert_eq!((&data["subject"], &data["metadata"]), (&json!("Message 1"), &json!({"order": 7})));
+    assert_eq!(data["recipients"][0]["address"], json!("person-1@example.org"));
+    assert_eq!(data["event"]["data"], json!({"attempt": 1}));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_sensitive_message_hides_its_subject_and_metadata() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let events = vec![NewEvent { kind: Sent, data: None }];
+    let uid = house
+        .message_of(1, events, |sample| {
+            sample.content(|content| {
+                content.sensitive = true;
+                content.metadata = Some(r#"{"pin":"1234"}"#.to_owned());
+            })
+        })
+        .await;
+    let room = house.open(1);
+    house.all_told(&[uid]).await;
+    let body = json(&house.received("/hook")[0]);
+    assert_eq!(body["data"]["subject"], json!("[hidden]"));
+    assert_eq!(body["data"]["metadata"], json!(null));
+    let logged = house.notifications(uid).await.remove(0).last_call.unwrap();
+    assert!(!logged.request.contains("1234") && !logged.request.contains("Message 1"));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn events_of_a_message_come_in_order_also_after_a_failure() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve_in_turn("/hook", vec![Reply::status(500), taken()]);
+    let deferred =
+        NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true,"code":"smtp_451"}"#.to_owned()) };
+    let bare = |kind| NewEvent { kind, data: None };
+    let history = vec![bare(Accepted), bare(Ready), deferred, bare(Sent)];
+    let retrying = State::Scheduled(Wait::Retry);
+    let uid = house.message_of(1, history, |sample| sample.state(retrying, None)).await;
+    let room = house.open(1);
+    house.once(uid, |first| first.state == NotificationState::Waiting).await;
+    house.pass(Duration::from_secs(6));
+    house.all_told(&[uid]).await;
+    let told: Vec<_> = house.received("/hook").iter().map(|call| json(call)["type"].clone()).collect();
+    assert_eq!(told, ["email.accepted", "email.accepted", "email.deferred", "email.sent"]);
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_failed_call_is_repeated_on_schedule_under_the_same_id_and_then_dead() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::status(500));
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    for (tries, wait_s) in
+        [(1, 5), (2, 60), (3, 300), (4, 1_800), (5, 7_200), (6, 18_000), (7, 36_000), (8, 86_400)]
+    {
+        let failed =
+            house.once(uid, |one| one.tries == tries && one.state == NotificationState::Waiting).await;
+        let wait = failed.due_at.unwrap().since(house.now()).as_secs_f64();
+        assert!((f64::from(wait_s)..=f64::from(wait_s) * 1.1).contains(&wait), "{tries}: {wait} s");
+        let call = failed.last_call.unwrap();
+        assert_eq!((call.status, call.answer.as_str()), (Some(500), "status 500"));
+        // The subscriber is also left alone for a while, because it failed in a row.
+        house.pass(Duration::from_secs(wait_s as u64 * 11 / 10 + 61));
+    }
+    let dead = house.once(uid, |one| one.state == NotificationState::Dead).await;
+    assert_eq!((dead.tries, dead.due_at), (9, None));
+    let calls = house.received("/hook");
+    assert_eq!(calls.len(), 9);
+    assert!(calls.iter().all(|call| call.header("webhook-id") == calls[0].header("webhook-id")));
+    assert_ne!(calls[0].header("webhook-signature"), calls[8].header("webhook-signature"));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn retry_after_lengthens_the_wait_and_quiets_the_subscriber() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    let busy = Reply::status(429).header("retry-after", "3600");
+    house.receiver.serve_in_turn("/hook", vec![busy, taken()]);
+    let first = house.message(1, &[Sent]).await;
+    let second = house.message(2, &[Sent]).await;
+    let room = house.open(1);
+    let waiting = until_waiting(&house, &[first, second]).await;
+    assert_eq!(waiting, house.now().plus(Duration::from_secs(3_600)));
+    house.pass(Duration::from_secs(3_599));
+    let third = house.message(3, &[Sent]).await;
+    house.once(third, |_| true).await;
+    assert_eq!(house.received("/hook").len(), 1, "it asked to be left alone");
+    house.pass(Duration::from_secs(2));
+    house.all_told(&[first, second, third]).await;
+    house.close(room).await;
+}
+
+async fn until_waiting(house: &House, uids: &[MessageUid]) -> Time {
+    super::until(async || {
+        for uid in uids {
+            let all = house.notifications(*uid).await;
+            if let Some(one) = all.into_iter().find(|one| one.state == NotificationState::Waiting) {
+                return one.due_at;
+            }
+        }
+        None
+    })
+    .await
+}
+
+#[tokio::test]
+async fn gone_disables_the_webhook_and_what_it_was_to_hear_waits() {
+    let house = House::new().await;
+    let webhook = house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::status(410));
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    assert_eq!(waiting.tries, 1);
+    let disabled = super::until(async || {
+        house.store.subscriber(&tenant(), &webhook.id).await.unwrap().filter(|one| !one.active)
+    })
+    .await;
+    assert!(disabled.disabled_reason.unwrap().contains("410"));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_is_not_followed() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::redirect(307, house.receiver.url("/elsewhere")));
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    assert_eq!(waiting.last_call.unwrap().status, Some(307));
+    assert!(house.received("/elsewhere").is_empty());
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn an_endless_answer_acknowledges_and_is_cut() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::Endless);
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    let told = house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    assert!(told.last_call.unwrap().answer.len() <= 3 * 4_096 + 3);
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_private_address_is_not_called() {
+    let house = House::new().await;
+    house.webhook_to("hook", "http://10.0.0.1/hook".to_owned()).await;
+    let uid = house.message(1, &[Sent]).await;
+    let room = house.open(1);
+    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    let call = waiting.last_call.unwrap();
+    assert_eq!(call.status, None);
+    assert!(call.answer.contains("private"), "{}", call.answer);
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_test_event_is_signed_and_its_answer_told() {
+    let house = House::new().await;
+    let webhook = house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::ok("hello"));
+    let tested = call_test(&http(), &*house.clock, &secret_key(), &webhook).await;
+    assert!(tested.is_taken() && tested.answer == "hello");
+    house.receiver.wait_for(1, SOON).await;
+    let call = &house.received("/hook")[0];
+    assert_eq!(json(call)["type"], json!("webhook.test"));
+    assert!(call.header("webhook-signature").unwrap().starts_with("v1,"));
+}
