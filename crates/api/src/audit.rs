@@ -12,7 +12,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use postway_domain::{TenantId, Time, id::AuditId};
-use postway_store::record::AuditEntry;
+use postway_store::{
+    StoreError,
+    record::{AuditEntry, DirectoryChange},
+};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
@@ -73,6 +76,14 @@ impl App {
     }
 }
 
+impl App {
+    /// Writes the record of something that is no change of the directory.
+    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<(), StoreError> {
+        // An entry is written with a change. Forgetting what is over is one that may be made at any time.
+        self.store.change(DirectoryChange::Forget(entry.at), Some(entry)).await.map(drop)
+    }
+}
+
 /// A management call.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
@@ -126,8 +137,9 @@ pub(crate) struct AuditList {
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient or
-/// signing key, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines.
+/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key
+/// or webhook, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes
+/// as JSON lines.
 #[utoipa::path(
     get,
     path = "/v1/audit",

@@ -146,7 +146,8 @@ with_scope!(
     Reader, Scope::Read
 );
 with_scope!(
-    /// Somebody who may change accounts, batches, suppressions, templates, recipients and signing keys: scope `manage`.
+    /// Somebody who may change accounts, batches, suppressions, templates, recipients, signing keys and webhooks, and
+    /// remove messages: scope `manage`.
     Manager, Scope::Manage
 );
 

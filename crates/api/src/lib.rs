@@ -13,10 +13,13 @@ mod audit;
 mod auth;
 mod batch;
 mod body;
+mod cleanup;
 mod dead_letter;
 mod dkim;
 mod docs;
+mod erase;
 mod error;
+mod feed;
 mod fields;
 mod file;
 mod frame;
@@ -32,16 +35,19 @@ mod recipient;
 mod request_id;
 mod schema;
 mod state;
+mod statistics;
 mod stats;
 mod suppression;
 mod template;
 mod tenant;
+mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::AdminKey;
 pub use error::{ApiError, FieldError};
 pub use openapi::document;
 pub use state::ApiState;
+pub use webhook::probe::WebhookTest;
 
 use std::sync::Arc;
 

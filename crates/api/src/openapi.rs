@@ -19,8 +19,9 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    account, audit, batch, dead_letter, dkim, docs, error::ErrorAnswer, file, health, message, metrics, node,
-    recipient, state::Shared, stats, suppression, template, tenant,
+    account, audit, batch, cleanup, dead_letter, dkim, docs, erase, error::ErrorAnswer, feed, file, health,
+    message, metrics, node, recipient, state::Shared, statistics, stats, suppression, template, tenant,
+    webhook,
 };
 
 /// What the document says before its routes.
@@ -43,6 +44,7 @@ use crate::{
         (name = "accounts", description = "The relays that mail goes out by."),
         (name = "batches", description = "Mail that is held and let go as one."),
         (name = "suppressions", description = "Addresses that get no mail."),
+        (name = "webhooks", description = "Who is told what became of messages, and the feed for who asks."),
         (name = "tenants", description = "Whose mail it is, and their keys. For the admin key."),
         (name = "operations", description = "For whoever runs it."),
     ),
@@ -92,6 +94,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(suppression::import::import))
         .routes(routes!(suppression::export::export))
         .routes(routes!(suppression::show, suppression::patch, suppression::delete))
+        .routes(routes!(webhook::create::create, webhook::list))
+        .routes(routes!(webhook::show, webhook::change::patch, webhook::delete))
+        .routes(routes!(webhook::secret::rotate))
+        .routes(routes!(webhook::probe::test))
+        .routes(routes!(webhook::delivery::list))
+        .routes(routes!(webhook::delivery::resend))
+        .routes(routes!(feed::events))
         .routes(routes!(tenant::create, tenant::list))
         .routes(routes!(tenant::show, tenant::change::patch, tenant::delete))
         .routes(routes!(tenant::pause::suspend))
@@ -99,6 +108,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(tenant::key::create, tenant::key::list))
         .routes(routes!(tenant::key::revoke))
         .routes(routes!(stats::stats))
+        .routes(routes!(statistics::statistics))
+        .routes(routes!(cleanup::cleanup))
+        .routes(routes!(erase::erase))
         .routes(routes!(node::list))
         .routes(routes!(audit::list))
         .routes(routes!(file::get))

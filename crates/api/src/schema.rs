@@ -205,14 +205,21 @@ pub(crate) struct TenantRequest {
     /// `html_required`.
     #[schema(value_type = Option<Object>, example = json!({"subject_chars": 200}))]
     content: Option<Value>,
-    /// How many days finished messages are kept, at most 3,650.
-    #[schema(example = 90)]
+    /// The older spelling of `report_retention_seconds`, in days; only one of them may be given.
+    #[schema(example = json!(null))]
     retention_days: Option<u32>,
+    /// How long messages are kept once they ended and were reported; 0 takes them away with the next sweep.
+    #[schema(default = 604_800, maximum = 315_360_000)]
+    report_retention_seconds: Option<u64>,
+    /// How many days messages are kept that ended and could not be reported, at most 3,650; never shorter than the
+    /// other.
+    #[schema(default = 90)]
+    unreported_retention_days: Option<u32>,
     /// Where its delivery reports go.
     client_sync: Option<RemoteRequest>,
     /// Where attachments named by `endpoint` are fetched.
     attachment_endpoint: Option<RemoteRequest>,
-    /// How its reports are written: `event` (default) or `batch`.
+    /// How its reports are written: `event` (default), `outbox` or `batch`.
     callback_form: Option<String>,
     /// What becomes of attachments too large to mail; also the policy alone, as a text.
     large_files: Option<LargeFilesView>,

@@ -15,6 +15,7 @@ use crate::{
     account::probe::AccountProbe,
     audit::AuditIds,
     auth::{AdminKey, KeyRing},
+    feed::Seats,
 };
 
 /// All that the surface needs from the binary.
@@ -34,7 +35,7 @@ pub struct ApiState {
     pub metrics: PrometheusHandle,
     /// Which nodes are alive.
     pub roster: Arc<Roster>,
-    /// Tries accounts.
+    /// Tries accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
 }
 
@@ -50,6 +51,7 @@ pub(crate) struct App {
     pub(crate) probe: Arc<dyn AccountProbe>,
     pub(crate) keys: KeyRing,
     pub(crate) audit_ids: AuditIds,
+    pub(crate) seats: Seats,
     tenants: KnownTenants,
 }
 
@@ -71,6 +73,7 @@ impl App {
             probe,
             keys,
             audit_ids: AuditIds::default(),
+            seats: Seats::default(),
             tenants,
         }
     }

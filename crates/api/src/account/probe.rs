@@ -11,7 +11,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Account, EmailAddress, Status, TenantId};
+use postway_domain::{Account, EmailAddress, Status, Subscriber, TenantId};
 use postway_intake::RequestContext;
 use postway_store::record::MessageKey;
 use serde::Serialize;
@@ -27,6 +27,7 @@ use crate::{
     message::view::FailureView,
     request_id::RequestId,
     state::{App, Shared},
+    webhook::probe::WebhookTest,
 };
 
 /// How long the call waits for its test mail.
@@ -34,7 +35,7 @@ const SEND_MAX: Duration = Duration::from_secs(30);
 /// How often it looks.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Somebody who can try accounts as they would be used.
+/// Somebody who can try accounts and webhooks as they would be used.
 #[async_trait]
 pub trait AccountProbe: Send + Sync {
     /// Connects, secures and signs in, step by step up to the first that fails. Sends nothing.
@@ -42,6 +43,9 @@ pub trait AccountProbe: Send + Sync {
 
     /// Whether a host may be named by a tenant's own key, as far as can be told without resolving it.
     fn may_name(&self, host: &str) -> bool;
+
+    /// Calls a webhook once, with an event of the type `webhook.test`.
+    async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest;
 }
 
 /// One step of a trial.

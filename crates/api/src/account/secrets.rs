@@ -5,7 +5,7 @@
 
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
-use postway_domain::{Account, DkimKey, KnownRecipient, Tenant, TenantId, secret::Sealed};
+use postway_domain::{Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, secret::Sealed};
 use postway_store::{
     StoreError,
     record::{AuditEntry, Changed, DirectoryChange},
@@ -34,6 +34,8 @@ pub(crate) struct RotationView {
     recipients: u64,
     /// DKIM keys that were sealed anew.
     dkim_keys: u64,
+    /// Webhooks whose secrets were sealed anew.
+    webhooks: u64,
     /// What opens with neither key: its secret must be set again.
     #[schema(example = json!(["account/default/relay-1"]))]
     unreadable: Vec<String>,
@@ -65,6 +67,9 @@ pub(crate) async fn rotate(
     for key in app.store.dkim_keys(None, None).await? {
         rotation.dkim_key(key).await?;
     }
+    for webhook in app.store.subscribers(None).await? {
+        rotation.webhook(webhook).await?;
+    }
     let mut after = None;
     loop {
         let page = app.store.tenants(after.as_ref(), PAGE).await?;
@@ -81,6 +86,7 @@ pub(crate) async fn rotate(
         tenants = done.tenants,
         recipients = done.recipients,
         dkim_keys = done.dkim_keys,
+        webhooks = done.webhooks,
         "stored secrets were sealed anew"
     );
     Ok(Json(done))
@@ -145,6 +151,20 @@ impl Rotation<'_> {
         // One that was deleted meanwhile needs no seal.
         if self.app.store.change(change, Some(entry)).await? == Changed::Done {
             self.done.dkim_keys += 1;
+        }
+        Ok(())
+    }
+
+    async fn webhook(&mut self, webhook: Subscriber) -> Result<(), StoreError> {
+        let place = Subscriber::secret_place(&webhook.tenant, &webhook.id);
+        let Some(secrets) = self.renew(&place, webhook.secrets.as_ref()) else { return Ok(()) };
+        let (expected, entry) = (webhook.version, self.audit(&webhook.tenant, &place));
+        let updated_at = self.app.clock.now();
+        let webhook = Subscriber { secrets: Some(secrets), version: expected + 1, updated_at, ..webhook };
+        match self.app.store.change(DirectoryChange::UpdateSubscriber(webhook, expected), Some(entry)).await?
+        {
+            Changed::Done => self.done.webhooks += 1,
+            _ => self.done.busy.push(place),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}`: one message with its recipients, attempts and history.
+//! `GET /v1/messages/{id}`: one message with its recipients, attempts, history, and who was told of it.
 
 use axum::{Json, extract::State};
 
@@ -21,7 +21,12 @@ pub(crate) async fn show(
 ) -> Result<Json<Message>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
     let suspensions = gate::suspensions(&app, &caller.tenant, std::iter::once(&record.summary)).await?;
-    Ok(Json(Message::new(record, &suspensions)))
+    let told = app.store.notifications(&caller.tenant, record.summary.uid).await?;
+    let subscribers = match record.summary.state.status().is_final() {
+        true => app.store.subscribers(Some(&caller.tenant)).await?,
+        false => Vec::new(),
+    };
+    Ok(Json(Message::new(record, &suspensions, told, &subscribers)))
 }
 
 /// The message whose client called it `batch`: that path is a call of its own, but only for POST.

@@ -28,13 +28,19 @@ pub(crate) struct TenantView {
     weight: u32,
     /// Bounds of what it may send; null means the gateway's own.
     content: ContentView,
-    /// How many days finished messages are kept; null means the gateway's own.
+    /// The older spelling of `report_retention_seconds`, in days.
     retention_days: Option<u32>,
+    /// How long messages are kept once they ended and were reported; null means 604,800.
+    #[schema(example = 604_800)]
+    report_retention_seconds: Option<u64>,
+    /// How many days messages are kept that ended and could not be reported; null means 90.
+    #[schema(example = 90)]
+    unreported_retention_days: Option<u32>,
     /// Where its delivery reports go.
     client_sync: Option<RemoteView>,
     /// Where attachments named by `endpoint` are fetched.
     attachment_endpoint: Option<RemoteView>,
-    /// How its reports are written: `event` or `batch`.
+    /// How its reports are written: `event`, `outbox` or `batch`.
     #[schema(value_type = String, example = "event")]
     callback_form: CallbackForm,
     /// What becomes of attachments too large to mail.
@@ -139,6 +145,8 @@ impl TenantView {
                 html_required: settings.content.html_required,
             },
             retention_days: settings.retention_days,
+            report_retention_seconds: settings.report_retention_seconds,
+            unreported_retention_days: settings.unreported_retention_days,
             client_sync: settings.client_sync.map(RemoteView::from),
             attachment_endpoint: settings.attachment_endpoint.map(RemoteView::from),
             callback_form: settings.callback_form,

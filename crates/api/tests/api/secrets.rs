@@ -1,7 +1,7 @@
 //! Another secret key: what the one before has sealed is sealed anew.
 
-use postway_domain::{DkimKey, KnownRecipient, RecipientId, TenantId, secret::SecretKey};
-use postway_store::{Catalogue, Directory, record::DirectoryChange};
+use postway_domain::{DkimKey, KnownRecipient, RecipientId, Subscriber, TenantId, secret::SecretKey};
+use postway_store::{Catalogue, Directory, Report, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -22,6 +22,9 @@ async fn hand_over(from: &Api, to: &Api) {
     for key in from.store.dkim_keys(None, None).await.unwrap() {
         to.store.change(DirectoryChange::CreateDkimKey(key), None).await.unwrap();
     }
+    for webhook in from.store.subscribers(None).await.unwrap() {
+        to.store.change(DirectoryChange::CreateSubscriber(webhook), None).await.unwrap();
+    }
 }
 
 /// A gateway that knew one key only, and has a recipient with a number, one without, and a suspended signing key.
@@ -36,7 +39,13 @@ async fn furnished() -> Api {
     let signing = json!({"domain": "example.com", "selector": "s1", "algorithm": "ed25519"});
     api.post("/v1/dkim", signing).await.ok(201);
     api.post("/v1/dkim/example.com/s1/suspend", json!({})).await.ok(200);
+    api.post("/v1/webhooks", json!({"url": "https://app.example.com/"})).await.ok(201);
     api
+}
+
+/// The one webhook.
+async fn webhook(api: &Api) -> Subscriber {
+    api.store.subscribers(None).await.unwrap().remove(0)
 }
 
 /// The recipient with a number.
@@ -59,6 +68,7 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
     let done = new.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!((&done["recipients"], &done["dkim_keys"]), (&json!(1), &json!(1)), "{done}");
     assert_eq!((&done["unreadable"], &done["busy"]), (&json!([]), &json!([])));
+    assert_eq!(done["webhooks"], 1);
     let again = new.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!((&again["recipients"], &again["dkim_keys"]), (&json!(0), &json!(0)), "it is done once");
 
@@ -72,6 +82,13 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
     let place = DkimKey::secret_place(&signing.tenant, &signing.domain, &signing.selector);
     let sealed_before = old.store.dkim_keys(None, None).await.unwrap().remove(0).private;
     assert_eq!(key(8).open(&place, &signing.private), key(7).open(&place, &sealed_before));
+
+    let (hook, hook_before) = (webhook(&alone).await, webhook(&old).await);
+    let hook_place = Subscriber::secret_place(&hook.tenant, &hook.id);
+    assert_eq!(
+        key(8).open(&hook_place, &hook.secrets.unwrap()),
+        key(7).open(&hook_place, &hook_before.secrets.unwrap())
+    );
 
     let audit = new.get("/v1/audit?limit=9").await.ok(200);
     let targets: Vec<&str> =
@@ -87,6 +104,7 @@ async fn what_opens_with_no_key_is_named() {
     let done = stranger.post("/v1/secrets/rotate", json!({})).await.ok(200);
     let places = [
         DkimKey::secret_place(&tenant(), "example.com", "s1"),
+        Subscriber::secret_place(&tenant(), &webhook(&old).await.id),
         KnownRecipient::secret_place(&tenant(), &ada(&old).await.id),
     ];
     assert_eq!(done["unreadable"], json!(places));

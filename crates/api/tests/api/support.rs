@@ -11,10 +11,10 @@ use axum::{
     http::{HeaderMap, Request, StatusCode},
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
-use postway_api::{AccountProbe, AdminKey, ApiState, ProbeStep};
+use postway_api::{AccountProbe, AdminKey, ApiState, ProbeStep, WebhookTest};
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
-    Priority, RecipientKind, RecipientStatus, State, Tenant, Time,
+    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, Time,
     message::{OnDoubt, Wait},
     secret::SecretKey,
 };
@@ -24,12 +24,12 @@ use postway_net::{
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Intake, Roster, Store, Work,
+    Directory, Intake, Report, Roster, Store, Work,
     blob::Depot,
     memory::MemoryStore,
     record::{
-        Acceptance, AccountKey, AccountWant, Change, ClaimRequest, Content, Fence, Lease, NewEvent,
-        NewMessage, NewRecipient, Preparation, RecipientChange,
+        Acceptance, AccountKey, AccountWant, Call, Change, ClaimRequest, Content, Fence, Lease, NewEvent,
+        NewMessage, NewRecipient, NotificationState, Notified, Preparation, RecipientChange, ReportRequest,
     },
 };
 use serde_json::Value;
@@ -66,6 +66,11 @@ impl AccountProbe for Probe {
 
     fn may_name(&self, host: &str) -> bool {
         !matches!(host, "127.0.0.1" | "::1" | "localhost")
+    }
+
+    async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {
+        let ok = !webhook.url.contains("down");
+        WebhookTest { ok, status: ok.then_some(200), latency_ms: 1, answer: "said so".to_owned() }
     }
 }
 
@@ -229,6 +234,49 @@ impl Api {
         self.store.claim(request).await.unwrap().len()
     }
 
+    /// Makes notifications of what happened so far, as the sequencer would.
+    pub async fn fan_out(&self) {
+        while self.store.sequence(100).await.unwrap() > 0 {}
+        while self.store.fan_out(self.clock.now(), 100).await.unwrap() > 0 {}
+    }
+
+    /// Calls every subscriber with all that is due, as notify would, and settles the calls so; how many there were.
+    pub async fn notify(&self, state: NotificationState, status: u16) -> usize {
+        self.fan_out().await;
+        let (now, token) = (self.clock.now(), LeaseToken::from_i64(9));
+        let mut settled = 0;
+        loop {
+            let due = self.store.report_state(now).await.unwrap().due;
+            let lease = Lease {
+                incarnation: Incarnation::from_bytes([1; 16]),
+                token,
+                until: Time::from_millis(now.as_millis() + 120_000),
+            };
+            let wants = due.into_iter().map(|subscriber| (subscriber, 100)).collect();
+            let claimed = self.store.claim_notifications(ReportRequest { lease, now, wants }).await.unwrap();
+            if claimed.is_empty() {
+                return settled;
+            }
+            settled += claimed.len();
+            let notified = claimed.into_iter().map(|told| Notified {
+                key: told.key,
+                token,
+                at: now,
+                state,
+                due_at: (!state.is_settled()).then(|| Time::from_millis(now.as_millis() + 5_000)),
+                call: Some(Call {
+                    at: now,
+                    latency_ms: 12,
+                    status: Some(status),
+                    request: "{}".to_owned(),
+                    answer: "said so".to_owned(),
+                }),
+                tells_history: false,
+            });
+            self.store.settle_notifications(notified.collect()).await.unwrap();
+        }
+    }
+
     /// A message in the store, as intake would leave it, moved on to `state`.
     pub async fn stored(&self, id: &str, state: State, recipients: &[(&str, RecipientStatus)]) -> MessageUid {
         self.stored_with(id, state, recipients, |_| {}).await
@@ -304,7 +352,7 @@ impl Api {
             lost_leases: Some(2),
             exhausted: to == State::Failed,
             error: Some(error.to_owned()),
-            events: Vec::new(),
+            events: told(to).map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
             recipients: recipients
                 .into_iter()
                 .map(|(position, status)| RecipientChange { position, status, reply: None })
@@ -316,6 +364,15 @@ impl Api {
             erases_bodies: false,
         };
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
+    }
+}
+
+/// The event that a message leaves by going there.
+fn told(to: State) -> Option<EventKind> {
+    match to {
+        State::Sent => Some(EventKind::Sent),
+        State::Failed => Some(EventKind::Failed),
+        _ => None,
     }
 }
 

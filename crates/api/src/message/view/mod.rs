@@ -1,15 +1,18 @@
 //! What comes back: a message and its parts, as JSON.
 
+mod notification;
 mod part;
 
-use postway_domain::{MessageUid, State, Status, Time, message::OnDoubt};
-use postway_store::record::{Kept, MessageRecord, MessageSummary, Suspension};
+use postway_domain::{MessageUid, State, Status, Subscriber, Time, message::OnDoubt};
+use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView, Suspension};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::gate::held_by;
-pub(crate) use part::{Attempt, EventView, FailureView, Recipient};
+use notification::reported_at;
+pub(crate) use notification::{Notification, event_told};
+pub(crate) use part::{Attempt, EventView, FailureView, Recipient, object_or_empty};
 
 /// What is shown in the place of a sensitive message's subject.
 const HIDDEN: &str = "[hidden]";
@@ -61,7 +64,8 @@ pub(crate) struct Summary {
     /// When it failed.
     #[schema(value_type = Option<String>, format = DateTime)]
     failed_at: Option<Time>,
-    /// When all subscribers had been told.
+    /// When it had ended and everybody had been told, or was given up on. Only where one message is asked for; null in
+    /// lists.
     #[schema(value_type = Option<String>, format = DateTime)]
     reported_at: Option<Time>,
     /// The number of the latest attempt; 0 before the first.
@@ -118,9 +122,8 @@ pub(crate) struct Message {
     attempts: Vec<Attempt>,
     /// What happened, in order.
     events: Vec<EventView>,
-    /// Who was told.
-    #[schema(value_type = Vec<Object>)]
-    notifications: Vec<()>,
+    /// Who was told what, in order.
+    notifications: Vec<Notification>,
 }
 
 /// Some messages, and where to go on.
@@ -217,17 +220,23 @@ fn path(kept: &Kept) -> Option<String> {
 }
 
 impl Message {
-    /// A message as it stands behind its tenant's suspensions.
-    pub(crate) fn new(record: MessageRecord, suspensions: &[Suspension]) -> Self {
+    /// A message as it stands behind its tenant's suspensions, with what its tenant's subscribers were told of it.
+    pub(crate) fn new(
+        record: MessageRecord,
+        suspensions: &[Suspension],
+        told: Vec<NotificationView>,
+        subscribers: &[Subscriber],
+    ) -> Self {
+        let reported_at = reported_at(&record, &told, subscribers);
         Self {
-            summary: Summary::new(record.summary, suspensions),
+            summary: Summary { reported_at, ..Summary::new(record.summary, suspensions) },
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),
             recipients: record.recipients.into_iter().map(Recipient::from).collect(),
             attempts: record.attempts.into_iter().map(Attempt::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),
-            notifications: Vec::new(),
+            notifications: told.into_iter().map(Notification::from).collect(),
         }
     }
 }

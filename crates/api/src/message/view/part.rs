@@ -165,7 +165,7 @@ impl From<Event> for EventView {
 }
 
 /// Readers of particulars find an object always.
-fn object_or_empty<S: serde::Serializer>(
+pub(crate) fn object_or_empty<S: serde::Serializer>(
     data: &Option<Box<RawValue>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

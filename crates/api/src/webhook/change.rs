@@ -1,0 +1,85 @@
+//! `PATCH /v1/webhooks/{id}`: changes what is given, and is made anew where another change was faster.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use postway_domain::{Subscriber, Time};
+use postway_store::record::{Changed, DirectoryChange};
+use serde_json::json;
+
+use super::{
+    NamedWebhook, TRIES_MAX, WebhookView, busy,
+    edit::{self, Given, WebhookRequest},
+    find, refuse_client,
+};
+use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
+
+/// Change a webhook
+///
+/// Changes the fields given and leaves the rest. With `version`, only if it still is that one; 409 otherwise. Switching it
+/// on clears `disabled_reason`; what waited for it goes on.
+#[utoipa::path(
+    patch,
+    path = "/v1/webhooks/{id}",
+    operation_id = "changeWebhook",
+    tag = "webhooks",
+    params(("id" = String, Path, description = "The webhook")),
+    request_body = WebhookRequest,
+    responses((status = 200, description = "The webhook as it is now", body = WebhookView))
+)]
+pub(crate) async fn patch(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    NamedWebhook(id): NamedWebhook,
+    request: Request,
+) -> Result<Json<WebhookView>, ApiError> {
+    let given = edit::read(body::json_object(request).await?).map_err(ApiError::invalid)?;
+    let tenant = &caller.tenant;
+    for _ in 0..TRIES_MAX {
+        let current = find(&app, tenant, &id).await?;
+        if given.url.is_some() || given.events.is_some() {
+            refuse_client(&id, "change it")?;
+        }
+        let expected = current.version;
+        if given.version.is_some_and(|version| version != expected) {
+            let message = format!("the webhook is at version {expected} by now; read it and try again");
+            return Err(ApiError::conflict(message));
+        }
+        // What is sent back as it was shown is no new target.
+        if let Some(target) = given.url.as_ref().filter(|target| target.url != current.url) {
+            edit::check_target(&app, &caller.actor, target)?;
+        }
+        let webhook = changed(current, &given, app.clock.now());
+        let view = WebhookView::from(webhook.clone());
+        let detail = Some(json!({"fields": given.fields, "version": webhook.version}));
+        let entry =
+            app.audit(&caller.actor, Some(tenant), "webhook.change", id.as_str(), &request_id, detail);
+        let change = DirectoryChange::UpdateSubscriber(webhook, expected);
+        if app.store.change(change, Some(entry)).await? == Changed::Done {
+            tracing::info!(%tenant, webhook = %id, version = expected + 1, "webhook changed");
+            return Ok(Json(view));
+        }
+    }
+    Err(busy())
+}
+
+fn changed(mut webhook: Subscriber, given: &Given, now: Time) -> Subscriber {
+    if let Some(target) = &given.url {
+        webhook.url.clone_from(&target.url);
+    }
+    if let Some(events) = &given.events {
+        webhook.events.clone_from(events);
+    }
+    if let Some(description) = &given.description {
+        webhook.description.clone_from(description);
+    }
+    if let Some(active) = given.active {
+        webhook.active = active;
+        webhook.disabled_reason = None;
+    }
+    webhook.version += 1;
+    webhook.updated_at = now;
+    webhook
+}

@@ -1,0 +1,84 @@
+//! `POST /v1/webhooks`.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use postway_domain::{Subscriber, SubscriberKind, Time, id::SubscriberId};
+use postway_store::record::{Changed, DirectoryChange};
+use rand::Rng;
+
+use super::{
+    WebhookView,
+    edit::{self, Given, WebhookRequest},
+    is_client, secret,
+    view::WithSecret,
+};
+use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
+
+/// The most webhooks of one tenant.
+const WEBHOOKS_MAX: usize = 100;
+
+/// Create a webhook
+///
+/// The secret in the answer is shown this once: it verifies that a call is ours. 409 where there are 100 already.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks",
+    operation_id = "createWebhook",
+    tag = "webhooks",
+    request_body = WebhookRequest,
+    responses((status = 201, description = "It is made, and told of what happens from now on", body = WithSecret))
+)]
+pub(crate) async fn create(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let Given { url, events, description, active, .. } =
+        edit::read(body::json_object(request).await?).map_err(ApiError::invalid)?;
+    let target = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
+    edit::check_target(&app, &caller.actor, &target)?;
+    let tenant = caller.tenant.clone();
+    let others = app.store.subscribers(Some(&tenant)).await?;
+    if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {
+        return Err(ApiError::conflict(format!("there are {WEBHOOKS_MAX} webhooks already; delete some")));
+    }
+    let now = app.clock.now();
+    let id = new_id(now)?;
+    let (secret, secrets) = secret::first(&app, &tenant, &id)?;
+    let webhook = Subscriber {
+        tenant: tenant.clone(),
+        id: id.clone(),
+        kind: SubscriberKind::Webhook,
+        url: target.url,
+        events: events.unwrap_or_default(),
+        secrets: Some(secrets),
+        active: active.unwrap_or(true),
+        disabled_reason: None,
+        description: description.flatten(),
+        quiet_until: None,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let view = WithSecret { webhook: WebhookView::from(webhook.clone()), secret };
+    let entry = app.audit(&caller.actor, Some(&tenant), "webhook.create", id.as_str(), &request_id, None);
+    match app.store.change(DirectoryChange::CreateSubscriber(webhook), Some(entry)).await? {
+        Changed::Done => {}
+        _ => return Err(ApiError::internal("a new webhook's id was taken")),
+    }
+    tracing::info!(%tenant, webhook = %id, "webhook created");
+    let location = [(header::LOCATION, format!("/v1/webhooks/{id}"))];
+    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+}
+
+/// Ids rise with time, so that a list by id is one by age.
+fn new_id(now: Time) -> Result<SubscriberId, ApiError> {
+    let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+    let uuid = uuid::Builder::from_unix_timestamp_millis(ms, &rand::rng().random()).into_uuid();
+    format!("wh_{}", uuid.simple()).parse().map_err(ApiError::internal)
+}

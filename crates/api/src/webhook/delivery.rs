@@ -1,0 +1,245 @@
+//! What a webhook was told: `GET /v1/webhooks/{id}/deliveries`, and telling it again.
+
+use std::{fmt, str::FromStr};
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, Path, State},
+    http::{StatusCode, Uri, request::Parts},
+};
+use postway_domain::{MessageUid, Time, id::SubscriberId};
+use postway_store::record::{Call, NotificationKey, NotificationState, NotificationView};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{NamedWebhook, find, no_webhook};
+use crate::{
+    auth::{Manager, Reader},
+    error::ApiError,
+    message::view::event_told,
+    page::{self, Paging},
+    query::Parameters,
+    state::Shared,
+};
+
+/// Something a webhook was, or is to be, told.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Delivery {
+    /// The message.
+    #[schema(value_type = String, format = "uuid")]
+    message: MessageUid,
+    /// The event's place in the message's history.
+    sequence: i64,
+    /// The event.
+    #[schema(example = "email.sent")]
+    event: &'static str,
+    /// `pending`, `calling`, `waiting`, `acknowledged` or `dead`.
+    #[schema(example = "acknowledged")]
+    status: &'static str,
+    /// Calls so far.
+    tries: i64,
+    /// Since when it is to be told.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// When the next call is due.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_at: Option<Time>,
+    /// When it was acknowledged, or given up.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    settled_at: Option<Time>,
+    /// The latest call.
+    last_call: Option<CallView>,
+}
+
+/// A call.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Call)]
+pub(crate) struct CallView {
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    /// How long it took.
+    latency_ms: i64,
+    /// The HTTP status, if an answer came.
+    status: Option<u16>,
+    /// What was sent, shortened.
+    request: String,
+    /// What was answered, shortened, or what went wrong.
+    answer: String,
+}
+
+/// A page of a webhook's deliveries.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryList {
+    /// Those of the newest messages first.
+    data: Vec<Delivery>,
+    /// Give this as `cursor` for the next; null at the end.
+    next_cursor: Option<String>,
+}
+
+impl From<NotificationView> for Delivery {
+    fn from(told: NotificationView) -> Self {
+        let call = |Call { at, latency_ms, status, request, answer }| CallView {
+            at,
+            latency_ms,
+            status,
+            request,
+            answer,
+        };
+        Self {
+            message: told.key.uid,
+            sequence: told.key.seq,
+            event: event_told(&told),
+            status: told.state.as_str(),
+            tries: told.tries,
+            created_at: told.created_at,
+            next_at: told.due_at,
+            settled_at: told.settled_at,
+            last_call: told.last_call.map(call),
+        }
+    }
+}
+
+/// Where a page of deliveries ends.
+struct Place(MessageUid, i64);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.0, self.1)
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (uid, seq) = text.split_once('/').ok_or(())?;
+        Ok(Self(uid.parse().map_err(drop)?, seq.parse().map_err(drop)?))
+    }
+}
+
+/// List what a webhook was told
+///
+/// And what it is still to be told: those of the newest messages first, each with its latest call.
+#[utoipa::path(
+    get,
+    path = "/v1/webhooks/{id}/deliveries",
+    operation_id = "listDeliveries",
+    tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "The webhook, or `client_sync`"),
+        ("status" = Option<String>, Query, description = "Only those that are `pending`, `calling`, `waiting`, `acknowledged` or `dead`"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "One page", body = DeliveryList))
+)]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    NamedWebhook(id): NamedWebhook,
+    uri: Uri,
+) -> Result<Json<DeliveryList>, ApiError> {
+    let mut query = Parameters::of(&uri)?;
+    let status = query.parse("status", |text| {
+        let found = NotificationState::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or("must be pending, calling, waiting, acknowledged or dead")
+    });
+    let Paging { limit, cursor } = Paging::take(&mut query);
+    query.finish()?;
+    let before = cursor.as_deref().map(page::read_cursor::<Place>).transpose()?;
+    let tenant = &caller.tenant;
+    find(&app, tenant, &id).await?;
+    let before = before.map(|Place(uid, seq)| (uid, seq));
+    // One more than asked for tells whether there is a next page.
+    let mut found = app.store.deliveries(tenant, &id, status, before, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let place = |last: &NotificationView| page::write_cursor(&Place(last.key.uid, last.key.seq));
+    let next_cursor = found.last().filter(|_| more).map(place);
+    Ok(Json(DeliveryList { data: found.into_iter().map(Delivery::from).collect(), next_cursor }))
+}
+
+/// `{id}/deliveries/{uid}/{sequence}` in a path. What cannot be such a thing names none.
+pub(crate) struct NamedDelivery {
+    webhook: SubscriberId,
+    uid: MessageUid,
+    seq: i64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedDelivery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path((webhook, uid, seq)) =
+            Path::<(String, String, String)>::from_request_parts(parts, state).await.map_err(|_| {
+                ApiError::malformed("the names in the path cannot be read: use percent-encoded UTF-8")
+            })?;
+        let webhook = webhook.parse().map_err(|_| no_webhook(&webhook))?;
+        match (uid.parse(), seq.parse()) {
+            (Ok(uid), Ok(seq)) => Ok(Self { webhook, uid, seq }),
+            _ => Err(no_delivery()),
+        }
+    }
+}
+
+fn no_delivery() -> ApiError {
+    ApiError::not_found("there is no such delivery: give the message's uid and the event's sequence")
+}
+
+/// Tell a webhook again
+///
+/// Something that it has acknowledged, or that was given up. It is called as soon as possible, under the same
+/// `webhook-id`. 409 while it is still to be told, and while the webhook is switched off.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend",
+    operation_id = "resendDelivery",
+    tag = "webhooks",
+    params(
+        ("id" = String, Path, description = "The webhook, or `client_sync`"),
+        ("uid" = String, Path, description = "The message's uid"),
+        ("sequence" = i64, Path, description = "The event's place in its history"),
+    ),
+    responses((status = 202, description = "It is told again", body = Delivery))
+)]
+pub(crate) async fn resend(
+    State(app): State<Shared>,
+    caller: Manager,
+    NamedDelivery { webhook: id, uid, seq }: NamedDelivery,
+) -> Result<(StatusCode, Json<Delivery>), ApiError> {
+    let tenant = &caller.tenant;
+    let webhook = find(&app, tenant, &id).await?;
+    let key = NotificationKey { tenant: tenant.clone(), subscriber: id.clone(), uid, seq };
+    let told = async || {
+        let all = app.store.notifications(tenant, uid).await?;
+        all.into_iter().find(|told| told.key == key).ok_or_else(no_delivery)
+    };
+    let state = told().await?.state;
+    if !webhook.active {
+        return Err(ApiError::conflict(format!(
+            "the webhook `{id}` is switched off: PATCH it to active first"
+        )));
+    }
+    if !app.store.notify_again(&key, app.clock.now()).await? {
+        let state = state.as_str();
+        return Err(ApiError::conflict(format!("this delivery is {state}: only what is over is sent again")));
+    }
+    tracing::info!(%tenant, webhook = %id, %uid, seq, "a notification is sent again");
+    Ok((StatusCode::ACCEPTED, Json(told().await?.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_back_and_nothing_else_does() {
+        let uid = MessageUid::from_bytes([7; 16]);
+        let Place(read, seq) = Place(uid, 3).to_string().parse().unwrap();
+        assert_eq!((read, seq), (uid, 3));
+        for bad in ["", "x/1", "/1", &uid.to_string()] {
+            assert!(bad.parse::<Place>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Webhooks from what callers send: every field that is wrong is named, unknown ones too.
+
+use postway_domain::subscriber::{EventFilter, event_names};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use url::Url;
+use utoipa::ToSchema;
+
+use crate::{
+    auth::Actor,
+    error::{ApiError, FieldError},
+    fields::Fields,
+    state::App,
+};
+
+const URL_CHARS_MAX: usize = 2_048;
+const DESCRIPTION_CHARS_MAX: usize = 500;
+/// Every event.
+const ALL: &str = "*";
+
+/// A webhook to make or change. Unknown fields are refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WebhookRequest {
+    /// Where to call, `http://` or `https://`; needed when it is made.
+    #[schema(example = "https://app.example.com/hooks/mail")]
+    url: Option<String>,
+    /// Of what: names of events, or `["*"]` (default) for all.
+    #[schema(example = json!(["email.sent", "email.failed", "email.bounced"]))]
+    events: Option<Vec<String>>,
+    /// What it is for, at most 500 characters.
+    description: Option<String>,
+    /// Whether it is told at all. Switching it on forgets why it was off.
+    #[schema(default = true)]
+    active: Option<bool>,
+    /// With `PATCH`: only if the webhook still has this version.
+    version: Option<i64>,
+}
+
+/// What a body says; of what is absent, nothing.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    pub(super) url: Option<Target>,
+    pub(super) events: Option<EventFilter>,
+    pub(super) description: Option<Option<String>>,
+    pub(super) active: Option<bool>,
+    pub(super) version: Option<i64>,
+    /// The names of the fields, for the audit log.
+    pub(super) fields: Vec<String>,
+}
+
+/// An address to call.
+#[derive(Debug, PartialEq)]
+pub(super) struct Target {
+    pub(super) url: String,
+    host: String,
+}
+
+/// Reads a body.
+pub(super) fn read(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
+    let names = body.keys().take(12).cloned().collect();
+    let mut wrong = Vec::new();
+    let mut fields = Fields::of(body, &mut wrong);
+    // Only shown; what GET shows may be sent back.
+    for shown in ["id", "kind", "disabled_reason", "quiet_until", "created_at", "updated_at"] {
+        fields.take(shown);
+    }
+    let given = Given {
+        url: target(&mut fields),
+        events: events(&mut fields),
+        description: fields.has("description").then(|| {
+            fields.text("description", DESCRIPTION_CHARS_MAX).filter(|description| !description.is_empty())
+        }),
+        active: fields.read("active", "must be true or false"),
+        version: fields.read("version", "must be a whole number"),
+        fields: names,
+    };
+    fields.finish("is not a field of a webhook");
+    if wrong.is_empty() { Ok(given) } else { Err(wrong) }
+}
+
+fn target(fields: &mut Fields<'_>) -> Option<Target> {
+    let url = fields.text("url", URL_CHARS_MAX)?;
+    let read = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some((read, host)) = read.as_ref().and_then(|read| Some((read, read.host_str()?))) else {
+        fields.refuse("url", "must be an address like https://app.example.com/hooks/mail");
+        return None;
+    };
+    if !read.username().is_empty() || read.password().is_some() {
+        fields.refuse(
+            "url",
+            "must not hold a name or password: calls are signed, which tells that they are ours",
+        );
+    }
+    if read.fragment().is_some() {
+        fields.refuse("url", "must not have a fragment (#…)");
+    }
+    Some(Target { host: host.to_owned(), url })
+}
+
+fn events(fields: &mut Fields<'_>) -> Option<EventFilter> {
+    let form = "must be a list of names of events, or [\"*\"] for all";
+    let mut names: Vec<String> = fields.read("events", form)?;
+    if names.is_empty() {
+        fields.refuse("events", form);
+    }
+    if names.iter().any(|name| name == ALL) {
+        return Some(EventFilter::default());
+    }
+    for (place, name) in names.iter().enumerate() {
+        if !event_names().any(|known| known == name) {
+            let known = event_names().collect::<Vec<_>>().join(", ");
+            fields.refuse(&format!("events[{place}]"), format!("is not an event; there are {known}"));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    Some(EventFilter(names))
+}
+
+/// A tenant's key must not reach into private networks. What a name resolves to is checked with every call.
+pub(super) fn check_target(app: &App, actor: &Actor, target: &Target) -> Result<(), ApiError> {
+    match actor.is_admin() || app.probe.may_name(&target.host) {
+        true => Ok(()),
+        false => Err(ApiError::field("url", "is private; only the admin key may name private hosts")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wrong(body: Value) -> Vec<String> {
+        let wrong = read(body.as_object().unwrap().clone()).unwrap_err();
+        wrong.into_iter().map(|wrong| wrong.field).collect()
+    }
+
+    fn url(text: &str) -> Option<Target> {
+        read(json!({"url": text}).as_object().unwrap().clone()).ok()?.url
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        for (body, fields) in [
+            (json!({"url": "ftp://x.example/"}), &["url"][..]),
+            (json!({"url": "https://user:pw@x.example/#a"}), &["url", "url"]),
+            (json!({"url": format!("https://x.example/{}", "a".repeat(2_048))}), &["url"]),
+            (json!({"events": []}), &["events"]),
+            (json!({"events": "email.sent"}), &["events"]),
+            (json!({"events": ["email.sent", "email.nonsense"]}), &["events[1]"]),
+            (json!({"active": 1, "description": 2, "secret": "x"}), &["description", "active", "secret"]),
+        ] {
+            assert_eq!(wrong(body.clone()), fields, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_seen_through_its_spelling() {
+        for spelling in ["http://127.1/", "http://0x7f000001:80/", "http://2130706433", "HTTP://127.0.0.1/x"]
+        {
+            assert_eq!(url(spelling).unwrap().host, "127.0.0.1", "{spelling}");
+        }
+        assert_eq!(url("http://[::1]:80/").unwrap().host, "[::1]");
+    }
+
+    #[test]
+    fn a_star_means_all_whatever_stands_beside_it() {
+        let read =
+            |events: Value| read(json!({"events": events}).as_object().unwrap().clone()).unwrap().events;
+        assert_eq!(read(json!(["email.sent", "*"])), Some(EventFilter::default()));
+        let twice = read(json!(["email.sent", "email.failed", "email.sent"])).unwrap();
+        assert_eq!(twice.0, ["email.failed", "email.sent"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! `/v1/webhooks`: who is called when something happened to a message.
+//!
+//! A webhook's secret is made here, shown once, sealed before it is stored, and never shown again. A tenant's own
+//! `client_sync` stands in the list under that id, so that what it was told can be looked at; it is made, changed and
+//! removed with the tenant's settings, and only switched on here.
+
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod delivery;
+mod edit;
+pub(crate) mod probe;
+pub(crate) mod secret;
+mod view;
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, Path, State},
+    http::{StatusCode, request::Parts},
+};
+use postway_domain::{Subscriber, TenantId, id::SubscriberId};
+use postway_store::record::{Changed, DirectoryChange};
+
+pub(crate) use self::view::{WebhookList, WebhookView};
+use crate::{
+    auth::{Manager, Reader},
+    error::ApiError,
+    request_id::RequestId,
+    state::{App, Shared},
+};
+
+/// How often a change is made anew when another one was faster.
+const TRIES_MAX: u32 = 5;
+
+/// `{id}` in a path. What cannot be a webhook's id names none.
+pub(crate) struct NamedWebhook(SubscriberId);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
+            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
+        })?;
+        given.parse().map(Self).map_err(|_| no_webhook(&given))
+    }
+}
+
+fn no_webhook(given: &str) -> ApiError {
+    let shown: String = given.chars().take(SubscriberId::BYTES_MAX).collect();
+    ApiError::not_found(format!("there is no webhook `{shown}`"))
+}
+
+async fn find(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
+    app.store.subscriber(tenant, id).await?.ok_or_else(|| no_webhook(id.as_str()))
+}
+
+/// Whether it stands and falls with its tenant's settings.
+fn is_client(id: &SubscriberId) -> bool {
+    id.as_str() == Subscriber::CLIENT
+}
+
+/// Refuses what only a webhook of its own can have done to it.
+fn refuse_client(id: &SubscriberId, to_do: &str) -> Result<(), ApiError> {
+    match is_client(id) {
+        true => Err(ApiError::conflict(format!(
+            "`{id}` is a setting of the tenant: {to_do} with PATCH /v1/tenants/{{id}}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn busy() -> ApiError {
+    ApiError::conflict("the webhook is being changed by others; read it and try again")
+}
+
+/// List webhooks
+///
+/// The tenant's own `client_sync` is among them, if it has one.
+#[utoipa::path(
+    get,
+    path = "/v1/webhooks",
+    operation_id = "listWebhooks",
+    tag = "webhooks",
+    responses((status = 200, description = "All of them, the oldest first", body = WebhookList))
+)]
+pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<WebhookList>, ApiError> {
+    let found = app.store.subscribers(Some(&caller.tenant)).await?;
+    Ok(Json(WebhookList { data: found.into_iter().map(WebhookView::from).collect(), next_cursor: None }))
+}
+
+/// Show a webhook
+#[utoipa::path(
+    get,
+    path = "/v1/webhooks/{id}",
+    operation_id = "getWebhook",
+    tag = "webhooks",
+    params(("id" = String, Path, description = "The webhook")),
+    responses((status = 200, description = "The webhook, without its secret", body = WebhookView))
+)]
+pub(crate) async fn show(
+    State(app): State<Shared>,
+    caller: Reader,
+    NamedWebhook(id): NamedWebhook,
+) -> Result<Json<WebhookView>, ApiError> {
+    find(&app, &caller.tenant, &id).await.map(|webhook| Json(webhook.into()))
+}
+
+/// Delete a webhook
+///
+/// With what it was still to be told.
+#[utoipa::path(
+    delete,
+    path = "/v1/webhooks/{id}",
+    operation_id = "deleteWebhook",
+    tag = "webhooks",
+    params(("id" = String, Path, description = "The webhook")),
+    responses((status = 204, description = "It is gone"))
+)]
+pub(crate) async fn delete(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    NamedWebhook(id): NamedWebhook,
+) -> Result<StatusCode, ApiError> {
+    let tenant = &caller.tenant;
+    find(&app, tenant, &id).await?;
+    refuse_client(&id, "take `client_sync` away")?;
+    let entry = app.audit(&caller.actor, Some(tenant), "webhook.delete", id.as_str(), &request_id, None);
+    let change = DirectoryChange::DeleteSubscriber(tenant.clone(), id.clone());
+    match app.store.change(change, Some(entry)).await? {
+        Changed::Done => {
+            tracing::info!(%tenant, webhook = %id, "webhook deleted");
+            Ok(StatusCode::NO_CONTENT)
+        }
+        _ => Err(no_webhook(id.as_str())),
+    }
+}
