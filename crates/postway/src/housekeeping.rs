@@ -10,6 +10,7 @@ use postway_domain::{
     Clock, Incarnation, MessageUid, RecipientStatus, State, Status, Time,
     message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
+    secret::SecretKey,
 };
 use postway_intake::Preparing;
 use postway_store::{
@@ -21,7 +22,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{membership::Membership, sweep};
+use crate::{membership::Membership, retention::Retention, sweep};
 
 /// How often each duty is done.
 const EVERY: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ const ROUND_MESSAGES: u32 = 500;
 /// Leases lost in a row after which a message is set aside: it may be what kills its workers.
 const LOST_LEASES_MAX: i64 = 5;
 
+/// How long one round of retention may take.
+const RETAIN_MAX: Duration = Duration::from_millis(200);
 /// How often a node looks for leases of its own that it knows nothing of.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 
@@ -41,6 +44,8 @@ pub struct Housekeeping {
     pub clock: Arc<dyn Clock>,
     /// Where large bodies are.
     pub depot: Arc<Depot>,
+    /// Derives the key by which recipients of removed messages are still known.
+    pub secret_key: Arc<SecretKey>,
     /// This process among the others.
     pub membership: Arc<Membership>,
 }
@@ -52,7 +57,8 @@ impl Housekeeping {
     /// Runs until cancelled, beside rooms that tell what they have in hand. A round that fails is tried again.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
         let strays = Strays { in_hand, preparing, met: HashMap::new(), look_at: Instant::now() };
-        let mut rounds = Rounds { strays, sweep_at: Instant::now() };
+        let retention = Retention::new(self.secret_key.clone());
+        let mut rounds = Rounds { strays, retention, retain_at: Instant::now(), sweep_at: Instant::now() };
         loop {
             if let Err(error) = self.round(&mut rounds).await {
                 tracing::warn!(%error, "a housekeeping round failed");
@@ -73,6 +79,9 @@ impl Housekeeping {
                 sweep::sweep(&*self.store, &self.depot, self.clock.now()).await?;
                 rounds.sweep_at = Instant::now() + sweep::EVERY;
             }
+            if rounds.retain_at <= Instant::now() {
+                self.retain(rounds).await?;
+            }
         }
         let strays = &mut rounds.strays;
         if strays.look_at <= Instant::now() {
@@ -80,6 +89,16 @@ impl Housekeeping {
             strays.look_at = Instant::now() + STRAYS_EVERY;
         }
         self.measure().await
+    }
+
+    /// Removes what ended and was told, some of it at a time.
+    async fn retain(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
+        let round = rounds.retention.round(&*self.store, self.clock.now(), RETAIN_MAX).await?;
+        if round.removed > 0 {
+            tracing::info!(messages = round.removed, "removed what was kept long enough");
+        }
+        rounds.retain_at = Instant::now() + if round.more { EVERY } else { sweep::EVERY };
+        Ok(())
     }
 
     /// Takes back what is leased to this very node and not in its hands.
@@ -174,6 +193,8 @@ impl Housekeeping {
 /// What a round remembers for the next.
 struct Rounds {
     strays: Strays,
+    retention: Retention,
+    retain_at: Instant,
     sweep_at: Instant,
 }
 

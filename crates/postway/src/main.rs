@@ -16,6 +16,8 @@ mod keys;
 mod membership;
 mod output;
 mod probe;
+mod reporting;
+mod retention;
 mod shutdown;
 mod sweep;
 mod telemetry;

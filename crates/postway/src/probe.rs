@@ -1,12 +1,13 @@
-//! Trying accounts for the API, with the transports of dispatch.
+//! Trying accounts and webhooks for the API, with the transports of dispatch and the calls of notify.
 
 use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
-use postway_api::{AccountProbe, ProbeStep};
+use postway_api::{AccountProbe, ProbeStep, WebhookTest};
 use postway_dispatch::probe::{Prober, Step};
-use postway_domain::Account;
-use postway_net::Guard;
+use postway_domain::{Account, Clock, Subscriber, secret::SecretKey};
+use postway_net::{Guard, http::HttpClient};
+use postway_notify::call_test;
 
 /// What the API asks.
 pub struct Probe {
@@ -14,6 +15,12 @@ pub struct Probe {
     pub prober: Prober,
     /// What a tenant's own key may name.
     pub guard: Arc<Guard>,
+    /// The way to webhooks.
+    pub http: HttpClient,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Opens webhooks' secrets.
+    pub secret_key: Arc<SecretKey>,
 }
 
 #[async_trait]
@@ -30,6 +37,16 @@ impl AccountProbe for Probe {
             false => host.parse(),
         };
         address.map_or(true, |address| self.guard.allows(address))
+    }
+
+    async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {
+        let tested = call_test(&self.http, &*self.clock, &self.secret_key, webhook).await;
+        WebhookTest {
+            ok: tested.is_taken(),
+            status: tested.status,
+            latency_ms: u64::try_from(tested.latency.as_millis()).unwrap_or(u64::MAX),
+            answer: tested.answer,
+        }
     }
 }
 

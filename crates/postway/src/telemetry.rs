@@ -76,6 +76,11 @@ fn describe() {
     );
     describe_counter!("postway_store_commits_total", "Transactions committed by the store");
     describe_counter!("postway_http_requests_total", "HTTP requests answered, by route and status");
+    describe_counter!(
+        "postway_notifications_total",
+        "Notifications that were settled or put off, by outcome"
+    );
+    describe_histogram!("postway_notification_seconds", Unit::Seconds, "Calls to subscribers");
     describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");
     describe_gauge!(
         "postway_oldest_due_seconds",

@@ -12,15 +12,18 @@ use postway_net::{
     Guard,
     http::{HttpClient, HttpSettings},
 };
+use postway_notify::{Notifier, NotifierParts};
 use postway_store::{Store, blob::Depot, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::NodeClock, config::Config, database, housekeeping::Housekeeping, http, keys,
-    membership::Membership, probe::Probe, shutdown::Signals,
+    membership::Membership, probe::Probe, reporting::Reporter, shutdown::Signals,
 };
 
+/// How long a receiver of reports may take to accept a connection: one that is away must not hold its place for long.
+const REPORT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
 
@@ -61,6 +64,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             store: store.clone(),
             clock: clock.clone(),
             depot: depot.clone(),
+            secret_key: secret_key.clone(),
             membership: membership.clone(),
         };
         let reclaimed = database::while_away(&*store, async || Ok(housekeeping.reclaim().await?)).await?;
@@ -89,6 +93,16 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         public_url: config.public_url.clone(),
     }));
     let preparer = Preparer::new(door.clone(), membership.roster().me());
+    let notifier = Notifier::new(NotifierParts {
+        store: store.clone(),
+        http: report_http(&guard),
+        clock: clock.clone(),
+        secret_key: secret_key.clone(),
+        node: Arc::new(Reporter(membership.clone())),
+        incarnation: membership.roster().me(),
+        poll: NotifierParts::POLL,
+        patience: NotifierParts::PATIENCE,
+    });
     let spool = match &config.spool.folder {
         Some(folder) => {
             let spool = Spool::open(door.clone(), folder.clone(), config.spool.tenant.clone());
@@ -105,7 +119,13 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         secret_key: secret_key.clone(),
         metrics,
         roster: membership.roster(),
-        probe: Arc::new(Probe { prober, guard: guard.clone() }),
+        probe: Arc::new(Probe {
+            prober,
+            guard: guard.clone(),
+            http: report_http(&guard),
+            clock: clock.clone(),
+            secret_key: secret_key.clone(),
+        }),
     });
 
     let stop = CancellationToken::new();
@@ -136,6 +156,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             tokio::join!(preparer.run(stop.clone()), spooling)
         }
     });
+    let reporting = tokio::spawn(notifier.run(stop_http.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
     let beating = tokio::spawn(membership.run(stop.clone()));
     drop(serve_router.send_replace(router));
@@ -157,7 +178,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let _ = tokio::join!(ways_in, housekeeping, upkeep, beating);
+        let _ = tokio::join!(ways_in, reporting, housekeeping, upkeep, beating);
         store.close().await;
         finished
     };
@@ -172,6 +193,12 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         () = signals.next() => tracing::warn!("stopped at once by a second signal; leases will be taken back at the next start"),
     }
     Ok(())
+}
+
+/// The way out for reports.
+fn report_http(guard: &Arc<Guard>) -> HttpClient {
+    let settings = HttpSettings { connect_timeout: REPORT_CONNECT_TIMEOUT, ..HttpSettings::default() };
+    HttpClient::new(guard.clone(), settings)
 }
 
 fn limits(config: &Config) -> Limits {

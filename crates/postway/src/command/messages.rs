@@ -14,7 +14,7 @@ use crate::output::{Output, field, list};
 pub enum MessagesCommand {
     /// List messages, newest first
     List(Box<ListArgs>),
-    /// Show one message with its recipients, attempts and events
+    /// Show one message with its recipients, attempts, events and who was told
     Show(MessageRef),
     /// Send a message now: one that failed, or that waits for its time or its next attempt
     Retry(MessageRef),
@@ -150,7 +150,7 @@ impl ListArgs {
 }
 
 fn render_message(output: Output, message: &Value) -> String {
-    const FIELDS: [&str; 24] = [
+    const FIELDS: [&str; 25] = [
         "id",
         "uid",
         "tenant",
@@ -166,6 +166,7 @@ fn render_message(output: Output, message: &Value) -> String {
         "due_at",
         "sent_at",
         "failed_at",
+        "reported_at",
         "attempt",
         "exhausted",
         "reason",
@@ -184,10 +185,11 @@ fn render_message(output: Output, message: &Value) -> String {
             output.fields(fields.map(|name| (name, field(error, name))))
         ));
     }
-    let lists: [(&str, &[&str]); 3] = [
+    let lists: [(&str, &[&str]); 4] = [
         ("recipients", &["address", "kind", "status", "smtp_code", "enhanced_code", "reply"]),
         ("attempts", &["number", "started_at", "duration_ms", "remote", "outcome", "smtp_code", "reply"]),
         ("events", &["seq", "at", "type"]),
+        ("notifications", &["subscriber", "event", "sequence", "status", "tries", "next_at", "last_status"]),
     ];
     for (name, columns) in lists {
         let items = list(message, name);

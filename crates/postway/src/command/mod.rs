@@ -7,10 +7,12 @@ mod accounts;
 mod audit;
 mod batches;
 mod bench;
+mod cleanup;
 mod completions;
 mod config;
 mod dkim;
 mod doctor;
+mod events;
 mod input;
 mod keys;
 mod messages;
@@ -21,11 +23,13 @@ mod recipients;
 mod secrets;
 mod send;
 mod serve;
+mod statistics;
 mod stats;
 mod suppressions;
 mod template_files;
 mod templates;
 mod tenants;
+mod webhooks;
 
 use std::path::PathBuf;
 
@@ -105,6 +109,11 @@ enum Command {
     /// List, add, check, import and export addresses that get no mail
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
+    /// List, add, show, change, test and remove webhooks, and see what they were told
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksCommand),
+    /// Print what happened to messages, in order
+    Events(events::EventsArgs),
     /// Create, change, suspend and delete tenants, and make their keys
     #[command(subcommand)]
     Tenants(Box<tenants::TenantsCommand>),
@@ -114,6 +123,12 @@ enum Command {
     Nodes,
     /// Show how many messages are in which state
     Stats,
+    /// Show what was done, by hour or day
+    Statistics(statistics::StatisticsArgs),
+    /// Remove messages that ended and were reported
+    Cleanup(cleanup::CleanupArgs),
+    /// Forget an address
+    Erase(cleanup::EraseArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     Bench(Box<bench::BenchArgs>),
     /// Show or apply the database's migrations
@@ -176,10 +191,15 @@ impl Cli {
             Command::Secrets(command) => secrets::run(&session, command).await,
             Command::Batches(command) => batches::run(&session, command).await,
             Command::Suppressions(command) => suppressions::run(&session, command).await,
+            Command::Webhooks(command) => webhooks::run(&session, command).await,
+            Command::Events(args) => events::run(&session, args).await,
             Command::Tenants(command) => tenants::run(&session, *command).await,
             Command::Audit(args) => audit::run(&session, args).await,
             Command::Nodes => nodes::run(&session).await,
             Command::Stats => stats::run(&session).await,
+            Command::Statistics(args) => statistics::run(&session, args).await,
+            Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
+            Command::Erase(args) => cleanup::erase(&session, args).await,
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,
             Command::Config(command) => config::run(&session, command),

@@ -63,11 +63,17 @@ pub struct EditArgs {
     /// The account its mail takes when it names none
     #[arg(long, value_name = "ACCOUNT")]
     default_account: Option<String>,
-    /// How many days finished messages are kept
-    #[arg(long, value_name = "DAYS")]
+    /// How long messages are kept once they ended and were reported
+    #[arg(long, value_name = "SECONDS")]
+    report_retention_seconds: Option<u64>,
+    /// The same in days
+    #[arg(long, value_name = "DAYS", conflicts_with = "report_retention_seconds")]
     retention_days: Option<u32>,
+    /// How many days messages are kept that ended and could not be reported
+    #[arg(long, value_name = "DAYS")]
+    unreported_retention_days: Option<u32>,
     /// How its reports are written
-    #[arg(long, value_parser = ["event", "batch"])]
+    #[arg(long, value_parser = ["event", "outbox", "batch"])]
     callback_form: Option<String>,
     /// What becomes of attachments too large to mail
     #[arg(long, value_parser = ["reject", "warn", "rewrite"])]
@@ -141,7 +147,7 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<
 }
 
 fn render(output: Output, tenant: &Value) -> String {
-    const FIELDS: [&str; 17] = [
+    const FIELDS: [&str; 19] = [
         "id",
         "name",
         "suspended",
@@ -150,6 +156,8 @@ fn render(output: Output, tenant: &Value) -> String {
         "weight",
         "content",
         "retention_days",
+        "report_retention_seconds",
+        "unreported_retention_days",
         "client_sync",
         "attachment_endpoint",
         "callback_form",
@@ -177,7 +185,9 @@ impl EditArgs {
             ("name", text(&self.name)),
             ("weight", self.weight.map(Value::from)),
             ("default_account", text(&self.default_account)),
+            ("report_retention_seconds", self.report_retention_seconds.map(Value::from)),
             ("retention_days", self.retention_days.map(Value::from)),
+            ("unreported_retention_days", self.unreported_retention_days.map(Value::from)),
             ("callback_form", text(&self.callback_form)),
             ("bounce_domain", text(&self.bounce_domain)),
             ("return_path", text(&self.return_path)),
@@ -185,6 +195,12 @@ impl EditArgs {
             ("auto_submitted", self.auto_submitted.map(Value::from)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        // Two spellings of one setting: who gives one takes the other back.
+        match (self.retention_days, self.report_retention_seconds) {
+            (Some(_), _) => drop(body.insert("report_retention_seconds".to_owned(), Value::Null)),
+            (None, Some(_)) => drop(body.insert("retention_days".to_owned(), Value::Null)),
+            (None, None) => {}
+        }
         let large_files = [
             ("policy", text(&self.large_files)),
             ("above_bytes", self.large_files_above.map(Value::from)),

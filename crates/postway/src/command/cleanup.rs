@@ -1,0 +1,110 @@
+//! `postway cleanup` and `postway erase`: removing messages, and forgetting an address.
+
+use std::ops::ControlFlow;
+
+use clap::Args;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+use crate::output::Output;
+
+#[derive(Args, Debug)]
+pub struct CleanupArgs {
+    /// Remove what ended and was reported so long ago; 0 for all of it [default: as the tenant is set]
+    #[arg(long, value_name = "SECONDS")]
+    older_than_seconds: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub struct EraseArgs {
+    /// The address to forget
+    address: String,
+}
+
+/// Removes until nothing is left to remove.
+pub async fn cleanup(session: &Session, args: CleanupArgs) -> Result<(), Failure> {
+    let query: Vec<_> = args
+        .older_than_seconds
+        .map(|seconds| ("older_than_seconds", seconds.to_string()))
+        .into_iter()
+        .collect();
+    to_the_end(&session.client()?, session.output, "cleanup", &query, None, &["deleted"]).await
+}
+
+/// Forgets until nothing is left to forget.
+pub async fn erase(session: &Session, EraseArgs { address }: EraseArgs) -> Result<(), Failure> {
+    let body = json!({"address": address});
+    let counts = ["removed", "redacted", "waiting"];
+    to_the_end(&session.client()?, session.output, "erase", &[], Some(&body), &counts).await
+}
+
+/// Calls again as long as there is more, and prints the sums.
+async fn to_the_end(
+    client: &Client,
+    output: Output,
+    call: &str,
+    query: &[(&str, String)],
+    body: Option<&Value>,
+    counts: &[&'static str],
+) -> Result<(), Failure> {
+    let mut sums = Sums::new(counts);
+    loop {
+        let body = body.map_or(Body::Empty, Body::Json);
+        let answer = client.call(Method::POST, &["v1", call], query, body).await?;
+        if sums.add(&answer).is_break() {
+            break;
+        }
+        eprintln!("{}", sums.told());
+    }
+    match output.is_json() {
+        true => output.json(&sums.json()),
+        false => output.text(&sums.told()),
+    }
+}
+
+struct Sums(Vec<(&'static str, i64)>);
+
+impl Sums {
+    fn new(names: &[&'static str]) -> Self {
+        Self(names.iter().map(|name| (*name, 0)).collect())
+    }
+
+    /// Adds one answer; breaks at the last.
+    fn add(&mut self, answer: &Value) -> ControlFlow<()> {
+        for (name, sum) in &mut self.0 {
+            let count = answer.get(*name).and_then(Value::as_i64).unwrap_or(0);
+            // What still waits is told anew each time.
+            *sum = if *name == "waiting" { count } else { *sum + count };
+        }
+        match answer.get("more").and_then(Value::as_bool) {
+            Some(true) => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+
+    fn told(&self) -> String {
+        let told: Vec<String> = self.0.iter().map(|(name, sum)| format!("{sum} {name}")).collect();
+        told.join(", ")
+    }
+
+    fn json(&self) -> Value {
+        self.0.iter().map(|(name, sum)| ((*name).to_owned(), Value::from(*sum))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_summed_until_the_last() {
+        let mut sums = Sums::new(&["removed", "waiting"]);
+        assert!(sums.add(&json!({"removed": 200, "waiting": 3, "more": true})).is_continue());
+        assert!(sums.add(&json!({"removed": 5, "waiting": 2, "more": false})).is_break());
+        assert_eq!(sums.told(), "205 removed, 2 waiting");
+        assert_eq!(sums.json(), json!({"removed": 205, "waiting": 2}));
+    }
+}

@@ -1,0 +1,70 @@
+//! `postway events`: the feed, once or as it comes.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::Session;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+/// How long the server holds an answer without news.
+const WAIT_S: u64 = 25;
+
+#[derive(Args, Debug)]
+pub struct EventsArgs {
+    /// Only what came after this cursor, or from `now` on [default: all that is kept]
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// How many at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Go on to the end, wait there, and print what comes until interrupted
+    #[arg(long)]
+    follow: bool,
+}
+
+pub async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let mut after = args.after;
+    loop {
+        let feed = page(&client, after.take(), args.limit, args.follow).await?;
+        let entries = list(&feed, "data");
+        for entry in entries {
+            print(output, entry)?;
+        }
+        let next = feed.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
+        if !args.follow {
+            if let Some(next) = next.filter(|_| !output.is_json()) {
+                eprintln!("what comes next: --after {next}");
+            }
+            return Ok(());
+        }
+        after = next;
+    }
+}
+
+async fn page(
+    client: &Client,
+    after: Option<String>,
+    limit: Option<u32>,
+    waits: bool,
+) -> Result<Value, Failure> {
+    let query = [
+        ("after", after),
+        ("limit", limit.map(|limit| limit.to_string())),
+        ("wait", waits.then(|| WAIT_S.to_string())),
+    ];
+    let query: Vec<_> = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    client.get(&["v1", "events"], &query).await
+}
+
+/// One line for each, so that they can be cut and counted.
+fn print(output: Output, entry: &Value) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(entry);
+    }
+    let message = entry.get("message").cloned().unwrap_or_default();
+    let names = [field(entry, "at"), field(entry, "type"), field(&message, "id"), field(&message, "uid")];
+    output.text(&names.join("\t"))
+}

@@ -1,0 +1,202 @@
+//! `postway webhooks`: who is called when something happened to a message.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value};
+
+use super::Session;
+use super::pages::{self, PageArgs, row};
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+#[derive(Debug, Subcommand)]
+pub enum WebhooksCommand {
+    /// List webhooks
+    List,
+    /// Add a webhook and print its secret, this once
+    Add(AddArgs),
+    /// Show one webhook
+    Show(WebhookRef),
+    /// Change a webhook, or switch it on or off
+    Update(UpdateArgs),
+    /// Remove a webhook, with what it was still to be told
+    Remove(WebhookRef),
+    /// Give a webhook a new secret and print it, this once; the earlier one works for another day
+    Rotate(WebhookRef),
+    /// Call a webhook with a test event
+    Test(WebhookRef),
+    /// List what a webhook was told, and is still to be told
+    Deliveries(DeliveriesArgs),
+    /// Tell a webhook again what it was told before
+    Resend(ResendArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct WebhookRef {
+    /// The webhook's id
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct AddArgs {
+    /// Where to call
+    #[arg(value_name = "URL")]
+    target: String,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct UpdateArgs {
+    /// The webhook's id
+    id: String,
+    /// Where to call
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+#[derive(Args, Debug, Default)]
+pub struct FieldArgs {
+    /// Of what, as in email.sent; may be repeated [default: everything]
+    #[arg(long = "event", value_name = "NAME")]
+    events: Vec<String>,
+    /// What it is for
+    #[arg(long)]
+    description: Option<String>,
+    /// Whether it is told at all
+    #[arg(long, value_name = "BOOL")]
+    active: Option<bool>,
+}
+
+#[derive(Args, Debug)]
+pub struct DeliveriesArgs {
+    /// The webhook's id, or client_sync
+    id: String,
+    /// Only those that stand so
+    #[arg(long, value_parser = ["pending", "calling", "waiting", "acknowledged", "dead"])]
+    status: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct ResendArgs {
+    /// The webhook's id, or client_sync
+    id: String,
+    /// The message's uid
+    uid: String,
+    /// The event's place in the message's history
+    sequence: u32,
+}
+
+pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let all = ["v1", "webhooks"];
+    match command {
+        WebhooksCommand::List => output.show(&client.get(&all, &[]).await?, render_list),
+        WebhooksCommand::Add(AddArgs { target, fields }) => {
+            let body = fields.body(Some(target));
+            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+        }
+        WebhooksCommand::Show(WebhookRef { id }) => {
+            output.show(&client.get(&["v1", "webhooks", &id], &[]).await?, render)
+        }
+        WebhooksCommand::Update(UpdateArgs { id, target, fields }) => {
+            let body = fields.body(target);
+            let path = ["v1", "webhooks", &id];
+            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+        }
+        WebhooksCommand::Remove(WebhookRef { id }) => {
+            let answer = client.call(Method::DELETE, &["v1", "webhooks", &id], &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("webhook {id} is removed")),
+            }
+        }
+        WebhooksCommand::Rotate(WebhookRef { id }) => {
+            let path = ["v1", "webhooks", &id, "rotate"];
+            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+        }
+        WebhooksCommand::Test(WebhookRef { id }) => {
+            let path = ["v1", "webhooks", &id, "test"];
+            let test = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            output.show(&test, |output, test| {
+                output.fields(["ok", "status", "latency_ms", "answer"].map(|name| (name, field(test, name))))
+            })?;
+            match test.get("ok").and_then(Value::as_bool) {
+                Some(true) => Ok(()),
+                _ => Err(Failure::Failed(anyhow::anyhow!("the webhook {id} did not take the test event"))),
+            }
+        }
+        WebhooksCommand::Deliveries(DeliveriesArgs { id, status, page }) => {
+            let filters = status.map(|status| ("status", status)).into_iter().collect();
+            let columns =
+                ["message", "sequence", "event", "status", "tries", "created_at", "next_at", "settled_at"];
+            let path = ["v1", "webhooks", &id, "deliveries"];
+            pages::print(&client, output, &path, filters, page, &columns, "it was told nothing yet").await
+        }
+        WebhooksCommand::Resend(ResendArgs { id, uid, sequence }) => {
+            let sequence = sequence.to_string();
+            let path = ["v1", "webhooks", &id, "deliveries", &uid, &sequence, "resend"];
+            let answer = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            let columns = ["message", "sequence", "event", "status", "next_at"];
+            output.show(&answer, |output, told| output.fields(columns.map(|name| (name, field(told, name)))))
+        }
+    }
+}
+
+impl FieldArgs {
+    /// The webhook as the API takes it.
+    fn body(self, url: Option<String>) -> Value {
+        let events = (!self.events.is_empty()).then(|| Value::from(self.events));
+        let fields = [
+            ("url", url.map(Value::from)),
+            ("events", events),
+            ("description", self.description.map(Value::from)),
+            ("active", self.active.map(Value::from)),
+        ];
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Value::Object(given.collect::<Map<_, _>>())
+    }
+}
+
+fn render_list(output: Output, webhooks: &Value) -> String {
+    let columns = ["id", "kind", "url", "events", "active", "created_at"];
+    output.table(&columns, list(webhooks, "data").iter().map(|webhook| row(webhook, &columns)))
+}
+
+fn render(output: Output, webhook: &Value) -> String {
+    const FIELDS: [&str; 11] = [
+        "id",
+        "kind",
+        "url",
+        "events",
+        "description",
+        "active",
+        "disabled_reason",
+        "quiet_until",
+        "secret",
+        "created_at",
+        "updated_at",
+    ];
+    output.fields(FIELDS.map(|name| (name, field(webhook, name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_is_sent() {
+        let body = |args: FieldArgs, url: Option<&str>| args.body(url.map(str::to_owned));
+        assert_eq!(body(FieldArgs::default(), None), json!({}));
+        let args = FieldArgs { events: vec!["email.sent".into()], active: Some(false), description: None };
+        let expected = json!({"url": "https://x.example", "events": ["email.sent"], "active": false});
+        assert_eq!(body(args, Some("https://x.example")), expected);
+    }
+}

@@ -1,0 +1,271 @@
+//! Retention: removing what ended, was told, and is old.
+//!
+//! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that sending never
+//! waits long for the writer. It stops when its time is up, remembers at which tenant, and says that there is more; so no
+//! tenant, however much it has to remove, keeps the others waiting for ever. After the last tenant it forgets what has
+//! ended besides: keys and traces of removed messages, and pages of the journal.
+//!
+//! Never removes a message that has not ended or that somebody is still to be told of; that is the store's promise. A
+//! round that fails goes on from where it was with the next one.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{Tenant, TenantId, TenantSettings, Time, secret::SecretKey};
+use postway_store::{Store, StoreError, record::Expunge};
+use tokio::time::Instant;
+
+/// Tenants read at once.
+const PAGE: u32 = 500;
+/// Messages, keys or pages removed in one transaction.
+const SLICE: u32 = 200;
+/// Slices of one tenant before it is the next one's turn.
+const SLICES_IN_TURN: u32 = 20;
+/// The journal goes back as far as the longest retention of a tenant, within these bounds: it is what the feed shows.
+const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
+const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
+
+/// Where the rounds are.
+pub struct Retention {
+    /// Derives the key of the digests by which recipients of removed messages are still known.
+    secret_key: Arc<SecretKey>,
+    /// The tenant that was served last.
+    after: Option<TenantId>,
+    /// The longest retention met on this way through the tenants.
+    longest: Duration,
+    /// Whether a tenant had more than its turn's share.
+    left: bool,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Messages removed.
+    pub removed: u64,
+    /// Whether there is more to do at once.
+    pub more: bool,
+}
+
+impl Retention {
+    /// Begins with the first tenant.
+    pub fn new(secret_key: Arc<SecretKey>) -> Self {
+        Self { secret_key, after: None, longest: JOURNAL_MIN, left: false }
+    }
+
+    /// Removes what is due at `now`, for at most about so long; at least one slice.
+    pub async fn round(
+        &mut self,
+        store: &dyn Store,
+        now: Time,
+        time_max: Duration,
+    ) -> Result<Round, StoreError> {
+        let deadline = Instant::now() + time_max;
+        let mut removed = 0;
+        loop {
+            let page = store.tenants(self.after.as_ref(), PAGE).await?;
+            for tenant in &page {
+                // What is left of a deleted tenant goes as a whole, elsewhere.
+                if tenant.deleted_at.is_none() {
+                    removed += self.serve(store, tenant, now, deadline).await?;
+                }
+                self.after = Some(tenant.id.clone());
+                if Instant::now() >= deadline {
+                    return Ok(Round { removed, more: true });
+                }
+            }
+            if page.len() < PAGE as usize {
+                break;
+            }
+        }
+        let kept = std::mem::replace(&mut self.longest, JOURNAL_MIN).min(JOURNAL_MAX);
+        let mut more = std::mem::take(&mut self.left);
+        self.after = None;
+        more |= emptied(deadline, || store.trim_journal(now.minus(kept), SLICE)).await?;
+        more |= emptied(deadline, || store.forget_traces(now, SLICE)).await?;
+        Ok(Round { removed, more })
+    }
+
+    /// One tenant's turn; how many messages were removed.
+    async fn serve(
+        &mut self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        now: Time,
+        deadline: Instant,
+    ) -> Result<u64, StoreError> {
+        let kept = tenant.settings.report_retention();
+        self.longest = self.longest.max(kept);
+        let mut removed = 0;
+        for _ in 0..SLICES_IN_TURN {
+            let slice = store.expunge(Expunge {
+                tenant: tenant.id.clone(),
+                reported_before: now.minus(kept),
+                unreported_before: now.minus(tenant.settings.unreported_retention()),
+                now,
+                recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
+                limit: SLICE,
+            });
+            let slice = slice.await?;
+            removed += u64::from(slice);
+            if slice < SLICE {
+                return Ok(removed);
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+        self.left = true;
+        Ok(removed)
+    }
+}
+
+/// Removes slice by slice; whether there is more when time is up.
+async fn emptied<F: Future<Output = Result<u32, StoreError>>>(
+    deadline: Instant,
+    slice: impl Fn() -> F,
+) -> Result<bool, StoreError> {
+    while slice().await? >= SLICE {
+        if Instant::now() >= deadline {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use postway_domain::{
+        Account, AccountSettings, EventKind, Lane, MessageUid, Priority, RecipientKind, State, Status,
+        message::OnDoubt,
+    };
+    use postway_store::{
+        Directory, Intake, Read, Report,
+        memory::MemoryStore,
+        record::{Acceptance, Content, DirectoryChange, NewEvent, NewMessage, NewRecipient},
+    };
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+    const ENOUGH: Duration = Duration::from_secs(60);
+
+    fn start() -> Time {
+        Time::from_millis(1_700_000_000_000)
+    }
+
+    fn retention() -> Retention {
+        Retention::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()))
+    }
+
+    async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
+        let tenant = Tenant { settings, ..Tenant::new(id.parse().unwrap(), id, start()) };
+        let account = Account {
+            tenant: tenant.id.clone(),
+            id: "relay".parse().unwrap(),
+            settings: AccountSettings::sandbox(),
+            secret: None,
+            version: 1,
+            created_at: start(),
+            updated_at: start(),
+        };
+        store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await.unwrap();
+    }
+
+    async fn messages(store: &MemoryStore, tenant: &str, state: State, count: u32) {
+        let message = |_| NewMessage {
+            uid: MessageUid::new(start(), &mut rand::rng()),
+            lane: Lane {
+                tenant: tenant.parse().unwrap(),
+                account: "relay".parse().unwrap(),
+                priority: Priority::Normal,
+                batch: None,
+            },
+            client_id: None,
+            idempotency: None,
+            fingerprint: [0; 32],
+            state,
+            due_at: (state == State::Ready).then(start),
+            created_at: start(),
+            expires_at: None,
+            on_doubt: OnDoubt::Hold,
+            recipients: vec![NewRecipient {
+                address: "ada@example.net".parse().unwrap(),
+                kind: RecipientKind::To,
+            }],
+            content: Content {
+                sender: "shop@example.com".to_owned(),
+                message_id: "m@example.com".to_owned(),
+                subject: "Your order".to_owned(),
+                request_id: None,
+                external_id: None,
+                tags: Vec::new(),
+                metadata: None,
+                eight_bit: false,
+                smtputf8: false,
+                raw: Bytes::from_static(b"Subject: Your order\r\n\r\n").into(),
+                payload: None,
+                sensitive: false,
+            },
+            collapse_key: None,
+            events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
+            recipient: None,
+            settled: None,
+        };
+        let accepted = store.accept((0..count).map(message).collect()).await.unwrap();
+        assert!(accepted.iter().all(|accepted| matches!(accepted, Acceptance::Accepted { .. })));
+        // Nobody is removed whose events may still have to be told.
+        store.sequence(1_000).await.unwrap();
+        store.fan_out(start(), 1_000).await.unwrap();
+    }
+
+    async fn count(store: &MemoryStore, tenant: &str, status: Status) -> i64 {
+        let stats = store.stats(Some(&tenant.parse().unwrap()), start()).await.unwrap();
+        stats.by_status.get(&status).copied().unwrap_or(0)
+    }
+
+    #[tokio::test]
+    async fn each_tenant_keeps_what_ended_for_its_own_time_and_what_has_not_for_ever() {
+        let store = MemoryStore::new();
+        tenant(&store, "brief", TenantSettings { report_retention_seconds: Some(60), ..Default::default() })
+            .await;
+        tenant(&store, "usual", TenantSettings::default()).await;
+        for id in ["brief", "usual"] {
+            messages(&store, id, State::Suppressed, 3).await;
+            messages(&store, id, State::Ready, 2).await;
+        }
+        let mut retention = retention();
+        let round = retention.round(&store, start().plus(DAY), ENOUGH).await.unwrap();
+        assert_eq!(round, Round { removed: 3, more: false });
+        assert_eq!(count(&store, "brief", Status::Suppressed).await, 0);
+        assert_eq!(count(&store, "usual", Status::Suppressed).await, 3);
+        let round = retention.round(&store, start().plus(DAY * 30), ENOUGH).await.unwrap();
+        assert_eq!(round, Round { removed: 3, more: false });
+        for id in ["brief", "usual"] {
+            assert_eq!(count(&store, id, Status::Ready).await, 2, "what has not ended stays");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_without_time_left_goes_on_where_it_was() {
+        let store = MemoryStore::new();
+        for id in ["a", "b"] {
+            tenant(&store, id, TenantSettings::default()).await;
+            messages(&store, id, State::Suppressed, SLICE + 1).await;
+        }
+        let mut retention = retention();
+        let later = start().plus(DAY * 30);
+        let mut removed = Vec::new();
+        loop {
+            let round = retention.round(&store, later, Duration::ZERO).await.unwrap();
+            removed.push(round.removed);
+            if !round.more {
+                break;
+            }
+        }
+        let slice = u64::from(SLICE);
+        assert_eq!(removed, [slice, slice, 0, 1, 1, 0], "one tenant after the other, and all over again");
+        for id in ["a", "b"] {
+            assert_eq!(count(&store, id, Status::Suppressed).await, 0);
+        }
+    }
+}
