@@ -7,6 +7,7 @@ mod gateway;
 mod load;
 mod nodes;
 mod opened;
+mod receiver;
 mod storage;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use gateway::{Gateway, Ran};
 pub use load::{Acknowledged, Load, a_while};
 pub use nodes::{node_env, nodes_of, start_node};
 pub use opened::Opened;
+pub use receiver::{Call, Receiver};
 pub use storage::{Bucket, files_below, holds};
 
 /// The longest a test waits for anything.
@@ -44,7 +46,7 @@ pub async fn eventually<T>(
     }
 }
 
-/// The setting under which attachments may come from this machine.
+/// The setting under which attachments may come from this machine, and webhooks go to it.
 pub const ALLOW_LOOPBACK: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.0/8");
 
 /// Bytes of a file that no encoding leaves as they are by chance.

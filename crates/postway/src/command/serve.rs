@@ -11,9 +11,6 @@ pub async fn run(loaded: Loaded) -> anyhow::Result<()> {
     if loaded.config.smtp.listen.is_some() {
         tracing::warn!("smtp.listen is set, but this version has no SMTP listener yet");
     }
-    if !loaded.config.allow_private_targets.is_empty() {
-        tracing::warn!("allow_private_targets is set, but this version has no webhooks or fetches yet");
-    }
     let metrics = telemetry::start_metrics()?;
     wire::serve(&loaded.config, metrics).await
 }

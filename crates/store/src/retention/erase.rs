@@ -126,9 +126,9 @@ pub(super) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
+    told_before: Time,
     limit: u32,
 ) -> Result<Vec<Seen>, StoreError> {
-    let told_before = told_before(told::pending_since(session).await?);
     let place = values![address, address, tenant.as_str(), told_before, limit];
     let mut found = BTreeMap::new();
     for row in session.rows(ENDED, place).await? {
@@ -142,8 +142,8 @@ pub(super) async fn count_waiting(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
+    told_before: Time,
 ) -> Result<i64, StoreError> {
-    let told_before = told_before(told::pending_since(session).await?);
     let place = values![address, address, tenant.as_str(), told_before];
     let rows = session.rows(WAITING, place).await?;
     rows.first().map_or(Ok(0), |row| row.int(0))

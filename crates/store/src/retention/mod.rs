@@ -110,13 +110,19 @@ impl<T: Portable> Retain for T {
         now: Time,
         limit: u32,
     ) -> Result<Erased, StoreError> {
-        let seen = erase::find(&mut *self.reader().await?, tenant, address, limit.min(SLICE_MAX)).await?;
+        let mut session = self.reader().await?;
+        // Both by one measure, the waiting first: a message that is left must not fall between them.
+        let told_before = rules::told_before(told::pending_since(&mut *session).await?);
+        let waiting = erase::count_waiting(&mut *session, tenant, address, told_before).await?;
+        let seen = erase::find(&mut *session, tenant, address, told_before, limit.min(SLICE_MAX)).await?;
+        drop(session);
+        let found = seen.len() as i64;
         let mut erased = Erased::default();
         if !seen.is_empty() {
             let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen);
             erased = self.writers().retain(job).await?;
         }
-        erased.waiting = erase::count_waiting(&mut *self.reader().await?, tenant, address).await?;
+        erased.waiting = waiting + found - erased.removed - erased.redacted;
         Ok(erased)
     }
 

@@ -1,0 +1,270 @@
+//! Webhooks: every event arrives, in order for each message and under one id, whatever the receiver or the gateway goes
+//! through.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use postway_e2e::{
+    ALLOW_LOOPBACK, Call, Client, Gateway, Load, PATIENCE, Receiver, a_while, audit, column, event_types,
+    eventually, mail, mail_with, text,
+};
+use postway_testkit::{Reply, SmtpSink};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+/// What a message that goes out at once tells of itself.
+const SMOOTH: [&str; 2] = ["email.accepted", "email.sent"];
+
+fn mails(count: usize) -> Vec<Value> {
+    (0..count).map(|n| mail(&format!("mail-{n}"), "ada@example.net")).collect()
+}
+
+/// A mail that needs no relay.
+fn sandboxed(id: &str) -> Value {
+    mail_with(id, "ada@example.net", json!({"account": "sandbox"}))
+}
+
+/// Hands over all of them at once.
+async fn send_all(gateway: &Client, mails: &[Value]) -> anyhow::Result<()> {
+    let answer = gateway.post("/v1/messages/batch", json!({"messages": mails})).await?;
+    assert_eq!(answer["accepted"], mails.len(), "{answer:#}");
+    Ok(())
+}
+
+/// Waits until everybody was told of a message, and returns it.
+async fn reported(gateway: &Client, id: &str) -> anyhow::Result<Value> {
+    gateway.wait_until(id, "reported", |message| message["reported_at"].is_string()).await
+}
+
+fn kinds(calls: &[Call]) -> Vec<&str> {
+    calls.iter().map(Call::kind).collect()
+}
+
+#[tokio::test]
+async fn each_message_tells_its_events_once_in_order_and_signed() -> anyhow::Result<()> {
+    const MAILS: usize = 50;
+    let sink = SmtpSink::start().await;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_to(sink.port()).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    send_all(&gateway, &mails(MAILS)).await?;
+    receiver.wait_for(2 * MAILS, PATIENCE).await;
+
+    let told = receiver.told()?;
+    assert_eq!(told.len(), MAILS);
+    for (id, calls) in &told {
+        assert_eq!(kinds(calls), SMOOTH, "{id}");
+        let message = reported(&gateway, id).await?;
+        assert_eq!(column(&message, "notifications", "status"), ["acknowledged"; 2], "{message:#}");
+        assert_eq!(column(&message, "notifications", "event"), SMOOTH, "{message:#}");
+        assert_eq!(column(&message, "notifications", "subscriber"), [receiver.id.as_str(); 2]);
+        let last = &calls[1].body["data"];
+        assert_eq!((text(last, "uid"), text(last, "status")), (text(&message, "uid"), "sent"));
+        assert_eq!(last["recipients"][0]["smtp_code"], 250, "{last:#}");
+    }
+    let ids: BTreeSet<String> = receiver.calls()?.into_iter().map(|call| call.id).collect();
+    assert_eq!(
+        (ids.len(), receiver.count()),
+        (2 * MAILS, 2 * MAILS),
+        "each event came once, under its own id"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_receiver_that_was_out_of_order_gets_all_of_it_later() -> anyhow::Result<()> {
+    const MAILS: usize = 20;
+    const FAILURES: usize = 4;
+    let sink = SmtpSink::start().await;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_to(sink.port()).await?;
+    let replies = [vec![Reply::status(500); FAILURES], vec![Reply::status(200)]].concat();
+    let receiver = Receiver::subscribe(&gateway, replies).await?;
+    send_all(&gateway, &mails(MAILS)).await?;
+    receiver.wait_for(2 * MAILS + FAILURES, PATIENCE).await;
+
+    let told = receiver.told()?;
+    assert_eq!(told.len(), MAILS);
+    for (id, calls) in &told {
+        assert_eq!(kinds(calls), SMOOTH, "{id}");
+        reported(&gateway, id).await?;
+    }
+    assert_eq!(receiver.count(), 2 * MAILS + FAILURES, "what it took is not told again");
+    let deliveries = gateway.get(&format!("/v1/webhooks/{}/deliveries?limit=500", receiver.id)).await?;
+    let deliveries = deliveries["data"].as_array().map_or(&[][..], Vec::as_slice);
+    assert_eq!(deliveries.iter().filter(|one| one["tries"] == 2).count(), FAILURES, "{deliveries:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_receiver_that_was_away_for_a_day_gets_all_of_it_in_order() -> anyhow::Result<()> {
+    const MAILS: usize = 20;
+    const A_DAY_LATER: (&str, &str) = ("FAILPOINTS_CLOCK_SKEW_MS", "86400000");
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_to(sink.port()).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(503)]).await?;
+    send_all(&gateway, &mails(MAILS)).await?;
+    gateway.wait_until_settled(PATIENCE).await?;
+    receiver.wait_for(3, PATIENCE).await;
+    assert!(gateway.terminate().await?.success());
+    let failures = receiver.count();
+    receiver.answer(Reply::status(200));
+    gateway.launch(&[ALLOW_LOOPBACK, A_DAY_LATER]).await?;
+    receiver.wait_for(failures + 2 * MAILS, PATIENCE).await;
+    let told = receiver.told()?;
+    assert_eq!(told.len(), MAILS);
+    for (id, calls) in &told {
+        assert_eq!(kinds(calls), SMOOTH, "{id}");
+        reported(&gateway, id).await?;
+    }
+    assert_eq!(receiver.count(), failures + 2 * MAILS);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_kills_lose_no_event_and_change_no_order() -> anyhow::Result<()> {
+    const MAILS: usize = 200;
+    const KILLS: usize = 5;
+    // Those of which a history and a receiver have the same to tell.
+    const TOLD: [&str; 5] = ["accepted", "in_doubt", "resent", "resolved", "sent"];
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
+    // It takes its time to answer, so that a kill finds calls under way.
+    let slow = Reply::Drip { body: b"ok".to_vec(), every: Duration::from_millis(10) };
+    let receiver = Receiver::subscribe(&gateway, vec![slow]).await?;
+    let mut acknowledged = Vec::new();
+    for wave in mails(MAILS).chunks(MAILS / KILLS) {
+        let load = Load::of(&[gateway.client()], wave);
+        a_while(80..300).await;
+        gateway.kill().await?;
+        gateway.launch(&[ALLOW_LOOPBACK]).await?;
+        acknowledged.extend(load.finish().await?);
+    }
+    assert_eq!(acknowledged.len(), MAILS);
+    audit(&gateway, &sink, &acknowledged).await?;
+
+    for one in &acknowledged {
+        let message = reported(&gateway, &one.id).await?;
+        let open = column(&message, "notifications", "status").iter().any(|status| status != "acknowledged");
+        assert!(!open, "{message:#}");
+    }
+    let told = receiver.told()?;
+    assert_eq!(told.len(), MAILS);
+    for (id, calls) in told {
+        let history: Vec<String> = event_types(&gateway.message(&id).await?)
+            .into_iter()
+            .filter(|kind| TOLD.contains(&kind.as_str()))
+            .map(|kind| format!("email.{kind}"))
+            .collect();
+        assert_eq!(kinds(&calls), history, "{id}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_was_lost_in_a_crash_comes_again_under_its_id() -> anyhow::Result<()> {
+    let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    assert!(gateway.terminate().await?.success());
+    gateway.launch(&[ALLOW_LOOPBACK, ("FAILPOINTS", "notify_after_answer=1*return")]).await?;
+    gateway.send(sandboxed("struck")).await?;
+    assert!(!gateway.ended().await?.success(), "the failpoint was not met");
+    assert_eq!(receiver.count(), 1);
+    gateway.launch(&[ALLOW_LOOPBACK]).await?;
+
+    let message = reported(&gateway, "struck").await?;
+    assert_eq!(column(&message, "notifications", "status"), ["acknowledged"; 2], "{message:#}");
+    let calls = receiver.calls()?;
+    assert_eq!(kinds(&calls), ["email.accepted", "email.accepted", "email.sent"]);
+    assert_eq!(calls[0].id, calls[1].id);
+    assert_eq!(kinds(&receiver.told()?["struck"]), SMOOTH);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_dead_delays_no_other() -> anyhow::Result<()> {
+    const MAILS: usize = 50;
+    // Less than the dead one makes its callers wait.
+    const SOON: Duration = Duration::from_secs(10);
+    let sink = SmtpSink::start().await;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_to(sink.port()).await?;
+    let dead = Receiver::subscribe(&gateway, vec![Reply::Silent]).await?;
+    let lively = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    send_all(&gateway, &mails(MAILS)).await?;
+    lively.wait_for(2 * MAILS, SOON).await;
+    assert_eq!(lively.told()?.len(), MAILS);
+    assert!(dead.count() > 0, "it was called as well");
+
+    gateway.wait_for("mail-0", "sent").await?;
+    let message = gateway.message("mail-0").await?;
+    assert!(message["reported_at"].is_null(), "one of them does not know yet: {message:#}");
+    let of = |receiver: &Receiver| {
+        let told = message["notifications"].as_array().into_iter().flatten();
+        let states = told.filter(|one| text(one, "subscriber") == receiver.id);
+        states.map(|one| text(one, "status").to_owned()).collect::<Vec<_>>()
+    };
+    assert!(of(&dead).iter().all(|status| status != "acknowledged"), "{message:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::ok("thank you")]).await?;
+    let hook = format!("/v1/webhooks/{}", receiver.id);
+    let tested = gateway.post(&format!("{hook}/test"), json!({})).await?;
+    assert_eq!((&tested["ok"], &tested["status"]), (&json!(true), &json!(200)), "{tested}");
+    assert_eq!(text(&tested, "answer"), "thank you");
+    assert_eq!(kinds(&receiver.calls()?), ["webhook.test"]);
+
+    let uid = gateway.send(sandboxed("order-1")).await?;
+    reported(&gateway, "order-1").await?;
+    let deliveries = gateway.get(&format!("{hook}/deliveries?status=acknowledged")).await?;
+    assert_eq!(column(&deliveries, "data", "message"), [uid.as_str(); 2], "the test is not among them");
+    let deliveries = deliveries["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let sent = deliveries.iter().find(|one| text(one, "event") == "email.sent").expect("it was told");
+    let call = &sent["last_call"];
+    assert_eq!((&call["status"], text(call, "answer")), (&json!(200), "thank you"), "{sent:#}");
+    assert!(text(call, "request").contains("order-1") && call["latency_ms"].is_u64(), "{sent:#}");
+
+    let again = format!("{hook}/deliveries/{uid}/{}/resend", sent["sequence"]);
+    let (status, answer) = gateway.call(Method::POST, &again, None).await?;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer:#}");
+    receiver.wait_for(4, PATIENCE).await;
+    let calls = receiver.calls()?;
+    assert_eq!(kinds(&calls)[1..], ["email.accepted", "email.sent", "email.sent"]);
+    assert_eq!(calls[2].id, calls[3].id);
+    reported(&gateway, "order-1").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> anyhow::Result<()> {
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(410)]).await?;
+    let hook = format!("/v1/webhooks/{}", receiver.id);
+    gateway.send(sandboxed("first")).await?;
+    let off = eventually("the webhook to be off", async || {
+        let webhook = gateway.get(&hook).await?;
+        Ok((webhook["active"] == false).then_some(webhook))
+    })
+    .await?;
+    assert!(text(&off, "disabled_reason").contains("410"), "{off:#}");
+    gateway.wait_for("first", "sent").await?;
+
+    gateway.send(sandboxed("second")).await?;
+    let second = reported(&gateway, "second").await?;
+    assert_eq!(second["notifications"], json!([]), "nothing is collected for one that is off");
+    let calls = receiver.count();
+
+    receiver.answer(Reply::status(200));
+    let on = gateway.patch(&hook, json!({"active": true})).await?;
+    assert_eq!((&on["active"], &on["disabled_reason"]), (&json!(true), &Value::Null));
+    gateway.send(sandboxed("third")).await?;
+    let third = reported(&gateway, "third").await?;
+    assert_eq!(column(&third, "notifications", "status"), ["acknowledged"; 2], "{third:#}");
+    assert!(receiver.count() >= calls + 2);
+    Ok(())
+}
