@@ -8,11 +8,12 @@
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
 mod jobs;
+mod writers;
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -20,10 +21,9 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{MessageUid, Status, TenantId, Time};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-};
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use writers::Writers;
 
 use crate::{
     blob::BlobJob,
@@ -135,157 +135,13 @@ pub(crate) trait Engine: Send + 'static {
     async fn close(self);
 }
 
+/// A job, and whom to tell what came of it.
 struct Request {
     job: Job,
     answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 type Inbox = Arc<tokio::sync::Mutex<mpsc::Receiver<Request>>>;
-
-/// The way to the writers.
-pub(crate) struct Writers {
-    requests: Mutex<Option<mpsc::Sender<Request>>>,
-    tasks: tokio::sync::Mutex<JoinSet<()>>,
-    commits: Arc<AtomicU64>,
-    generation: AtomicU64,
-    refusal: Mutex<Option<StoreError>>,
-}
-
-impl Writers {
-    /// Starts one writer per engine.
-    pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
-        let (requests, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
-        let inbox = Arc::new(tokio::sync::Mutex::new(inbox));
-        let commits = Arc::new(AtomicU64::new(0));
-        let mut tasks = JoinSet::new();
-        for engine in engines {
-            let writer = Writer { engine, handover: handover.clone(), commits: commits.clone() };
-            tasks.spawn(writer.run(inbox.clone()));
-        }
-        Self {
-            requests: Mutex::new(Some(requests)),
-            tasks: tokio::sync::Mutex::new(tasks),
-            commits,
-            generation: AtomicU64::new(0),
-            refusal: Mutex::default(),
-        }
-    }
-
-    /// Refuses all that comes from now on where the schema has left this program behind, or takes that back.
-    pub fn refuse_if_too_new(&self, writable: Result<(), StoreError>) -> Result<(), StoreError> {
-        let too_new =
-            writable.as_ref().err().filter(|error| matches!(error, StoreError::SchemaTooNew { .. }));
-        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = too_new.cloned();
-        writable
-    }
-
-    /// Transactions committed with writes in them.
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
-
-    /// Finishes what was sent and lets the engines close.
-    pub async fn close(&self) {
-        // The writers end when the last sender is gone.
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
-        while let Some(ended) = self.tasks.lock().await.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a writer of the store ended badly");
-            }
-        }
-    }
-
-    async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
-        if let Some(refusal) = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            return Err(refusal);
-        }
-        let gone = || StoreError::Unavailable("the store is closed".into());
-        let requests =
-            self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(gone)?;
-        let (answer, answered) = oneshot::channel();
-        requests.send(Request { job, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
-    }
-
-    pub async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
-        match self.ask(Job::Accept(messages)).await? {
-            Answer::Accepted(acceptances) => Ok(acceptances),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        match self.ask(Job::Claim(request)).await? {
-            Answer::Claimed(claimed) => Ok(claimed),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
-        match self.ask(Job::WireCommit(commits)).await? {
-            Answer::Held(held) => Ok(held),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
-        match self.ask(Job::Apply(changes)).await? {
-            Answer::Held(held) => Ok(held),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError> {
-        match self.ask(Job::Prepare(request)).await? {
-            Answer::ToPrepare(claimed) => Ok(claimed),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn write_blobs(&self, job: BlobJob) -> Result<Vec<BlobName>, StoreError> {
-        match self.ask(Job::Blobs(job)).await? {
-            Answer::Blobs(names) => Ok(names),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn retain(&self, job: RetainJob) -> Result<Erased, StoreError> {
-        match self.ask(Job::Retain(job)).await? {
-            Answer::Retained(done) => Ok(done),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn report(&self, job: ReportJob) -> Result<Reported, StoreError> {
-        match self.ask(Job::Report(job)).await? {
-            Answer::Reported(reported) => Ok(reported),
-            _ => Err(mismatched()),
-        }
-    }
-
-    pub async fn change(
-        &self,
-        change: DirectoryChange,
-        audit: Option<AuditEntry>,
-    ) -> Result<Changed, StoreError> {
-        let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
-        // Also where it failed: the answer to a commit may have been lost.
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        match changed? {
-            Answer::Changed(changed) => Ok(changed),
-            _ => Err(mismatched()),
-        }
-    }
-
-    /// How often the directory was changed through here.
-    pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
-    }
-}
-
-fn mismatched() -> StoreError {
-    StoreError::Unexpected("the writer answered another question".into())
-}
 
 impl Job {
     /// How many messages it is about, about.
