@@ -147,8 +147,9 @@ impl Rotation<'_> {
         let place = DkimKey::secret_place(&key.tenant, &key.domain, &key.selector);
         let Some(private) = self.renew(&place, Some(&key.private)) else { return Ok(()) };
         let entry = self.audit(&key.tenant, &place);
-        let change = DirectoryChange::UpdateDkimKey(DkimKey { private, ..key });
-        // One that was deleted meanwhile needs no seal.
+        let was = key.private.clone();
+        let change = DirectoryChange::ResealDkimKey(DkimKey { private, ..key }, was);
+        // One that was deleted or made anew meanwhile needs no seal.
         if self.app.store.change(change, Some(entry)).await? == Changed::Done {
             self.done.dkim_keys += 1;
         }

@@ -67,12 +67,13 @@ async fn set_active(
     if current.active == active {
         return Ok(KeyView::from(&current));
     }
-    let key = DkimKey { active, ..current };
-    let view = KeyView::from(&key);
+    let view = KeyView::from(&DkimKey { active, ..current.clone() });
     let action = if active { "dkim.activate" } else { "dkim.suspend" };
     let tenant = &caller.tenant;
     let entry = app.audit(&caller.actor, Some(tenant), action, named.target(), request_id, None);
-    match app.store.change(DirectoryChange::UpdateDkimKey(key), Some(entry)).await? {
+    let DkimKey { tenant, domain, selector, .. } = current;
+    let change = DirectoryChange::SwitchDkimKey(tenant, domain, selector, active);
+    match app.store.change(change, Some(entry)).await? {
         Changed::Done | Changed::Already => Ok(view),
         _ => Err(named.missing()),
     }

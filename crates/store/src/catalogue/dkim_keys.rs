@@ -26,8 +26,12 @@ const CREATE: Sql = Sql::or_mysql(
     "INSERT INTO dkim_key (tenant, domain, selector, algorithm, private, public, active, created_at) \
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 );
-const UPDATE: Sql =
-    Sql::same("UPDATE dkim_key SET private = ?, active = ? WHERE tenant = ? AND domain = ? AND selector = ?");
+const SWITCH: Sql =
+    Sql::same("UPDATE dkim_key SET active = ? WHERE tenant = ? AND domain = ? AND selector = ?");
+/// Only over the seal that was opened: a key that was made anew under the same name meanwhile has another.
+const RESEAL: Sql = Sql::same(
+    "UPDATE dkim_key SET private = ? WHERE tenant = ? AND domain = ? AND selector = ? AND private = ?",
+);
 const DELETE: Sql = Sql::same("DELETE FROM dkim_key WHERE tenant = ? AND domain = ? AND selector = ?");
 const OF_TENANT: Sql = select!("WHERE tenant = ?");
 pub(super) const OF_TENANT_AND_DOMAIN: Sql = select!("WHERE tenant = ? AND domain = ?");
@@ -35,7 +39,7 @@ const OF_DOMAIN: Sql = select!("WHERE domain = ?");
 const ALL: Sql = select!("");
 #[cfg(test)]
 pub(super) const STATEMENTS: &[Sql] =
-    &[CREATE, UPDATE, DELETE, OF_TENANT, OF_TENANT_AND_DOMAIN, OF_DOMAIN, ALL];
+    &[CREATE, SWITCH, RESEAL, DELETE, OF_TENANT, OF_TENANT_AND_DOMAIN, OF_DOMAIN, ALL];
 
 pub(crate) async fn create(session: &mut dyn Session, key: &DkimKey) -> Result<Changed, StoreError> {
     let values = values![
@@ -51,15 +55,31 @@ pub(crate) async fn create(session: &mut dyn Session, key: &DkimKey) -> Result<C
     session.insert(CREATE, values).await.map(is_new)
 }
 
-pub(crate) async fn update(session: &mut dyn Session, key: &DkimKey) -> Result<Changed, StoreError> {
+pub(crate) async fn switch(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    domain: &str,
+    selector: &str,
+    active: bool,
+) -> Result<Changed, StoreError> {
+    let values = values![i64::from(active), tenant.as_str(), domain.to_ascii_lowercase(), selector];
+    session.execute(SWITCH, values).await.map(was_there)
+}
+
+pub(crate) async fn reseal(
+    session: &mut dyn Session,
+    key: &DkimKey,
+    was: &Sealed,
+) -> Result<Changed, StoreError> {
     let values = values![
         key.private.0.clone(),
-        i64::from(key.active),
         key.tenant.as_str(),
         key.domain.to_ascii_lowercase(),
         key.selector.as_str(),
+        was.0.clone(),
     ];
-    session.execute(UPDATE, values).await.map(was_there)
+    let written = session.execute(RESEAL, values).await?;
+    Ok(if written == 0 { Changed::Stale } else { Changed::Done })
 }
 
 pub(crate) async fn delete(

@@ -74,19 +74,25 @@ pub async fn a_selector_is_taken_once_per_domain_and_tenant(store: &Shared) {
 pub async fn a_signing_key_is_switched_and_sealed_anew(store: &Shared) {
     assert_eq!(create(store, key(TENANT, "example.com", "a")).await, Changed::Done);
     assert_eq!(create(store, key(TENANT, "example.com", "b")).await, Changed::Done);
-    let off = DkimKey {
+    let switch = |tenant: TenantId| {
+        DirectoryChange::SwitchDkimKey(tenant, "example.com".to_owned(), "a".to_owned(), false)
+    };
+    assert_eq!(direct(store, switch(tenant())).await, Changed::Done);
+    assert_eq!(direct(store, switch(other_tenant())).await, Changed::Missing);
+    // Read before it was switched, as by a rotation that meets a suspension.
+    let read = key(TENANT, "example.com", "a");
+    let anew = DkimKey {
         private: Sealed(vec![9]),
-        active: false,
         public: "ignored".to_owned(),
         algorithm: DkimAlgorithm::Ed25519,
         created_at: at(99),
-        ..key(TENANT, "example.com", "a")
+        ..read.clone()
     };
-    assert_eq!(direct(store, DirectoryChange::UpdateDkimKey(off)).await, Changed::Done);
-    let stored = DkimKey { private: Sealed(vec![9]), active: false, ..key(TENANT, "example.com", "a") };
+    let reseal = || DirectoryChange::ResealDkimKey(anew.clone(), read.private.clone());
+    assert_eq!(direct(store, reseal()).await, Changed::Done);
+    assert_eq!(direct(store, reseal()).await, Changed::Stale, "it is sealed otherwise by now");
+    let stored = DkimKey { private: Sealed(vec![9]), active: false, ..read };
     assert_eq!(of(store, &tenant(), "example.com").await, [stored, key(TENANT, "example.com", "b")]);
-    let nobody = DirectoryChange::UpdateDkimKey(key(OTHER_TENANT, "example.com", "a"));
-    assert_eq!(direct(store, nobody).await, Changed::Missing);
 }
 
 /// Its neighbours stay.

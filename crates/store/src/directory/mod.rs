@@ -91,7 +91,10 @@ pub(crate) async fn change(
             recipients::delete(session, tenant, id, *at).await?
         }
         DirectoryChange::CreateDkimKey(key) => dkim_keys::create(session, key).await?,
-        DirectoryChange::UpdateDkimKey(key) => dkim_keys::update(session, key).await?,
+        DirectoryChange::SwitchDkimKey(tenant, domain, selector, active) => {
+            dkim_keys::switch(session, tenant, domain, selector, *active).await?
+        }
+        DirectoryChange::ResealDkimKey(key, was) => dkim_keys::reseal(session, key, was).await?,
         DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
             dkim_keys::delete(session, tenant, domain, selector).await?
         }

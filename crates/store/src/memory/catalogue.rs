@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId, Time,
+    secret::Sealed,
 };
 
 use super::{MemoryStore, directory::done_if};
@@ -166,14 +167,24 @@ impl Catalogue {
         done_if(is_free, Changed::Exists)
     }
 
-    pub fn update_key(&mut self, key: DkimKey) -> Changed {
-        let place = (key.tenant, key.domain.to_ascii_lowercase(), key.selector);
-        match self.keys.get_mut(&place) {
+    pub fn switch_key(&mut self, tenant: TenantId, domain: &str, selector: String, active: bool) -> Changed {
+        match self.keys.get_mut(&(tenant, domain.to_ascii_lowercase(), selector)) {
             Some(stored) => {
-                (stored.private, stored.active) = (key.private, key.active);
+                stored.active = active;
                 Changed::Done
             }
             None => Changed::Missing,
+        }
+    }
+
+    pub fn reseal_key(&mut self, key: DkimKey, was: &Sealed) -> Changed {
+        let place = (key.tenant, key.domain.to_ascii_lowercase(), key.selector);
+        match self.keys.get_mut(&place).filter(|stored| stored.private == *was) {
+            Some(stored) => {
+                stored.private = key.private;
+                Changed::Done
+            }
+            None => Changed::Stale,
         }
     }
 

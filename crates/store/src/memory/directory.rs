@@ -304,7 +304,10 @@ impl Tables {
                 self.catalogue.delete_recipient(tenant, id, at)
             }
             DirectoryChange::CreateDkimKey(key) => self.catalogue.create_key(key),
-            DirectoryChange::UpdateDkimKey(key) => self.catalogue.update_key(key),
+            DirectoryChange::SwitchDkimKey(tenant, domain, selector, active) => {
+                self.catalogue.switch_key(tenant, &domain, selector, active)
+            }
+            DirectoryChange::ResealDkimKey(key, was) => self.catalogue.reseal_key(key, &was),
             DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
                 self.catalogue.delete_key(tenant, &domain, selector)
             }

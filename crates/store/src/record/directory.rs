@@ -4,6 +4,7 @@ use postway_domain::{
     Account, AccountId, ApiKey, DkimKey, KnownRecipient, Lane, RecipientId, Subscriber, Template,
     TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SubscriberId},
+    secret::Sealed,
 };
 
 use super::AccountKey;
@@ -57,8 +58,10 @@ pub enum DirectoryChange {
     DeleteRecipient(TenantId, RecipientId, Time),
     /// Makes a signing key: `Exists` where domain and selector are taken.
     CreateDkimKey(DkimKey),
-    /// Replaces a signing key: switches it on or off, or seals it anew.
-    UpdateDkimKey(DkimKey),
+    /// Lets a signing key sign, or stops it: tenant, domain, selector.
+    SwitchDkimKey(TenantId, String, String, bool),
+    /// Seals a signing key anew, if it is still sealed like this: `Stale` where it is not.
+    ResealDkimKey(DkimKey, Sealed),
     /// Deletes a signing key: tenant, domain, selector.
     DeleteDkimKey(TenantId, String, String),
     /// Makes a subscriber: `Exists` where its id is taken.
