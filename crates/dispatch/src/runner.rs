@@ -73,6 +73,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         runner.read_accounts().await;
         runner.start_suspect();
         if claiming.is_none() {
+            // Counted before more is asked for: the hint of what was left behind may overtake it.
+            if let Some(handed_over) = shared.store.handed_over().now_or_never() {
+                runner.hand_out(handed_over, true).await;
+            }
             claiming = runner.start_claim();
         }
         let claimed = async {
