@@ -92,6 +92,8 @@ event_kinds! {
     Notifying = 27, "notifying";
     /// A subscriber has been told.
     Notified = 28, "notified";
+    /// A mail came into a watched mailbox, and a rule wants it told.
+    Received = 29, "received";
 }
 
 /// One entry of a message's history.

@@ -164,6 +164,18 @@ name_id!(
     SubscriberId, 64, "A-Z a-z 0-9 . _ -", is_word
 );
 name_id!(
+    /// A watched mailbox's name, unique in its tenant.
+    MailboxId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
+    /// A rule's name, unique in its tenant.
+    RuleId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
+    /// The id of an entry in a tenant's directory of contacts.
+    ContactId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
     /// A template's name, unique in its tenant.
     TemplateName, 128, "A-Z a-z 0-9 . _ -", is_word
 );

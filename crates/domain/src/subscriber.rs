@@ -124,6 +124,7 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::PecDelivered => "email.pec.delivered",
         EventKind::PecFailed => "email.pec.failed",
         EventKind::PecTimeout => "email.pec.timeout",
+        EventKind::Received => "email.received",
         EventKind::Validated
         | EventKind::Ready
         | EventKind::Scheduled

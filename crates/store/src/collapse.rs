@@ -80,5 +80,6 @@ pub(crate) fn withdrawal(
         refund: None,
         preparation: None,
         erases_bodies: false,
+        awaits_receipt: None,
     })
 }

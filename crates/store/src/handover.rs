@@ -47,6 +47,7 @@ pub struct HandOver {
     on_tell: Notify,
     on_preparation: Notify,
     on_report: Notify,
+    on_inbound: Notify,
 }
 
 impl HandOver {
@@ -178,6 +179,16 @@ impl HandOver {
     /// Waits for that hint.
     pub async fn reports_woken(&self) {
         self.on_report.notified().await;
+    }
+
+    /// Hints that there may be mail to deal with.
+    pub fn wake_inbound(&self) {
+        self.on_inbound.notify_one();
+    }
+
+    /// Waits for that hint.
+    pub async fn inbound_woken(&self) {
+        self.on_inbound.notified().await;
     }
 
     /// Waits for a hint.

@@ -23,6 +23,7 @@ mod entry;
 pub mod error;
 mod group;
 pub mod handover;
+mod inbound;
 mod journal;
 mod local_nodes;
 pub mod memory;
@@ -47,6 +48,6 @@ pub mod conformance;
 
 pub use error::StoreError;
 pub use port::{
-    Blobs, Catalogue, Directory, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
+    Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
 };
 pub use roster::Roster;

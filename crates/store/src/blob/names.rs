@@ -12,7 +12,7 @@ use crate::{
     error::StoreError,
     port::Blobs,
     record::BlobName,
-    sql::{Row, Session, Sql, values},
+    sql::{Row, Session, Sql, Value, values},
 };
 
 /// Reserving is one statement, so that of two who come together the second sees the first.
@@ -32,12 +32,17 @@ const UNREFERENCED: Sql = Sql::same(
     "SELECT b.digest, b.generation FROM stored_blob b WHERE b.reserved_at < ? AND (b.condemned = 1 OR NOT (\
      EXISTS (SELECT 1 FROM content c WHERE c.raw_blob = b.name) \
      OR EXISTS (SELECT 1 FROM content c WHERE c.payload_blob = b.name) \
-     OR EXISTS (SELECT 1 FROM link l WHERE l.blob = b.name))) ORDER BY b.reserved_at LIMIT ?",
+     OR EXISTS (SELECT 1 FROM link l WHERE l.blob = b.name) \
+     OR EXISTS (SELECT 1 FROM inbound_body i WHERE i.raw_blob = b.name) \
+     OR EXISTS (SELECT 1 FROM pec_receipt p WHERE p.raw_blob = b.name))) ORDER BY b.reserved_at LIMIT ?",
 );
 const IS_REFERENCED: Sql = Sql::same(
     "SELECT 1 FROM content c WHERE c.raw_blob = ? UNION ALL SELECT 1 FROM content c WHERE c.payload_blob = ? \
-     UNION ALL SELECT 1 FROM link l WHERE l.blob = ? LIMIT 1",
+     UNION ALL SELECT 1 FROM link l WHERE l.blob = ? UNION ALL SELECT 1 FROM inbound_body i WHERE i.raw_blob = ? \
+     UNION ALL SELECT 1 FROM pec_receipt p WHERE p.raw_blob = ? LIMIT 1",
 );
+/// The columns that hold names of blobs.
+const REFERRERS: usize = 5;
 const CONDEMN: Sql =
     Sql::same("UPDATE stored_blob SET condemned = 1 WHERE digest = ? AND generation = ? AND reserved_at < ?");
 const FORGET: Sql =
@@ -97,7 +102,7 @@ async fn condemn(
     let mut condemned = Vec::with_capacity(names.len());
     for name in names {
         let text = name.to_string();
-        let place = values![text.as_str(), text.as_str(), text.as_str()];
+        let place = vec![Value::from(text.as_str()); REFERRERS];
         if session.rows(IS_REFERENCED, place).await?.is_empty()
             && session.execute(CONDEMN, values![&name.digest, name.generation, before]).await? == 1
         {

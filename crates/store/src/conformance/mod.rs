@@ -22,12 +22,15 @@ pub mod dkim;
 pub mod erase;
 pub mod fan_out;
 pub mod fence;
+pub mod findings;
 pub mod handover;
+pub mod inbound;
 pub mod journal;
 pub mod keys;
 pub mod lease;
 pub mod limits;
 pub mod links;
+pub mod mailboxes;
 pub mod nodes;
 pub mod notifications;
 pub mod pauses;
@@ -175,6 +178,21 @@ macro_rules! conformance_tests {
                 a_second_change_in_one_call_sees_the_first
                 a_refused_change_disturbs_no_neighbour
             }
+            findings {
+                a_finding_is_written_whole
+                a_late_finding_is_not_written
+                the_worst_outcome_is_shown
+                a_finding_about_a_message_that_is_gone_is_passed_over
+                many_findings_are_written_together
+                findings_and_work_on_a_message_do_not_meet
+                a_receipt_is_kept_once
+                certified_mail_without_a_receipt_times_out
+                what_was_answered_early_does_not_time_out
+                messages_are_traced_by_their_ids
+                a_late_finding_reopens_a_reported_message
+                old_mail_is_forgotten_and_not_taken_again
+                an_erased_address_is_taken_out_of_mail_that_came_in
+            }
             handover {
                 an_accepted_message_fills_a_standing_claim
                 a_standing_claim_is_used_up
@@ -188,6 +206,23 @@ macro_rules! conformance_tests {
                 a_standing_claim_is_for_its_account_only
                 handed_over_work_is_settled_like_any_other
                 concurrent_callers_fill_exactly_the_room
+            }
+            inbound {
+                a_registered_mail_reads_back_whole
+                a_page_is_registered_once
+                of_concurrent_readers_one_registers_a_page
+                mail_that_was_here_before_is_not_new
+                mail_that_could_not_be_read_is_noted_once
+                a_claim_takes_some_of_each_mailbox
+                no_mail_is_claimed_twice_by_eight_claimers
+                what_came_of_a_mail_reads_back_whole
+                a_late_worker_settles_nothing
+                lost_mail_is_given_back_once
+                a_settled_mail_is_replayed
+                a_resolved_mail_is_not_reminded_of
+                mail_is_listed_newest_first
+                routers_are_woken
+                subscribers_are_told_of_mail_that_came
             }
             journal {
                 what_happens_is_in_the_feed_in_order
@@ -231,6 +266,17 @@ macro_rules! conformance_tests {
                 a_link_reads_back_whole
                 ended_links_are_forgotten
                 many_ended_links_are_forgotten_at_once
+            }
+            mailboxes {
+                a_mailbox_reads_back_whole
+                a_mailbox_is_taken_once_by_id_and_by_place
+                of_concurrent_mailboxes_of_one_place_one_is_made
+                a_mailbox_that_moves_forgets_its_cursor
+                a_look_at_a_mailbox_is_noted
+                a_deleted_mailbox_leaves_nothing_behind
+                rules_are_kept_in_their_order
+                contacts_are_found_by_their_names
+                a_purge_takes_mailboxes_along
             }
             nodes {
                 a_heartbeat_registers_and_then_counts
@@ -296,6 +342,7 @@ macro_rules! conformance_tests {
             }
             read {
                 no_read_crosses_tenants
+                briefs_tell_of_many_what_a_message_tells_of_itself
                 a_list_goes_back_from_the_newest_page_by_page
                 each_filter_is_a_condition
                 conditions_are_joined_by_and

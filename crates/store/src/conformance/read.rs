@@ -7,7 +7,7 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept, accept_and_claim, apply, attempt, claim, commit_wire, outcome, record},
 };
-use crate::record::{AttemptEnd, Change, Filter, MessageKey, Stats};
+use crate::record::{AttemptEnd, Change, Filter, MessageBrief, MessageKey, Stats};
 
 async fn list(store: &Shared, filter: Filter) -> Vec<MessageUid> {
     let found = store.messages(&tenant(), &filter, None, 100).await.unwrap();
@@ -60,6 +60,37 @@ pub async fn no_read_crosses_tenants(store: &Shared) {
     let nobody = "nobody".parse().unwrap();
     assert!(store.messages(&nobody, &Filter::default(), None, 9).await.unwrap().is_empty());
     assert_eq!(counts(&store.stats(Some(&nobody), at(0)).await.unwrap()), []);
+}
+
+/// Each has its own recipients, as they stand. Who has too many, is another's or is gone is left out.
+pub async fn briefs_tell_of_many_what_a_message_tells_of_itself(store: &Shared) {
+    let crowd = |n, count: usize| {
+        (0..count).fold(Sample::new(n), |sample, to| sample.to(&format!("r{to}@example.org")))
+    };
+    let mut uids = Vec::new();
+    for n in 0..200 {
+        uids.push(accept(store, crowd(n, 1 + n as usize % 3)).await);
+    }
+    for mut one in claim(store, 1, at(5), 2).await {
+        assert!(commit_wire(store, &mut one, at(6)).await);
+        assert!(apply(store, outcome(&one, true, Outcome::Sent, at(7))).await);
+    }
+    let full = accept(store, crowd(200, MessageBrief::RECIPIENTS_MAX)).await;
+    let too_many = accept(store, crowd(201, MessageBrief::RECIPIENTS_MAX + 1)).await;
+    let theirs = accept(store, Sample::new(202).from(OTHER_TENANT, ACCOUNT)).await;
+    uids.push(full);
+    let gone = sample::uid(at(0), 203);
+    let asked: Vec<MessageUid> = uids.iter().copied().chain([too_many, theirs, gone]).collect();
+
+    let mut briefs = store.briefs(&tenant(), &asked).await.unwrap();
+    briefs.sort_by_key(|brief| brief.summary.uid);
+    uids.sort();
+    assert_eq!(briefs.iter().map(|brief| brief.summary.uid).collect::<Vec<_>>(), uids);
+    for brief in briefs {
+        let whole = record(store, brief.summary.uid).await;
+        assert_eq!(brief, MessageBrief::from(whole));
+    }
+    assert!(store.briefs(&tenant(), &[]).await.unwrap().is_empty());
 }
 
 /// Newest first; the cursor is not shown again; messages that come meanwhile shift nothing.

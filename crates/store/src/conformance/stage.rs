@@ -144,6 +144,7 @@ pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
         refund: None,
         preparation: None,
         erases_bodies: false,
+        awaits_receipt: None,
     }
 }
 

@@ -17,6 +17,7 @@ mod postgres;
 mod quiet;
 mod sqlite;
 mod statement;
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,8 @@ pub use self::address::Address;
 use self::{
     journal::Entry,
     statement::Dialect,
-    tables::{Kind, TABLES, Table},
+    table::{Kind, Table},
+    tables::TABLES,
     value::{Row, Value},
 };
 use crate::error::StoreError;

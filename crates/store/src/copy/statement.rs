@@ -1,6 +1,6 @@
 //! The copy's SQL, made from the list of tables, in the words of each database.
 
-use super::tables::{Column, Kind, Table};
+use super::table::{Column, Kind, Table};
 
 /// Whose words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

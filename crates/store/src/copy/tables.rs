@@ -1,80 +1,7 @@
 //! What is copied. A new table or column of a migration is added here; a test compares the list with the schema of each
 //! database, and fails until it is.
 
-/// What a column keeps, whatever the database calls that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A 64-bit number.
-    Int,
-    /// Yes or no.
-    Bool,
-    /// UTF-8.
-    Text,
-    /// Bytes.
-    Bytes,
-}
-
-/// A column.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Column {
-    pub name: &'static str,
-    pub kind: Kind,
-}
-
-/// A table.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub name: &'static str,
-    /// How many of the columns, from the first, are the primary key.
-    pub key: usize,
-    /// Every column that is not generated.
-    pub columns: &'static [Column],
-    /// How many bytes a row takes, in SQL, where a full page of rows would not fit into memory.
-    pub bytes: Option<&'static str>,
-    /// What is summed besides counting rows, in SQL: numbers that a change of a row raises. `0` where there are none.
-    pub summed: &'static str,
-    /// Which rows a first start lays down, in SQL: these may be in the target, and are replaced.
-    pub seeds: Option<&'static str>,
-}
-
-impl Table {
-    const fn new(name: &'static str, key: usize, columns: &'static [Column]) -> Self {
-        Self { name, key, columns, bytes: None, summed: "0", seeds: None }
-    }
-
-    const fn bytes(self, sql: &'static str) -> Self {
-        Self { bytes: Some(sql), ..self }
-    }
-
-    const fn summed(self, sql: &'static str) -> Self {
-        Self { summed: sql, ..self }
-    }
-
-    const fn seeds(self, sql: &'static str) -> Self {
-        Self { seeds: Some(sql), ..self }
-    }
-
-    /// The columns of the primary key.
-    pub fn key_columns(&self) -> &'static [Column] {
-        &self.columns[..self.key]
-    }
-}
-
-const fn int(name: &'static str) -> Column {
-    Column { name, kind: Kind::Int }
-}
-
-const fn bool(name: &'static str) -> Column {
-    Column { name, kind: Kind::Bool }
-}
-
-const fn text(name: &'static str) -> Column {
-    Column { name, kind: Kind::Text }
-}
-
-const fn bytes(name: &'static str) -> Column {
-    Column { name, kind: Kind::Bytes }
-}
+use super::table::{Table, bool, bytes, int, text};
 
 /// How large a template is, about: its characters. The version makes it a 64-bit number everywhere.
 const TEMPLATE_BYTES: &str = "0 * version + LENGTH(subject) + COALESCE(LENGTH(html), 0) + COALESCE(LENGTH(text), 0) \
@@ -364,6 +291,129 @@ pub(super) static TABLES: &[Table] = &[
         &[bytes("uid"), text("tenant"), int("status"), bytes("recipients"), int("expires_at")],
     ),
     Table::new(
+        "mailbox",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            bytes("place"),
+            text("settings"),
+            bytes("secret"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    Table::new(
+        "mailbox_state",
+        2,
+        &[
+            text("tenant"),
+            text("mailbox"),
+            int("uid_validity"),
+            int("last_uid"),
+            int("not_before"),
+            int("uid_next"),
+            int("scanned_at"),
+            text("error"),
+            int("error_since"),
+            int("deleted"),
+        ],
+    )
+    .summed("COALESCE(last_uid, 0) + deleted"),
+    Table::new(
+        "rule",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            text("mailbox"),
+            int("position"),
+            int("active"),
+            text("content"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    Table::new(
+        "contact",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            text("name"),
+            bytes("name_key"),
+            text("addresses"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    Table::new("inbound_seen", 3, &[text("tenant"), text("mailbox"), bytes("digest")]),
+    Table::new("inbound_message", 3, &[bytes("uid"), text("rule"), bytes("message")]),
+    Table::new("inbound_body", 1, &[bytes("uid"), int("size"), bytes("raw"), text("raw_blob")])
+        .bytes("CASE WHEN raw_blob IS NULL THEN size ELSE 0 END"),
+    Table::new(
+        "inbound",
+        1,
+        &[
+            bytes("uid"),
+            text("tenant"),
+            text("mailbox"),
+            text("folder"),
+            int("uid_validity"),
+            int("imap_uid"),
+            bytes("digest"),
+            int("size"),
+            int("arrived_at"),
+            text("sender"),
+            text("recipients"),
+            text("subject"),
+            text("message_id"),
+            int("state"),
+            int("due_at"),
+            int("tries"),
+            bytes("lease_node"),
+            int("lease_token"),
+            int("lease_until"),
+            text("error"),
+            text("kind"),
+            text("result"),
+            text("tags"),
+            text("follow_up"),
+            int("reminders"),
+            int("event_seq"),
+            int("resolved_at"),
+            int("created_at"),
+            int("updated_at"),
+            int("settled_at"),
+        ],
+    )
+    .summed("state + tries + reminders + event_seq"),
+    Table::new(
+        "pec_receipt",
+        2,
+        &[
+            bytes("uid"),
+            bytes("digest"),
+            bytes("inbound"),
+            text("kind"),
+            text("address"),
+            int("at"),
+            text("signature"),
+            text("detail"),
+            int("size"),
+            bytes("raw"),
+            text("raw_blob"),
+        ],
+    )
+    .bytes("CASE WHEN raw_blob IS NULL THEN size ELSE 0 END"),
+    Table::new("pec_wait", 1, &[bytes("uid"), int("due_at")]),
+    Table::new(
         "recipient",
         2,
         &[
@@ -375,9 +425,11 @@ pub(super) static TABLES: &[Table] = &[
             int("smtp_code"),
             text("enhanced"),
             text("reply"),
+            int("outcome"),
+            text("bounce"),
         ],
     )
-    .summed("status"),
+    .summed("status + COALESCE(outcome, 0)"),
     Table::new("event", 2, &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data")]),
     Table::new(
         "attempt",

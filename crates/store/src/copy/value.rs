@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::tables::{Column, Kind};
+use super::table::{Column, Kind};
 pub(super) use crate::sql::Value;
 
 /// The values of a row, in the order of the columns asked for.

@@ -19,7 +19,7 @@ use postway_domain::{
 
 pub(crate) use departed::mark_departed;
 pub(crate) use pauses::{Gates, suspensions_of};
-pub(crate) use suppressions::{Recipients, Suppressed, suppressed_of};
+pub(crate) use suppressions::{Recipients, Suppressed, add as suppress, suppressed_of};
 
 use crate::{
     allowance,
@@ -27,6 +27,7 @@ use crate::{
     error::StoreError,
     group::{After, Writers},
     handover::HandOver,
+    inbound,
     port::Directory,
     record::{
         AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, Suspension, Used,
@@ -106,8 +107,18 @@ pub(crate) async fn change(
         DirectoryChange::QuietSubscriber(tenant, id, until) => {
             reports::quiet(session, tenant, id, *until).await?
         }
+        DirectoryChange::CreateMailbox(_)
+        | DirectoryChange::UpdateMailbox(..)
+        | DirectoryChange::DeleteMailbox(_)
+        | DirectoryChange::CreateRule(_)
+        | DirectoryChange::UpdateRule(..)
+        | DirectoryChange::DeleteRule(..)
+        | DirectoryChange::CreateContact(_)
+        | DirectoryChange::UpdateContact(..)
+        | DirectoryChange::DeleteContact(..) => inbound::change(session, change).await?,
         DirectoryChange::Forget(now) => {
             reports::forget(session).await?;
+            inbound::forget(session).await?;
             allowance::forget(session, *now).await?;
             suppressions::forget(session, *now).await?;
             links::forget(session, *now).await?
@@ -276,6 +287,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         reports::statements(),
         crate::catalogue::statements(),
         crate::retention::statements(),
+        inbound::statements(),
     ]
     .concat()
 }

@@ -4,6 +4,7 @@ use postway_domain::TenantId;
 
 use crate::{
     error::StoreError,
+    inbound,
     record::Changed,
     retention::remove_parts,
     rows::Multi,
@@ -15,7 +16,7 @@ const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND delete
 static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
 /// the deletion takes a list of, after the others.
-static OF_TENANT_MANY: [(Sql, Multi); 8] = [
+static OF_TENANT_MANY: [(Sql, Multi); 10] = [
     (
         Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -51,11 +52,24 @@ static OF_TENANT_MANY: [(Sql, Multi); 8] = [
         Sql::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
         Multi::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
     ),
+    (
+        Sql::same(
+            "SELECT mailbox, digest FROM inbound_seen WHERE tenant = ? ORDER BY mailbox, digest LIMIT ?",
+        ),
+        Multi::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
+        Multi::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
 ];
-const OF_TENANT: [Sql; 9] = [
+const OF_TENANT: [Sql; 12] = [
     Sql::same("DELETE FROM notification WHERE tenant = ?"),
     Sql::same("DELETE FROM subscriber WHERE tenant = ?"),
     Sql::same("DELETE FROM dkim_key WHERE tenant = ?"),
+    Sql::same("DELETE FROM rule WHERE tenant = ?"),
+    Sql::same("DELETE FROM mailbox WHERE tenant = ?"),
+    Sql::same("DELETE FROM mailbox_state WHERE tenant = ?"),
     Sql::same("DELETE FROM tally WHERE tenant = ?"),
     Sql::same("DELETE FROM spent WHERE tenant = ?"),
     Sql::same("DELETE FROM circuit WHERE tenant = ?"),
@@ -87,7 +101,7 @@ pub(super) async fn purge(
         session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
     }
     remove_parts(session, &uids).await?;
-    if !uids.is_empty() {
+    if !uids.is_empty() || inbound::tenant_slice(session, tenant.as_str(), limit).await? > 0 {
         return Ok(Changed::Done);
     }
     for (slice, delete) in &OF_TENANT_MANY {

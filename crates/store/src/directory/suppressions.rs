@@ -77,7 +77,8 @@ pub(crate) async fn suppressed_of(
     Ok(suppressed)
 }
 
-pub(super) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
+/// Adds to lists, in the place of what is there of the same addresses.
+pub(crate) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
     for one in list {
         let values = values![
             one.tenant.as_str(),

@@ -11,7 +11,7 @@ use crate::{
     directory::{self, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    journal, preparation,
+    inbound, journal, preparation,
     record::{
         Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, NewMessage, WireCommit,
     },
@@ -41,7 +41,8 @@ pub(super) async fn do_jobs<E: Engine>(
             | Job::Directory(..)
             | Job::Blobs(..)
             | Job::Retain(_)
-            | Job::Report(_) => {}
+            | Job::Report(_)
+            | Job::Inbound(_) => {}
         }
     }
     engine.begin().await?;
@@ -57,6 +58,9 @@ pub(super) async fn do_jobs<E: Engine>(
     let written: Vec<&Change> =
         changes.iter().zip(&applied).filter_map(|(change, held)| held.then_some(*change)).collect();
     preparation::settle(engine, &written).await?;
+    if written.iter().any(|change| change.awaits_receipt.is_some()) {
+        inbound::begin_waiting(&mut *engine.session()?, &written).await?;
+    }
     let refunds = allowance::refunds(written.into_iter());
     if !refunds.is_empty() {
         allowance::refund(&mut *engine.session()?, refunds).await?;
@@ -83,6 +87,7 @@ pub(super) async fn do_jobs<E: Engine>(
                 Answer::Reported(Reported::Held(settled.by_ref().take(set.len()).collect()))
             }
             Job::Report(job) => Answer::Reported(reports::write(engine, job).await?),
+            Job::Inbound(job) => Answer::Inbound(inbound::write(engine, job).await?),
             Job::Directory(job) => {
                 let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
@@ -165,7 +170,8 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
             | Job::Directory(..)
             | Job::Blobs(..)
             | Job::Retain(_)
-            | Job::Report(_) => {}
+            | Job::Report(_)
+            | Job::Inbound(_) => {}
         }
     }
     tenants.into_iter().cloned().collect()

@@ -30,6 +30,7 @@ use crate::{
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
+    inbound::{Handled, InboundJob},
     journal::Journal,
     record::{
         Acceptance, AccountKey, AccountWant, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed,
@@ -66,6 +67,7 @@ pub(crate) enum Job {
     /// The same.
     Retain(RetainJob),
     Report(ReportJob),
+    Inbound(InboundJob),
 }
 
 /// What came of a job.
@@ -78,6 +80,7 @@ pub(crate) enum Answer {
     Blobs(Vec<BlobName>),
     Retained(Erased),
     Reported(Reported),
+    Inbound(Handled),
 }
 
 /// What is to be done once a transaction is durable.
@@ -97,6 +100,8 @@ pub(crate) struct After {
     pub journal: Journal,
     /// Whether there is something new to tell.
     pub reports: bool,
+    /// Whether there is mail to deal with.
+    pub inbound: bool,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
@@ -154,6 +159,7 @@ impl Job {
             Job::Prepare(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
             Job::Retain(job) => job.messages(),
             Job::Report(job) => job.messages(),
+            Job::Inbound(job) => job.messages(),
             Job::Directory(..) | Job::Blobs(..) => 1,
         }
     }
@@ -265,6 +271,9 @@ impl<E: Engine> Writer<E> {
         }
         if after.reports {
             self.handover.wake_reports();
+        }
+        if after.inbound {
+            self.handover.wake_inbound();
         }
         Ok(answers)
     }

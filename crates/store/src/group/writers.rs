@@ -15,6 +15,7 @@ use crate::{
     blob::BlobJob,
     error::StoreError,
     handover::HandOver,
+    inbound::{Handled, InboundJob},
     record::{
         Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
         NewMessage, PrepareRequest, ToPrepare, WireCommit,
@@ -140,6 +141,13 @@ impl Writers {
     pub async fn report(&self, job: ReportJob) -> Result<Reported, StoreError> {
         match self.ask(Job::Report(job)).await? {
             Answer::Reported(reported) => Ok(reported),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn inbound(&self, job: InboundJob) -> Result<Handled, StoreError> {
+        match self.ask(Job::Inbound(job)).await? {
+            Answer::Inbound(handled) => Ok(handled),
             _ => Err(mismatched()),
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct Directory {
     pub accounts: BTreeMap<AccountKey, Account>,
     keys: Vec<ApiKey>,
     suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
-    suppressions: BTreeMap<(TenantId, String), Suppression>,
+    pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
     circuits: BTreeMap<AccountKey, Circuit>,
     audit: Vec<AuditEntry>,
     spent: BTreeMap<(AccountKey, Span, i64), i64>,
@@ -317,6 +317,19 @@ impl Tables {
             }
             DirectoryChange::DeleteSubscriber(tenant, id) => self.reports.delete(&tenant, &id),
             DirectoryChange::QuietSubscriber(tenant, id, until) => self.reports.quiet(&tenant, &id, until),
+            DirectoryChange::CreateMailbox(mailbox) => self.inbound.create_mailbox(mailbox),
+            DirectoryChange::UpdateMailbox(mailbox, expected) => {
+                self.inbound.update_mailbox(mailbox, expected)
+            }
+            DirectoryChange::DeleteMailbox(key) => self.delete_mailbox(&key),
+            DirectoryChange::CreateRule(rule) => self.inbound.create_rule(rule),
+            DirectoryChange::UpdateRule(rule, expected) => self.inbound.update_rule(rule, expected),
+            DirectoryChange::DeleteRule(tenant, id) => self.inbound.delete_rule(tenant, id),
+            DirectoryChange::CreateContact(contact) => self.inbound.create_contact(contact),
+            DirectoryChange::UpdateContact(contact, expected) => {
+                self.inbound.update_contact(contact, expected)
+            }
+            DirectoryChange::DeleteContact(tenant, id) => self.inbound.delete_contact(tenant, id),
             DirectoryChange::Forget(now) => {
                 self.catalogue.forget_links(now);
                 directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
@@ -376,6 +389,7 @@ impl Tables {
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);
+        self.inbound.forget_tenant(tenant);
         self.reports.forget_tenant(tenant);
         Changed::Already
     }

@@ -42,6 +42,8 @@ impl Stored {
         let lane_id = message.lane.id();
         let waiting = (message.state == State::Accepted).then(|| Waiting::new(created_at, message.settled));
         let recipients = message.recipients.iter().map(|recipient| RecipientView {
+            outcome: None,
+            bounce: None,
             address: recipient.address.as_str().to_owned(),
             kind: recipient.kind,
             status: RecipientStatus::Pending,

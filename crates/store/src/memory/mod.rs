@@ -10,6 +10,10 @@ mod accept;
 mod catalogue;
 mod claim;
 mod directory;
+mod findings;
+mod inbound;
+mod mailboxes;
+mod mails;
 mod message;
 mod notifications;
 mod pauses;
@@ -40,8 +44,9 @@ use crate::{
     port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit, ClaimRequest, Claimed,
-        DirectoryChange, DutyRecord, Filter, MessageKey, MessageRecord, MessageSummary, NewMessage, NodeBeat,
-        NodeRecord, Preparation, QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
+        DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey, MessageRecord, MessageSummary,
+        NewMessage, NodeBeat, NodeRecord, Preparation, QueueState, Stalled, Stats, Suppression, Suspension,
+        Used, WireCommit,
     },
 };
 
@@ -138,7 +143,11 @@ impl Work for MemoryStore {
         for change in changes {
             let gives_back = change.to == State::Accepted;
             let is_later = matches!(change.preparation, Some(Preparation::Later(_)));
+            let (uid, awaits) = (change.uid, change.awaits_receipt);
             held.push(tables.apply(change, &mut woken));
+            if let (Some(&true), Some(until)) = (held.last(), awaits) {
+                tables.inbound.waiting.entry(uid).or_insert(until);
+            }
             prepares |= (gives_back || is_later) && held.last() == Some(&true);
         }
         self.commit(held.contains(&true));
@@ -194,6 +203,10 @@ impl Read for MemoryStore {
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError> {
         Ok(self.tables()?.messages(tenant, filter, before, limit))
+    }
+
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
+        Ok(self.tables()?.briefs(tenant, uids))
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {

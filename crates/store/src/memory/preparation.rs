@@ -162,7 +162,8 @@ impl Tables {
         for (digest, entry) in &self.blobs.0 {
             let name = BlobName { digest: *digest, generation: entry.generation };
             let is_referenced = self.messages.values().any(|stored| stored.refers_to(&name))
-                || self.catalogue.links.keys().any(|(_, blob)| *blob == name);
+                || self.catalogue.links.keys().any(|(_, blob)| *blob == name)
+                || self.inbound.refers_to(&name);
             if entry.reserved_at < before && !is_referenced {
                 old.push((entry.reserved_at, name));
             }

@@ -5,7 +5,9 @@ use std::ops::Bound;
 use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
-use crate::record::{Body, DedupKind, Filter, MessageKey, MessageRecord, MessageSummary, Stats};
+use crate::record::{
+    Body, DedupKind, Filter, MessageBrief, MessageKey, MessageRecord, MessageSummary, Stats,
+};
 
 impl Tables {
     fn of_tenant(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Stored> {
@@ -35,6 +37,15 @@ impl Tables {
             .filter(|stored| stored.record.summary.lane.tenant == *tenant && matches(filter, &stored.record))
             .map(Stored::summary)
             .take(limit as usize)
+            .collect()
+    }
+
+    /// See [`crate::Read::briefs`].
+    pub fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief> {
+        let records = uids.iter().filter_map(|uid| self.of_tenant(tenant, *uid)).map(Stored::read);
+        records
+            .map(MessageBrief::from)
+            .filter(|brief| brief.recipients.len() <= MessageBrief::RECIPIENTS_MAX)
             .collect()
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    AccountId, Incarnation, LaneId, MessageUid, Subscriber, Tenant, TenantId, Time, id::SubscriberId,
+    AccountId, Event, Incarnation, LaneId, MessageUid, State, Subscriber, Tenant, TenantId, Time,
+    id::SubscriberId,
 };
 
 use super::{
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
+    inbound::no_lane,
     journal::{Happening, Journal, Page},
     port::Report,
     record::{
@@ -61,6 +63,12 @@ impl Reports {
             self.accounts.entry(lane).or_insert_with(|| summary.lane.account.clone());
             self.noted.note(&summary.lane.tenant, lane, happening);
         }
+    }
+
+    /// Notes that a mail came in.
+    pub fn note_received(&mut self, tenant: &TenantId, uid: MessageUid, event: &Event) {
+        let Event { seq, at, kind, .. } = *event;
+        self.noted.note(tenant, no_lane(), Happening { uid, seq, at, kind, to: State::Sent });
     }
 
     /// Leaves what was noted, as a transaction does before its commit; whether there was anything.
@@ -121,8 +129,10 @@ impl Reports {
 }
 
 impl Tables {
-    fn event(&self, uid: MessageUid, seq: i64) -> Option<postway_domain::Event> {
-        self.messages.get(&uid)?.record.events.iter().find(|event| event.seq == seq).cloned()
+    fn event(&self, uid: MessageUid, seq: i64) -> Option<Event> {
+        let of_message = self.messages.get(&uid).map(|stored| &stored.record.events);
+        let events = of_message.or_else(|| self.inbound.events(uid))?;
+        events.iter().find(|event| event.seq == seq).cloned()
     }
 
     fn feed(&self, tenant: &TenantId, after: FeedPosition, limit: u32) -> Vec<FeedEvent> {

@@ -13,7 +13,7 @@ use crate::{
 
 impl Tables {
     /// How far telling of a message has come.
-    fn told(&self, uid: MessageUid) -> Told {
+    pub(super) fn told(&self, uid: MessageUid) -> Told {
         let mut told = Told::default();
         let of_message = self.reports.notifications.values().map(|one| &one.view);
         for view in of_message.filter(|view| view.key.uid == uid) {
@@ -25,7 +25,7 @@ impl Tables {
     }
 
     /// The oldest page of the journal of which no notifications were made.
-    fn pending_since(&self) -> Option<Time> {
+    pub(super) fn pending_since(&self) -> Option<Time> {
         let pages = self.reports.pages.iter();
         let pending =
             pages.filter(|left| left.position.is_none_or(|position| position > self.reports.fanned_out));
@@ -111,12 +111,17 @@ impl Tables {
         for uid in &among {
             self.edit(*uid, |stored| stored.redact(address));
             self.catalogue.links.retain(|(of, _), _| of != uid);
+            self.inbound.receipts.retain(|(of, _), _| of != uid);
             let told = self.reports.notifications.values_mut().filter(|one| one.view.key.uid == *uid);
             for call in told.filter_map(|one| one.view.last_call.as_mut()) {
                 (call.request, call.answer) = (String::new(), String::new());
             }
         }
         (erased.removed, erased.redacted) = (alone.len() as i64, among.len() as i64);
+        let room = limit.min(SLICE_MAX) as usize - alone.len() - among.len();
+        let (named, waiting) = self.mails_named(tenant, address, room);
+        named.iter().for_each(|uid| self.remove_mail(*uid));
+        (erased.removed, erased.waiting) = (erased.removed + named.len() as i64, erased.waiting + waiting);
         erased
     }
 
@@ -141,8 +146,12 @@ impl Stored {
         for (recipient, address_to) in record.recipients.iter_mut().zip(&mut self.addresses) {
             if is_it(&recipient.address, address) {
                 (recipient.address, recipient.reply) = (ERASED_ADDRESS.to_owned(), None);
+                recipient.bounce = None;
                 placeholder.iter().for_each(|placeholder| address_to.clone_from(placeholder));
             }
+        }
+        for bounce in record.recipients.iter_mut().filter_map(|one| one.bounce.as_mut()) {
+            *bounce = without(bounce, address).unwrap_or_else(|| bounce.clone());
         }
         let replies = record.recipients.iter_mut().filter_map(|one| one.reply.as_mut());
         let replies = replies.chain(record.attempts.iter_mut().filter_map(|one| one.reply.as_mut()));

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
 use super::{
-    catalogue::Catalogue, directory::Directory, message::Stored, preparation::BlobNames, reports::Reports,
+    catalogue::Catalogue, directory::Directory, mailboxes::InboundTables, message::Stored,
+    preparation::BlobNames, reports::Reports,
 };
 use crate::record::{AccountKey, DedupKind, Tombstone};
 
@@ -41,6 +42,7 @@ pub(super) struct Tables {
     pub collapse: BTreeMap<(TenantId, String), MessageUid>,
     pub blobs: BlobNames,
     pub reports: Reports,
+    pub inbound: InboundTables,
     pub tombstones: BTreeMap<MessageUid, Tombstone>,
     keys: BTreeMap<(TenantId, u8, String), Key>,
 }
@@ -84,6 +86,7 @@ impl Tables {
         }
         self.catalogue.links.retain(|(of, _), _| *of != uid);
         self.reports.forget_message(uid);
+        self.inbound.forget_message(uid);
     }
 
     /// Forgets the keys that have ended, the first to end first; how many.

@@ -11,6 +11,7 @@
 //! and failed certifications are [`StoreError::Conflict`].
 
 mod accept;
+mod brief;
 mod change;
 mod claim;
 mod dedup;
@@ -47,8 +48,8 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
+        MessageRecord, MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
     retention::Walks,
     sql::{MysqlSession, Session},
@@ -141,6 +142,10 @@ impl Read for MysqlStore {
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError> {
         read::messages(&self.readers, tenant, filter, before, limit).await
+    }
+
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
+        brief::briefs(&self.readers, tenant, uids).await
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {

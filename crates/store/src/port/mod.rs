@@ -3,6 +3,7 @@
 //! Times are bound by the caller; the database's clock is never asked. Every call is set-wise where its caller can
 //! have many of the thing.
 
+mod inbound;
 mod report;
 
 use async_trait::async_trait;
@@ -12,15 +13,16 @@ use postway_domain::{
     id::{AuditId, BatchCode},
 };
 
+pub use inbound::Inbound;
 pub use report::{Report, Retain};
 
 use crate::{
     error::StoreError,
     record::{
         Acceptance, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
-        ClaimRequest, Claimed, DirectoryChange, DutyRecord, Filter, Link, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, NodeBeat, NodeRecord, PreparationState, PrepareRequest, QueueState,
-        Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
+        ClaimRequest, Claimed, DirectoryChange, DutyRecord, Filter, Link, MessageBrief, MessageKey,
+        MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, PreparationState, PrepareRequest,
+        QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
 };
 
@@ -172,6 +174,10 @@ pub trait Read: Send + Sync {
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError>;
+
+    /// These messages with their recipients, in no order, for whoever tells of many at once. Left out are those that are
+    /// gone or of others, and those with more recipients than [`MessageBrief::RECIPIENTS_MAX`], which [`Read::message`] has.
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError>;
 
     /// The RFC 5322 bytes; none while it waits to be prepared, and once they were removed.
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
@@ -341,11 +347,22 @@ pub trait Operate: Send + Sync {
 
 /// All of it.
 pub trait Store:
-    Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Operate
+    Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Inbound + Operate
 {
 }
 
 impl<T> Store for T where
-    T: Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Operate
+    T: Intake
+        + Work
+        + Prepare
+        + Blobs
+        + Catalogue
+        + Read
+        + Directory
+        + Nodes
+        + Report
+        + Retain
+        + Inbound
+        + Operate
 {
 }

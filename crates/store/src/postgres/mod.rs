@@ -8,6 +8,7 @@
 //! A lost connection is replaced; a lost answer to a commit is settled by asking the server.
 
 mod accept;
+mod brief;
 mod change;
 mod claim;
 mod connect;
@@ -37,8 +38,8 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageKey, MessageRecord,
-        MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
+        MessageRecord, MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
     },
     retention::Walks,
     sql::{PostgresSession, Session},
@@ -131,6 +132,10 @@ impl Read for PostgresStore {
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError> {
         within(read::messages(&self.readers, tenant, filter, before, limit)).await
+    }
+
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
+        brief::briefs(&self.readers, tenant, uids).await
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {

@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{PostgresStore, accept, change, claim, connect, dedup, engine, hints, migrate, read};
+use super::{PostgresStore, accept, brief, change, claim, connect, dedup, engine, hints, migrate, read};
 use crate::{
     conformance::{
         sample::{self, Sample, at},
@@ -352,6 +352,7 @@ async fn every_statement_prepares() {
         change::LANES,
         read::FIND_CLIENT,
         read::RECIPIENTS,
+        brief::RECIPIENTS,
         read::ATTEMPTS,
         read::EVENTS,
         read::RAW,
@@ -418,6 +419,7 @@ async fn hot_statements_use_their_indexes() {
         ("", read::QUEUE, 1, "message_due"),
         ("", read::OLDEST_DUE, 1, "message_due"),
         ("", read::RAW, 2, "content_pkey"),
+        ("", brief::RECIPIENTS, 2, "recipient_pkey"),
     ] {
         let mut conn = connect::connect(&options, settings).await.unwrap();
         let explain = format!(

@@ -75,6 +75,8 @@ pub struct Change {
     pub preparation: Option<Preparation>,
     /// Whether its bytes and its request are removed: it was sensitive, and is sent.
     pub erases_bodies: bool,
+    /// Until when a receipt must have come, where it was sent as certified mail.
+    pub awaits_receipt: Option<Time>,
 }
 
 impl Change {

@@ -1,13 +1,13 @@
 //! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, DkimKey, KnownRecipient, Lane, RecipientId, Subscriber, Template,
-    TemplateName, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode, SubscriberId},
+    Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, RecipientId, Rule, Subscriber,
+    Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, RuleId, SubscriberId},
     secret::Sealed,
 };
 
-use super::AccountKey;
+use super::{AccountKey, inbound::MailboxKey};
 
 /// One change of the directory.
 #[derive(Clone, Debug)]
@@ -72,8 +72,27 @@ pub enum DirectoryChange {
     DeleteSubscriber(TenantId, SubscriberId),
     /// Leaves a subscriber alone until this time.
     QuietSubscriber(TenantId, SubscriberId, Time),
+    /// Makes a watched mailbox: `Exists` where its id, or its host, username and folder, are taken.
+    CreateMailbox(WatchedMailbox),
+    /// Replaces a mailbox if its stored version is this one; `Exists` where its host, username and folder are taken. Where
+    /// one of these is another than before, its cursor is forgotten.
+    UpdateMailbox(WatchedMailbox, i64),
+    /// Deletes a mailbox, with its rules, its mail, and the memory of what it has had.
+    DeleteMailbox(MailboxKey),
+    /// Makes a rule: `Exists` where its id is taken, `Missing` where its mailbox is not there.
+    CreateRule(Rule),
+    /// Replaces a rule if its stored version is this one; `Missing` where its mailbox is not there.
+    UpdateRule(Rule, i64),
+    /// Deletes a rule.
+    DeleteRule(TenantId, RuleId),
+    /// Makes a contact: `Exists` where its id or its name is taken.
+    CreateContact(Contact),
+    /// Replaces a contact if its stored version is this one; `Exists` where its name is taken.
+    UpdateContact(Contact, i64),
+    /// Deletes a contact.
+    DeleteContact(TenantId, ContactId),
     /// Forgets use of limits that counts no more, suppressions that are over, links that have ended, and what is left of
-    /// deleted subscribers.
+    /// deleted subscribers and mailboxes.
     Forget(Time),
 }
 

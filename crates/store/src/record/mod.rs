@@ -5,6 +5,7 @@ mod body;
 mod change;
 mod claim;
 mod directory;
+mod inbound;
 mod node;
 mod prepare;
 mod report;
@@ -20,6 +21,10 @@ pub use directory::{
     AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason, Suspension,
     SuspensionScope, Used,
 };
+pub use inbound::{
+    Finding, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState, NewInbound,
+    NewReceipt, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute, Traced,
+};
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
@@ -28,7 +33,9 @@ pub use report::{
     NotificationState, NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify,
     Tombstone,
 };
-pub use view::{AttemptView, Filter, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats};
+pub use view::{
+    AttemptView, Filter, Kept, MessageBrief, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats,
+};
 
 use postway_domain::{AccountId, TenantId};
 

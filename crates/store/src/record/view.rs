@@ -1,10 +1,10 @@
 //! What readers see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use postway_domain::{
-    AccountId, ClientId, Event, Lane, MessageUid, RecipientId, RecipientKind, RecipientStatus, State, Status,
-    Time, message::OnDoubt,
+    AccountId, ClientId, Event, EventKind, Lane, MessageUid, RecipientId, RecipientKind, RecipientStatus,
+    State, Status, Time, message::OnDoubt,
 };
 
 use super::{body::BlobRef, change::SmtpReply};
@@ -16,6 +16,42 @@ pub enum MessageKey {
     Uid(MessageUid),
     /// By the client's id.
     Client(ClientId),
+}
+
+/// A message with what is told of it: enough for a report, and little enough to hold many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageBrief {
+    /// The message.
+    pub summary: MessageSummary,
+    /// Its recipients, in order.
+    pub recipients: Vec<RecipientView>,
+}
+
+impl MessageBrief {
+    /// A message with more recipients is read alone: a thousand of a thousand each would not fit.
+    pub const RECIPIENTS_MAX: usize = 32;
+
+    /// Puts recipients to their messages; those that have too many go.
+    pub(crate) fn gather(
+        summaries: Vec<MessageSummary>,
+        recipients: impl IntoIterator<Item = (MessageUid, RecipientView)>,
+    ) -> Vec<Self> {
+        let mut of: HashMap<MessageUid, Vec<RecipientView>> = HashMap::with_capacity(summaries.len());
+        for (uid, recipient) in recipients {
+            of.entry(uid).or_default().push(recipient);
+        }
+        let brief = |summary: MessageSummary| {
+            let recipients = of.remove(&summary.uid).unwrap_or_default();
+            (recipients.len() <= Self::RECIPIENTS_MAX).then_some(Self { summary, recipients })
+        };
+        summaries.into_iter().filter_map(brief).collect()
+    }
+}
+
+impl From<MessageRecord> for MessageBrief {
+    fn from(record: MessageRecord) -> Self {
+        Self { summary: record.summary, recipients: record.recipients }
+    }
 }
 
 /// A message without its parts.
@@ -114,6 +150,10 @@ pub struct RecipientView {
     pub status: RecipientStatus,
     /// The relay's word on it.
     pub reply: Option<SmtpReply>,
+    /// What became of it after it was sent, as far as anybody said: the worst that is final, or else the latest.
+    pub outcome: Option<EventKind>,
+    /// Its bounce, as a JSON object `{type, code, reason, at}`.
+    pub bounce: Option<String>,
 }
 
 /// An attempt.

@@ -93,7 +93,8 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
         | EventKind::Delayed
         | EventKind::AutoReplied
         | EventKind::Notifying
-        | EventKind::Notified => false,
+        | EventKind::Notified
+        | EventKind::Received => false,
     };
     (kind == SubscriberKind::Webhook || is_outcome) && events.takes(name)
 }

@@ -65,7 +65,15 @@ pub(super) async fn append(
         let first = last - events.len() as i64 + 1;
         rows.extend((first..).zip(events).map(|(seq, (at, event))| (uid, seq, at, event)));
     }
-    for (sql, run) in INSERT.runs(&rows) {
+    insert_events(session, &rows).await
+}
+
+/// Writes events at their places in the histories.
+pub(crate) async fn insert_events(
+    session: &mut dyn Session,
+    events: &[(MessageUid, i64, Time, NewEvent)],
+) -> Result<(), StoreError> {
+    for (sql, run) in INSERT.runs(events) {
         let row = |(uid, seq, at, event): &(MessageUid, i64, Time, NewEvent)| {
             values![uid.as_bytes(), *seq, *at, event.kind.code(), event.data.as_deref()]
         };

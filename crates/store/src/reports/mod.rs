@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 pub(crate) use fan_out::is_told;
-pub(crate) use history::told_events;
+pub(crate) use history::{insert_events, told_events};
 pub(crate) use hours::{count, hour_of};
 pub(crate) use notifications::add_head;
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Erasing an address: from a message to it alone nothing stays but a trace that names nobody, and from one to others as
-//! well the address and all that its sender wrote.
+//! well the address and all that its sender wrote goes. Of mail that it wrote to us, or that was to it, nothing stays.
 //!
 //! A message that has not ended, or that somebody is still to be told of, is counted and left: whoever asked asks again.
 //! Counts of what was sent stay. So do the tenant's own lists: its directory of recipients, and suppressions, without
@@ -76,16 +76,18 @@ pub(super) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
 pub(super) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
 static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
 const RENAME: Sql =
-    Sql::same("UPDATE recipient SET address = ?, reply = NULL WHERE uid = ? AND position = ?");
+    Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
 static CLEAR_CONTENT: Multi = Multi::new(
     "UPDATE content SET subject = '', metadata = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
      payload_blob = NULL, raw = ? WHERE uid IN (",
     1,
     ")",
 );
-static CLEAR: [Multi; 4] = [
+static CLEAR: [Multi; 5] = [
     Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
+    // Each of them tells all recipients.
+    Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
     Multi::new(
         "UPDATE notification SET request = '', answer = '' WHERE called_at IS NOT NULL AND uid IN (",
         1,
@@ -94,7 +96,7 @@ static CLEAR: [Multi; 4] = [
     Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
 ];
 /// What others wrote: which texts there are, by message and number, and how one is written.
-static TEXTS: [(Multi, Sql); 4] = [
+static TEXTS: [(Multi, Sql); 5] = [
     (
         Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
         Sql::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
@@ -106,6 +108,14 @@ static TEXTS: [(Multi, Sql); 4] = [
     (
         Multi::new("SELECT uid, position, reply FROM recipient WHERE reply IS NOT NULL AND uid IN (", 1, ")"),
         Sql::same("UPDATE recipient SET reply = ? WHERE uid = ? AND position = ?"),
+    ),
+    (
+        Multi::new(
+            "SELECT uid, position, bounce FROM recipient WHERE bounce IS NOT NULL AND uid IN (",
+            1,
+            ")",
+        ),
+        Sql::same("UPDATE recipient SET bounce = ? WHERE uid = ? AND position = ?"),
     ),
     (
         Multi::new("SELECT uid, version, error FROM message WHERE error IS NOT NULL AND uid IN (", 1, ")"),

@@ -26,14 +26,16 @@ use async_trait::async_trait;
 use postway_domain::{MessageUid, TenantId, Time};
 
 pub(crate) use parts::remove_parts;
-pub(crate) use redact::{ERASED_ADDRESS, without};
+pub(crate) use redact::{ERASED_ADDRESS, is_addressed, without};
 pub(crate) use rules::{KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told, told_before};
-pub(crate) use walk::{Seen, Walks};
+pub(crate) use told::{of_messages, pending_since};
+pub(crate) use walk::{Seen, Walks, newest_before};
 
 use crate::{
     directory::Portable,
     error::StoreError,
     group::Engine,
+    inbound,
     port::Retain,
     record::{Erased, Expunge, StatisticsRow, Tombstone},
 };
@@ -46,8 +48,8 @@ pub(crate) enum RetainJob {
     ForgetTraces(Time, u32),
     /// These messages, where they are as they were seen.
     Expunge(Box<Expunge>, Vec<Seen>),
-    /// An address in these messages of a tenant, where they are as they were seen.
-    Erase(TenantId, String, Time, Vec<Seen>),
+    /// An address in these messages of a tenant, where they are as they were seen, and these mails that came in.
+    Erase(TenantId, String, Time, Vec<Seen>, Vec<MessageUid>),
 }
 
 impl RetainJob {
@@ -56,7 +58,8 @@ impl RetainJob {
         match self {
             RetainJob::TrimJournal(..) => 1,
             RetainJob::ForgetTraces(_, limit) => *limit as usize,
-            RetainJob::Expunge(_, seen) | RetainJob::Erase(.., seen) => seen.len(),
+            RetainJob::Expunge(_, seen) => seen.len(),
+            RetainJob::Erase(.., seen, mails) => seen.len() + mails.len(),
         }
     }
 }
@@ -69,8 +72,11 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
         }
         RetainJob::ForgetTraces(now, limit) => traces::forget(&mut *engine.session()?, *now, *limit).await?,
         RetainJob::Expunge(expunge, seen) => expunge::expunge(engine, expunge, seen).await?,
-        RetainJob::Erase(tenant, address, now, seen) => {
-            return erase::erase(engine, tenant, address, *now, seen).await;
+        RetainJob::Erase(tenant, address, now, seen, mails) => {
+            let mut erased = erase::erase(engine, tenant, address, *now, seen).await?;
+            let removed = inbound::expunge(&mut *engine.session()?, tenant, mails).await?;
+            erased.removed += i64::try_from(removed).unwrap_or(i64::MAX);
+            return Ok(erased);
         }
     };
     Ok(Erased { removed: i64::try_from(removed).unwrap_or(i64::MAX), ..Erased::default() })
@@ -114,15 +120,19 @@ impl<T: Portable> Retain for T {
         // Both by one measure, the waiting first: a message that is left must not fall between them.
         let told_before = rules::told_before(told::pending_since(&mut *session).await?);
         let waiting = erase::count_waiting(&mut *session, tenant, address, told_before).await?;
-        let seen = erase::find(&mut *session, tenant, address, told_before, limit.min(SLICE_MAX)).await?;
+        let limit = limit.min(SLICE_MAX);
+        let seen = erase::find(&mut *session, tenant, address, told_before, limit).await?;
+        let room = limit as usize - seen.len().min(limit as usize);
+        let (mails, mails_waiting) =
+            inbound::find_named(&mut *session, tenant, address, told_before, room).await?;
         drop(session);
-        let found = seen.len() as i64;
+        let found = (seen.len() + mails.len()) as i64;
         let mut erased = Erased::default();
-        if !seen.is_empty() {
-            let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen);
+        if found > 0 {
+            let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen, mails);
             erased = self.writers().retain(job).await?;
         }
-        erased.waiting = waiting + found - erased.removed - erased.redacted;
+        erased.waiting = waiting + mails_waiting + found - erased.removed - erased.redacted;
         Ok(erased)
     }
 

@@ -6,7 +6,7 @@ use crate::{
     sql::{Session, Value},
 };
 
-static PARTS: [Multi; 8] = [
+static PARTS: [Multi; 10] = [
     Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM content WHERE uid IN (", 1, ")"),
@@ -14,6 +14,8 @@ static PARTS: [Multi; 8] = [
     Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM attempt WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
+    Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
+    Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")"),
     // Last: what has a message has all of it.
     Multi::new("DELETE FROM message WHERE uid IN (", 1, ")"),
 ];

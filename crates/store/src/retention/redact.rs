@@ -30,6 +30,23 @@ fn replaced(text: &str, address: &str) -> Option<String> {
     (rest > 0).then(|| redacted + &text[rest..])
 }
 
+/// Whether an address stands in a text, in whatever case, and not as a part of another.
+pub(crate) fn is_addressed(text: &str, address: &str) -> bool {
+    let (lower, wanted) = (text.to_lowercase(), address.to_lowercase());
+    let of_local = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);
+    let of_domain = |c: char| c.is_alphanumeric() || c == '-';
+    !wanted.is_empty()
+        && lower.match_indices(&wanted).any(|(place, _)| {
+            let mut after = lower[place + wanted.len()..].chars();
+            let goes_on = match after.next() {
+                Some('.') => after.next().is_some_and(of_domain),
+                Some(next) => of_domain(next),
+                None => false,
+            };
+            !goes_on && !lower[..place].chars().next_back().is_some_and(of_local)
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use postway_domain::EmailAddress;
@@ -52,6 +69,19 @@ mod tests {
             Some("à erased@erased.invalid")
         );
         assert_eq!(without("anything", ""), None);
+    }
+
+    #[test]
+    fn an_address_is_told_from_a_longer_one() {
+        for text in ["ann@example.org", "Ann <ANN@example.org>, bob@example.org", "to ann@Example.org."] {
+            assert!(is_addressed(text, "Ann@example.org"), "{text}");
+        }
+        for text in
+            ["joann@example.org", "ann@example.org.uk", "x.ann@example.org", "ann@example.organic", ""]
+        {
+            assert!(!is_addressed(text, "ann@example.org"), "{text}");
+        }
+        assert!(!is_addressed("anything", ""));
     }
 
     #[test]

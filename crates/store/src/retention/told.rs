@@ -40,7 +40,7 @@ pub(super) fn multi() -> Vec<&'static Multi> {
 }
 
 /// The oldest page of the journal of which no notifications were made yet.
-pub(super) async fn pending_since(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
+pub(crate) async fn pending_since(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
     let mut oldest: Option<Time> = None;
     for sql in [NOT_FANNED_OUT, NOT_SEQUENCED] {
         let rows = session.rows(sql, Vec::new()).await?;
@@ -51,7 +51,7 @@ pub(super) async fn pending_since(session: &mut dyn Session) -> Result<Option<Ti
 }
 
 /// How far it has come with each of these that somebody asked to hear of.
-pub(super) async fn of_messages(
+pub(crate) async fn of_messages(
     session: &mut dyn Session,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, Told>, StoreError> {

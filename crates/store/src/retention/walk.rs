@@ -111,7 +111,7 @@ async fn read_page(
 }
 
 /// The id that lies behind all that were accepted before this time.
-fn newest_before(time: Time) -> MessageUid {
+pub(crate) fn newest_before(time: Time) -> MessageUid {
     let ms = u64::try_from(time.as_millis()).unwrap_or(0).to_be_bytes();
     let mut bytes = [0; 16];
     bytes[..6].copy_from_slice(&ms[2..]);

@@ -73,6 +73,7 @@ values_from! {
     bool => |flag| Value::Bool(Some(flag));
     u32 => |number| Value::Int(Some(number.into()));
     Option<i64> => |number| Value::Int(number);
+    Option<u32> => |number| Value::Int(number.map(i64::from));
     Time => |time| Value::Int(Some(time.as_millis()));
     Option<Time> => |time| Value::Int(time.map(Time::as_millis));
     &str => |text| Value::Text(Some(text.to_owned()));
@@ -138,6 +139,27 @@ impl Row {
 
     pub fn id16(&self, index: usize) -> Result<[u8; 16], StoreError> {
         decode::id16(self.opt_bytes(index)?.ok_or_else(|| self.wrong(index))?)
+    }
+
+    pub fn opt_id32(&self, index: usize) -> Result<Option<[u8; 32]>, StoreError> {
+        let bytes = self.opt_bytes(index)?;
+        bytes.map(|bytes| bytes.try_into().map_err(|_| self.wrong(index))).transpose()
+    }
+
+    pub fn id32(&self, index: usize) -> Result<[u8; 32], StoreError> {
+        self.opt_id32(index)?.ok_or_else(|| self.wrong(index))
+    }
+
+    pub fn opt_u32(&self, index: usize) -> Result<Option<u32>, StoreError> {
+        self.opt_int(index)?.map(|number| u32::try_from(number).map_err(|_| self.wrong(index))).transpose()
+    }
+
+    pub fn u32(&self, index: usize) -> Result<u32, StoreError> {
+        self.opt_u32(index)?.ok_or_else(|| self.wrong(index))
+    }
+
+    pub fn opt_string(&self, index: usize) -> Result<Option<String>, StoreError> {
+        Ok(self.opt_text(index)?.map(str::to_owned))
     }
 
     pub fn opt_time(&self, index: usize) -> Result<Option<Time>, StoreError> {

@@ -4,6 +4,7 @@
 //! of that, whatever an earlier life of the process had leased is known to be stale as soon as this one starts.
 
 mod accept;
+mod brief;
 mod change;
 mod claim;
 mod dedup;
@@ -30,9 +31,9 @@ use crate::{
     local_nodes::LocalNodes,
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageKey,
-        MessageRecord, MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState, Stalled,
-        Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageBrief,
+        MessageKey, MessageRecord, MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState,
+        Stalled, Stats, WireCommit,
     },
     retention::Walks,
     sql::{Session, SqliteSession},
@@ -123,6 +124,10 @@ impl Read for SqliteStore {
         limit: u32,
     ) -> Result<Vec<MessageSummary>, StoreError> {
         read::messages(&self.readers, tenant, filter, before, limit).await
+    }
+
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
+        brief::briefs(&self.readers, tenant, uids).await
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {

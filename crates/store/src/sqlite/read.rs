@@ -22,7 +22,7 @@ use crate::{
 const SORT_MESSAGES_MAX: i64 = 20_000;
 
 /// The columns of a summary, in the order in which [`read_summary`] takes them.
-const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.client_id, l.tenant, l.account, l.priority, \
+pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.client_id, l.tenant, l.account, l.priority, \
      l.batch, m.version, m.attempt, m.retries, m.doubts, m.on_doubt, m.created_at, m.updated_at, \
      COALESCE(m.due_at, CASE WHEN m.status = 0 OR m.wait = 3 THEN \
      (SELECT p.due_at FROM preparation p WHERE p.uid = m.uid) END), m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
@@ -30,8 +30,15 @@ const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.clien
      AND provider_message_id IS NOT NULL ORDER BY number DESC LIMIT 1), c.sensitive";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND key = ?";
+/// What [`read_recipient`] takes.
+macro_rules! recipient_columns {
+    () => {
+        "SELECT r.address, r.kind, r.status, r.smtp_code, r.enhanced, r.reply, r.outcome, r.bounce"
+    };
+}
+pub(super) use recipient_columns;
 pub(super) const RECIPIENTS: &str =
-    "SELECT address, kind, status, smtp_code, enhanced, reply FROM recipient WHERE uid = ? ORDER BY position";
+    concat!(recipient_columns!(), " FROM recipient r WHERE r.uid = ? ORDER BY r.position");
 pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
      enhanced, reply, provider_message_id FROM attempt WHERE uid = ? ORDER BY number";
 pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq";
@@ -72,7 +79,7 @@ fn time_set(row: &SqliteRow, index: usize) -> Result<Time, StoreError> {
     Ok(Time::from_millis(row.try_get(index).map_err(failed)?))
 }
 
-fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError> {
+pub(super) fn read_summary(row: &SqliteRow) -> Result<MessageSummary, StoreError> {
     let client_id: Option<&str> = row.try_get(4).map_err(failed)?;
     let batch: Option<&str> = row.try_get(8).map_err(failed)?;
     let tags: Option<&str> = row.try_get(26).map_err(failed)?;
@@ -118,6 +125,18 @@ fn read_reply(row: &SqliteRow, first: usize) -> Result<Option<SmtpReply>, StoreE
         enhanced: row.try_get(first + 1).map_err(failed)?,
         text,
     }))
+}
+
+pub(super) fn read_recipient(row: &SqliteRow) -> Result<RecipientView, StoreError> {
+    let outcome: Option<i64> = row.try_get(6).map_err(failed)?;
+    Ok(RecipientView {
+        address: row.try_get(0).map_err(failed)?,
+        kind: coded(row, 1, RecipientKind::from_code)?,
+        status: coded(row, 2, RecipientStatus::from_code)?,
+        reply: read_reply(row, 3)?,
+        outcome: outcome.map(|code| decode::coded(code, EventKind::from_code)).transpose()?,
+        bounce: row.try_get(7).map_err(failed)?,
+    })
 }
 
 fn read_kept(row: &SqliteRow, record: &mut MessageRecord) -> Result<(), StoreError> {
@@ -167,12 +186,7 @@ pub(super) async fn message(
     let row = sqlx::query(KEPT).bind(&uid).fetch_one(&mut *snapshot).await.map_err(failed)?;
     read_kept(&row, &mut record)?;
     for row in sqlx::query(RECIPIENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
-        record.recipients.push(RecipientView {
-            address: row.try_get(0).map_err(failed)?,
-            kind: coded(&row, 1, RecipientKind::from_code)?,
-            status: coded(&row, 2, RecipientStatus::from_code)?,
-            reply: read_reply(&row, 3)?,
-        });
+        record.recipients.push(read_recipient(&row)?);
     }
     for row in sqlx::query(ATTEMPTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
         record.attempts.push(AttemptView {

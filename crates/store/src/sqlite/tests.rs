@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::{SqliteStore, accept, change, claim, dedup, read};
+use super::{SqliteStore, accept, brief, change, claim, dedup, read};
 use crate::{error::StoreError, journal, port::Store, preparation, reports, rows::Multi};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
@@ -88,6 +88,7 @@ async fn every_statement_prepares() {
         claim::DUE_MESSAGES,
         read::FIND_CLIENT,
         read::RECIPIENTS,
+        brief::RECIPIENTS,
         read::ATTEMPTS,
         read::EVENTS,
         read::RAW,

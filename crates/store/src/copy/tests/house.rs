@@ -6,7 +6,7 @@ use postway_domain::{
     RecipientKey, Template, TenantId, id::AuditId, message::Outcome, secret::Sealed,
 };
 
-use super::told;
+use super::{arrived, told};
 use crate::{
     conformance::{
         Shared, keys, limits, preparation, recipients,
@@ -30,6 +30,7 @@ pub async fn furnish(store: &Shared) {
     stage::open(store).await;
     store.set_default_account(&sample::tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
     settle(store).await;
+    arrived::arrive(store).await;
     manage(store).await;
     for chunk in (1_000..1_000 + WAITING).collect::<Vec<_>>().chunks(500) {
         let messages = chunk.iter().map(|number| waiting(*number).build()).collect();
@@ -279,6 +280,7 @@ pub async fn picture(store: &Shared) -> Vec<String> {
         lines.push(format!("{stats:?}"));
         lines.extend(managed(store, &tenant).await);
         lines.extend(told::picture(store, &tenant).await);
+        lines.extend(arrived::picture(store, &tenant).await);
         let mut before: Option<MessageUid> = None;
         loop {
             let page = store.messages(&tenant, &Filter::default(), before, 500).await.unwrap();

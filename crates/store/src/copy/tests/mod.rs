@@ -1,5 +1,6 @@
 //! A house full of everything, moved from database to database.
 
+mod arrived;
 mod house;
 mod plan;
 mod schema;

@@ -6,7 +6,10 @@ use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use sqlx::{MySqlPool, PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::super::tables::{Kind, NOT_COPIED, TABLES};
+use super::super::{
+    table::Kind,
+    tables::{NOT_COPIED, TABLES},
+};
 use crate::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 
 const SQLITE: &str = "SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t, pragma_table_xinfo(t.name) c \

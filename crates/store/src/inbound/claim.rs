@@ -1,0 +1,249 @@
+//! The queue of mail that waits to be dealt with: leased like everything else, some of each mailbox at a time.
+//!
+//! A mail that is due for a reminder is settled already, and stays so: its lease is lost without making it new again.
+
+use std::collections::HashMap;
+
+use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId};
+
+use crate::{
+    decode::{self, coded},
+    error::StoreError,
+    record::{Body, MailboxKey, RouteRequest, RouteState, ToRoute},
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
+};
+
+/// Due mail is counted up to here.
+const COUNTED_MAX: u32 = 10_000;
+
+/// What is left of deleted mailboxes and tenants waits for nobody.
+macro_rules! waiting {
+    ($columns:literal, $end:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM inbound i JOIN mailbox_state s ON s.tenant = i.tenant AND s.mailbox = i.mailbox AND s.deleted = 0 \
+             JOIN tenant t ON t.id = i.tenant AND t.deleted_at IS NULL WHERE ",
+            $end
+        )
+    };
+}
+pub(super) const COUNT: Sql = Sql::same(concat!(
+    "SELECT COUNT(*) FROM (",
+    waiting!("i.due_at", "i.due_at <= ? LIMIT ?"),
+    ") AS waiting"
+));
+pub(super) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
+/// Of every mailbox: its first that is due.
+macro_rules! heads {
+    ($from:literal) => {
+        concat!(
+            "SELECT s.tenant, s.mailbox, (SELECT i.due_at FROM ",
+            $from,
+            " WHERE i.tenant = s.tenant AND i.mailbox = s.mailbox AND i.due_at <= ? ORDER BY i.due_at LIMIT 1) \
+             FROM mailbox_state s JOIN tenant t ON t.id = s.tenant WHERE s.deleted = 0 AND t.deleted_at IS NULL"
+        )
+    };
+}
+pub(super) const HEADS: Sql =
+    Sql::or_mysql(heads!("inbound i"), heads!("inbound i FORCE INDEX (inbound_mailbox_due)"));
+macro_rules! due {
+    ($from:literal, $of:literal, $end:literal) => {
+        concat!(
+            "SELECT uid, folder, uid_validity, imap_uid, digest, state, tries, arrived_at, created_at, follow_up, reminders \
+             FROM ",
+            $from,
+            " WHERE ",
+            $of,
+            " LIMIT ?",
+            $end
+        )
+    };
+}
+/// What another has locked is its own. PostgreSQL would walk along what is due of all mailboxes, because none is a constant to
+/// its plan: unless all columns are one.
+pub(super) const DUE: Sql = Sql::of_each(
+    due!(
+        "inbound",
+        "tenant = ? AND mailbox = ? AND due_at >= ? AND tenant = ? AND mailbox = ? AND due_at <= ? ORDER BY due_at, uid",
+        ""
+    ),
+    due!(
+        "inbound",
+        "(tenant, mailbox, due_at) >= (?, ?, ?) AND (tenant, mailbox, due_at) <= (?, ?, ?) AND due_at IS NOT NULL \
+         ORDER BY tenant, mailbox, due_at, uid",
+        " FOR UPDATE SKIP LOCKED"
+    ),
+    due!(
+        "inbound FORCE INDEX (inbound_mailbox_due)",
+        "tenant = ? AND mailbox = ? AND due_at >= ? AND tenant = ? AND mailbox = ? AND due_at <= ? ORDER BY due_at, uid",
+        " FOR UPDATE SKIP LOCKED"
+    ),
+);
+static LEASE: Multi = Multi::new(
+    "UPDATE inbound SET state = 1, due_at = NULL, lease_node = ?, lease_token = ?, lease_until = ?, updated_at = ? \
+     WHERE uid IN (",
+    1,
+    ")",
+);
+static BODIES: Multi = Multi::new("SELECT uid, size, raw, raw_blob FROM inbound_body WHERE uid IN (", 1, ")");
+pub(super) static MESSAGES: Multi = Multi::new(
+    "SELECT uid, rule, message FROM inbound_message WHERE uid IN (",
+    1,
+    ") ORDER BY uid, message, rule",
+);
+pub(super) const HOLDERS: Sql =
+    Sql::same("SELECT DISTINCT lease_node FROM inbound WHERE lease_node IS NOT NULL");
+pub(super) const LOST: Sql = Sql::of_each(
+    "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ?",
+    "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
+    "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
+);
+static GIVE_BACK: Multi = Multi::new(
+    "UPDATE inbound SET state = CASE WHEN settled_at IS NULL THEN 5 ELSE 2 END, due_at = ?, updated_at = ?, \
+     tries = tries + 1, lease_node = NULL, lease_token = NULL, lease_until = NULL WHERE uid IN (",
+    1,
+    ")",
+);
+
+#[cfg(test)]
+pub(super) fn statements() -> Vec<Sql> {
+    let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK].map(|multi| multi.sample().into());
+    [COUNT, NEXT, HEADS, DUE, HOLDERS, LOST].into_iter().chain(multi).collect()
+}
+
+/// What waits to be dealt with.
+pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
+    let due = session.rows(COUNT, values![now, COUNTED_MAX]).await?;
+    let next = session.rows(NEXT, values![now]).await?;
+    Ok(RouteState {
+        due: due.first().map_or(Ok(0), |row| row.u32(0))?,
+        next_due_at: next.first().map(|row| row.time(0)).transpose()?,
+    })
+}
+
+/// Leases what is due: mailboxes by what has waited longest, and some of each.
+pub(super) async fn claim(
+    session: &mut dyn Session,
+    request: &RouteRequest,
+) -> Result<Vec<ToRoute>, StoreError> {
+    let mut heads: Vec<(Time, MailboxKey)> = Vec::new();
+    for row in session.rows(HEADS, values![request.now]).await? {
+        if let Some(due_at) = row.opt_time(2)? {
+            heads.push((due_at, MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }));
+        }
+    }
+    heads.sort();
+    let mut claimed: Vec<ToRoute> = Vec::new();
+    for (_, key) in heads {
+        let left = (request.limit as usize).saturating_sub(claimed.len());
+        if left == 0 {
+            break;
+        }
+        let room = i64::from(request.per_mailbox).min(i64::try_from(left).unwrap_or(i64::MAX));
+        let (of, mailbox) = (key.tenant.as_str(), key.mailbox.as_str());
+        let place = values![of, mailbox, i64::MIN, of, mailbox, request.now, room];
+        for row in session.rows(DUE, place).await? {
+            claimed.push(read(&row, &key)?);
+        }
+    }
+    let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
+    let lease = &request.lease;
+    for (sql, run) in LEASE.runs(&uids) {
+        let (node, token) = (lease.incarnation.as_bytes(), lease.token.as_i64());
+        let place = [values![node, token, lease.until, request.now], ids(run)].concat();
+        session.execute(sql.into(), place).await?;
+    }
+    let mut bodies: HashMap<MessageUid, Body> = HashMap::with_capacity(uids.len());
+    for (sql, run) in BODIES.runs(&uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            if let Some(body) = read_body(&row, 1)? {
+                bodies.insert(uid_of(&row)?, body);
+            }
+        }
+    }
+    let mut messages = messages_of(session, &uids).await?;
+    for one in &mut claimed {
+        let lost = || StoreError::Unexpected(format!("the mail {} has lost its bytes", one.uid));
+        one.body = bodies.remove(&one.uid).ok_or_else(lost)?;
+        one.messages = messages.remove(&one.uid).unwrap_or_default();
+    }
+    Ok(claimed)
+}
+
+fn uid_of(row: &Row) -> Result<MessageUid, StoreError> {
+    row.id16(0).map(MessageUid::from_bytes)
+}
+
+pub(super) fn ids(uids: &[MessageUid]) -> Vec<Value> {
+    uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
+}
+
+fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
+    Ok(ToRoute {
+        uid: uid_of(row)?,
+        key: key.clone(),
+        folder: row.text(1)?.to_owned(),
+        uid_validity: row.u32(2)?,
+        imap_uid: row.u32(3)?,
+        digest: row.id32(4)?,
+        body: Body::EMPTY,
+        before: coded(row.int(5)?, InboundState::from_code)?,
+        tries: row.int(6)?,
+        arrived_at: row.opt_time(7)?,
+        created_at: row.time(8)?,
+        messages: Vec::new(),
+        follow_up: row.opt_parsed(9)?,
+        reminders: row.int(10)?,
+    })
+}
+
+/// Bytes from `size`, `raw` and `raw_blob`, which begin at this column.
+pub(super) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
+    let inline = row.opt_bytes(first + 1)?.map(<[u8]>::to_vec);
+    decode::body(inline, row.opt_text(first + 2)?, row.opt_int(first)?)
+}
+
+/// What was sent because of these, by rule.
+pub(super) async fn messages_of(
+    session: &mut dyn Session,
+    uids: &[MessageUid],
+) -> Result<HashMap<MessageUid, Vec<(RuleId, MessageUid)>>, StoreError> {
+    let mut messages: HashMap<MessageUid, Vec<(RuleId, MessageUid)>> = HashMap::new();
+    for (sql, run) in MESSAGES.runs(uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            let sent = (row.parsed(1)?, MessageUid::from_bytes(row.id16(2)?));
+            messages.entry(uid_of(&row)?).or_default().push(sent);
+        }
+    }
+    Ok(messages)
+}
+
+/// Gives back what was leased to others than those alive, or is past its backstop.
+pub(super) async fn reclaim(
+    session: &mut dyn Session,
+    alive: &[Incarnation],
+    now: Time,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let mut lost: Vec<MessageUid> = Vec::new();
+    for holder in session.rows(HOLDERS, Vec::new()).await? {
+        let left = i64::from(limit) - lost.len() as i64;
+        let holder = holder.id16(0)?;
+        let is_alive = alive.iter().any(|one| *one.as_bytes() == holder);
+        let until = if is_alive { now.as_millis() } else { i64::MAX };
+        for row in session.rows(LOST, values![&holder, until, left]).await? {
+            lost.push(uid_of(&row)?);
+        }
+    }
+    lost.sort();
+    for (sql, run) in GIVE_BACK.runs(&lost) {
+        session.execute(sql.into(), [values![now, now], ids(run)].concat()).await?;
+    }
+    Ok(u32::try_from(lost.len()).unwrap_or(limit))
+}
+
+// The statements above write these codes as literals.
+const _: () = assert!(InboundState::Routing as i64 == 1 && InboundState::Routed as i64 == 2);
+const _: () = assert!(InboundState::Waiting as i64 == 5);

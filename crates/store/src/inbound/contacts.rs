@@ -1,0 +1,135 @@
+//! A tenant's directory of contacts.
+
+use aws_lc_rs::digest;
+use postway_domain::{Contact, TenantId, id::ContactId};
+
+use super::hold_names;
+use crate::{
+    directory::{is_new, was_there},
+    error::StoreError,
+    record::Changed,
+    sql::{Row, Session, Sql, values},
+};
+
+macro_rules! insert {
+    ($end:literal) => {
+        concat!(
+            "INSERT INTO contact (tenant, id, name, name_key, addresses, version, created_at, updated_at) ",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            $end
+        )
+    };
+}
+macro_rules! select {
+    ($end:literal) => {
+        concat!("SELECT tenant, id, name, addresses, version, created_at, updated_at FROM contact ", $end)
+    };
+}
+
+const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: Sql = Sql::same(
+    "UPDATE contact SET name = ?, name_key = ?, addresses = ?, version = ?, updated_at = ? \
+     WHERE tenant = ? AND id = ? AND version = ?",
+);
+const DELETE: Sql = Sql::same("DELETE FROM contact WHERE tenant = ? AND id = ?");
+const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
+const NAMED: Sql = Sql::same(select!("WHERE tenant = ? AND name_key = ?"));
+const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
+
+/// What a name is found by: names are longer than what every index takes.
+fn key_of(name: &str) -> Vec<u8> {
+    digest::digest(&digest::SHA256, Contact::key(name).as_bytes()).as_ref().to_vec()
+}
+
+fn addresses_json(contact: &Contact) -> String {
+    serde_json::json!(contact.addresses).to_string()
+}
+
+/// Makes one; `Exists` where its id or its name is taken.
+pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Result<Changed, StoreError> {
+    hold_names(session, &contact.tenant).await?;
+    let values = values![
+        contact.tenant.as_str(),
+        contact.id.as_str(),
+        contact.name.as_str(),
+        key_of(&contact.name),
+        addresses_json(contact),
+        contact.version,
+        contact.created_at,
+        contact.updated_at,
+    ];
+    session.insert(CREATE, values).await.map(is_new)
+}
+
+/// Replaces one if its stored version is `expected`; `Exists` where another has its name.
+pub(crate) async fn update(
+    session: &mut dyn Session,
+    contact: &Contact,
+    expected: i64,
+) -> Result<Changed, StoreError> {
+    hold_names(session, &contact.tenant).await?;
+    let named = named(session, &contact.tenant, &contact.name).await?;
+    if named.is_some_and(|other| other.id != contact.id) {
+        return Ok(Changed::Exists);
+    }
+    let values = values![
+        contact.name.as_str(),
+        key_of(&contact.name),
+        addresses_json(contact),
+        contact.version,
+        contact.updated_at,
+        contact.tenant.as_str(),
+        contact.id.as_str(),
+        expected,
+    ];
+    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+}
+
+pub(crate) async fn delete(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &ContactId,
+) -> Result<Changed, StoreError> {
+    session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
+}
+
+pub(super) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &ContactId,
+) -> Result<Option<Contact>, StoreError> {
+    session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
+}
+
+pub(super) async fn named(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    name: &str,
+) -> Result<Option<Contact>, StoreError> {
+    session.rows(NAMED, values![tenant.as_str(), key_of(name)]).await?.first().map(read).transpose()
+}
+
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    after: Option<&ContactId>,
+    limit: u32,
+) -> Result<Vec<Contact>, StoreError> {
+    let values = values![tenant.as_str(), after.map_or("", |id| id.as_str()), limit];
+    session.rows(LIST, values).await?.iter().map(read).collect()
+}
+
+/// From the columns that [`select!`] names.
+fn read(row: &Row) -> Result<Contact, StoreError> {
+    Ok(Contact {
+        tenant: row.parsed(0)?,
+        id: row.parsed(1)?,
+        name: row.text(2)?.to_owned(),
+        addresses: row.json(3)?,
+        version: row.int(4)?,
+        created_at: row.time(5)?,
+        updated_at: row.time(6)?,
+    })
+}

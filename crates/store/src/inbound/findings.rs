@@ -1,0 +1,151 @@
+//! What mail that came in says about mail that went out: events, outcomes of recipients, suppressions, receipts.
+//!
+//! All of it is written in the transaction that settles the mail, set-wise over every mail of the call.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
+
+use super::{histories::Histories, receipts};
+use crate::{
+    decode::coded,
+    directory,
+    error::StoreError,
+    journal::Journal,
+    record::{NewReceipt, Routed, Suppression},
+    rows::{Multi, MultiSql},
+    sql::{Session, values},
+};
+
+static SHOWN: Multi = Multi::of_pieces(
+    "SELECT uid, position, outcome, bounce FROM recipient WHERE ",
+    "(uid = ? AND position = ?)",
+    " OR ",
+    "",
+);
+static SHOW: MultiSql = MultiSql {
+    sqlite: Multi::new(
+        "UPDATE recipient SET outcome = v.column3, bounce = v.column4 FROM (VALUES ",
+        4,
+        ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
+    ),
+    postgres: Multi::of_pieces(
+        "UPDATE recipient SET outcome = v.column3, bounce = v.column4 FROM (VALUES ",
+        "(CAST(? AS BYTEA),CAST(? AS BIGINT),CAST(? AS BIGINT),CAST(? AS TEXT))",
+        ",",
+        ") AS v WHERE recipient.uid = v.column1 AND recipient.position = v.column2",
+    ),
+    mysql: Multi::of_pieces(
+        "UPDATE (",
+        "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS place, CAST(? AS SIGNED) AS outcome, \
+         CAST(? AS CHAR) AS bounce",
+        " UNION ALL ",
+        ") AS v STRAIGHT_JOIN recipient r FORCE INDEX (PRIMARY) ON r.uid = v.uid AND r.position = v.place \
+         SET r.outcome = v.outcome, r.bounce = v.bounce",
+    ),
+};
+
+#[cfg(test)]
+pub(super) fn statements() -> Vec<crate::sql::Sql> {
+    vec![SHOWN.sample().into(), SHOW.sample()]
+}
+
+/// A recipient of a message, by its place.
+type Place = (MessageUid, u32);
+
+/// What all findings of a call come to.
+#[derive(Default)]
+struct Told<'r> {
+    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&'r str>)>>,
+    suppressions: Vec<Suppression>,
+    receipts: Vec<(MessageUid, MessageUid, &'r NewReceipt)>,
+    answered: BTreeSet<MessageUid>,
+}
+
+/// Whether certified mail waits no longer for its first receipt.
+pub(crate) fn ends_waiting(kind: EventKind) -> bool {
+    matches!(kind, EventKind::PecAccepted | EventKind::PecFailed | EventKind::PecDelivered)
+}
+
+/// Writes what these mails say.
+pub(super) async fn write(
+    session: &mut dyn Session,
+    journal: &mut Journal,
+    routed: &[&Routed],
+) -> Result<(), StoreError> {
+    let findings = || routed.iter().flat_map(|one| &one.findings);
+    if findings().next().is_none() {
+        return Ok(());
+    }
+    let mut histories = Histories::lock(session, findings().map(|finding| finding.message)).await?;
+    let with_receipt = findings().filter(|finding| finding.receipt.is_some());
+    let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
+    let mut told = Told::default();
+    for one in routed {
+        // One receipt may speak of several recipients.
+        let mut of_mail = HashSet::new();
+        for finding in &one.findings {
+            let uid = finding.message;
+            if let Some(receipt) = &finding.receipt {
+                if known.contains(&(uid, receipt.digest)) {
+                    continue;
+                }
+                if histories.has(uid) && of_mail.insert((uid, receipt.digest)) {
+                    told.receipts.push((uid, one.uid, receipt));
+                }
+            }
+            told.suppressions.extend(finding.suppress.clone());
+            if !histories.has(uid) {
+                continue;
+            }
+            histories.add(journal, uid, one.at, finding.kind, finding.data.clone());
+            if let Some(position) = finding.position {
+                let of_recipient = told.outcomes.entry((uid, position)).or_default();
+                of_recipient.push((finding.kind, finding.bounce.as_deref()));
+            }
+            if ends_waiting(finding.kind) {
+                told.answered.insert(uid);
+            }
+        }
+        known.extend(of_mail);
+    }
+    histories.write(session).await?;
+    show(session, told.outcomes).await?;
+    directory::suppress(session, &told.suppressions).await?;
+    receipts::insert(session, &told.receipts).await?;
+    receipts::end_waiting(session, told.answered.into_iter().collect()).await
+}
+
+/// Shows the worst of what was said of each recipient, and of what is as bad the latest.
+async fn show(
+    session: &mut dyn Session,
+    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&str>)>>,
+) -> Result<(), StoreError> {
+    let places: Vec<Place> = outcomes.keys().copied().collect();
+    let mut shown = Vec::with_capacity(places.len());
+    for (sql, run) in SHOWN.runs(&places) {
+        let values = run.iter().flat_map(|(uid, position)| values![uid.as_bytes(), *position]).collect();
+        for row in session.rows(sql.into(), values).await? {
+            let place = (MessageUid::from_bytes(row.id16(0)?), row.u32(1)?);
+            let before = row.opt_int(2)?.map(|code| coded(code, EventKind::from_code)).transpose()?;
+            let (mut outcome, mut bounce) = (before, row.opt_string(3)?);
+            let mut changes = false;
+            for (kind, said) in outcomes.get(&place).into_iter().flatten() {
+                if replaces_outcome(outcome, *kind) {
+                    (outcome, changes) = (Some(*kind), true);
+                    bounce = said.map(str::to_owned).or(bounce);
+                }
+            }
+            if changes {
+                shown.push((place, outcome, bounce));
+            }
+        }
+    }
+    for (sql, run) in SHOW.runs(&shown) {
+        let row = |((uid, position), outcome, bounce): &(Place, Option<EventKind>, Option<String>)| {
+            values![uid.as_bytes(), *position, outcome.map(EventKind::code), bounce.as_deref()]
+        };
+        session.execute(sql, run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}

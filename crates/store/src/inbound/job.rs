@@ -1,0 +1,96 @@
+//! What the writers do for mail that comes in.
+
+use postway_domain::{Incarnation, MessageUid, TenantId, Time};
+
+use super::{claim, mails, receipts, register, retain, settle, states};
+use crate::{
+    error::StoreError,
+    group::Engine,
+    record::{Changed, MailboxNote, Registered, Registration, RouteRequest, Routed, ToRoute},
+};
+
+/// Something to write.
+pub(crate) enum InboundJob {
+    Register(Registration),
+    Note(MailboxNote),
+    Claim(RouteRequest),
+    Settle(Vec<Routed>),
+    /// Gives back what others than those alive have leased, or what is past its backstop; so many.
+    Reclaim(Vec<Incarnation>, Time, u32),
+    Replay(TenantId, MessageUid, Time),
+    Resolve(TenantId, MessageUid, Time),
+    /// Notes that receipts have not come in time; so many.
+    TimeOut(Time, u32),
+    /// These mails of a tenant, where they are still settled.
+    Expunge(TenantId, Vec<MessageUid>),
+}
+
+/// What came of it.
+pub(crate) enum Handled {
+    Registered(Registered),
+    Claimed(Vec<ToRoute>),
+    Held(Vec<bool>),
+    Count(u32),
+    Changed(Changed),
+}
+
+impl InboundJob {
+    /// How many messages it is about, about.
+    pub fn messages(&self) -> usize {
+        match self {
+            InboundJob::Register(page) => page.mails.len(),
+            InboundJob::Claim(request) => request.limit as usize,
+            InboundJob::Settle(routed) => routed.iter().map(|one| 1 + one.findings.len()).sum(),
+            InboundJob::Reclaim(_, _, limit) | InboundJob::TimeOut(_, limit) => *limit as usize,
+            InboundJob::Expunge(_, uids) => uids.len(),
+            InboundJob::Note(_) | InboundJob::Replay(..) | InboundJob::Resolve(..) => 1,
+        }
+    }
+}
+
+/// Does one inside the transaction under way.
+pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<Handled, StoreError> {
+    let mut journal = std::mem::take(&mut engine.after().journal);
+    let mut session = engine.session()?;
+    let session_ref = &mut *session;
+    // What was done, and whether something is due because of it.
+    let (handled, wakes) = match job {
+        InboundJob::Register(page) => {
+            let registered = register::register(session_ref, page).await?;
+            (Handled::Registered(registered), matches!(registered, Registered::Done { new: 1.., .. }))
+        }
+        InboundJob::Note(note) => {
+            states::note(session_ref, note).await?;
+            (Handled::Count(1), false)
+        }
+        InboundJob::Claim(request) => (Handled::Claimed(claim::claim(session_ref, request).await?), false),
+        InboundJob::Settle(routed) => {
+            let (held, is_due_again) = settle::settle(session_ref, &mut journal, routed).await?;
+            (Handled::Held(held), is_due_again)
+        }
+        InboundJob::Reclaim(alive, now, limit) => {
+            let count = claim::reclaim(session_ref, alive, *now, *limit).await?;
+            (Handled::Count(count), count > 0)
+        }
+        InboundJob::Replay(tenant, uid, now) => {
+            let changed = mails::replay(session_ref, tenant, *uid, *now).await?;
+            (Handled::Changed(changed), changed == Changed::Done)
+        }
+        InboundJob::Resolve(tenant, uid, now) => {
+            (Handled::Changed(mails::resolve(session_ref, tenant, *uid, *now).await?), false)
+        }
+        InboundJob::TimeOut(now, limit) => {
+            (Handled::Count(receipts::time_out(session_ref, &mut journal, *now, *limit).await?), false)
+        }
+        InboundJob::Expunge(tenant, uids) => {
+            let removed = retain::expunge(session_ref, tenant, uids).await?;
+            (Handled::Count(u32::try_from(removed).unwrap_or(u32::MAX)), false)
+        }
+    };
+    drop(session);
+    let after = engine.after();
+    after.journal = journal;
+    after.wrote |= !matches!(&handled, Handled::Claimed(claimed) if claimed.is_empty());
+    after.inbound |= wakes;
+    Ok(handled)
+}

@@ -1,0 +1,242 @@
+//! Watched mailboxes.
+//!
+//! One that is deleted is not seen any more; its mail may be much, so it goes slice by slice, and its state with the last of it.
+
+use aws_lc_rs::digest;
+use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxSettings, secret::Sealed};
+
+use super::{hold_names, remove, states};
+use crate::{
+    directory::was_there,
+    error::StoreError,
+    record::{Changed, MailboxKey, MailboxState},
+    sql::{Row, Session, Sql, Value, values},
+};
+
+macro_rules! insert {
+    ($end:literal) => {
+        concat!(
+            "INSERT INTO mailbox (tenant, id, place, settings, secret, version, created_at, updated_at) ",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            $end
+        )
+    };
+}
+macro_rules! select {
+    ($end:literal) => {
+        concat!("SELECT tenant, id, settings, secret, version, created_at, updated_at FROM mailbox", $end)
+    };
+}
+const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const BEGIN: Sql = Sql::same("INSERT INTO mailbox_state (tenant, mailbox, deleted) VALUES (?, ?, 0)");
+const UPDATE: Sql = Sql::same(
+    "UPDATE mailbox SET place = ?, settings = ?, secret = ?, version = ?, updated_at = ? \
+     WHERE tenant = ? AND id = ? AND version = ?",
+);
+const PLACE: Sql = Sql::same("SELECT place FROM mailbox WHERE tenant = ? AND id = ?");
+const AT_PLACE: Sql = Sql::same("SELECT id FROM mailbox WHERE tenant = ? AND place = ?");
+const DELETE: Sql = Sql::same("DELETE FROM mailbox WHERE tenant = ? AND id = ?");
+const DELETE_RULES: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND mailbox = ?");
+const START_OVER: Sql = Sql::same(
+    "UPDATE mailbox_state SET uid_validity = NULL, last_uid = NULL, not_before = NULL, uid_next = NULL, scanned_at = NULL, \
+     error = NULL, error_since = NULL WHERE tenant = ? AND mailbox = ?",
+);
+const MARK: Sql =
+    Sql::same("UPDATE mailbox_state SET deleted = 1 WHERE tenant = ? AND mailbox = ? AND deleted = 0");
+const MARKED: Sql = Sql::same("SELECT tenant, mailbox FROM mailbox_state WHERE deleted = 1");
+const MARKED_ONE: Sql =
+    Sql::same("SELECT tenant FROM mailbox_state WHERE deleted = 1 AND tenant = ? AND mailbox = ?");
+const END: Sql = Sql::same("DELETE FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 1");
+const FIND: Sql = Sql::same(select!(" WHERE tenant = ? AND id = ?"));
+const OF_TENANT: Sql = Sql::same(select!(" WHERE tenant = ? ORDER BY id"));
+const ALL: Sql = Sql::same(select!(
+    " WHERE tenant IN (SELECT t.id FROM tenant t WHERE t.deleted_at IS NULL) ORDER BY tenant, id"
+));
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[
+    CREATE,
+    BEGIN,
+    UPDATE,
+    PLACE,
+    AT_PLACE,
+    DELETE,
+    DELETE_RULES,
+    START_OVER,
+    MARK,
+    MARKED,
+    MARKED_ONE,
+    END,
+    FIND,
+    OF_TENANT,
+    ALL,
+];
+
+/// What a mailbox is unique by: its server, who signs in, and the folder. Names of servers are the same in any case.
+pub(crate) fn place_of(settings: &MailboxSettings) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in [&settings.host.to_ascii_lowercase(), &settings.username, &settings.folder] {
+        hash.update(&(part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut place = [0; 32];
+    place.copy_from_slice(hash.finish().as_ref());
+    place
+}
+
+fn settings_json(mailbox: &WatchedMailbox) -> Result<String, StoreError> {
+    serde_json::to_string(&mailbox.settings).map_err(|error| StoreError::Unexpected(error.to_string()))
+}
+
+fn sealed(mailbox: &WatchedMailbox) -> Option<Vec<u8>> {
+    mailbox.secret.as_ref().map(|sealed| sealed.0.clone())
+}
+
+pub(super) fn key_of(key: &MailboxKey) -> Vec<Value> {
+    values![key.tenant.as_str(), key.mailbox.as_str()]
+}
+
+/// Makes one; `Exists` where its id or its place is taken.
+pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> Result<Changed, StoreError> {
+    hold_names(session, &new.tenant).await?;
+    let values = values![
+        new.tenant.as_str(),
+        new.id.as_str(),
+        &place_of(&new.settings),
+        settings_json(new)?,
+        sealed(new),
+        new.version,
+        new.created_at,
+        new.updated_at,
+    ];
+    if !session.insert(CREATE, values).await? {
+        return Ok(Changed::Exists);
+    }
+    let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
+    // What one of the same name has had must not be taken for this one's.
+    if !session.rows(MARKED_ONE, key_of(&key)).await?.is_empty() {
+        while !remove::mailbox_slice(session, &key).await? {}
+        session.execute(END, key_of(&key)).await?;
+    }
+    session.execute(BEGIN, key_of(&key)).await?;
+    Ok(Changed::Done)
+}
+
+/// Replaces one if its stored version is `expected`. One that is elsewhere now is read from its start.
+pub(crate) async fn update(
+    session: &mut dyn Session,
+    new: &WatchedMailbox,
+    expected: i64,
+) -> Result<Changed, StoreError> {
+    hold_names(session, &new.tenant).await?;
+    let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
+    let place = place_of(&new.settings);
+    let at_place = session.rows(AT_PLACE, values![new.tenant.as_str(), &place]).await?;
+    if at_place.first().map(|row| row.parsed::<MailboxId>(0)).transpose()?.is_some_and(|id| id != new.id) {
+        return Ok(Changed::Exists);
+    }
+    let before = session.rows(PLACE, key_of(&key)).await?;
+    let before = before.first().map(|row| row.id32(0)).transpose()?;
+    let values = values![
+        &place,
+        settings_json(new)?,
+        sealed(new),
+        new.version,
+        new.updated_at,
+        new.tenant.as_str(),
+        new.id.as_str(),
+        expected,
+    ];
+    if session.execute(UPDATE, values).await? != 1 {
+        return Ok(Changed::Stale);
+    }
+    if before != Some(place) {
+        session.execute(START_OVER, key_of(&key)).await?;
+    }
+    Ok(Changed::Done)
+}
+
+/// Deletes one, with its rules and what it has had.
+pub(crate) async fn delete(session: &mut dyn Session, key: &MailboxKey) -> Result<Changed, StoreError> {
+    // The state first: who registers a page holds it.
+    let marked = session.execute(MARK, key_of(key)).await.map(was_there)?;
+    if marked == Changed::Done {
+        session.execute(DELETE, key_of(key)).await?;
+        session.execute(DELETE_RULES, key_of(key)).await?;
+        forget_one(session, key).await?;
+    }
+    Ok(marked)
+}
+
+/// Goes on with what is left of the deleted.
+pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
+    for row in session.rows(MARKED, Vec::new()).await? {
+        forget_one(session, &MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }).await?;
+    }
+    Ok(())
+}
+
+async fn forget_one(session: &mut dyn Session, key: &MailboxKey) -> Result<(), StoreError> {
+    if remove::mailbox_slice(session, key).await? {
+        session.execute(END, key_of(key)).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: Option<&TenantId>,
+) -> Result<Vec<WatchedMailbox>, StoreError> {
+    let rows = match tenant {
+        Some(tenant) => session.rows(OF_TENANT, values![tenant.as_str()]).await?,
+        None => session.rows(ALL, Vec::new()).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn find(
+    session: &mut dyn Session,
+    key: &MailboxKey,
+) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError> {
+    let mailbox = session.rows(FIND, key_of(key)).await?.first().map(read).transpose()?;
+    let state = states::find(session, key).await?;
+    Ok(mailbox.zip(state))
+}
+
+fn read(row: &Row) -> Result<WatchedMailbox, StoreError> {
+    Ok(WatchedMailbox {
+        tenant: row.parsed(0)?,
+        id: row.parsed(1)?,
+        settings: row.json(2)?,
+        secret: row.opt_bytes(3)?.map(|bytes| Sealed(bytes.to_vec())),
+        version: row.int(4)?,
+        created_at: row.time(5)?,
+        updated_at: row.time(6)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(host: &str, username: &str, folder: &str) -> MailboxSettings {
+        let json = serde_json::json!({
+            "host": host, "port": 993, "tls": "implicit", "username": username, "folder": folder, "roles": ["forward"],
+            "active": true, "poll_seconds": 60, "start": "now", "attempts_max": 3
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_its_three_parts_and_a_host_has_no_case() {
+        let place = |host, username, folder| place_of(&settings(host, username, folder));
+        assert_eq!(place("mail.Example.org", "ann", "INBOX"), place("mail.example.org", "ann", "INBOX"));
+        for other in [
+            place("mail.example.org", "Ann", "INBOX"),
+            place("mail.example.org", "ann", "Inbox"),
+            place("mail.example.org", "annI", "NBOX"),
+            place("imap.example.org", "ann", "INBOX"),
+        ] {
+            assert_ne!(other, place("mail.example.org", "ann", "INBOX"));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Mail that came in as readers see it, and what an operator does with it.
+
+use postway_domain::{Event, EventKind, InboundState, MessageUid, Status, TenantId, Time};
+
+use super::claim::read_body;
+use crate::{
+    decode::{coded, tags},
+    error::StoreError,
+    record::{Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey},
+    sql::{Row, Session, Sql, values},
+};
+
+/// The columns of a mail, and which.
+macro_rules! select {
+    ($($end:literal),*) => {
+        concat!(
+            "SELECT uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, arrived_at, sender, recipients, \
+             subject, message_id, state, due_at, tries, error, kind, result, tags, follow_up, reminders, resolved_at, \
+             created_at, settled_at FROM inbound WHERE ",
+            $($end),*
+        )
+    };
+}
+/// The newest first, along an index of these columns and the id; of any kind where the kind that is asked for is empty.
+/// PostgreSQL would walk along the ids of all tenants, because none is a constant to its plan: unless all columns are one.
+macro_rules! list {
+    ($of:literal, $columns:literal, $places:literal, $order:literal, $and:literal) => {
+        Sql::of_each(
+            select!(
+                $of,
+                "uid < ? AND ",
+                $of,
+                "uid >= ? AND ",
+                $and,
+                "(? = '' OR kind = ?) ORDER BY uid DESC LIMIT ?"
+            ),
+            select!(
+                "(",
+                $columns,
+                ", uid) < (",
+                $places,
+                ", ?) AND (",
+                $columns,
+                ", uid) >= (",
+                $places,
+                ", ?) AND ",
+                $and,
+                "(? = '' OR kind = ?) ORDER BY ",
+                $order,
+                ", uid DESC LIMIT ?"
+            ),
+            select!(
+                $of,
+                "uid < ? AND ",
+                $of,
+                "uid >= ? AND ",
+                $and,
+                "(? = '' OR kind = ?) ORDER BY uid DESC LIMIT ?"
+            ),
+        )
+    };
+}
+macro_rules! list_of_mailbox {
+    ($and:literal) => {
+        list!("tenant = ? AND mailbox = ? AND ", "tenant, mailbox", "?, ?", "tenant DESC, mailbox DESC", $and)
+    };
+}
+
+pub(super) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
+pub(super) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
+const LIST_OF_BOTH: Sql = list_of_mailbox!("state = ? AND ");
+pub(super) const LIST_OF_STATE: Sql =
+    list!("tenant = ? AND state = ? AND ", "tenant, state", "?, ?", "tenant DESC, state DESC", "");
+const FIND: Sql = Sql::same(select!("tenant = ? AND uid = ?"));
+const EVENTS: Sql = Sql::same("SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq");
+const MESSAGES: Sql = Sql::same(
+    "SELECT i.rule, i.message, m.status FROM inbound_message i LEFT JOIN message m ON m.uid = i.message \
+     WHERE i.uid = ? ORDER BY i.message, i.rule",
+);
+const RAW: Sql = Sql::same(
+    "SELECT b.size, b.raw, b.raw_blob FROM inbound i JOIN inbound_body b ON b.uid = i.uid \
+     WHERE i.uid = ? AND i.tenant = ?",
+);
+const REPLAY: Sql = Sql::same(
+    "UPDATE inbound SET state = 0, due_at = ?, updated_at = ?, tries = 0, error = NULL, follow_up = NULL, reminders = 0, \
+     resolved_at = NULL, settled_at = NULL WHERE uid = ? AND tenant = ? AND state IN (2, 3, 6) \
+     AND EXISTS (SELECT 1 FROM inbound_body b WHERE b.uid = inbound.uid)",
+);
+/// What waits for its first try goes on waiting.
+const RESOLVE: Sql = Sql::same(
+    "UPDATE inbound SET resolved_at = ?, updated_at = ?, follow_up = NULL, \
+     due_at = CASE WHEN state = 2 THEN NULL ELSE due_at END WHERE uid = ? AND tenant = ? AND resolved_at IS NULL",
+);
+const IS_THERE: Sql = Sql::same("SELECT uid FROM inbound WHERE uid = ? AND tenant = ?");
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[
+    LIST,
+    LIST_OF_MAILBOX,
+    LIST_OF_STATE,
+    LIST_OF_BOTH,
+    FIND,
+    EVENTS,
+    MESSAGES,
+    RAW,
+    REPLAY,
+    RESOLVE,
+    IS_THERE,
+];
+
+/// A tenant's, the newest first.
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    filter: &InboundFilter,
+    before: Option<MessageUid>,
+    limit: u32,
+) -> Result<Vec<InboundView>, StoreError> {
+    let (before, first) = (before.unwrap_or(MessageUid::from_bytes([0xff; 16])), [0; 16]);
+    let (sql, of, and) = match (&filter.mailbox, filter.state) {
+        (None, None) => (LIST, Vec::new(), Vec::new()),
+        (Some(mailbox), None) => (LIST_OF_MAILBOX, values![mailbox.as_str()], Vec::new()),
+        (None, Some(state)) => (LIST_OF_STATE, values![state.code()], Vec::new()),
+        (Some(mailbox), Some(state)) => (LIST_OF_BOTH, values![mailbox.as_str()], values![state.code()]),
+    };
+    let of = [values![tenant.as_str()], of].concat();
+    let kind = filter.kind.as_deref().unwrap_or_default();
+    let (from, to) = (values![before.as_bytes()], values![&first]);
+    let place = [of.clone(), from, of, to, and, values![kind, kind, limit]].concat();
+    session.rows(sql, place).await?.iter().map(read).collect()
+}
+
+/// One of them, with all that belongs to it.
+pub(super) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+) -> Result<Option<InboundRecord>, StoreError> {
+    let rows = session.rows(FIND, values![tenant.as_str(), uid.as_bytes()]).await?;
+    let Some(mail) = rows.first().map(read).transpose()? else { return Ok(None) };
+    let mut record = InboundRecord { mail, messages: Vec::new(), events: Vec::new() };
+    for row in session.rows(MESSAGES, values![uid.as_bytes()]).await? {
+        let status = row.opt_int(2)?.map(|code| coded(code, Status::from_code)).transpose()?;
+        record.messages.push((row.parsed(0)?, MessageUid::from_bytes(row.id16(1)?), status));
+    }
+    for row in session.rows(EVENTS, values![uid.as_bytes()]).await? {
+        record.events.push(Event {
+            seq: row.int(0)?,
+            at: row.time(1)?,
+            kind: coded(row.int(2)?, EventKind::from_code)?,
+            data: row.opt_string(3)?,
+        });
+    }
+    Ok(Some(record))
+}
+
+/// Its bytes.
+pub(super) async fn raw(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+) -> Result<Option<Body>, StoreError> {
+    let rows = session.rows(RAW, values![uid.as_bytes(), tenant.as_str()]).await?;
+    rows.first().map_or(Ok(None), |row| read_body(row, 0))
+}
+
+/// Makes a settled one due again.
+pub(super) async fn replay(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+    now: Time,
+) -> Result<Changed, StoreError> {
+    changed(session, REPLAY, Changed::InUse, tenant, uid, now).await
+}
+
+/// No more reminders of it.
+pub(super) async fn resolve(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+    now: Time,
+) -> Result<Changed, StoreError> {
+    changed(session, RESOLVE, Changed::Already, tenant, uid, now).await
+}
+
+async fn changed(
+    session: &mut dyn Session,
+    sql: Sql,
+    otherwise: Changed,
+    tenant: &TenantId,
+    uid: MessageUid,
+    now: Time,
+) -> Result<Changed, StoreError> {
+    let place = || values![uid.as_bytes(), tenant.as_str()];
+    if session.execute(sql, [values![now, now], place()].concat()).await? == 1 {
+        return Ok(Changed::Done);
+    }
+    let is_there = !session.rows(IS_THERE, place()).await?.is_empty();
+    Ok(if is_there { otherwise } else { Changed::Missing })
+}
+
+/// From the columns that [`select!`] names.
+fn read(row: &Row) -> Result<InboundView, StoreError> {
+    let below_zero = |_| StoreError::Unexpected("a stored size below zero".to_owned());
+    Ok(InboundView {
+        uid: MessageUid::from_bytes(row.id16(0)?),
+        key: MailboxKey { tenant: row.parsed(1)?, mailbox: row.parsed(2)? },
+        folder: row.text(3)?.to_owned(),
+        uid_validity: row.u32(4)?,
+        imap_uid: row.u32(5)?,
+        digest: row.opt_id32(6)?,
+        size: u64::try_from(row.int(7)?).map_err(below_zero)?,
+        arrived_at: row.opt_time(8)?,
+        sender: row.opt_string(9)?,
+        recipients: row.opt_string(10)?,
+        subject: row.opt_string(11)?,
+        message_id: row.opt_string(12)?,
+        state: coded(row.int(13)?, InboundState::from_code)?,
+        due_at: row.opt_time(14)?,
+        tries: row.int(15)?,
+        error: row.opt_string(16)?,
+        kind: row.opt_string(17)?,
+        result: row.opt_string(18)?,
+        tags: tags(row.opt_text(19)?)?,
+        follow_up: row.opt_parsed(20)?,
+        reminders: row.int(21)?,
+        resolved_at: row.opt_time(22)?,
+        created_at: row.time(23)?,
+        settled_at: row.opt_time(24)?,
+    })
+}
+
+// The statements above write these codes as literals.
+const _: () = assert!(InboundState::Received as i64 == 0 && InboundState::Routed as i64 == 2);
+const _: () = assert!(InboundState::NoMatch as i64 == 3 && InboundState::Dead as i64 == 6);

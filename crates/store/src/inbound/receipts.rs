@@ -1,0 +1,196 @@
+//! Receipts of certified mail, kept with their messages; and messages whose first receipt has not come.
+
+use std::collections::{BTreeSet, HashSet};
+
+use postway_domain::{EventKind, MessageUid, TenantId, Time};
+
+use super::{
+    claim::{ids, read_body},
+    histories::Histories,
+    register::{parts, stored},
+};
+use crate::{
+    error::StoreError,
+    journal::Journal,
+    record::{Change, NewReceipt, ReceiptView},
+    rows::{Multi, MultiSql},
+    sql::{Row, Session, Sql, values},
+};
+
+static KNOWN: Multi = Multi::new("SELECT uid, digest FROM pec_receipt WHERE uid IN (", 1, ")");
+static INSERT: Multi = Multi::new(
+    "INSERT INTO pec_receipt (uid, digest, inbound, kind, address, at, signature, detail, size, raw, raw_blob) VALUES ",
+    11,
+    "",
+);
+const OF_MESSAGE: Sql = Sql::same(
+    "SELECT p.digest, p.inbound, p.kind, p.address, p.at, p.signature, p.detail, p.size, p.raw, p.raw_blob \
+     FROM pec_receipt p JOIN message m ON m.uid = p.uid WHERE p.uid = ? AND m.tenant = ? ORDER BY p.inbound, p.digest",
+);
+static WAIT: MultiSql = MultiSql {
+    sqlite: Multi::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
+    postgres: Multi::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
+    mysql: Multi::new(
+        "INSERT INTO pec_wait (uid, due_at) VALUES ",
+        2,
+        " ON DUPLICATE KEY UPDATE due_at = pec_wait.due_at",
+    ),
+};
+static END: Multi = Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
+/// What another is ending is its own.
+pub(super) const DUE: Sql = Sql::of_each(
+    "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ?",
+    "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
+    "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
+);
+/// A receipt may come before it is known that the message was sent.
+static ANSWERED: Multi =
+    Multi::new("SELECT DISTINCT uid FROM event WHERE kind IN (22, 24, 25) AND uid IN (", 1, ")");
+/// Whatever says less is replaced.
+static SHOW: Multi = Multi::new(
+    "UPDATE recipient SET outcome = 26 WHERE (outcome IS NULL OR outcome IN (18, 21, 22, 23)) AND uid IN (",
+    1,
+    ")",
+);
+
+#[cfg(test)]
+pub(super) fn statements() -> Vec<Sql> {
+    let multi = [&KNOWN, &INSERT, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
+    [OF_MESSAGE, DUE, WAIT.sample()].into_iter().chain(multi).collect()
+}
+
+/// The receipts that these messages have.
+pub(super) async fn known(
+    session: &mut dyn Session,
+    uids: impl Iterator<Item = MessageUid>,
+) -> Result<HashSet<(MessageUid, [u8; 32])>, StoreError> {
+    let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut known = HashSet::new();
+    for (sql, run) in KNOWN.runs(&uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            known.insert((MessageUid::from_bytes(row.id16(0)?), row.id32(1)?));
+        }
+    }
+    Ok(known)
+}
+
+/// Keeps receipts: of which message, brought by which mail.
+pub(super) async fn insert(
+    session: &mut dyn Session,
+    receipts: &[(MessageUid, MessageUid, &NewReceipt)],
+) -> Result<(), StoreError> {
+    for (sql, run) in parts(receipts, |(.., receipt)| &receipt.body).flat_map(|part| INSERT.runs(part)) {
+        let row = |(uid, inbound, receipt): &(MessageUid, MessageUid, &NewReceipt)| {
+            let told = values![
+                uid.as_bytes(),
+                &receipt.digest,
+                inbound.as_bytes(),
+                receipt.kind.as_str(),
+                receipt.address.as_deref(),
+                receipt.at,
+                receipt.signature,
+                receipt.detail.as_str(),
+            ];
+            [told, stored(&receipt.body)].concat()
+        };
+        session.execute(sql.into(), run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+/// The receipts of a message, in the order in which they came.
+pub(super) async fn of_message(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+) -> Result<Vec<ReceiptView>, StoreError> {
+    let rows = session.rows(OF_MESSAGE, values![uid.as_bytes(), tenant.as_str()]).await?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<ReceiptView, StoreError> {
+    let lost = || StoreError::Unexpected("a receipt that has lost its bytes".to_owned());
+    Ok(ReceiptView {
+        digest: row.id32(0)?,
+        inbound: MessageUid::from_bytes(row.id16(1)?),
+        kind: row.text(2)?.to_owned(),
+        address: row.opt_string(3)?,
+        at: row.time(4)?,
+        signature: row.text(5)?.to_owned(),
+        detail: row.text(6)?.to_owned(),
+        body: read_body(row, 7)?.ok_or_else(lost)?,
+    })
+}
+
+/// Begins to wait where certified mail was sent.
+pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -> Result<(), StoreError> {
+    let waiting: Vec<(MessageUid, Time)> =
+        sent.iter().filter_map(|change| Some((change.uid, change.awaits_receipt?))).collect();
+    for (sql, run) in WAIT.runs(&waiting) {
+        let values = run.iter().flat_map(|(uid, until)| values![uid.as_bytes(), *until]).collect();
+        session.execute(sql, values).await?;
+    }
+    Ok(())
+}
+
+/// Waits no longer for these.
+pub(super) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
+    for (sql, run) in END.runs(&uids) {
+        session.execute(sql.into(), ids(run)).await?;
+    }
+    Ok(())
+}
+
+/// Notes that no receipt came in time, and waits no longer; for how many.
+pub(super) async fn time_out(
+    session: &mut dyn Session,
+    journal: &mut Journal,
+    now: Time,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let rows = session.rows(DUE, values![now, limit]).await?;
+    let due = rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes));
+    let due: Vec<MessageUid> = due.collect::<Result<_, _>>()?;
+    let mut histories = Histories::lock(session, due.iter().copied()).await?;
+    let mut answered = HashSet::new();
+    for (sql, run) in ANSWERED.runs(&due) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            answered.insert(MessageUid::from_bytes(row.id16(0)?));
+        }
+    }
+    let is_late = |uid: &MessageUid| histories.has(*uid) && !answered.contains(uid);
+    let late: Vec<MessageUid> = due.iter().copied().filter(is_late).collect();
+    for uid in &late {
+        histories.add(journal, *uid, now, EventKind::PecTimeout, None);
+    }
+    histories.write(session).await?;
+    for (sql, run) in SHOW.runs(&late) {
+        session.execute(sql.into(), ids(run)).await?;
+    }
+    end_waiting(session, due).await?;
+    Ok(u32::try_from(late.len()).unwrap_or(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::inbound::{outcome_rank, replaces_outcome};
+
+    use super::{super::findings::ends_waiting, *};
+
+    /// The statements write the codes of events as literals.
+    #[test]
+    fn the_codes_are_those_of_the_domain() {
+        let codes = |takes: &dyn Fn(EventKind) -> bool| {
+            let taken = EventKind::ALL.iter().filter(|kind| takes(**kind));
+            format!("({})", taken.map(|kind| kind.code().to_string()).collect::<Vec<_>>().join(", "))
+        };
+        let lesser = |kind: EventKind| {
+            outcome_rank(kind).is_some()
+                && kind != EventKind::PecTimeout
+                && replaces_outcome(Some(kind), EventKind::PecTimeout)
+        };
+        assert!(SHOW.sample().contains(&codes(&lesser)));
+        assert!(SHOW.sample().contains(&format!("outcome = {} ", EventKind::PecTimeout.code())));
+        assert!(ANSWERED.sample().contains(&codes(&ends_waiting)));
+    }
+}

@@ -1,0 +1,157 @@
+//! Forgetting mail that came in. What is settled goes, unless somebody is still to be told or reminded of it; that its mailbox
+//! has had it is remembered as long as the mailbox exists.
+
+use postway_domain::{InboundState, MessageUid, TenantId, Time};
+
+use super::{claim::ids, remove};
+use crate::{
+    decode::coded,
+    error::StoreError,
+    retention::{is_addressed, newest_before, of_messages, pending_since, told_before},
+    rows::{Multi, MultiSql},
+    sql::{Session, Sql, values},
+};
+
+/// Mail with a name that is looked at in one call; the rest waits for the next.
+const NAMED_MAX: u32 = 20_000;
+
+/// Settled, not to be reminded of, and nobody is still to be told.
+macro_rules! is_over {
+    () => {
+        "i.state IN (2, 3, 4, 6) AND i.due_at IS NULL AND i.updated_at < ? \
+         AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.uid = i.uid AND n.state < 3)"
+    };
+}
+macro_rules! old {
+    ($from:literal, $of:literal, $order:literal) => {
+        concat!(
+            "SELECT i.uid FROM ",
+            $from,
+            " WHERE ",
+            $of,
+            " AND i.created_at < ? AND ",
+            is_over!(),
+            " ORDER BY ",
+            $order,
+            " LIMIT ?"
+        )
+    };
+}
+/// PostgreSQL would walk along the ids of all tenants, because none is a constant to its plan: unless both columns are one.
+pub(super) const OLD: Sql = Sql::of_each(
+    old!("inbound i", "i.tenant = ? AND i.uid >= ? AND i.tenant = ? AND i.uid < ?", "i.uid"),
+    old!("inbound i", "(i.tenant, i.uid) >= (?, ?) AND (i.tenant, i.uid) < (?, ?)", "i.tenant, i.uid"),
+    old!(
+        "inbound i FORCE INDEX (inbound_tenant)",
+        "i.tenant = ? AND i.uid >= ? AND i.tenant = ? AND i.uid < ?",
+        "i.uid"
+    ),
+);
+macro_rules! named {
+    ($has:literal) => {
+        concat!(
+            "SELECT i.uid, i.sender, i.recipients, CASE WHEN ",
+            is_over!(),
+            " THEN i.updated_at END FROM inbound i WHERE i.tenant = ? AND (",
+            $has,
+            ") ORDER BY i.uid LIMIT ?"
+        )
+    };
+}
+/// Those in whose names an address may stand: a second look tells.
+const NAMED: Sql = Sql::of_each(
+    named!("instr(lower(i.sender), ?) > 0 OR instr(lower(i.recipients), ?) > 0"),
+    named!("strpos(lower(i.sender), ?) > 0 OR strpos(lower(i.recipients), ?) > 0"),
+    named!("LOCATE(?, LOWER(i.sender)) > 0 OR LOCATE(?, LOWER(i.recipients)) > 0"),
+);
+const HELD: &str = "SELECT uid, tenant, state, due_at, updated_at FROM inbound WHERE uid IN (";
+/// What another writer has in its hands is its own.
+static HOLD: MultiSql = MultiSql {
+    sqlite: Multi::new(HELD, 1, ")"),
+    postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+    mysql: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
+};
+
+#[cfg(test)]
+pub(super) fn statements() -> Vec<Sql> {
+    vec![OLD, NAMED, HOLD.sample()]
+}
+
+/// Finds some that are old enough to go.
+pub(super) async fn find_old(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    before: Time,
+    limit: u32,
+) -> Result<Vec<MessageUid>, StoreError> {
+    let told_before = told_before(pending_since(session).await?);
+    let (first, end) = ([0; 16], newest_before(before));
+    let of = tenant.as_str();
+    let place = values![of, &first, of, end.as_bytes(), before, told_before, limit];
+    let rows = session.rows(OLD, place).await?;
+    rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect()
+}
+
+/// Mail that an address wrote, or that was to it: some that may go, and how many others there are.
+pub(crate) async fn find_named(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+    told_before: Time,
+    limit: usize,
+) -> Result<(Vec<MessageUid>, i64), StoreError> {
+    let wanted = address.to_lowercase();
+    let place = values![told_before, tenant.as_str(), wanted.as_str(), wanted.as_str(), NAMED_MAX];
+    let (mut over, mut waiting) = (Vec::new(), 0);
+    for row in session.rows(NAMED, place).await? {
+        let names = [row.opt_text(1)?, row.opt_text(2)?];
+        if !names.into_iter().flatten().any(|names| is_addressed(names, address)) {
+            continue;
+        }
+        if row.opt_int(3)?.is_none() {
+            waiting += 1;
+        } else if over.len() < limit {
+            over.push(MessageUid::from_bytes(row.id16(0)?));
+        }
+    }
+    Ok((over, waiting))
+}
+
+/// Removes those of a tenant's that are still settled, and of which nobody is still to be told; how many.
+pub(crate) async fn expunge(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<usize, StoreError> {
+    let mut settled: Vec<(MessageUid, Time)> = Vec::with_capacity(uids.len());
+    for (sql, run) in HOLD.runs(uids) {
+        for row in session.rows(sql, ids(run)).await? {
+            let state = coded(row.int(2)?, InboundState::from_code)?;
+            if row.text(1)? == tenant.as_str() && state.is_settled() && row.opt_time(3)?.is_none() {
+                settled.push((MessageUid::from_bytes(row.id16(0)?), row.time(4)?));
+            }
+        }
+    }
+    // Only now: what was written to these before they were locked is in the journal.
+    let told_before = told_before(pending_since(session).await?);
+    let told = of_messages(session, &settled.iter().map(|(uid, _)| *uid).collect::<Vec<_>>()).await?;
+    settled.retain(|(uid, updated_at)| {
+        *updated_at < told_before && !told.get(uid).is_some_and(|told| told.is_open)
+    });
+    let going: Vec<[u8; 16]> = settled.iter().map(|(uid, _)| *uid.as_bytes()).collect();
+    remove::mails(session, &going).await?;
+    Ok(going.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The statements write the codes of settled states as literals.
+    #[test]
+    fn the_settled_states_are_those_of_the_domain() {
+        let settled = InboundState::ALL.into_iter().filter(|state| state.is_settled());
+        let codes: Vec<String> = settled.map(|state| state.code().to_string()).collect();
+        assert!(OLD.sqlite.contains(&format!("i.state IN ({})", codes.join(", "))));
+    }
+}

@@ -1,0 +1,142 @@
+//! Rules: what is done with the mail of a mailbox.
+
+use postway_domain::{
+    Rule, TenantId,
+    id::{MailboxId, RuleId},
+};
+
+use crate::{
+    directory::{is_new, was_there},
+    error::StoreError,
+    record::Changed,
+    sql::{Row, Session, Sql, values},
+};
+
+macro_rules! insert {
+    ($end:literal) => {
+        concat!(
+            "INSERT INTO rule (tenant, id, mailbox, position, active, content, version, created_at, updated_at) ",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            $end
+        )
+    };
+}
+macro_rules! select {
+    ($end:literal) => {
+        concat!(
+            "SELECT tenant, id, mailbox, position, active, content, version, created_at, updated_at FROM rule ",
+            $end
+        )
+    };
+}
+
+/// Locked, so that the mailbox is not deleted meanwhile.
+const MAILBOX: Sql = Sql::of_each(
+    "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0",
+    "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
+    "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
+);
+const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: Sql = Sql::same(
+    "UPDATE rule SET mailbox = ?, position = ?, active = ?, content = ?, version = ?, updated_at = ? \
+     WHERE tenant = ? AND id = ? AND version = ?",
+);
+const DELETE: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND id = ?");
+const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
+const OF_TENANT: Sql = Sql::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
+const OF_MAILBOX: Sql = Sql::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
+#[cfg(test)]
+pub(super) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, DELETE, FIND, OF_TENANT, OF_MAILBOX];
+
+fn content_json(rule: &Rule) -> Result<String, StoreError> {
+    serde_json::to_string(&rule.content).map_err(|error| StoreError::Unexpected(error.to_string()))
+}
+
+async fn has_mailbox(session: &mut dyn Session, rule: &Rule) -> Result<bool, StoreError> {
+    Ok(!session.rows(MAILBOX, values![rule.tenant.as_str(), rule.mailbox.as_str()]).await?.is_empty())
+}
+
+/// Makes one; `Exists` where its id is taken, `Missing` where its mailbox is not there.
+pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Changed, StoreError> {
+    if !has_mailbox(session, rule).await? {
+        return Ok(Changed::Missing);
+    }
+    let values = values![
+        rule.tenant.as_str(),
+        rule.id.as_str(),
+        rule.mailbox.as_str(),
+        rule.position,
+        i64::from(rule.active),
+        content_json(rule)?,
+        rule.version,
+        rule.created_at,
+        rule.updated_at,
+    ];
+    session.insert(CREATE, values).await.map(is_new)
+}
+
+/// Replaces one if its stored version is `expected`; `Missing` where its mailbox is not there.
+pub(crate) async fn update(
+    session: &mut dyn Session,
+    rule: &Rule,
+    expected: i64,
+) -> Result<Changed, StoreError> {
+    if !has_mailbox(session, rule).await? {
+        return Ok(Changed::Missing);
+    }
+    let values = values![
+        rule.mailbox.as_str(),
+        rule.position,
+        i64::from(rule.active),
+        content_json(rule)?,
+        rule.version,
+        rule.updated_at,
+        rule.tenant.as_str(),
+        rule.id.as_str(),
+        expected,
+    ];
+    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+}
+
+pub(crate) async fn delete(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &RuleId,
+) -> Result<Changed, StoreError> {
+    session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
+}
+
+pub(super) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &RuleId,
+) -> Result<Option<Rule>, StoreError> {
+    session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
+}
+
+pub(super) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    mailbox: Option<&MailboxId>,
+) -> Result<Vec<Rule>, StoreError> {
+    let rows = match mailbox {
+        Some(mailbox) => session.rows(OF_MAILBOX, values![tenant.as_str(), mailbox.as_str()]).await?,
+        None => session.rows(OF_TENANT, values![tenant.as_str()]).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+/// From the columns that [`select!`] names.
+fn read(row: &Row) -> Result<Rule, StoreError> {
+    Ok(Rule {
+        tenant: row.parsed(0)?,
+        id: row.parsed(1)?,
+        mailbox: row.parsed(2)?,
+        position: row.int(3)?,
+        active: row.int(4)? != 0,
+        content: row.json(5)?,
+        version: row.int(6)?,
+        created_at: row.time(7)?,
+        updated_at: row.time(8)?,
+    })
+}

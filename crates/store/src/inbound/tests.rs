@@ -1,0 +1,117 @@
+//! How statements find what they return: neither a flooded mailbox nor what was settled long ago costs a claim anything.
+
+use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
+use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
+
+use super::{claim, mails, receipts, register, remove, retain};
+use crate::{
+    mysql::MysqlStore,
+    postgres::PostgresStore,
+    sql::{Sql, numbered},
+    sqlite::SqliteStore,
+};
+
+/// Each statement, and the index by which it must find.
+fn by_index() -> Vec<(Sql, &'static str)> {
+    vec![
+        (claim::DUE, "inbound_mailbox_due"),
+        (claim::COUNT, "inbound_due"),
+        (claim::NEXT, "inbound_due"),
+        (claim::LOST, "inbound_lease"),
+        (mails::LIST, "inbound_tenant"),
+        (mails::LIST_OF_MAILBOX, "inbound_mailbox"),
+        (mails::LIST_OF_STATE, "inbound_state"),
+        (remove::OF_MAILBOX, "inbound_mailbox"),
+        (retain::OLD, "inbound_tenant"),
+        (receipts::DUE, "pec_wait_due"),
+        (register::AT_PLACE.sample().into(), "inbound_place"),
+    ]
+}
+
+#[tokio::test]
+async fn sqlite_finds_by_index() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("postway.db");
+    SqliteStore::migrate(&path).await.unwrap();
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
+    let heads = (claim::HEADS, "inbound_mailbox_due");
+    for (sql, index) in by_index().into_iter().chain([heads]) {
+        let explain = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.sqlite)));
+        let rows = explain.fetch_all(&pool).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(3)).collect();
+        assert!(plan.iter().any(|line| line.contains(index)), "{}\n{plan:#?}", sql.sqlite);
+        // The mailboxes themselves are few, and all of them are asked for.
+        let scans = |line: &&String| {
+            line.contains("SCAN") && !line.contains("SCAN s") && !line.contains("SCAN waiting")
+        };
+        assert_eq!(plan.iter().find(scans), None, "{}", sql.sqlite);
+        assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{}\n{plan:#?}", sql.sqlite);
+    }
+}
+
+/// Of two tenants one has nearly everything, and little of it waits.
+const FILL_POSTGRES: &str = "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, state, \
+     due_at, tries, lease_node, lease_until, reminders, event_seq, created_at, updated_at) \
+     SELECT decode(lpad(to_hex(n), 32, '0'), 'hex'), CASE WHEN n % 50 = 0 THEN 'acme' ELSE 'globex' END, 'box-' || n % 7, \
+     'INBOX', 5, n, CASE WHEN n % 100 = 0 THEN NULL ELSE '\\x00'::bytea END, 7, CASE WHEN n % 20 = 0 THEN 6 ELSE 2 END, \
+     CASE WHEN n % 90 = 0 THEN n END, 0, CASE WHEN n % 95 = 0 THEN '\\x01'::bytea END, n, 0, 0, n, n \
+     FROM generate_series(1, 20000) n; \
+     INSERT INTO pec_wait (uid, due_at) SELECT uid, created_at FROM inbound; ANALYZE inbound, pec_wait";
+
+#[tokio::test]
+async fn postgres_finds_by_index() {
+    let database = PostgresDatabase::create();
+    PostgresStore::migrate(&database.url()).await.unwrap();
+    database.run(FILL_POSTGRES);
+    let pool = PgPool::connect(&database.url()).await.unwrap();
+    for (sql, index) in by_index() {
+        let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
+        let explain = format!(
+            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; \
+             DEALLOCATE ALL; PREPARE asked AS {}; EXPLAIN EXECUTE asked({parameters})",
+            numbered(sql.postgres),
+        );
+        let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(&pool).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains(index), "{}\n{plan}", sql.postgres);
+    }
+}
+
+#[tokio::test]
+async fn mariadb_finds_by_index() {
+    let url = MariaDb::shared().create_database();
+    MysqlStore::migrate(&url).await.unwrap();
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    for fill in [
+        "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, state, due_at, tries, \
+         lease_node, lease_until, reminders, event_seq, created_at, updated_at) \
+         SELECT LPAD(seq, 16, '0'), IF(seq % 50 = 0, 'acme', 'globex'), CONCAT('box-', seq % 7), 'INBOX', 5, seq, \
+         IF(seq % 100 = 0, NULL, LPAD(seq, 32, '0')), 7, seq % 7, IF(seq % 90 = 0, seq, NULL), 0, \
+         IF(seq % 95 = 0, LPAD(1, 16, '0'), NULL), seq, 0, 0, seq, seq FROM seq_1_to_5000",
+        "INSERT INTO pec_wait (uid, due_at) SELECT uid, created_at FROM inbound",
+        "ANALYZE TABLE inbound, pec_wait",
+    ] {
+        sqlx::raw_sql(fill).execute(&pool).await.unwrap();
+    }
+    for (sql, index) in by_index() {
+        let text = format!("EXPLAIN {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
+        let parameters = text.matches('?').count();
+        let mut explain = sqlx::query(sqlx::AssertSqlSafe(text));
+        for n in 0..parameters {
+            // Good as an id and as a number. Tenants stand at even places, and must agree.
+            let number = if n % 2 == 0 { 9_000 } else { n };
+            explain = explain.bind(format!("{number:016}").into_bytes());
+        }
+        let rows = explain.fetch_all(&pool).await.unwrap();
+        let column = |row: &sqlx::mysql::MySqlRow, name: &str| {
+            row.try_get::<Option<String>, _>(name).unwrap().unwrap_or_default()
+        };
+        let plan: Vec<_> =
+            rows.iter().map(|row| (column(row, "table"), column(row, "type"), column(row, "key"))).collect();
+        let is_full = |(table, kind, _): &(String, String, String)| {
+            kind == "ALL" && (table == "i" || table == "inbound")
+        };
+        assert!(!plan.iter().any(is_full), "{} by {index}\n{plan:?}", sql.mysql);
+    }
+}

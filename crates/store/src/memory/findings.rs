@@ -1,0 +1,123 @@
+//! What mail that came in says about mail that went out.
+
+use std::collections::HashSet;
+
+use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_outcome};
+
+use super::{message::Stored, tables::Tables};
+use crate::{
+    inbound::{accepted_at, ends_waiting},
+    record::{Finding, NewReceipt, ReceiptView, Routed, Traced},
+};
+
+impl Tables {
+    /// Writes what a mail says.
+    pub fn find(&mut self, routed: &Routed) {
+        let mut of_mail = HashSet::new();
+        for finding in &routed.findings {
+            let uid = finding.message;
+            if let Some(receipt) = &finding.receipt {
+                let place = (uid, receipt.digest);
+                if self.inbound.receipts.contains_key(&place) && !of_mail.contains(&place) {
+                    continue;
+                }
+                of_mail.insert(place);
+                if self.messages.contains_key(&uid) {
+                    self.inbound.receipts.entry(place).or_insert_with(|| kept(routed.uid, receipt));
+                }
+            }
+            if let Some(one) = finding.suppress.clone() {
+                self.directory.suppressions.insert((one.tenant.clone(), one.address.clone()), one);
+            }
+            self.edit(uid, |stored| stored.hear(finding, routed.at));
+            if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
+                self.inbound.waiting.remove(&uid);
+            }
+        }
+    }
+
+    pub fn traced(&self, uids: &[MessageUid]) -> Vec<Traced> {
+        let mut uids = uids.to_vec();
+        uids.sort();
+        uids.dedup();
+        let of_message = |stored: &Stored| Traced {
+            uid: stored.uid(),
+            tenant: stored.record.summary.lane.tenant.clone(),
+            created_at: stored.record.summary.created_at,
+            recipients: stored.record.recipients.iter().map(|one| one.address.clone()).collect(),
+            gone: false,
+        };
+        let trace = |uid: MessageUid| {
+            let tenant = self.tombstones.get(&uid)?.tenant.clone();
+            Some(Traced { uid, tenant, created_at: accepted_at(uid), recipients: Vec::new(), gone: true })
+        };
+        uids.into_iter()
+            .filter_map(|uid| self.messages.get(&uid).map(of_message).or_else(|| trace(uid)))
+            .collect()
+    }
+
+    pub fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Vec<ReceiptView> {
+        let stored = self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant);
+        let all =
+            stored.into_iter().flat_map(|_| self.inbound.receipts.range((uid, [0; 32])..=(uid, [0xff; 32])));
+        let mut receipts: Vec<ReceiptView> = all.map(|(_, receipt)| receipt.clone()).collect();
+        receipts.sort_by_key(|receipt| (receipt.inbound, receipt.digest));
+        receipts
+    }
+
+    pub fn time_out_receipts(&mut self, now: Time, limit: u32) -> u32 {
+        let due = self.inbound.waiting.iter().filter(|(_, until)| **until <= now);
+        let mut due: Vec<(Time, MessageUid)> = due.map(|(uid, until)| (*until, *uid)).collect();
+        due.sort();
+        due.truncate(limit as usize);
+        let mut late = 0;
+        for (_, uid) in due {
+            self.inbound.waiting.remove(&uid);
+            late += u32::from(self.edit(uid, |stored| stored.time_out(now)) == Some(true));
+        }
+        late
+    }
+}
+
+fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
+    ReceiptView {
+        digest: receipt.digest,
+        inbound,
+        kind: receipt.kind.clone(),
+        address: receipt.address.clone(),
+        at: receipt.at,
+        signature: receipt.signature.to_owned(),
+        detail: receipt.detail.clone(),
+        body: receipt.body.clone(),
+    }
+}
+
+impl Stored {
+    fn hear(&mut self, finding: &Finding, at: Time) {
+        self.happen(finding.kind, finding.data.clone(), at);
+        self.record.summary.updated_at = self.record.summary.updated_at.max(at);
+        let position = finding.position.map(|position| position as usize);
+        let Some(one) = position.and_then(|position| self.record.recipients.get_mut(position)) else {
+            return;
+        };
+        if replaces_outcome(one.outcome, finding.kind) {
+            one.outcome = Some(finding.kind);
+            one.bounce = finding.bounce.clone().or(one.bounce.take());
+        }
+    }
+
+    /// Notes that no receipt came in time; `false` where one did.
+    fn time_out(&mut self, now: Time) -> bool {
+        if self.record.events.iter().any(|event| ends_waiting(event.kind)) {
+            return false;
+        }
+        self.happen(EventKind::PecTimeout, None, now);
+        self.record.summary.updated_at = self.record.summary.updated_at.max(now);
+        for one in &mut self.record.recipients {
+            if replaces_outcome(one.outcome, EventKind::PecTimeout) {
+                one.outcome = Some(EventKind::PecTimeout);
+            }
+        }
+        true
+    }
+}
