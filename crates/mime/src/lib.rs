@@ -8,16 +8,24 @@
 //! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
 //! - [`deliverability`]: the header fields that mailbox providers ask for.
 //! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
+//! - [`forwarded`]: mail that came in, sent on: resent as it is, or whole inside another.
 //! - [`header`]: which header fields a user may set, and what they may say.
 //! - [`html`]: what an html body may not contain, and the text that stands for it.
+//! - [`pec`]: receipts and envelopes of certified mail, read, and their signatures judged.
+//! - [`received`]: what a received mail is: a bounce, a complaint, an automatic answer, or ordinary mail.
+//! - [`reading`]: a mail as a reader sees it.
 //! - [`template`]: subjects and bodies made of a template and variables.
 
 pub mod compose;
 pub mod deliverability;
 pub mod dkim;
+pub mod forwarded;
 pub mod header;
 pub mod html;
 pub mod outgoing;
+pub mod pec;
+pub mod reading;
+pub mod received;
 pub mod template;
 
 mod attachment;

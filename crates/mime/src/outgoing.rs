@@ -155,14 +155,14 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
 }
 
 /// One header field: its first line and its continuations, with whatever endings they have.
-struct Field<'a> {
-    name: &'a [u8],
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'a [u8],
     /// What follows the colon, up to the next field.
-    value: &'a [u8],
+    pub(crate) value: &'a [u8],
 }
 
 impl Field<'_> {
-    fn is(&self, name: &str) -> bool {
+    pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
@@ -172,7 +172,7 @@ impl Field<'_> {
             || self.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name);
         out.push(b':');
         // A continuation of white space alone says nothing, and some readers take it for the end of the header.
@@ -201,7 +201,7 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 /// Parts header fields and body.
-fn split(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
+pub(crate) fn split(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
     check_lines(bytes)?;
     let mut lines = Lines::new(bytes);
     let mut fields: Vec<Field<'_>> = Vec::new();

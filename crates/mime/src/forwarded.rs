@@ -1,0 +1,307 @@
+//! Mail that came in, sent on.
+//!
+//! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise as it was: author, date
+//! and Message-ID stay the author's, so that answers, threads and the author's signature still work. Our own Message-ID
+//! stands in `Resent-Message-ID`, our id in `X-Postway-ID`. [`compose_around`] puts a mail, whole and octet for octet, into a new one.
+//!
+//! Mail that others wrote need not be fit for the wire. [`resend`] refuses what no server would take; [`compose_around`] encodes it.
+
+use mail_builder::headers::date::Date;
+use postway_domain::address::Mailbox;
+
+use crate::{
+    Composed, RawError,
+    compose::{ComposeError, Draft, check_ids, compose},
+    field::write_mailboxes,
+    lines::Lines,
+    outgoing::{Field, split},
+};
+
+/// What every composed header ends with; what follows belongs to the body.
+const HEADER_END: &[u8] = b"MIME-Version: 1.0\r\n";
+/// Octets on a line of base64.
+const BASE64_LINE_OCTETS: usize = 76;
+
+/// Who sends a mail on, to whom, and as which message.
+#[derive(Debug, Clone, Copy)]
+pub struct Resent<'a> {
+    /// Who sends it on.
+    pub from: &'a Mailbox,
+    /// To whom.
+    pub to: &'a [Mailbox],
+    /// Our Message-ID, `uid@domain`, without angle brackets.
+    pub message_id: &'a str,
+    /// The message's uid, for `X-Postway-ID`.
+    pub uid: &'a str,
+    /// The time for `Resent-Date`, in seconds since 1970.
+    pub date_unix: i64,
+    /// What is put in front of the subject, in ASCII; that breaks the author's signature.
+    pub subject_prefix: Option<&'a str>,
+}
+
+/// The mail with `Resent-` fields in front of it.
+pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
+    check_ids(resent.message_id, resent.uid)?;
+    let (fields, body) = split(bytes)?;
+    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 32 + 1024);
+    write_mailboxes("Resent-From", std::slice::from_ref(resent.from), &mut out);
+    write_mailboxes("Resent-To", resent.to, &mut out);
+    out.extend_from_slice(b"Resent-Date: ");
+    Date::new(resent.date_unix).write_rfc822(&mut out);
+    for piece in ["\r\nResent-Message-ID: <", resent.message_id, ">\r\nX-Postway-ID: ", resent.uid, "\r\n"] {
+        out.extend_from_slice(piece.as_bytes());
+    }
+    for field in fields.iter().filter(|field| !is_ours_to_write(field)) {
+        write_field(field, resent.subject_prefix, &mut out);
+    }
+    let lacks = |name: &str| !fields.iter().any(|field| field.is(name));
+    if let Some(prefix) = resent.subject_prefix.filter(|_| lacks("Subject")) {
+        out.extend_from_slice(format!("Subject: {}\r\n", prefix.trim_end()).as_bytes());
+    }
+    if lacks("Date") {
+        out.extend_from_slice(b"Date: ");
+        Date::new(resent.date_unix).write_rfc822(&mut out);
+        out.extend_from_slice(b"\r\n");
+    }
+    if lacks("Message-ID") {
+        out.extend_from_slice(format!("Message-ID: <{}>\r\n", resent.message_id).as_bytes());
+    }
+    if std::str::from_utf8(&out).is_err() {
+        return Err(RawError::NotUtf8);
+    }
+    let smtputf8 = !out.is_ascii();
+    out.extend_from_slice(b"\r\n");
+    write_lines(body, &mut out);
+    Ok(Composed { eight_bit: smtputf8 || !body.is_ascii(), smtputf8, bytes: out })
+}
+
+/// A new mail with the text of the draft and the original as an attachment of this name. The draft has no html and no
+/// files of its own.
+pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Result<Composed, ComposeError> {
+    let words = compose(&Draft { html: None, attachments: &[], ..*draft })?;
+    let end = find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
+    let (header, text) = words.bytes.split_at(end);
+    let boundary = format!("=_{}_0", draft.uid);
+    let original_form = form(original, &boundary);
+    let mut out = Vec::with_capacity(words.bytes.len() + original.len() / 2 * 3 + 1024);
+    out.extend_from_slice(header);
+    let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
+    write(&format!("Content-Type: multipart/mixed;\r\n boundary=\"{boundary}\"\r\n"));
+    if original_form == Form::EightBit {
+        // What a part needs, all around it needs as well (RFC 2045, 6.4).
+        write("Content-Transfer-Encoding: 8bit\r\n");
+    }
+    write(&format!("\r\n--{boundary}\r\n"));
+    out.extend_from_slice(text.strip_suffix(b"\r\n").unwrap_or(text));
+    let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
+    let (kind, encoding) = match original_form {
+        Form::SevenBit => ("message/rfc822", "7bit"),
+        Form::EightBit => ("message/rfc822", "8bit"),
+        Form::Encoded => ("application/octet-stream", "base64"),
+    };
+    write(&format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n"));
+    write(&format!("Content-Disposition: attachment;\r\n filename=\"{}\"\r\n", plain(filename)));
+    write(&format!("Content-Transfer-Encoding: {encoding}\r\n\r\n"));
+    match original_form {
+        Form::SevenBit | Form::EightBit => write_lines(original, &mut out),
+        Form::Encoded => write_base64(original, &mut out),
+    }
+    out.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    let eight_bit = words.eight_bit || original_form == Form::EightBit;
+    Ok(Composed { bytes: out, eight_bit, smtputf8: words.smtputf8 })
+}
+
+/// Fields of an earlier hop that must not go out again, or that we write ourselves.
+fn is_ours_to_write(field: &Field<'_>) -> bool {
+    ["Bcc", "Resent-Bcc", "Return-Path", "X-Postway-ID"].iter().any(|name| field.is(name))
+}
+
+fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, out: &mut Vec<u8>) {
+    match subject_prefix {
+        Some(prefix) if field.is("Subject") => {
+            let mut value = Vec::with_capacity(field.value.len() + prefix.len() + 3);
+            value.extend_from_slice(b" ");
+            value.extend_from_slice(prefix.as_bytes());
+            // On a line of its own, so that no line becomes too long by it.
+            value.extend_from_slice(b"\r\n ");
+            value.extend_from_slice(field.value.trim_ascii_start());
+            Field { name: field.name, value: &value }.write(out);
+        }
+        _ => field.write(out),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    SevenBit,
+    EightBit,
+    Encoded,
+}
+
+/// How a mail can travel inside another: as it is where the wire allows it, for a `message/` part may not be encoded.
+fn form(original: &[u8], boundary: &str) -> Form {
+    let Ok((fields, body)) = split(original) else { return Form::Encoded };
+    let is_plain = fields.iter().all(|field| field.name.is_ascii() && field.value.is_ascii());
+    if !is_plain || find(original, boundary.as_bytes()).is_some() {
+        return Form::Encoded;
+    }
+    if body.is_ascii() { Form::SevenBit } else { Form::EightBit }
+}
+
+fn write_lines(bytes: &[u8], out: &mut Vec<u8>) {
+    for (line, _) in Lines::new(bytes) {
+        out.extend_from_slice(line);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    for line in bytes.chunks(BASE64_LINE_OCTETS / 4 * 3) {
+        out.extend_from_slice(BASE64_STANDARD.encode(line).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A file name that needs no quoting.
+fn plain(name: &str) -> String {
+    let is_plain =
+        |character: &char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
+    name.chars().filter(is_plain).take(64).collect()
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    let first = *part.first()?;
+    let mut at = 0;
+    while let Some(next) = bytes[at..].iter().position(|byte| *byte == first) {
+        at += next;
+        if bytes[at..].starts_with(part) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use mail_parser::{MessageParser, MimeHeaders, PartType};
+
+    use super::*;
+
+    const ORIGINAL: &[u8] = b"Return-Path: <x@y.example>\nDKIM-Signature: v=1; a=b\nFrom: Ada <ada@example.org>\n\
+        To: shop@example.net\nBcc: hidden@example.net\nX-Postway-ID: other\nX-Postway-Forwarded: mark\nSubject: Hello\n world\n\
+        Message-ID: <m@example.org>\nDate: Tue, 1 Jul 2003 10:52:37 +0200\n\nHi\n";
+
+    fn mailbox(text: &str) -> Mailbox {
+        text.parse().unwrap()
+    }
+
+    fn resent(original: &[u8], subject_prefix: Option<&str>) -> Result<Composed, RawError> {
+        let (from, to) = (mailbox("Shop <shop@example.net>"), [mailbox("bob@example.com")]);
+        let date_unix = 1_700_000_000;
+        resend(
+            original,
+            &Resent {
+                from: &from,
+                to: &to,
+                message_id: "u@example.net",
+                uid: "u",
+                date_unix,
+                subject_prefix,
+            },
+        )
+    }
+
+    #[test]
+    fn a_redirect_keeps_the_mail_and_adds_a_block_in_front() {
+        let sent = resent(ORIGINAL, None).unwrap();
+        assert!(!sent.eight_bit && !sent.smtputf8);
+        assert_eq!(
+            String::from_utf8(sent.bytes).unwrap(),
+            "Resent-From: \"Shop\" <shop@example.net>\r\nResent-To: <bob@example.com>\r\n\
+             Resent-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
+             DKIM-Signature: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: mark\r\n\
+             Subject: Hello\r\n world\r\nMessage-ID: <m@example.org>\r\nDate: Tue, 1 Jul 2003 10:52:37 +0200\r\n\r\nHi\r\n"
+        );
+    }
+
+    #[test]
+    fn a_reminder_says_so_in_the_subject() {
+        let sent = resent(ORIGINAL, Some("Reminder 1: ")).unwrap();
+        let mail = MessageParser::new().parse(&sent.bytes).unwrap();
+        assert_eq!(mail.subject(), Some("Reminder 1: Hello world"));
+        let bare = resent(b"From: a@b.example\n\nx", Some("Reminder 1: ")).unwrap();
+        let mail = MessageParser::new().parse(&bare.bytes).unwrap();
+        assert_eq!((mail.subject(), mail.message_id()), (Some("Reminder 1:"), Some("u@example.net")));
+    }
+
+    #[test]
+    fn mail_that_no_server_takes_is_not_redirected() {
+        assert!(resent(b"no header", None).is_err());
+        assert!(resent(&[b"A: b\n\n", &[b'x'; 2_000][..]].concat(), None).is_err());
+        assert_eq!(resent(b"Subject: \xff\n\n", None), Err(RawError::NotUtf8));
+        assert!(resent("Subject: é\n\n".as_bytes(), None).unwrap().smtputf8);
+    }
+
+    fn around(original: &[u8]) -> Composed {
+        let (from, to) = (mailbox("shop@example.net"), [mailbox("bob@example.com")]);
+        let draft = Draft {
+            from: &from,
+            sender: None,
+            to: &to,
+            cc: &[],
+            reply_to: &[],
+            subject: "Fwd: Hello",
+            text: Some("See below.\n"),
+            html: None,
+            headers: &[],
+            attachments: &[],
+            message_id: "u@example.net",
+            uid: "u",
+            date_unix: 1_700_000_000,
+        };
+        compose_around(&draft, original, "original.eml").unwrap()
+    }
+
+    #[test]
+    fn a_mail_inside_another_comes_out_as_it_was() {
+        let long = [b"From: a@b.example\r\n\r\n", &[b'x'; 2_000][..], b"\r\n"].concat();
+        let eight = b"From: a@b.example\r\nSubject: in\r\n\r\ncaf\xc3\xa9\r\n";
+        let crlf = String::from_utf8_lossy(ORIGINAL).replace('\n', "\r\n");
+        for (original, is_message, eight_bit) in [
+            (crlf.as_bytes(), true, false),
+            (eight, true, true),
+            (&long, false, false),
+            (b"\0", false, false),
+        ] {
+            let sent = around(original);
+            assert_eq!(sent.eight_bit, eight_bit);
+            let mail = MessageParser::new().parse(&sent.bytes).unwrap();
+            assert_eq!(mail.subject(), Some("Fwd: Hello"));
+            assert_eq!(mail.body_text(0).unwrap().trim(), "See below.");
+            let part = mail.attachment(0).unwrap();
+            assert_eq!(part.attachment_name(), Some("original.eml"));
+            match &part.body {
+                PartType::Message(inner) => {
+                    assert!(is_message);
+                    assert_eq!(inner.raw_message().trim_ascii_end(), original.trim_ascii_end());
+                }
+                _ => {
+                    assert!(!is_message);
+                    assert_eq!(part.contents(), original);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_of_what_is_sent_is_too_long_and_each_ends_as_it_must() {
+        for original in [ORIGINAL, &[b'x'; 5_000][..], b"a: b\r\rc\n\n"] {
+            let sent = around(original).bytes;
+            assert!(sent.ends_with(b"\r\n"));
+            assert!(sent.split(|byte| *byte == b'\n').all(|line| line.len() <= 999));
+            assert!(!sent.windows(2).any(|two| two[1] == b'\n' && two[0] != b'\r'));
+        }
+    }
+}

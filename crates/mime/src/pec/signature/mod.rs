@@ -1,0 +1,144 @@
+//! S/MIME signatures of receipts (RFC 8551): who signed, and whether that can be believed.
+//!
+//! A signature is verified when all of this holds, and is otherwise unverified, with the reason:
+//!
+//! - It is `multipart/signed` with a PKCS #7 signature, or an opaque `application/pkcs7-mime`, of the mail as a whole.
+//!   The content is taken as it is or, where a store has changed its line endings, with CRLF.
+//! - One of its signers has signed attributes, with the digest of the content: SHA-256, SHA-384 or SHA-512; with RSA of
+//!   2048 bits or more (PKCS #1, or PSS with a salt as long as the digest) or ECDSA on P-256, P-384 or P-521.
+//! - That signer's certificate, which came along, names the address in `From` (the one mailbox of the one field; the
+//!   domain in any case), and its key may sign.
+//! - The certificate leads to the trust store, at the time of signing as the signer states it; where none is stated, or
+//!   one that is later than `at` or more than ten years earlier, at `at`.
+//!
+//! The chain is webpki's, whose rules are meant for TLS and hold here as follows: an extended key usage, where there is
+//! one, must include e-mail protection, in authorities too; critical extensions must be known (key usage, basic and name
+//! constraints, alternative names); an authority constrained to certain addresses is refused, for such constraints are
+//! not read; a certificate that signs mail may not be an authority, unless it is itself the one that is trusted.
+//! Revocation is not looked up: nothing here does I/O.
+
+mod algorithm;
+mod asn1;
+mod certificate;
+mod cms;
+mod judge;
+mod trust;
+
+use std::borrow::Cow;
+
+use postway_domain::Time;
+
+pub use trust::{TrustError, TrustStore};
+
+use super::part::Part;
+
+/// What the signature of a mail is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signature {
+    /// The mail is from whom it says, and unchanged.
+    Verified {
+        /// The address that the certificate names.
+        signer: String,
+    },
+    /// It is signed, but that proves nothing.
+    Unverified {
+        /// Why not.
+        why: String,
+    },
+    /// It is not signed.
+    Absent,
+}
+
+/// Why a signature proves nothing.
+#[derive(Debug, thiserror::Error)]
+enum Doubt {
+    #[error("the signature cannot be decoded or is not CMS")]
+    Unreadable,
+    #[error("the signature has no signer")]
+    NoSigner,
+    #[error("the signed content is missing")]
+    NoContent,
+    #[error("the signature has no signed attributes")]
+    NoAttributes,
+    #[error("the signer's certificate did not come along")]
+    NoCertificate,
+    #[error("{0} is too weak to prove anything")]
+    Weak(&'static str),
+    #[error("the signature uses an algorithm that is not known here")]
+    UnknownAlgorithm,
+    #[error("the content was changed after it was signed")]
+    Changed,
+    #[error("the signature does not fit the signer's key")]
+    WrongSignature,
+    #[error("the certificate's key is not meant to sign")]
+    NotForSigning,
+    #[error("the mail has no From with exactly one address")]
+    NoAuthor,
+    #[error("the certificate does not name the address in From")]
+    OtherAuthor,
+    #[error("there is no trust store: set one up with the certificates of the authorities")]
+    NoTrust,
+    #[error("the certificate's issuer is not in the trust store")]
+    UnknownIssuer,
+    #[error("the certificate was not valid when the mail was signed")]
+    NotValidThen,
+    #[error("the certificate chain was refused: {0}")]
+    Chain(webpki::Error),
+}
+
+impl From<asn1::Malformed> for Doubt {
+    fn from(_: asn1::Malformed) -> Self {
+        Self::Unreadable
+    }
+}
+
+/// Judges the signature of a whole mail. `at` is when the mail was received.
+pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
+    let mail = Part::split(raw);
+    let judged = match find(&mail) {
+        None => return Signature::Absent,
+        Some(Err(doubt)) => Err(doubt),
+        Some(Ok((bytes, content))) => match cms::read(&bytes) {
+            Ok(None) => return Signature::Absent,
+            Ok(Some(data)) => judge::judge(&data, content, mail.from(), trust, at),
+            Err(malformed) => Err(malformed.into()),
+        },
+    };
+    match judged {
+        Ok(signer) => Signature::Verified { signer },
+        Err(doubt) => Signature::Unverified { why: doubt.to_string() },
+    }
+}
+
+/// The mail inside an opaque signature, whatever the signature is worth.
+pub(super) fn opaque_content(mail: &Part<'_>) -> Option<Vec<u8>> {
+    if !is_opaque(&mail.content_type().word) {
+        return None;
+    }
+    let bytes = mail.decoded()?;
+    Some(cms::read(&bytes).ok()??.content?.into_owned())
+}
+
+fn is_opaque(word: &str) -> bool {
+    matches!(word, "application/pkcs7-mime" | "application/x-pkcs7-mime")
+}
+
+/// The CMS bytes and, where detached, what they sign. `None`: the mail has no PKCS #7 signature.
+#[expect(clippy::type_complexity, reason = "used once, and the parts have names where they are taken")]
+fn find<'a>(mail: &Part<'a>) -> Option<Result<(Cow<'a, [u8]>, Option<&'a [u8]>), Doubt>> {
+    let label = mail.content_type();
+    if is_opaque(&label.word) {
+        return Some(mail.decoded().map(|bytes| (bytes, None)).ok_or(Doubt::Unreadable));
+    }
+    if label.word != "multipart/signed" {
+        return None;
+    }
+    let children = mail.children(label.parameter("boundary")?);
+    let [content, signature, ..] = children.as_slice() else { return None };
+    let signature = Part::split(signature);
+    let word = signature.content_type().word;
+    if !matches!(word.as_str(), "application/pkcs7-signature" | "application/x-pkcs7-signature") {
+        return None;
+    }
+    Some(signature.decoded().map(|bytes| (bytes, Some(*content))).ok_or(Doubt::Unreadable))
+}

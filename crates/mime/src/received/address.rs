@@ -1,0 +1,160 @@
+//! Addresses in running text.
+//!
+//! Lenient: quoted local parts, `=?utf-8?B?…?=` and UTF-8 are taken as they stand. What comes out has a local
+//! part and a domain and no white space outside quotes; the domain is in lower case, for that is how
+//! addresses are compared.
+
+use super::bytes::trim;
+
+/// The longest address (RFC 5321, 4.5.3.1.3).
+const ADDRESS_OCTETS_MAX: usize = 320;
+
+/// An address that a text contains, and where it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) address: String,
+    pub(super) begin: usize,
+    pub(super) end: usize,
+}
+
+/// The first address in the text.
+pub(super) fn first(text: &[u8]) -> Option<String> {
+    next(text, 0).map(|found| found.address)
+}
+
+/// The address that the line consists of, with or without angle brackets, when there is nothing else in it.
+pub(super) fn alone(line: &[u8]) -> Option<String> {
+    let line = trim(line);
+    let line = line.strip_suffix(b":").unwrap_or(line);
+    let found = next(line, 0)?;
+    let before = trim(&line[..found.begin]);
+    let after = trim(&line[found.end..]);
+    let opened = matches!(
+        before,
+        b"" | b"<" | b"[" | b"(" | b"'" | b"*" | b"\xe2\x80\xa2" | b"-" | b">>>" | b"* <" | b"\""
+    );
+    let closed = matches!(after, b"" | b">" | b"]" | b")" | b"'" | b"." | b"," | b";" | b">." | b"\"");
+    (opened && closed).then_some(found.address)
+}
+
+/// The first address from `from` on.
+pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
+    let mut from = from;
+    while let Some(found) = memchr::memchr(b'@', text.get(from..)?) {
+        let at = from + found;
+        let begin = local_begin(text, at);
+        let end = domain_end(text, at + 1);
+        if begin < at && end > at + 1 && end - begin <= ADDRESS_OCTETS_MAX {
+            let local = String::from_utf8_lossy(&text[begin..at]);
+            let domain = String::from_utf8_lossy(&text[at + 1..end]).to_lowercase();
+            return Some(Found { address: format!("{local}@{domain}"), begin, end });
+        }
+        from = at + 1;
+    }
+    None
+}
+
+/// Where the local part of an address begins whose at sign is at `at`.
+fn local_begin(text: &[u8], at: usize) -> usize {
+    let floor = at.saturating_sub(ADDRESS_OCTETS_MAX);
+    if at > 0 && text[at - 1] == b'"' {
+        // A quoted local part: to the quote that opens it.
+        let mut begin = at - 1;
+        while begin > floor {
+            begin -= 1;
+            if text[begin] == b'"' && (begin == 0 || text[begin - 1] != b'\\') {
+                return begin;
+            }
+            if text[begin] == b'\n' {
+                return at;
+            }
+        }
+        return at;
+    }
+    let mut begin = at;
+    while begin > floor && is_local(text[begin - 1]) {
+        begin -= 1;
+    }
+    // Punctuation that cannot begin an address, but often stands before one; and `rfc822;` or `mailto:`
+    // before it.
+    while begin < at
+        && matches!(text[begin], b'.' | b'\'' | b'`' | b'*' | b'|' | b'=')
+        && !encoded_word(&text[begin..at])
+    {
+        begin += 1;
+    }
+    begin
+}
+
+fn encoded_word(local: &[u8]) -> bool {
+    local.starts_with(b"=?")
+}
+
+fn is_local(octet: u8) -> bool {
+    octet >= 0x80 || octet.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~.-".contains(&octet)
+}
+
+/// Where the domain ends that begins at `from`.
+fn domain_end(text: &[u8], from: usize) -> usize {
+    if text.get(from) == Some(&b'[') {
+        return memchr::memchr(b']', &text[from..text.len().min(from + 60)])
+            .map_or(from, |end| from + end + 1);
+    }
+    let mut end = from;
+    while end < text.len()
+        && (text[end] >= 0x80 || text[end].is_ascii_alphanumeric() || b".-_".contains(&text[end]))
+    {
+        end += 1;
+    }
+    while end > from && matches!(text[end - 1], b'.' | b'-' | b'_') {
+        end -= 1;
+    }
+    end
+}
+
+/// An address as a field of a report has it: `rfc822; <a@example.org>`, `a@example.org`,
+/// `rfc822;a@example.org`.
+pub(super) fn of_field(value: &[u8]) -> Option<String> {
+    let value = match memchr::memchr(b';', value) {
+        Some(at) if !value[..at].contains(&b'@') => &value[at + 1..],
+        _ => value,
+    };
+    let value = trim(value);
+    // xtext (RFC 3461, 4): `+2B` stands for a plus sign.
+    first(value).map(|address| if address.contains('+') { unxtext(&address) } else { address })
+}
+
+fn unxtext(address: &str) -> String {
+    ["+2B", "+2b"]
+        .iter()
+        .fold(address.to_owned(), |address, code| address.replace(code, "+"))
+        .replace("+3D", "=")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_running_text() {
+        assert_eq!(first(b"to <Ada.L@Example.ORG>.").as_deref(), Some("Ada.L@example.org"));
+        assert_eq!(first(b"@ b@ @c x@y.example, z").as_deref(), Some("x@y.example"));
+        assert_eq!(first(b"<\"a b\"@example.org>").as_deref(), Some("\"a b\"@example.org"));
+        assert_eq!(first(b"mailto:a@example.org").as_deref(), Some("a@example.org"));
+        assert_eq!(first(b"none here"), None);
+    }
+
+    #[test]
+    fn a_line_may_be_nothing_but_an_address() {
+        assert_eq!(alone(b"   <a@example.org>: ").as_deref(), Some("a@example.org"));
+        assert_eq!(alone(b"a@example.org").as_deref(), Some("a@example.org"));
+        assert_eq!(alone(b"write to a@example.org"), None);
+    }
+
+    #[test]
+    fn fields_have_a_type_before_the_address() {
+        assert_eq!(of_field(b"rfc822; <a@example.org>").as_deref(), Some("a@example.org"));
+        assert_eq!(of_field(b"rfc822;a+2Bb@example.org").as_deref(), Some("a+b@example.org"));
+        assert_eq!(of_field(b"X-Unix; |/bin/cat"), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Automatic answers (RFC 3834): holidays, "we have received your mail", and the like.
+//!
+//! A mail is one when a machine says so in its header: `Auto-Submitted: auto-replied`, or one of the fields
+//! and values that programs used before there was a standard. The subject alone counts only with the words
+//! that the large programs put before the original subject.
+
+use super::address;
+use super::bytes::{contains, starts_with};
+use super::field::{plain, unfold};
+use super::mail::Mail;
+use super::reason::Reason;
+use super::report::{Finding, Kind, Original, Report};
+use super::returned;
+
+/// What the large programs begin the subject of an automatic answer with, in lower case.
+const SUBJECTS: &[&str] = &[
+    "automatic reply:",
+    "automatic reply from ",
+    "auto reply:",
+    "auto-reply:",
+    "autoreply:",
+    "auto response:",
+    "auto-response:",
+    "autoresponse:",
+    "[auto-reply]",
+    "[auto reply]",
+    "[autoreply]",
+    "out of office:",
+    "out of office autoreply:",
+    "out of the office:",
+    "out of office auto-reply",
+    "out of office reply",
+    "away from my mail",
+    "vacation reply",
+    "risposta automatica:",
+    "fuori sede:",
+    "fuori ufficio:",
+    "automatische antwort:",
+    "abwesenheitsnotiz:",
+    "abwesenheit:",
+    "réponse automatique",
+    "reponse automatique",
+    "absence du bureau",
+    "respuesta automática:",
+    "respuesta automatica:",
+    "fuera de la oficina:",
+    "resposta automática:",
+    "automatisch antwoord:",
+    "autosvar:",
+    "automaattinen vastaus:",
+    "automatyczna odpowiedź:",
+    "自动回复",
+    "自動応答",
+    "自動返信",
+];
+
+/// Reads an automatic answer; none if the mail is not one.
+pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
+    if !is_auto_reply(mail) {
+        return None;
+    }
+    let from = mail.head.get(b"from").or_else(|| mail.head.get(b"reply-to"));
+    let recipients = from.and_then(|from| address::first(&unfold(from)));
+    let id = |name: &[u8]| mail.head.get(name).and_then(|value| returned::id(&unfold(value)));
+    let original =
+        Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
+    Some(Report {
+        kind: Kind::AutoReply,
+        recipients: recipients.into_iter().map(|address| Finding::of(address, Reason::Vacation)).collect(),
+        original,
+        feedback_type: None,
+        reporter: None,
+    })
+}
+
+/// Whether a machine says that it answered.
+pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
+    let head = &mail.head;
+    if let Some(value) = head.get(b"auto-submitted")
+        && (starts_with(value, b"auto-replied") || contains(value, b"vacation"))
+    {
+        return true;
+    }
+    let present: [&[u8]; 7] = [
+        b"x-autoreply",
+        b"x-autorespond",
+        b"x-autoresponder",
+        b"x-auto-reply",
+        b"x-mail-autoreply",
+        b"x-vacation",
+        b"x-autoreply-from",
+    ];
+    if present.iter().any(|name| head.get(name).is_some_and(|value| !starts_with(value, b"no"))) {
+        return true;
+    }
+    let says: [(&[u8], &[u8]); 8] = [
+        (b"x-apple-action", b"vacation"),
+        (b"precedence", b"auto_reply"),
+        (b"precedence", b"auto-reply"),
+        (b"x-precedence", b"auto_reply"),
+        (b"delivered-to", b"autoresponder"),
+        (b"preference", b"auto_reply"),
+        (b"x-mailer", b"vacation"),
+        (b"x-post-messageclass", b"autoresponder"),
+    ];
+    if says.iter().any(|(name, word)| head.says(name, word)) {
+        return true;
+    }
+    let Some(subject) = head.get(b"subject") else { return false };
+    let subject = plain(subject);
+    SUBJECTS.iter().any(|beginning| subject.starts_with(beginning))
+}

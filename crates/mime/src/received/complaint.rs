@@ -1,0 +1,108 @@
+//! Complaints: abuse reports (RFC 5965, RFC 6591), and the forms of providers that do not use them.
+//!
+//! The recipient is who complained: `Original-Rcpt-To`, `Removal-Recipient`, or where the provider hides it,
+//! the `To` of the reported mail. An opt-out that a mail program sends by itself counts as a complaint of
+//! type `opt-out`.
+
+use super::address;
+use super::bytes::{lines, squeeze, starts_with, trim};
+use super::field::{Head, parameter, split, unfold};
+use super::mail::{Mail, PartKind};
+use super::reason::Reason;
+use super::report::{Finding, Kind, Original, Report};
+use super::returned;
+
+/// Reads a complaint; none if the mail is not one.
+pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
+    if let Some(part) = mail.part(PartKind::FeedbackReport) {
+        let content = part.content();
+        return Some(report(mail, Fields::read(&content)));
+    }
+    let content_type = mail.head.get(b"content-type").unwrap_or_default();
+    if mail.is_report
+        && parameter(content_type, b"report-type").is_some_and(|kind| starts_with(&kind, b"feedback-report"))
+    {
+        let text = mail.report_text();
+        return Some(report(mail, Fields::read(&text)));
+    }
+    if mail.head.says(b"x-apple-unsubscribe", b"true") {
+        let fields = Fields { kind: Some("opt-out".to_owned()), ..Fields::default() };
+        let mut report = report(mail, fields);
+        if let Some(address) = mail.head.get(b"from").and_then(|from| address::first(&unfold(from))) {
+            report.recipients = vec![Finding::of(address, Reason::Feedback)];
+        }
+        return Some(report);
+    }
+    about_message(mail)
+}
+
+/// Microsoft's form: the reported mail as a part, its header saying for whom it was.
+fn about_message(mail: &Mail<'_>) -> Option<Report> {
+    let subject = mail.head.get(b"subject")?;
+    let part = mail.part(PartKind::Returned).filter(|_| !mail.is_report)?;
+    let content = part.content();
+    let (head, _) = Head::parse(&content);
+    let hidden = head.get(b"x-hmxmroriginalrecipient").and_then(|value| address::first(&unfold(value)));
+    if hidden.is_none() && !starts_with(subject, b"complaint about message from") {
+        return None;
+    }
+    let fields = Fields {
+        kind: Some("abuse".to_owned()),
+        recipients: hidden.into_iter().collect(),
+        ..Fields::default()
+    };
+    Some(report(mail, fields))
+}
+
+/// The fields of a feedback report that we use.
+#[derive(Debug, Default)]
+struct Fields {
+    kind: Option<String>,
+    recipients: Vec<String>,
+    reporter: Option<String>,
+    message_id: Option<String>,
+}
+
+impl Fields {
+    fn read(content: &[u8]) -> Self {
+        let mut fields = Self::default();
+        for line in lines(content) {
+            let Some(field) = split(line) else { continue };
+            let value = trim(field.value);
+            if field.name.eq_ignore_ascii_case(b"feedback-type") {
+                fields.kind = Some(squeeze(value, 64).to_ascii_lowercase()).filter(|kind| !kind.is_empty());
+            } else if field.name.eq_ignore_ascii_case(b"user-agent") {
+                fields.reporter = Some(squeeze(value, 255)).filter(|name| !name.is_empty());
+            } else if field.name.eq_ignore_ascii_case(b"message-id") {
+                fields.message_id = returned::id(value);
+            } else if (field.name.eq_ignore_ascii_case(b"original-rcpt-to")
+                || field.name.eq_ignore_ascii_case(b"removal-recipient")
+                || field.name.eq_ignore_ascii_case(b"x-original-rcpt-to"))
+                && fields.recipients.len() < super::dsn::RECIPIENTS_MAX
+            {
+                fields
+                    .recipients
+                    .extend(address::of_field(value).filter(|address| !fields.recipients.contains(address)));
+            }
+        }
+        fields
+    }
+}
+
+fn report(mail: &Mail<'_>, fields: Fields) -> Report {
+    let text = mail.report_text();
+    let (words, below) = returned::split(&text);
+    let mut original: Original = returned::original(mail, words, below);
+    original.message_id = original.message_id.or(fields.message_id);
+    let mut recipients = fields.recipients;
+    if recipients.is_empty() {
+        recipients.extend(original.to.clone());
+    }
+    Report {
+        kind: Kind::Complaint,
+        recipients: recipients.into_iter().map(|address| Finding::of(address, Reason::Feedback)).collect(),
+        original,
+        feedback_type: Some(fields.kind.unwrap_or_else(|| "abuse".to_owned())),
+        reporter: fields.reporter,
+    }
+}

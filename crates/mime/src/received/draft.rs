@@ -1,0 +1,152 @@
+//! A finding in the making: what a recogniser saw of one recipient, before codes and reason are drawn from
+//! it.
+
+use super::bytes::{contains, squeeze};
+use super::diagnosis::{self, Codes, Phase, Status};
+use super::reason::{self, Evidence, Reason};
+use super::report::{Action, BounceType, Class, Finding};
+
+/// The longest diagnostic that is kept.
+pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
+
+/// What a recogniser saw of one recipient.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Draft {
+    pub(super) address: String,
+    pub(super) original_address: Option<String>,
+    pub(super) action: Option<Action>,
+    /// The status that a field states.
+    pub(super) status: Option<Status>,
+    /// The words of the server, as they stand in the mail.
+    pub(super) words: Vec<u8>,
+    /// Whether the words are those of a program, not of an SMTP server.
+    pub(super) program: bool,
+    pub(super) remote_mta: Option<String>,
+    pub(super) phase: Option<Phase>,
+    /// The reason, when the recogniser knows it.
+    pub(super) reason: Option<Reason>,
+}
+
+impl Draft {
+    /// A draft about an address and the words that go with it.
+    pub(super) fn of(address: String, words: &[u8]) -> Self {
+        Self { address, words: words.to_vec(), ..Self::default() }
+    }
+
+    /// Adds a line of words.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        if self.words.len() < 4 * DIAGNOSTIC_OCTETS_MAX {
+            if !self.words.is_empty() {
+                self.words.push(b' ');
+            }
+            self.words.extend_from_slice(line);
+        }
+    }
+
+    /// Draws codes and reason from the words; `context` are the words of the whole report that concern the
+    /// recipient.
+    pub(super) fn finish(self, context: &[u8]) -> Finding {
+        let diagnostic = squeeze(&self.words, DIAGNOSTIC_OCTETS_MAX);
+        let (status, smtp_code) = self.codes(diagnostic.as_bytes(), context);
+        let delivered = matches!(self.action, Some(Action::Delivered | Action::Relayed | Action::Expanded))
+            || status.is_some_and(|status| status.class == 2);
+        let class = match status.map(|status| u16::from(status.class)).or(smtp_code.map(|code| code / 100)) {
+            _ if delivered => None,
+            Some(5) => Some(Class::Permanent),
+            Some(4) => Some(Class::Transient),
+            Some(_) => None,
+            None => Some(self.class_by_words(diagnostic.as_bytes(), context)),
+        };
+        let status = status.map(|status| status.to_string());
+        let reason = match self.reason {
+            Some(reason) => reason,
+            None if delivered => Reason::Delivered,
+            None => self.reason_by_words(&diagnostic, status.as_deref(), smtp_code, context),
+        };
+        // As long as the server goes on trying, it is not sure.
+        let is_hard = reason.is_hard(class) && self.action != Some(Action::Delayed);
+        let kind = (!delivered).then_some(if is_hard { BounceType::Hard } else { BounceType::Soft });
+        Finding {
+            address: self.address,
+            original_address: self.original_address,
+            action: self.action,
+            status,
+            smtp_code,
+            class,
+            kind,
+            reason,
+            diagnostic: Some(diagnostic).filter(|text| !text.is_empty()),
+            remote_mta: self.remote_mta,
+        }
+    }
+
+    /// The status and the reply code: those of the words, or else of the context. A reply code of another class than
+    /// the status belongs to something else.
+    fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<Status>, Option<u16>) {
+        let own = diagnosis::codes(diagnostic);
+        let around = match own.reply {
+            Some(_) => Codes::default(),
+            None => diagnosis::codes(context),
+        };
+        let mut status = choose(self.status, own.status);
+        if status.is_none_or(Status::is_general)
+            && let Some(found) = around.status
+            && !found.is_general()
+            && status.is_none_or(|status| status.class == found.class)
+        {
+            status = Some(found);
+        }
+        let agrees = |code: &u16| status.is_none_or(|status| u16::from(status.class) == code / 100);
+        (status, own.reply.or(around.reply).filter(agrees))
+    }
+
+    /// The class of a failure without a code: for good, unless the words say otherwise.
+    fn class_by_words(&self, diagnostic: &[u8], context: &[u8]) -> Class {
+        let passing: [&[u8]; 5] = [
+            b"temporar",
+            b"persistent transient",
+            b"retry timeout exceeded",
+            b"for a long time",
+            b"will be retried",
+        ];
+        let words = if diagnostic.is_empty() { context } else { diagnostic };
+        let is_passing =
+            self.action == Some(Action::Delayed) || passing.iter().any(|word| contains(words, word));
+        if is_passing { Class::Transient } else { Class::Permanent }
+    }
+
+    /// The reason by the words, or by the context where they say little.
+    fn reason_by_words(
+        &self,
+        diagnostic: &str,
+        status: Option<&str>,
+        code: Option<u16>,
+        context: &[u8],
+    ) -> Reason {
+        let text = diagnostic.as_bytes();
+        let phase = self.phase.or_else(|| diagnosis::phase(text)).or_else(|| diagnosis::phase(context));
+        let delayed = self.action == Some(Action::Delayed);
+        let evidence = Evidence { text, status, code, phase, program: self.program, delayed };
+        let reason = reason::decide(evidence);
+        let says_little = match reason {
+            Reason::Undefined => true,
+            Reason::SystemError | Reason::Expired => text.is_empty(),
+            _ => false,
+        };
+        if !says_little {
+            return reason;
+        }
+        let context = squeeze(context, 2 * DIAGNOSTIC_OCTETS_MAX);
+        reason::decide(Evidence { text: context.as_bytes(), ..evidence })
+    }
+}
+
+/// The status that says more: the one in the words, unless it says only its class, or that time is over.
+fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
+    match (stated, found) {
+        (Some(stated), Some(found)) if found.is_general() || (found.is_expiry() && !stated.is_general()) => {
+            Some(stated)
+        }
+        (stated, found) => found.or(stated),
+    }
+}

@@ -1,0 +1,255 @@
+//! Delivery status notifications (RFC 3464, RFC 6533): fields about the message, then fields about each
+//! recipient.
+//!
+//! Read leniently: blank lines may be missing or too many, fields may come in any order, and the whole may
+//! stand in a text instead of a part of its own. A group of fields ends at a blank line or where a field
+//! comes a second time.
+
+use super::address;
+use super::bytes::{contains, lines, squeeze, starts_with, trim};
+use super::diagnosis::Status;
+use super::draft::Draft;
+use super::field::split;
+use super::report::Action;
+
+/// The most recipients that are reported.
+pub(super) const RECIPIENTS_MAX: usize = 1_000;
+
+/// What a notification says.
+#[derive(Debug, Default)]
+pub(super) struct Notification {
+    pub(super) reporter: Option<String>,
+    /// The id of the mail that it is about, which some give.
+    pub(super) message_id: Option<String>,
+    pub(super) drafts: Vec<Draft>,
+}
+
+/// The fields about one recipient.
+#[derive(Debug, Default)]
+struct Group {
+    final_recipient: Option<String>,
+    original_recipient: Option<String>,
+    actual_recipient: Option<String>,
+    recipient_path: bool,
+    draft: Draft,
+    seen: u8,
+}
+
+const FINAL: u8 = 1;
+const ORIGINAL: u8 = 2;
+const ACTION: u8 = 4;
+const STATUS: u8 = 8;
+const DIAGNOSTIC: u8 = 16;
+const ACTUAL: u8 = 32;
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.seen == 0
+    }
+
+    fn has_recipient(&self) -> bool {
+        self.final_recipient.is_some() || self.original_recipient.is_some() || self.actual_recipient.is_some()
+    }
+}
+
+/// Reads the content of a `message/delivery-status` part, or a text that has its fields.
+pub(super) fn parse(text: &[u8]) -> Notification {
+    let mut notification = Notification::default();
+    let mut group = Group::default();
+    let mut all = lines(text).peekable();
+    while let Some(line) = all.next() {
+        if trim(line).is_empty() {
+            // A group without a recipient is held back: some put a blank line between the fields of one.
+            if group.has_recipient() && group.seen & (ACTION | STATUS) != 0 {
+                close(&mut group, &mut notification);
+            }
+            continue;
+        }
+        let Some(field) = split(line) else { continue };
+        let Some(known) = name_of(field.name) else { continue };
+        let mut value = field.value.to_vec();
+        while let Some(next) = all.peek()
+            && matches!(next.first(), Some(b' ' | b'\t'))
+            && !trim(next).is_empty()
+        {
+            value.push(b' ');
+            value.extend_from_slice(trim(next));
+            all.next();
+        }
+        let value = trim(&value);
+        match known {
+            Name::Reporter => {
+                notification.reporter.get_or_insert_with(|| squeeze(after_type(value), 255));
+            }
+            Name::MessageId => notification.message_id = super::returned::id(value),
+            Name::Recipient(mark) => {
+                if group.seen & mark != 0 {
+                    close(&mut group, &mut notification);
+                }
+                group.seen |= mark;
+                let address = address::of_field(value);
+                group.recipient_path |= address.is_none();
+                match mark {
+                    FINAL => group.final_recipient = address,
+                    ORIGINAL => group.original_recipient = address,
+                    _ => group.actual_recipient = address,
+                }
+            }
+            Name::Action => {
+                if group.seen & ACTION != 0 && group.has_recipient() {
+                    close(&mut group, &mut notification);
+                }
+                group.seen |= ACTION;
+                group.draft.action = action_of(value);
+            }
+            Name::Status => {
+                group.seen |= STATUS;
+                let leading = Status::leading(value);
+                group.draft.status = leading.or(group.draft.status);
+                if let Some(comment) = value.iter().position(|&b| b == b'(') {
+                    group.draft.add(&value[comment..]);
+                }
+            }
+            Name::Diagnostic => {
+                group.seen |= DIAGNOSTIC;
+                group.draft.program = starts_with(value, b"x-unix");
+                let words = after_type(value);
+                if group.draft.words.starts_with(b"(") {
+                    group.draft.words.clear();
+                }
+                group.draft.add(words);
+            }
+            Name::Remote => {
+                let host = squeeze(after_type(value), 255);
+                group.draft.remote_mta = Some(host).filter(|host| !host.is_empty());
+            }
+        }
+        if notification.drafts.len() >= RECIPIENTS_MAX {
+            return notification;
+        }
+    }
+    close(&mut group, &mut notification);
+    notification
+}
+
+/// Ends a group; adds it when it names a recipient.
+fn close(group: &mut Group, notification: &mut Notification) {
+    let done = std::mem::take(group);
+    if done.is_empty() {
+        return;
+    }
+    let mut draft = done.draft;
+    let original = done.original_recipient;
+    let known = |address: &String| original.is_none() || is_on_the_net(address);
+    match done.final_recipient.filter(known).or(done.actual_recipient.filter(known)) {
+        Some(address) => {
+            draft.original_address = original.filter(|original| !original.eq_ignore_ascii_case(&address));
+            draft.address = address;
+        }
+        None => match original {
+            Some(address) => draft.address = address,
+            // A path or a program instead of an address: the words may tell who it was.
+            None if done.recipient_path => {}
+            None => return,
+        },
+    }
+    notification.drafts.push(draft);
+}
+
+/// Whether an address has a domain of the net rather than a name that only the reporting server knows.
+fn is_on_the_net(address: &str) -> bool {
+    address.rsplit('@').next().is_some_and(|domain| domain.contains('.'))
+}
+
+enum Name {
+    Reporter,
+    MessageId,
+    Recipient(u8),
+    Action,
+    Status,
+    Diagnostic,
+    Remote,
+}
+
+fn name_of(name: &[u8]) -> Option<Name> {
+    let table: [(&[u8], Name); 11] = [
+        (b"reporting-mta", Name::Reporter),
+        (b"x-original-message-id", Name::MessageId),
+        (b"original-message-id", Name::MessageId),
+        (b"final-recipient", Name::Recipient(FINAL)),
+        (b"original-recipient", Name::Recipient(ORIGINAL)),
+        (b"x-actual-recipient", Name::Recipient(ACTUAL)),
+        (b"action", Name::Action),
+        (b"status", Name::Status),
+        (b"diagnostic-code", Name::Diagnostic),
+        (b"x-supplementary-info", Name::Diagnostic),
+        (b"remote-mta", Name::Remote),
+    ];
+    table.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, name)| name)
+}
+
+/// What comes after `smtp;` or `dns;`.
+fn after_type(value: &[u8]) -> &[u8] {
+    match memchr::memchr(b';', &value[..value.len().min(40)]) {
+        Some(at) if value[..at].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b' ')) => {
+            trim(&value[at + 1..])
+        }
+        _ => value,
+    }
+}
+
+fn action_of(value: &[u8]) -> Option<Action> {
+    let known: [(&[u8], Action); 9] = [
+        (b"fail", Action::Failed),
+        (b"delayed", Action::Delayed),
+        (b"delivered", Action::Delivered),
+        (b"deliverable", Action::Delivered),
+        (b"relayed", Action::Relayed),
+        (b"expanded", Action::Expanded),
+        (b"expired", Action::Failed),
+        (b"undeliver", Action::Failed),
+        (b"error", Action::Failed),
+    ];
+    known.into_iter().find(|(name, _)| starts_with(value, name)).map(|(_, action)| action)
+}
+
+/// Whether a text has the fields of a notification: a recipient, and what became of it.
+pub(super) fn looks_like(text: &[u8]) -> bool {
+    (contains(text, b"final-recipient:") || contains(text, b"original-recipient:"))
+        && (contains(text, b"\naction:") || contains(text, b"\nstatus:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_recipient_has_its_own_fields() {
+        let text =
+            b"Reporting-MTA: dns; mx.example.org\n\nFinal-Recipient: rfc822; a@example.org\nAction: failed\n\
+            Status: 5.1.1 (bad)\nDiagnostic-Code: smtp; 550 5.1.1\n no such user\n\nOriginal-Recipient: \
+            rfc822;b@example.org\nFinal-Recipient: rfc822; c@example.org\nAction: delayed\nStatus: 4.4.1\n";
+        let found = parse(text);
+        assert_eq!(found.reporter.as_deref(), Some("mx.example.org"));
+        assert_eq!(found.drafts.len(), 2);
+        assert_eq!(found.drafts[0].words, b"550 5.1.1 no such user");
+        assert_eq!(found.drafts[0].action, Some(Action::Failed));
+        assert_eq!(found.drafts[1].address, "c@example.org");
+        assert_eq!(found.drafts[1].original_address.as_deref(), Some("b@example.org"));
+    }
+
+    #[test]
+    fn missing_blank_lines_do_not_merge_recipients() {
+        let text =
+            b"Action: failed\nStatus: 5.0.0\nOriginal-recipient: rfc822;a@example.org\nFinal-recipient: \
+            rfc822;a@example.org\nAction: failed\nFinal-recipient: rfc822;b@example.org\n";
+        let addresses: Vec<_> = parse(text).drafts.into_iter().map(|draft| draft.address).collect();
+        assert_eq!(addresses, ["a@example.org", "b@example.org"]);
+    }
+
+    #[test]
+    fn the_number_of_recipients_is_bounded() {
+        let text = b"Final-Recipient: rfc822; a@example.org\nAction: failed\n\n".repeat(5_000);
+        assert!(parse(&text).drafts.len() <= RECIPIENTS_MAX);
+    }
+}

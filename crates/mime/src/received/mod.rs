@@ -1,0 +1,57 @@
+//! What a received mail is: a bounce, a delay, a success, a complaint, an automatic answer, or ordinary mail.
+//!
+//! [`inspect`] reads the raw bytes and says what they are, about which recipients, and which mail it is
+//! about. It reads delivery reports (RFC 3464, RFC 6533), abuse reports (RFC 5965), automatic answers (RFC
+//! 3834), and the many reports that are written as text. It promises:
+//!
+//! - It never fails and never panics; what it does not know is [`Kind::Ordinary`].
+//! - A code that the mail does not contain is none.
+//! - [`BounceType::Hard`] needs proof that the address itself is bad.
+//! - Mail of people stays ordinary, also when it forwards, quotes or discusses a report.
+//! - LF, CR LF and bare CR give the same report.
+//! - Time is linear in the size; depth, parts, fields, recipients and texts are bounded.
+//!
+//! It does not say whether the report is genuine: anybody can write one. That is for whoever correlates it.
+//!
+//! The way of a mail: `mail` cuts it into parts, `complaint` and `dsn` read the parts for machines,
+//! `recogniser` reads the text when there are none, `diagnosis` and `reason` draw codes and a reason from the
+//! words, and `returned` reads the header that came back. `delivery` puts these together.
+
+mod address;
+mod auto_reply;
+mod bytes;
+mod complaint;
+mod decode;
+mod delivery;
+mod diagnosis;
+mod draft;
+mod dsn;
+mod field;
+mod mail;
+mod reason;
+mod recogniser;
+mod report;
+mod returned;
+mod sender;
+
+pub use reason::Reason;
+pub use report::{Action, BounceType, Class, Finding, Kind, Original, Report};
+
+use mail::{Mail, PartKind};
+
+/// How much of a mail is looked at: a report comes first, and what it gives back may be large.
+pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
+
+/// Says what a received mail is.
+pub fn inspect(raw: &[u8]) -> Report {
+    let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
+    let mail = Mail::parse(&raw);
+    if let Some(report) = complaint::recognise(&mail) {
+        return report;
+    }
+    if mail.part(PartKind::Disposition).is_some() && delivery::rejection(&mail).is_none() {
+        // A receipt for having been read says nothing about delivery.
+        return Report::ordinary();
+    }
+    delivery::recognise(&mail).or_else(|| auto_reply::recognise(&mail)).unwrap_or_else(Report::ordinary)
+}

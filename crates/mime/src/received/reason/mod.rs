@@ -1,0 +1,263 @@
+//! Why a mail did not arrive.
+//!
+//! [`decide`] weighs, in this order: what the words of the server say clearly, what the enhanced status
+//! means, what the words hint at, and what the reply code means. Words come first because servers are
+//! careless with codes: "mailbox full" is sent with 5.1.1, and nearly everything with 5.0.0 or 5.7.1.
+//!
+//! A bad address needs proof, for it is what suppresses a recipient: "no such user" counts when the status is
+//! about the address or when it answers the recipient's name (RCPT). Said after the content, or by nobody
+//! knows whom, it may be a filter that does not want to say so, as those of mobile carriers do; that is
+//! [`Reason::Filtered`].
+
+mod phrases;
+mod status;
+
+use super::diagnosis::Phase;
+use super::report::Class;
+use phrases::Hits;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// Why a mail did not arrive, or what else a report is about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Reason {
+            /// The name as the API has it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+
+            /// The reason of that name.
+            fn named(text: &str) -> Option<Self> {
+                match text {
+                    $($text => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// There is no such user.
+    UserUnknown = "user_unknown",
+    /// There is no such domain, or it has no mail server.
+    HostUnknown = "host_unknown",
+    /// The user has moved.
+    HasMoved = "has_moved",
+    /// The domain takes no mail at all (RFC 7505, RFC 7504).
+    NotAccepting = "not_accepting",
+    /// The account is disabled, suspended or inactive.
+    AccountDisabled = "account_disabled",
+    /// The mailbox is full.
+    MailboxFull = "mailbox_full",
+    /// The mail is too big.
+    MessageTooBig = "message_too_big",
+    /// The recipient, or a filter of theirs, does not want the mail; or does not say whether they exist.
+    Filtered = "filtered",
+    /// The sender's address was refused.
+    SenderRejected = "sender_rejected",
+    /// The content was refused.
+    ContentRejected = "content_rejected",
+    /// The mail is not formed as the standards ask.
+    NotCompliant = "not_compliant",
+    /// The mail was taken for spam.
+    Spam = "spam",
+    /// The mail was taken for a virus.
+    Virus = "virus",
+    /// A policy of the recipient's server forbids the mail.
+    Policy = "policy",
+    /// The sending address or host is blocked.
+    Blocked = "blocked",
+    /// The sending address or host has a bad reputation.
+    BadReputation = "bad_reputation",
+    /// The sending host has no reverse name.
+    MissingReverseDns = "missing_reverse_dns",
+    /// SPF, DKIM or DMARC failed.
+    AuthFailure = "auth_failure",
+    /// The server asks for TLS, a login or other security.
+    Security = "security",
+    /// The server does not relay for the sender.
+    RelayDenied = "relay_denied",
+    /// Too much mail or too many connections in too short a time.
+    RateLimited = "rate_limited",
+    /// The server asks to try again later.
+    Deferred = "deferred",
+    /// The server could not be reached, or the mail ran in a circle.
+    Network = "network",
+    /// The mail was too long on the way.
+    Expired = "expired",
+    /// The server did not understand a command.
+    SyntaxError = "syntax_error",
+    /// The server has an error of its own.
+    SystemError = "system_error",
+    /// The server's disk is full.
+    SystemFull = "system_full",
+    /// A program that was to take the mail failed.
+    MailerError = "mailer_error",
+    /// The provider's own list keeps the address from being written to.
+    Suppressed = "suppressed",
+    /// It was delivered.
+    Delivered = "delivered",
+    /// A complaint.
+    Feedback = "feedback",
+    /// An automatic answer.
+    Vacation = "vacation",
+    /// The report does not say, or not in words that we know.
+    Undefined = "undefined",
+}
+
+impl Reason {
+    /// Whether the address itself is bad.
+    pub(super) fn is_hard(self, class: Option<Class>) -> bool {
+        match self {
+            Self::UserUnknown | Self::HostUnknown | Self::HasMoved => true,
+            Self::NotAccepting => class != Some(Class::Transient),
+            _ => false,
+        }
+    }
+}
+
+/// What is known about a failure.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Evidence<'a> {
+    /// The words of the server.
+    pub(super) text: &'a [u8],
+    /// The enhanced status.
+    pub(super) status: Option<&'a str>,
+    /// The reply code.
+    pub(super) code: Option<u16>,
+    /// The command that was answered.
+    pub(super) phase: Option<Phase>,
+    /// Whether the words are those of a program (`X-Unix`), not of an SMTP server.
+    pub(super) program: bool,
+    /// Whether delivery is late rather than failed.
+    pub(super) delayed: bool,
+}
+
+/// The likeliest reason.
+pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
+    let hits = phrases::hits(evidence.text);
+    let by_status = evidence.status.and_then(status::reason);
+    if let Some(reason) = clear(evidence, hits, by_status) {
+        return reason;
+    }
+    if let Some(reason) = by_status
+        && !status::is_vague(reason)
+    {
+        return reason;
+    }
+    hinted(hits)
+        .or(by_status)
+        .or_else(|| evidence.program.then_some(Reason::MailerError))
+        .or_else(|| by_code(evidence.code))
+        .or_else(|| evidence.delayed.then_some(Reason::Expired))
+        .or_else(|| matches!(evidence.phase, Some(Phase::Connect | Phase::Hello)).then_some(Reason::Blocked))
+        .unwrap_or(Reason::Undefined)
+}
+
+/// What the words say so clearly that the status does not matter.
+fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Option<Reason> {
+    if evidence.program {
+        let told = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
+        return told.or(Some(Reason::MailerError));
+    }
+    let first = [
+        Reason::MailboxFull,
+        Reason::MessageTooBig,
+        Reason::Suppressed,
+        Reason::AccountDisabled,
+        Reason::HasMoved,
+        Reason::RelayDenied,
+        Reason::AuthFailure,
+    ];
+    if let Some(reason) = first.into_iter().find(|&reason| hits.has(reason)) {
+        return Some(reason);
+    }
+    if by_status == Some(Reason::MailboxFull) {
+        return by_status;
+    }
+    let unknown = hits.has(Reason::UserUnknown);
+    if let Some(reason) = hits.certain() {
+        return Some(reason);
+    }
+    let about_us = matches!(by_status, Some(Reason::UserUnknown | Reason::HostUnknown))
+        || unknown
+        || hits.has(Reason::HostUnknown);
+    match evidence.phase {
+        // What is unknown is the sender, not the recipient.
+        Some(Phase::Sender) if about_us => return Some(Reason::SenderRejected),
+        Some(Phase::Hello) if about_us => return Some(Reason::Blocked),
+        _ => {}
+    }
+    let refused = [Reason::Blocked, Reason::SenderRejected, Reason::BadReputation, Reason::Spam];
+    match by_status {
+        Some(Reason::UserUnknown) if !refused.iter().any(|&reason| hits.has(reason)) => {
+            return Some(Reason::UserUnknown);
+        }
+        Some(Reason::AccountDisabled | Reason::HasMoved) => return by_status,
+        _ if unknown && evidence.phase == Some(Phase::Recipient) => return Some(Reason::UserUnknown),
+        _ => {}
+    }
+    let second = [Reason::BadReputation, Reason::MissingReverseDns, Reason::NotCompliant];
+    if let Some(reason) = second.into_iter().find(|&reason| hits.has(reason)) {
+        return Some(reason);
+    }
+    if hits.has(Reason::HostUnknown) && !matches!(evidence.status, Some(status) if status.starts_with('4')) {
+        return Some(Reason::HostUnknown);
+    }
+    let early =
+        matches!(evidence.phase, Some(Phase::Connect | Phase::Hello | Phase::Sender | Phase::Recipient));
+    if (hits.has(Reason::Filtered) && (!early || by_status == Some(Reason::Filtered))) || (unknown && !early)
+    {
+        return Some(Reason::Filtered);
+    }
+    let third = [
+        Reason::SenderRejected,
+        Reason::NotAccepting,
+        Reason::Spam,
+        Reason::RateLimited,
+        Reason::Blocked,
+        Reason::Virus,
+    ];
+    third.into_iter().find(|&reason| hits.has(reason))
+}
+
+/// What the words hint at.
+fn hinted(hits: Hits) -> Option<Reason> {
+    let hints = [
+        Reason::Policy,
+        Reason::Security,
+        Reason::Deferred,
+        Reason::SystemFull,
+        Reason::SystemError,
+        Reason::Network,
+        Reason::Expired,
+        Reason::ContentRejected,
+        Reason::SyntaxError,
+        Reason::MailerError,
+        Reason::Filtered,
+    ];
+    hints.into_iter().find(|&reason| hits.has(reason))
+}
+
+/// What the reply code means (RFC 5321, RFC 5248, RFC 7504), where it means something in particular.
+fn by_code(code: Option<u16>) -> Option<Reason> {
+    Some(match code? {
+        421 | 450 => Reason::Deferred,
+        451 => Reason::SystemError,
+        452 => Reason::SystemFull,
+        500..=504 | 555 => Reason::SyntaxError,
+        521 | 556 => Reason::NotAccepting,
+        523 | 524 | 530 | 534 | 535 | 538 => Reason::Security,
+        525 => Reason::AccountDisabled,
+        551 => Reason::HasMoved,
+        552 => Reason::MailboxFull,
+        _ => return None,
+    })
+}

@@ -1,0 +1,159 @@
+//! The words of servers, and what they mean.
+//!
+//! One automaton, built once from `phrases.txt`, finds all phrases in one pass and in any case; what they
+//! mean together is weighed in [`decide`](super::decide). A phrase with something in between is two patterns,
+//! the second of which counts when it comes soon after the first and in the same sentence.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::Reason;
+
+/// The longest text that is searched: what a server says is far shorter, and a report may quote a whole mail.
+const SEARCHED_OCTETS_MAX: usize = 8 * 1024;
+
+/// How much may stand between the beginning and the end of a pair: an address.
+const PAIR_GAP_OCTETS_MAX: usize = 100;
+
+/// The most pairs that the table may have.
+const PAIRS_MAX: usize = 64;
+
+/// The reasons that a text speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Hits {
+    found: u64,
+    certain: Option<Reason>,
+}
+
+impl Hits {
+    /// Whether the text speaks for that reason.
+    pub(super) fn has(self, reason: Reason) -> bool {
+        self.found & bit(reason) != 0
+    }
+
+    /// The reason about which the text leaves no doubt, whoever said it and when.
+    pub(super) fn certain(self) -> Option<Reason> {
+        self.certain
+    }
+}
+
+fn bit(reason: Reason) -> u64 {
+    1 << reason as u64
+}
+
+/// What a pattern of the automaton stands for.
+#[derive(Debug, Clone, Copy)]
+enum Meaning {
+    /// A whole phrase.
+    Phrase(Reason),
+    /// A phrase that leaves no doubt.
+    Certain(Reason),
+    /// The beginning of the pair of that number.
+    Beginning(usize),
+    /// The end of the pair of that number.
+    End(usize, Reason),
+}
+
+struct Table {
+    automaton: AhoCorasick,
+    meanings: Vec<Meaning>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut patterns: Vec<&str> = Vec::new();
+    let mut meanings = Vec::new();
+    let mut reason = Reason::Undefined;
+    let mut pairs = 0;
+    for line in include_str!("phrases.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            reason = Reason::named(name).expect("a heading of the table is the name of a reason");
+        } else if let Some(phrase) = line.strip_prefix("! ") {
+            patterns.push(phrase);
+            meanings.push(Meaning::Certain(reason));
+        } else if let Some((beginning, end)) = line.split_once('…') {
+            assert!(pairs < PAIRS_MAX, "the table has at most {PAIRS_MAX} pairs");
+            patterns.extend([beginning, end]);
+            meanings.extend([Meaning::Beginning(pairs), Meaning::End(pairs, reason)]);
+            pairs += 1;
+        } else {
+            patterns.push(line);
+            meanings.push(Meaning::Phrase(reason));
+        }
+    }
+    let automaton = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(&patterns)
+        .expect("the table is far below the limits of the automaton");
+    Table { automaton, meanings }
+});
+
+/// The reasons that the text speaks for. White space in it should be single spaces.
+pub(super) fn hits(text: &[u8]) -> Hits {
+    let text = &text[..text.len().min(SEARCHED_OCTETS_MAX)];
+    let table = &*TABLE;
+    let mut hits = Hits::default();
+    // Where each pair's beginning last ended; `usize::MAX` when it has not been seen.
+    let mut open = [usize::MAX; PAIRS_MAX];
+    for hit in table.automaton.find_overlapping_iter(text) {
+        match table.meanings[hit.pattern().as_usize()] {
+            Meaning::Phrase(reason) => hits.found |= bit(reason),
+            Meaning::Certain(reason) => {
+                hits.found |= bit(reason);
+                hits.certain.get_or_insert(reason);
+            }
+            Meaning::Beginning(pair) => open[pair] = hit.end(),
+            Meaning::End(pair, reason) => {
+                if open[pair] <= hit.start() && is_close(&text[open[pair]..hit.start()]) {
+                    hits.found |= bit(reason);
+                }
+            }
+        }
+    }
+    hits
+}
+
+/// Whether what stands between a beginning and an end leaves them in one sentence.
+fn is_close(between: &[u8]) -> bool {
+    between.len() <= PAIR_GAP_OCTETS_MAX
+        && !between.windows(2).any(|two| matches!(two, b": " | b". " | b"; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_are_found_in_any_case() {
+        let found =
+            hits(b"550 5.1.1 <a@example.org>: Recipient address rejected: USER UNKNOWN in local table");
+        assert!(found.has(Reason::UserUnknown));
+        assert!(!found.has(Reason::MailboxFull));
+        assert_eq!(found.certain(), None);
+    }
+
+    #[test]
+    fn pairs_need_their_order_and_one_sentence() {
+        assert!(hits(b"mailbox a@example.org does not exist").has(Reason::UserUnknown));
+        assert!(!hits(b"does not exist, the mailbox").has(Reason::UserUnknown));
+        assert!(!hits(b"the host said: 550 unknown").has(Reason::HostUnknown));
+    }
+
+    #[test]
+    fn some_phrases_leave_no_doubt() {
+        assert_eq!(hits(b"dd This user doesn't have a example account").certain(), Some(Reason::UserUnknown));
+    }
+
+    #[test]
+    fn phrases_are_lower_case_and_not_too_short() {
+        for line in include_str!("phrases.txt").lines().filter(|line| !line.starts_with(['#', '['])) {
+            assert_eq!(line, line.to_ascii_lowercase());
+            for phrase in line.split('…').filter(|_| !line.is_empty()) {
+                assert!(phrase.len() >= if line.contains('…') { 3 } else { 4 }, "{phrase} may mean anything");
+            }
+        }
+    }
+}

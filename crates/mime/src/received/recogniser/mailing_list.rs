@@ -1,0 +1,34 @@
+//! Mailing list servers that do not take a mail: fml, Majordomo and the like. The recipient is the list.
+
+use super::super::address;
+use super::super::bytes::{find, lines};
+use super::super::draft::Draft;
+use super::super::reason::Reason;
+use super::super::report::Action;
+use super::Text;
+
+pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+    let server = text.mail.head.get(b"x-mlserver")?;
+    find(server, b"fml")?;
+    let from = address::first(text.mail.head.get(b"from")?)?;
+    if !from.contains("-admin@") && !from.starts_with("fml") {
+        // Somebody writes to the list.
+        return None;
+    }
+    let refusals: [(&[u8], Reason); 7] = [
+        (b"you are not a member of this mailing list", Reason::SenderRejected),
+        (b"are not member", Reason::SenderRejected),
+        (b"you are not allowed to post", Reason::SenderRejected),
+        (b"duplicated message-id", Reason::SystemError),
+        (b"loop back", Reason::SystemError),
+        (b"fml server detected a loop", Reason::SystemError),
+        (b"the mail is too big", Reason::MessageTooBig),
+    ];
+    let (phrase, reason) = refusals.into_iter().find(|(phrase, _)| text.says(phrase))?;
+    let line = lines(text.report).find(|line| find(line, phrase).is_some())?;
+    let address = address::first(line).or_else(|| address::first(text.report))?;
+    let mut draft = Draft::of(address, line);
+    draft.reason = Some(reason);
+    draft.action = Some(Action::Failed);
+    Some(vec![draft])
+}

@@ -1,0 +1,111 @@
+//! Reports that are written as text, which half of all reports are: one recogniser per form.
+//!
+//! A recogniser looks at the words before the returned mail and either knows the form, and gives what it says
+//! about each recipient, or gives none. They are tried in the order of [`ALL`]; the last one knows no form in
+//! particular and believes only mail that a machine surely wrote. Adding one is a file with a `recognise` and
+//! a line in the table.
+
+mod bracketed;
+mod exchange;
+mod exim;
+mod generic;
+mod gmail;
+mod labelled;
+mod listed;
+mod mailing_list;
+mod notification_service;
+mod sendmail;
+
+use std::cell::OnceCell;
+
+use super::bytes::{contains, squeeze};
+use super::draft::Draft;
+use super::mail::Mail;
+use super::reason::Reason;
+use super::report::{Kind, Original};
+use super::sender::Sender;
+
+/// What a recogniser looks at.
+pub(super) struct Text<'a> {
+    pub(super) mail: &'a Mail<'a>,
+    pub(super) sender: Sender,
+    /// The words before the returned mail.
+    pub(super) report: &'a [u8],
+    /// What is known about the returned mail.
+    pub(super) original: &'a Original,
+    /// The words on one line, for phrases that a line break divides.
+    flat: OnceCell<String>,
+}
+
+/// How much of the words is searched for phrases.
+const FLAT_OCTETS_MAX: usize = 16 * 1024;
+
+impl<'a> Text<'a> {
+    pub(super) fn new(mail: &'a Mail<'a>, sender: Sender, report: &'a [u8], original: &'a Original) -> Self {
+        Self { mail, sender, report, original, flat: OnceCell::new() }
+    }
+
+    /// Whether the words contain the phrase, in any case.
+    fn says(&self, phrase: &[u8]) -> bool {
+        let flat = self.flat.get_or_init(|| squeeze(self.report, FLAT_OCTETS_MAX));
+        contains(flat.as_bytes(), phrase)
+    }
+
+    /// Whether the words contain one of the phrases, in any case.
+    fn says_any(&self, phrases: &[&[u8]]) -> bool {
+        phrases.iter().any(|phrase| self.says(phrase))
+    }
+}
+
+/// What a recogniser found.
+pub(super) struct Recognised {
+    /// The name of the form.
+    pub(super) name: &'static str,
+    pub(super) drafts: Vec<Draft>,
+    /// What the form says that the report is, where it says so apart from the recipients.
+    pub(super) kind: Option<Kind>,
+    /// The type of a complaint.
+    pub(super) feedback_type: Option<String>,
+    /// The id of the mail that the report is about.
+    pub(super) message_id: Option<String>,
+}
+
+type Recogniser = fn(&Text<'_>) -> Option<Vec<Draft>>;
+
+/// The recognisers in the order in which they are tried: the strictest first.
+const ALL: &[(&str, Recogniser)] = &[
+    ("gmail", gmail::recognise),
+    ("exim", exim::recognise),
+    ("sendmail", sendmail::recognise),
+    ("exchange", exchange::recognise),
+    ("listed", listed::recognise),
+    ("bracketed", bracketed::recognise),
+    ("labelled", labelled::recognise),
+    ("mailing_list", mailing_list::recognise),
+    ("generic", generic::recognise),
+];
+
+/// Tries the recognisers.
+pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
+    notification_service::recognise(text).or_else(|| recognise_form(text))
+}
+
+/// Tries the recognisers of words.
+pub(super) fn recognise_form(text: &Text<'_>) -> Option<Recognised> {
+    ALL.iter().find_map(|(name, recogniser)| {
+        let mut drafts = recogniser(text)?;
+        drafts.retain(|draft| !draft.address.is_empty());
+        drafts.truncate(super::dsn::RECIPIENTS_MAX);
+        if text.mail.head.says(b"x-spasign", b"ng") {
+            // The mark of a mobile carrier's filter, whatever its words say.
+            drafts.iter_mut().for_each(|draft| draft.reason = Some(Reason::Filtered));
+        }
+        (!drafts.is_empty()).then_some(Recognised {
+            name,
+            drafts,
+            kind: None,
+            feedback_type: None,
+            message_id: None,
+        })
+    })
+}

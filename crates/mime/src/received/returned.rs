@@ -1,0 +1,268 @@
+//! The mail that came back: its ids and addresses, from its own part or from below a line that announces it.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::bytes::{after, indent, lines, squeeze, starts_with, trim};
+use super::field::{Head, unfold};
+use super::mail::{Mail, PartKind};
+use super::report::Original;
+
+/// How much of a returned mail is read: its header, and a bit of its body when that quotes another header.
+const RETURNED_OCTETS_MAX: usize = 64 * 1024;
+
+/// The longest value that is kept.
+const VALUE_OCTETS_MAX: usize = 998;
+
+/// The lines by which servers announce the mail that they give back. In lower case; only what is inside a
+/// line.
+const ANNOUNCEMENTS: &[&str] = &[
+    "this is a copy of the message, including",
+    "this is a copy of your message, including",
+    "this is a copy of the message's header",
+    "this is a copy of the headers of",
+    "below this line is a copy of",
+    "below the next line is a copy",
+    "below is a copy of",
+    "enclosed is a copy of the message",
+    "included is a copy of the message",
+    "the header of the original message is following",
+    "header of the original message",
+    "--- original message ---",
+    "----- original message -----",
+    "original message follows",
+    "original message headers follow",
+    "original message headers:",
+    "original message header",
+    "original mail header",
+    "-original mail info",
+    "unsent message follows",
+    "unsent message below",
+    "returned message",
+    "returned mail follows",
+    "undelivered message follows",
+    "message headers follow",
+    "message header follows",
+    "message text follows",
+    "message follows:",
+    "message body follows",
+    "the message headers:",
+    "start of returned message",
+    "copy of the original message",
+    "copy of your message",
+    "your original message",
+    "the original message was:",
+    "your message follows",
+    "your message reads",
+    "text of message",
+    "message contents follow",
+    "first part of the message",
+    "headers of the original message",
+    "headers of your message",
+];
+
+static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(ANNOUNCEMENTS)
+        .expect("the announcements are far below the limits of the automaton")
+});
+
+/// Parts the words of a report from the mail that it gives back in the same text.
+///
+/// The returned mail begins at an announcement that a header follows, or where a `Received` or `Return-Path`
+/// field stands at the beginning of a line.
+pub(super) fn split(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    for found in AUTOMATON.find_iter(text) {
+        let line_end =
+            memchr::memchr(b'\n', &text[found.end()..]).map_or(text.len(), |at| found.end() + at + 1);
+        let line_begin = memchr::memrchr(b'\n', &text[..found.start()]).map_or(0, |at| at + 1);
+        if line_end - line_begin <= 160 && header_follows(&text[line_end..]) {
+            return (&text[..line_begin], Some(&text[line_end..]));
+        }
+    }
+    match bare_header(text) {
+        Some(at) => (&text[..at], Some(&text[at..])),
+        None => (text, None),
+    }
+}
+
+/// Whether the next line is a header field, or there is none; a line of dashes or of an mbox may come before
+/// it.
+fn header_follows(text: &[u8]) -> bool {
+    let mut lines = lines(text).map(trim).filter(|line| line.iter().any(u8::is_ascii_alphanumeric));
+    match lines.next() {
+        None => true,
+        Some(line) if line.starts_with(b"From ") => lines.next().is_none_or(is_field),
+        Some(line) => is_field(line),
+    }
+}
+
+fn is_field(line: &[u8]) -> bool {
+    super::field::split(line).is_some_and(|field| {
+        field.name.len() > 1
+            && field.name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    })
+}
+
+/// Where a header begins that nothing announces.
+fn bare_header(text: &[u8]) -> Option<usize> {
+    let mut all = lines(text);
+    loop {
+        let begin = all.position();
+        let line = all.next()?;
+        let first = line.first().copied();
+        if matches!(first, Some(b'R' | b'r' | b'D' | b'X' | b'>' | b' '))
+            && begins_header(line.trim_ascii_start().strip_prefix(b"> ").unwrap_or(line).trim_ascii_start())
+        {
+            return Some(begin);
+        }
+    }
+}
+
+fn begins_header(line: &[u8]) -> bool {
+    let received: [&[u8]; 7] = [
+        b"received: from",
+        b"received: by",
+        b"received: (",
+        b"received:from",
+        b"return-path: <",
+        b"dkim-signature: ",
+        b"x-received: ",
+    ];
+    received.iter().any(|name| starts_with(line, name))
+}
+
+/// What is known about the mail that a report is about. `below` is what [`split`] found in the text.
+pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
+    let mut original = Original::default();
+    if let Some(below) = below {
+        read(&below[..below.len().min(RETURNED_OCTETS_MAX)], &mut original);
+    }
+    if let Some(part) = mail.part(PartKind::Returned) {
+        let content = part.content();
+        read(&content[..content.len().min(RETURNED_OCTETS_MAX)], &mut original);
+    }
+    if original.message_id.is_none() {
+        // Some quote the ids among the words: "Message-ID: <…>" on a line of its own.
+        original.message_id = lines(report).map(trim).find_map(|line| {
+            let value =
+                after_label(line, &[b"message-id:", b"message id:", b"messageid:", b"original message-id:"])?;
+            id(value)
+        });
+    }
+    original
+}
+
+fn after_label<'a>(line: &'a [u8], labels: &[&[u8]]) -> Option<&'a [u8]> {
+    labels.iter().find(|label| starts_with(line, label)).map(|label| &line[label.len()..])
+}
+
+/// Reads the header that a text begins with.
+fn read(text: &[u8], original: &mut Original) {
+    let text = skip_to_header(text);
+    let shift = indent(text);
+    if shift > 0 {
+        // The whole mail is indented; take that away, but leave the folds.
+        let mut shifted = Vec::with_capacity(text.len());
+        for line in lines(text) {
+            shifted.extend_from_slice(&line[indent(line).min(shift)..]);
+            shifted.push(b'\n');
+        }
+        return read_head(&Head::parse(&shifted), original);
+    }
+    read_head(&Head::parse(text), original);
+}
+
+/// From the first line on that is a field.
+fn skip_to_header(text: &[u8]) -> &[u8] {
+    let mut all = lines(text);
+    loop {
+        let begin = all.position();
+        match all.next() {
+            Some(line) if is_field(trim(line)) => return &text[begin..],
+            Some(_) if begin < 4096 => {}
+            _ => return b"",
+        }
+    }
+}
+
+fn read_head((head, body): &(Head<'_>, &[u8]), original: &mut Original) {
+    let value = |name: &[u8]| {
+        head.get(name)
+            .map(|value| squeeze(&unfold(value), VALUE_OCTETS_MAX))
+            .filter(|value| !value.is_empty())
+    };
+    if original.message_id.is_none() {
+        original.message_id = head.all(b"message-id").find_map(|value| id(&unfold(value)));
+    }
+    if original.message_id.is_none() && !head.has(b"from") {
+        // The header was torn apart by a blank line.
+        let (rest, _) = Head::parse(body);
+        original.message_id = rest.get(b"message-id").and_then(|value| id(&unfold(value)));
+    }
+    original.postway_id = original.postway_id.take().or_else(|| value(b"x-postway-id"));
+    original.return_path =
+        original.return_path.take().or_else(|| head.get(b"return-path").and_then(|value| id(&unfold(value))));
+    original.to = original
+        .to
+        .take()
+        .or_else(|| head.get(b"to").and_then(|value| super::address::first(&unfold(value))));
+    original.subject = original.subject.take().or_else(|| value(b"subject"));
+    original.date = original.date.take().or_else(|| value(b"date"));
+}
+
+/// An id without its angle brackets.
+pub(super) fn id(value: &[u8]) -> Option<String> {
+    let value = trim(value);
+    let inner = match after(value, b"<") {
+        Some(inner) => &inner[..memchr::memchr(b'>', inner).unwrap_or(inner.len())],
+        None => &value[..value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len())],
+    };
+    let inner = trim(inner);
+    (!inner.is_empty() && inner.len() <= VALUE_OCTETS_MAX)
+        .then(|| squeeze(inner, VALUE_OCTETS_MAX))
+        .filter(|id| !id.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announced_header_ends_the_report() {
+        let text =
+            b"It failed.\n\n------ This is a copy of the message, including all the headers. ------\n\n\
+            Received: x\nMessage-ID: <a@b>\n\nbody";
+        let (report, below) = split(text);
+        assert_eq!(report, b"It failed.\n\n");
+        let mail = Mail::parse(b"\n");
+        assert_eq!(original(&mail, report, below).message_id.as_deref(), Some("a@b"));
+    }
+
+    #[test]
+    fn a_header_that_nothing_announces_ends_the_report_too() {
+        let (report, below) = split(b"failed\nReceived: from x by y\nMessage-Id: <c@d>\n");
+        assert_eq!(report, b"failed\n");
+        assert!(below.is_some());
+    }
+
+    #[test]
+    fn an_indented_header_is_read() {
+        let mut original = Original::default();
+        read(
+            b"\n   From x\n   Subject: a\n     b\n   Message-Id:\n    <e@f>\n   X-Postway-ID: 7\n",
+            &mut original,
+        );
+        assert_eq!(original.message_id.as_deref(), Some("e@f"));
+        assert_eq!(original.postway_id.as_deref(), Some("7"));
+        assert_eq!(original.subject.as_deref(), Some("a b"));
+    }
+
+    #[test]
+    fn ids_may_come_without_brackets() {
+        assert_eq!(id(b" a@b (c)").as_deref(), Some("a@b"));
+        assert_eq!(id(b"<>"), None);
+    }
+}

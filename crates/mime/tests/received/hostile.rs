@@ -1,0 +1,81 @@
+//! Mail that is made to do harm is read in time and memory that its size bounds.
+
+use std::time::{Duration, Instant};
+
+use postway_mime::received::{Kind, inspect};
+
+/// Generous for a debug build on a busy machine; the growth that we guard against would take minutes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn inspect_in_time(raw: &[u8]) -> Kind {
+    let begin = Instant::now();
+    let kind = inspect(raw).kind;
+    assert!(begin.elapsed() < PATIENCE, "{} octets took {:?}", raw.len(), begin.elapsed());
+    kind
+}
+
+#[test]
+fn ten_thousand_nested_parts() {
+    let mut raw = b"From: MAILER-DAEMON@example.org\n".to_vec();
+    for level in 0..10_000 {
+        raw.extend(format!("Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n").bytes());
+    }
+    inspect_in_time(&raw);
+}
+
+#[test]
+fn a_nested_boundary_that_equals_or_begins_with_the_outer_one() {
+    for inner in ["b", "bb", "b--"] {
+        let part = format!("--b\nContent-Type: multipart/mixed; boundary=\"{inner}\"\n\n--{inner}\n\nx\n");
+        let raw = format!("Content-Type: multipart/report; boundary=b\n\n{}", part.repeat(5_000));
+        inspect_in_time(raw.as_bytes());
+    }
+}
+
+#[test]
+fn a_million_fields_and_a_line_without_end() {
+    let mut raw = b"From: MAILER-DAEMON@example.org\nSubject: failure notice\n".to_vec();
+    raw.extend(b"X: y\n".repeat(1_000_000));
+    raw.extend(b"\n<a@example.org>: ");
+    raw.extend(b"550 5.1.1 x@".repeat(300_000));
+    inspect_in_time(&raw);
+}
+
+#[test]
+fn a_hundred_thousand_recipients_are_cut_to_a_thousand() {
+    let mut raw = b"From: MAILER-DAEMON@example.org\nContent-Type: message/delivery-status\n\n".to_vec();
+    for number in 0..100_000 {
+        raw.extend(format!("Final-Recipient: rfc822; a{number}@example.org\nAction: failed\n\n").bytes());
+    }
+    assert_eq!(inspect_in_time(&raw), Kind::Bounce);
+    assert_eq!(inspect(&raw).recipients.len(), 1_000);
+}
+
+#[test]
+fn announcements_and_addresses_without_end() {
+    for line in [
+        "original message follows\nx\n",
+        "<a@b.example>:\n",
+        "a@b.example c@\n",
+        "  a@b.example\n    x\n",
+        ">>> \n",
+    ] {
+        let mut raw = b"From: MAILER-DAEMON@example.org\nSubject: failure notice\n\nThis message was created automatically \
+            by mail delivery software. The following addresses failed:\n"
+            .to_vec();
+        raw.extend(line.repeat(100_000).bytes());
+        inspect_in_time(&raw);
+    }
+}
+
+#[test]
+fn octets_that_are_no_text() {
+    let raw: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    assert_eq!(inspect_in_time(&raw), Kind::Ordinary);
+    assert_eq!(inspect(b"").kind, Kind::Ordinary);
+    let mut report =
+        b"From: MAILER-DAEMON@x\n\n<a@example.org>: unable to deliver \xff\xfe\xe9 mailbox full\n".to_vec();
+    assert_eq!(inspect(&report).kind, Kind::Bounce);
+    report.splice(0..0, *b"Content-Type: text/plain; charset=no-such-charset\n");
+    assert_eq!(inspect(&report).kind, Kind::Bounce);
+}

@@ -1,0 +1,135 @@
+//! Parsers of what strangers send: none may panic, and none may take more than linear time.
+
+// A test that cannot go on stops where it is.
+#![allow(clippy::unwrap_used)]
+
+use postway_fuzz::feed;
+use postway_mime::{inspect_raw, pec, reading, received};
+
+const BOUNCE: &[u8] = b"Return-Path: <>\nFrom: MAILER-DAEMON@mx.example.org (Mail Delivery System)\n\
+To: b+aaaa@bounces.example.com\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
+Content-Type: multipart/report; report-type=delivery-status; boundary=\"b1\"\n\n--b1\n\
+Content-Type: text/plain\n\nThe mail could not be delivered: 550 5.1.1 no such user\n--b1\n\
+Content-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.org\n\n\
+Final-Recipient: rfc822; ada@example.org\nAction: failed\nStatus: 5.1.1\nRemote-MTA: dns; mail.example.org\n\
+Diagnostic-Code: smtp; 550 5.1.1 <ada@example.org>: unknown user\n\n--b1\n\
+Content-Type: text/rfc822-headers\n\nMessage-ID: <0190a000-0000-7000-8000-000000000000@example.com>\n\
+X-Postway-ID: 0190a000-0000-7000-8000-000000000000\nTo: ada@example.org\n\n--b1--\n";
+
+const PLAIN_BOUNCE: &[u8] = b"From: MAILER-DAEMON@example.org\r\nSubject: failure notice\r\n\r\n\
+Hi. This is the qmail-send program at example.org.\r\n<ada@example.net>:\r\n192.0.2.1 does not like recipient.\r\n\
+Remote host said: 550 5.1.1 user unknown\r\nGiving up on 192.0.2.1.\r\n\r\n--- Below this line is a copy of the message.\r\n\r\n\
+Return-Path: <shop@example.com>\r\nMessage-ID: <x@example.com>\r\n\r\nHello\r\n";
+
+const COMPLAINT: &[u8] = b"From: fbl@example.net\r\nMIME-Version: 1.0\r\n\
+Content-Type: multipart/report; report-type=feedback-report; boundary=f\r\n\r\n--f\r\nContent-Type: text/plain\r\n\r\nabuse\r\n\
+--f\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nUser-Agent: x/1\r\nVersion: 1\r\n\
+Original-Rcpt-To: <ada@example.net>\r\n\r\n--f\r\nContent-Type: message/rfc822\r\n\r\nFrom: shop@example.com\r\n\
+Message-ID: <y@example.com>\r\n\r\nHi\r\n--f--\r\n";
+
+const RECEIPT: &[u8] = b"X-Ricevuta: avvenuta-consegna\r\nX-Riferimento-Message-ID: <u@example.it>\r\n\
+X-TipoRicevuta: completa\r\nFrom: posta-certificata@pec.example.it\r\nMIME-Version: 1.0\r\n\
+Content-Type: multipart/mixed; boundary=p\r\n\r\n--p\r\nContent-Type: application/xml; name=\"daticert.xml\"\r\n\r\n\
+<?xml version=\"1.0\" encoding=\"UTF-8\"?><postacert tipo=\"avvenuta-consegna\" errore=\"nessuno\"><intestazione>\
+<mittente>a@pec.example.it</mittente><destinatari tipo=\"certificato\">b@pec.example.it</destinatari>\
+<oggetto>x</oggetto></intestazione><dati><gestore-emittente>G</gestore-emittente><data zona=\"+0200\">\
+<giorno>01/06/2026</giorno><ora>10:00:00</ora></data><identificativo>i</identificativo><msgid>&lt;u@example.it&gt;</msgid>\
+<consegna>b@pec.example.it</consegna></dati></postacert>\r\n--p--\r\n";
+
+const SIGNED: &[u8] = b"From: posta-certificata@pec.example.it\r\nMIME-Version: 1.0\r\n\
+Content-Type: multipart/signed; protocol=\"application/pkcs7-signature\"; micalg=sha-256; boundary=s\r\n\r\n--s\r\n\
+Content-Type: text/plain\r\n\r\nsigned\r\n--s\r\nContent-Type: application/pkcs7-signature; name=smime.p7s\r\n\
+Content-Transfer-Encoding: base64\r\n\r\nMIAGCSqGSIb3DQEHAqCAMIACAQExDzANBglghkgBZQMEAgEFADCABgkqhkiG9w0BBwEAADGCAQAwggEA\r\n--s--\r\n";
+
+const MAIL: &[u8] = b"From: =?utf-8?q?Ada?= <ada@example.org>\r\nTo: Bob <bob@example.net>, \"x, y\" <z@example.net>\r\n\
+Subject: =?iso-2022-jp?b?GyRCJEYbKEI=?=\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\n\
+Content-Type: text/html; charset=shift_jis\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>=83e=83X<img src=3D\"cid:i\">\r\n--m\r\n\
+Content-Type: image/png\r\nContent-ID: <i>\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw0=\r\n--m--\r\n";
+
+const SEEDS: &[&[u8]] = &[BOUNCE, PLAIN_BOUNCE, COMPLAINT, RECEIPT, SIGNED, MAIL];
+
+const WORDS: &[&[u8]] = &[
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\0",
+    b"--",
+    b"--b1",
+    b"--b1--",
+    b"--b1\n\n",
+    b": ",
+    b"=?utf-8?b?",
+    b"?=",
+    b"<",
+    b">",
+    b"\"",
+    b"Content-Type: multipart/mixed; boundary=b1\n\n--b1\n",
+    b"Content-Type: message/rfc822\n\n",
+    b"boundary=\"b\"",
+    b"Content-Type: message/delivery-status\n\n",
+    b"Content-Transfer-Encoding: base64\n",
+    b"Final-Recipient: rfc822; a@b\n",
+    b"Status: 5.1.1\n",
+    b"Action: delayed\n",
+    b"Diagnostic-Code: smtp; 451 4.7.1 x\n",
+    b"550 5.1.1",
+    b"Auto-Submitted: auto-replied\n",
+    b"X-Ricevuta: accettazione\n",
+    b"X-Trasporto: posta-certificata\n",
+    b"<!DOCTYPE x [<!ENTITY a \"b\">]>",
+    b"&a;",
+    b"&#x41;",
+    b"<postacert ",
+    b"\xff\xfe",
+    b"\xe2\x80\xa8",
+    b"charset=utf-16",
+    b"; name*0=a; name*1=b",
+    b"(",
+    b")",
+    b"\\",
+    b"0\x80\x06\x09",
+];
+
+#[test]
+fn a_received_mail_is_judged_whatever_it_holds() {
+    feed(SEEDS, WORDS, |raw| {
+        let report = received::inspect(raw);
+        assert!(report.recipients.len() <= 10_000);
+    });
+}
+
+#[test]
+fn line_endings_change_no_judgement() {
+    feed(SEEDS, WORDS, |raw| {
+        let lf: Vec<u8> = raw.iter().copied().filter(|byte| *byte != b'\r').collect();
+        let crlf = lf.split(|byte| *byte == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
+        assert_eq!(received::inspect(&lf).kind, received::inspect(&crlf).kind);
+    });
+}
+
+#[test]
+fn a_receipt_is_read_whatever_it_holds() {
+    feed(SEEDS, WORDS, |raw| drop(pec::inspect(raw)));
+}
+
+#[test]
+fn a_signature_is_judged_whatever_it_holds() {
+    let at = postway_domain::Time::from_millis(1_800_000_000_000);
+    let trust = pec::TrustStore::default();
+    feed(SEEDS, WORDS, |raw| {
+        assert!(
+            !matches!(pec::verify(raw, &trust, at), pec::Signature::Verified { .. }),
+            "nobody is trusted"
+        );
+    });
+}
+
+#[test]
+fn a_mail_is_shown_whatever_it_holds() {
+    feed(SEEDS, WORDS, |raw| drop(reading::read(raw)));
+}
+
+#[test]
+fn a_mail_that_is_handed_in_is_taken_or_refused() {
+    feed(SEEDS, WORDS, |raw| drop(inspect_raw(raw)));
+}
