@@ -138,6 +138,7 @@ impl Courier {
             remote: progress.remote,
             policy: &plan.settings.retry,
             account_at_fault,
+            certified: plan.settings.pec,
         };
         match sent {
             Some(Ok(Sent::Tried(delivery))) => outcome::judge(&attempt, delivery, &mut rand::rng()),

@@ -30,7 +30,12 @@ pub(crate) struct Attempt<'a> {
     pub policy: &'a RetryPolicy,
     /// Whether the account rather than the mail is at fault, and how long the mail waits besides for its circuit.
     pub account_at_fault: Option<Duration>,
+    /// Whether the account sends certified mail, so that a receipt must follow.
+    pub certified: bool,
 }
+
+/// How soon the provider's receipt must follow certified mail.
+const RECEIPT_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// The decision: what to write, and what to tell metrics and log.
 pub(crate) struct Verdict {
@@ -270,6 +275,7 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
         remote: None,
         policy: &policy,
         account_at_fault: None,
+        certified: false,
     };
     let mut change = settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
     // It was not started, so whatever became of its workers before is still all that is known.
@@ -347,6 +353,8 @@ fn settled(
         refund: job.permit.clone().filter(|_| !attempt.offered),
         preparation: None,
         erases_bodies: to == State::Sent && job.sensitive,
+        awaits_receipt: (to == State::Sent && attempt.certified)
+            .then(|| attempt.ended_at.plus(RECEIPT_WITHIN)),
     }
 }
 

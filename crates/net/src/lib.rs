@@ -12,11 +12,13 @@ mod connect;
 mod error;
 mod guard;
 pub mod http;
+mod proxy;
 mod stream;
 mod tls;
 
 pub use connect::{connect, connect_guarded};
 pub use error::NetError;
 pub use guard::Guard;
+pub use proxy::{Proxy, ProxyUrlError, connect_through};
 pub use stream::Stream;
 pub use tls::{TlsClient, Verify, install_crypto_provider};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use postway_domain::{Event, EventKind, Status, Time};
 use postway_store::{
     StoreError,
-    record::{MessageRecord, Notified},
+    record::{MessageBrief, Notified},
 };
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::{
     desk::Batch,
     outcome::{Conduct, Leased, Told, Verdict},
     target::Reach,
-    tell::{Means, look_up, verdict},
+    tell::{Means, look_up, verdict, without_message},
     view::{id_of, reason},
     webhook::unwritable,
 };
@@ -64,7 +64,7 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
     let mut groups: Vec<Group<'_>> = Vec::new();
     for leased in &batch.leased {
         let Some((record, event)) = look_up(means, leased).await? else {
-            told.notified.push(verdict(means, leased, Verdict::Gone, None));
+            told.notified.push(verdict(means, leased, without_message(leased), None));
             continue;
         };
         match code(&record, event) {
@@ -88,7 +88,7 @@ fn gather<'l>(
     groups: &mut Vec<Group<'l>>,
     leased: &'l Leased,
     code: Code,
-    record: &MessageRecord,
+    record: &MessageBrief,
     event: &Event,
 ) {
     let reason = (code == Code::DispatchError).then(|| reason(record, event));
@@ -140,7 +140,7 @@ async fn call_group(
 }
 
 /// What an event means to the client; `None` where it means nothing to it.
-fn code(record: &MessageRecord, event: &Event) -> Option<Code> {
+fn code(record: &MessageBrief, event: &Event) -> Option<Code> {
     match event.kind {
         EventKind::Sent => Some(Code::Traveling),
         EventKind::Failed

@@ -13,6 +13,7 @@ mod callback;
 mod client_sync;
 mod crash;
 mod desk;
+mod look;
 mod outcome;
 mod runner;
 mod schedule;

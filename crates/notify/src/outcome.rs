@@ -1,9 +1,9 @@
 //! What comes of a notification, as the store writes it. Pure.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_domain::{LeaseToken, Time};
-use postway_store::record::{Call, NotificationState, Notified, ToNotify};
+use postway_store::record::{Call, MessageBrief, NotificationState, Notified, ToNotify};
 use rand::Rng;
 
 use crate::schedule;
@@ -17,6 +17,8 @@ pub(crate) struct Leased {
     pub token: LeaseToken,
     /// When the lease ends.
     pub until: Time,
+    /// Its message as it stood when it was leased, and when that was; absent where it must be read alone.
+    pub brief: Option<(Arc<MessageBrief>, Time)>,
 }
 
 /// What came of it.

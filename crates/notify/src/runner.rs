@@ -5,12 +5,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures::future::join_all;
-use postway_domain::{Clock, Incarnation, LeaseToken, Time, secret::SecretKey};
+use postway_domain::{Clock, Incarnation, Time, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store,
-    record::{DueSubscriber, Lease, NotificationKey, Notified, ReportRequest},
+    record::{DueSubscriber, NotificationKey, Notified},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -22,21 +21,22 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     client_sync,
     desk::{Batch, Desk, Finished, LEASED_MAX},
+    look::{Found, Look},
     outcome::{Leased, Verdict},
     sequencer::{Node, Sequencer},
     settle::settle,
-    target::Target,
     tell::{Means, tell},
 };
 
-/// How long a lease lasts: longer than any call, and the backstop where a process hangs.
-const LEASE: Duration = Duration::from_secs(120);
-/// Looks at the queue are at least this far apart.
+/// Looks at the queue are at least this far apart, and so are claims.
 const LOOK_MIN: Duration = Duration::from_millis(20);
 /// How long calls under way may take once the room stops.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// Looks take at most one part in so many of the time.
+/// Asking who has something due takes at most one part in so many of the time.
 const LOOK_PART: u32 = 10;
+/// Between claims is at least so many times what the last one took. The busier the store is with sending, the longer a claim
+/// takes, and the more telling keeps back: it may come later, and mail should not.
+const CLAIM_PART: u32 = 3;
 
 /// What the room works with.
 pub struct NotifierParts {
@@ -73,6 +73,15 @@ pub struct Notifier {
     poll: Duration,
     desk: Desk,
     calls: JoinSet<Finished>,
+    look: Look,
+    /// When to ask who has something due at the latest; and at the earliest, where there may be something new.
+    look_at: Instant,
+    look_from: Instant,
+    is_woken: bool,
+    /// Not before when to claim again.
+    claim_from: Instant,
+    /// Whether the claims of this round know what is due now.
+    is_surveyed: bool,
 }
 
 impl Notifier {
@@ -86,6 +95,12 @@ impl Notifier {
             poll,
             desk: Desk::default(),
             calls: JoinSet::new(),
+            look: Look::default(),
+            look_at: Instant::now(),
+            look_from: Instant::now(),
+            is_woken: false,
+            claim_from: Instant::now(),
+            is_surveyed: false,
         }
     }
 
@@ -106,25 +121,21 @@ impl Notifier {
         let (outcomes, received) = mpsc::channel(LEASED_MAX);
         let (written, mut settled) = mpsc::unbounded_channel();
         let settling = tokio::spawn(settle(self.means.store.clone(), received, written, stop.clone()));
-        let (mut look_at, mut not_before) = (Instant::now(), Instant::now());
         while !stop.is_cancelled() {
-            if look_at <= Instant::now() {
-                let began = Instant::now();
-                look_at = began + self.look().await;
-                not_before = Instant::now() + LOOK_MIN.max(began.elapsed() * LOOK_PART);
-            }
+            self.look();
             self.start(&outcomes).await;
+            let wake_at = self.wake_at();
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = made.notified() => look_at = look_at.min(not_before),
+                () = made.notified() => self.is_woken = true,
+                Some(found) = self.look.found() => self.keep(found),
                 Some(done) = self.calls.join_next() => self.finish(done, &outcomes).await,
                 Some(subscribers) = settled.recv() => self.settled(subscribers),
-                () = tokio::time::sleep_until(look_at) => {}
+                () = tokio::time::sleep_until(wake_at) => {}
             }
-            if self.desk.is_hungry() {
-                look_at = look_at.min(not_before);
-            }
+            self.is_woken |= self.desk.is_asked_again();
         }
+        self.end_look(&outcomes).await;
         let rest = self.desk.clear();
         self.give_back(rest, &outcomes).await;
         let ending = async {
@@ -146,70 +157,97 @@ impl Notifier {
         self.means.clock.now()
     }
 
-    /// Leases what there is room for; returns how long there is nothing more to look for.
-    async fn look(&mut self) -> Duration {
+    /// When to ask who has something due.
+    fn survey_at(&self) -> Instant {
+        if self.is_woken { self.look_at.min(self.look_from) } else { self.look_at }
+    }
+
+    /// When there is something to do that nothing else wakes the loop for. A step under way does.
+    fn wake_at(&self) -> Instant {
+        match (self.look.is_busy(), self.desk.is_hungry()) {
+            (true, _) => Instant::now() + self.poll,
+            (false, true) => self.survey_at().min(self.claim_from),
+            (false, false) => self.survey_at(),
+        }
+    }
+
+    /// Begins the next step of looking for work, if it is time for one.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.look.is_busy() {
+            return;
+        }
+        if self.survey_at() <= now {
+            (self.look_at, self.is_woken) = (now + self.poll, false);
+            self.look.survey(self.means.clone(), self.now());
+        } else if self.desk.is_hungry() && self.claim_from <= now {
+            self.reach();
+        }
+    }
+
+    /// Looks up those to claim for; where there are none the round is over.
+    fn reach(&mut self) {
         let now = self.now();
-        let state = match self.means.store.report_state(now).await {
-            Ok(state) => state,
-            Err(error) => {
-                tracing::warn!(%error, "notifications that are due could not be read");
-                return self.poll;
-            }
-        };
-        let hungry = self.desk.hungry(state.due, now);
-        let met = self.meet(hungry, now).await;
-        let wants = self.desk.wants(met, now);
-        if !wants.is_empty() {
-            self.claim(wants, now).await;
+        self.claim_from = Instant::now() + LOOK_MIN;
+        match self.desk.hungry(now) {
+            hungry if hungry.is_empty() => self.close_round(),
+            hungry => self.look.reach(self.means.clone(), hungry, now),
         }
-        self.desk.close_round();
-        let next = state.next_due_at.map_or(self.poll, |due| due.since(now));
-        next.clamp(LOOK_MIN, self.poll.max(LOOK_MIN))
     }
 
-    /// Reads how to reach these; those that are gone are left out.
-    async fn meet(&mut self, hungry: Vec<DueSubscriber>, now: Time) -> Vec<DueSubscriber> {
-        let means = self.means.clone();
-        let read = |key: DueSubscriber| {
-            let means = &means;
-            async move {
-                let target = Target::read(&*means.store, &means.secret_key, &key, now).await;
-                (key, target)
+    /// Takes in what a step found, and goes on to the next.
+    fn keep(&mut self, found: Found) {
+        let now = self.now();
+        match found {
+            Found::Due(state, took) => {
+                self.look_from = Instant::now() + LOOK_MIN.max(took * LOOK_PART);
+                let next = state.as_ref().and_then(|state| state.next_due_at).map(|due| due.since(now));
+                let wait = next.unwrap_or(self.poll).clamp(LOOK_MIN, self.poll.max(LOOK_MIN));
+                self.look_at = Instant::now() + wait;
+                self.is_surveyed = state.is_some();
+                self.desk.learn(state.map(|state| state.due).unwrap_or_default());
+                if !self.desk.is_hungry() {
+                    self.close_round();
+                }
             }
-        };
-        let mut met = Vec::with_capacity(hungry.len());
-        for (key, target) in join_all(hungry.into_iter().map(read)).await {
-            match target {
-                Ok(Some(target)) => {
-                    self.desk.meet(&key, target);
-                    met.push(key);
+            Found::Reached(targets) => {
+                let mut met = Vec::with_capacity(targets.len());
+                for (key, target) in targets {
+                    match target {
+                        Some(target) => {
+                            self.desk.meet(&key, target);
+                            met.push(key);
+                        }
+                        None => self.desk.forget(&key),
+                    }
                 }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!(%error, tenant = %key.tenant, subscriber = %key.subscriber, "a subscriber could not be read");
+                match self.desk.wants(met, now) {
+                    wants if wants.is_empty() => self.close_round(),
+                    wants => self.look.lease(self.means.clone(), self.incarnation, wants, now),
                 }
+            }
+            Found::Leased(lines, took) => {
+                self.claim_from = Instant::now() + LOOK_MIN.max(took * CLAIM_PART);
+                for (key, leased, is_all) in lines {
+                    self.desk.take(key, leased, is_all);
+                }
+                self.close_round();
             }
         }
-        met
     }
 
-    async fn claim(&mut self, wants: Vec<(DueSubscriber, u32)>, now: Time) {
-        let token = LeaseToken::new(&mut rand::rng());
-        let lease = Lease { incarnation: self.incarnation, token, until: now.plus(LEASE) };
-        let mut lines: BTreeMap<DueSubscriber, (u32, Vec<Leased>)> =
-            wants.iter().map(|(key, count)| (key.clone(), (*count, Vec::new()))).collect();
-        match self.means.store.claim_notifications(ReportRequest { lease, now, wants }).await {
-            Ok(claimed) => {
-                for job in claimed {
-                    let (_, leased) = lines.entry(subscriber_of(&job.key)).or_default();
-                    leased.push(Leased { job, token, until: lease.until });
-                }
-            }
-            Err(error) => tracing::warn!(%error, "notifications could not be claimed"),
+    /// What was due is claimed. Those who asked to be called again are, if it was looked for since.
+    fn close_round(&mut self) {
+        if std::mem::take(&mut self.is_surveyed) {
+            self.desk.close_round();
         }
-        for (key, (asked, leased)) in lines {
-            let is_all = leased.len() < asked as usize;
-            self.desk.take(key, leased, is_all);
+    }
+
+    /// Waits for the step under way: what it leases is to be given back.
+    async fn end_look(&mut self, outcomes: &mpsc::Sender<Notified>) {
+        if let Ok(Some(Found::Leased(lines, _))) = timeout(STOP_WITHIN, self.look.found()).await {
+            let leased = lines.into_iter().flat_map(|(_, leased, _)| leased).collect();
+            self.give_back(leased, outcomes).await;
         }
     }
 

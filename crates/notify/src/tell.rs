@@ -5,11 +5,11 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use postway_domain::{Clock, Event, SubscriberKind, secret::SecretKey};
+use postway_domain::{Clock, Event, EventKind, SubscriberKind, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
-    record::{Call, MessageKey, MessageRecord},
+    record::{Call, MessageBrief, MessageKey},
 };
 
 use crate::{
@@ -21,6 +21,9 @@ use crate::{
 
 /// How long a subscriber is left alone when the store could not say what to tell it.
 const STORE_AWAY: Duration = Duration::from_secs(1);
+
+/// How old a message may be that is told.
+const BRIEF_LASTS: Duration = Duration::from_secs(2);
 
 /// What calls need.
 pub(crate) struct Means {
@@ -82,13 +85,28 @@ pub(crate) fn verdict(
     leased.notified(verdict, call, false, means.clock.now(), &mut rand::rng())
 }
 
-/// The message of a notification, and what happened to it; `None` where it is gone.
+/// What is to be said of a notification whose message is not there. Mail that came in never was one, and means nothing to
+/// clients that are told of their messages.
+pub(crate) fn without_message(leased: &Leased) -> Verdict {
+    match &leased.job.event {
+        Some(event) if event.kind == EventKind::Received => Verdict::Pointless,
+        _ => Verdict::Gone,
+    }
+}
+
+/// The message of a notification, and what happened to it; `None` where it is gone. What was read with the lease counts for
+/// as long as [`BRIEF_LASTS`]; a subscriber so slow that it is older costs a read of its own.
 pub(crate) async fn look_up<'l>(
     means: &Means,
     leased: &'l Leased,
-) -> Result<Option<(MessageRecord, &'l Event)>, StoreError> {
+) -> Result<Option<(Arc<MessageBrief>, &'l Event)>, StoreError> {
     let key = &leased.job.key;
     let Some(event) = &leased.job.event else { return Ok(None) };
+    if let Some((brief, read_at)) = &leased.brief
+        && means.clock.now().since(*read_at) < BRIEF_LASTS
+    {
+        return Ok(Some((brief.clone(), event)));
+    }
     let record = means.store.message(&key.tenant, &MessageKey::Uid(key.uid)).await?;
-    Ok(record.map(|record| (record, event)))
+    Ok(record.map(|record| (Arc::new(record.into()), event)))
 }

@@ -1,7 +1,9 @@
 //! A message as it is told: the one view that webhooks carry, and the words for why a message ended.
 
-use postway_domain::{Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time};
-use postway_store::record::{MessageRecord, MessageSummary, RecipientView, SmtpReply};
+use postway_domain::{
+    Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time, inbound::outcome_rank,
+};
+use postway_store::record::{MessageBrief, MessageSummary, RecipientView, SmtpReply};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -42,6 +44,9 @@ pub(crate) struct MessageView<'a> {
     recipients: Vec<Recipient<'a>>,
     event: Happened<'a>,
     error: Option<Json<'a>>,
+    /// The worst that is known of a recipient since it was sent.
+    outcome: Option<EventKind>,
+    bounce: Option<Json<'a>>,
 }
 
 /// JSON as it was stored. What is not JSON is told as null rather than breaking the whole.
@@ -59,6 +64,8 @@ struct Recipient<'a> {
     smtp_code: Option<u16>,
     enhanced_code: Option<&'a str>,
     reply: Option<&'a str>,
+    outcome: Option<EventKind>,
+    bounce: Option<Json<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,9 +83,10 @@ pub(crate) fn id_of(message: &MessageSummary) -> String {
 }
 
 impl<'a> MessageView<'a> {
-    pub(crate) fn new(record: &'a MessageRecord, event: &'a Event) -> Self {
+    pub(crate) fn new(record: &'a MessageBrief, event: &'a Event) -> Self {
         let message = &record.summary;
         let is_open = !message.sensitive;
+        let bounced = record.recipients.iter().filter(|recipient| recipient.bounce.is_some());
         Self {
             id: id_of(message),
             uid: message.uid,
@@ -102,18 +110,32 @@ impl<'a> MessageView<'a> {
                 data: json(event.data.as_deref()),
             },
             error: json(message.error.as_deref()),
+            outcome: worst(&record.recipients).and_then(|recipient| recipient.outcome),
+            bounce: json(worst(bounced).and_then(|recipient| recipient.bounce.as_deref())),
         }
     }
 }
 
 impl<'a> Recipient<'a> {
-    fn new(RecipientView { address, kind, status, reply }: &'a RecipientView) -> Self {
+    fn new(recipient: &'a RecipientView) -> Self {
+        let RecipientView { address, kind, status, reply, outcome, bounce } = recipient;
         let (smtp_code, enhanced_code, reply) = match reply {
             Some(SmtpReply { code, enhanced, text }) => (*code, enhanced.as_deref(), Some(text.as_str())),
             None => (None, None, None),
         };
-        Self { address, kind: *kind, status: *status, smtp_code, enhanced_code, reply }
+        let (outcome, bounce) = (*outcome, json(bounce.as_deref()));
+        Self { address, kind: *kind, status: *status, smtp_code, enhanced_code, reply, outcome, bounce }
     }
+}
+
+/// Of these recipients the one that fared worst.
+fn worst<'a>(recipients: impl IntoIterator<Item = &'a RecipientView>) -> Option<&'a RecipientView> {
+    recipients.into_iter().max_by_key(|recipient| recipient.outcome.and_then(outcome_rank))
+}
+
+/// A mail that came in, as the rule that wants it told saw it.
+pub(crate) fn received(event: &Event) -> Option<Json<'_>> {
+    json(event.data.as_deref())
 }
 
 /// The particulars of an event, as an object.
@@ -122,10 +144,11 @@ pub(crate) fn particulars(event: &Event) -> Value {
 }
 
 /// Why a message ended as it did, for people: the event's own words, the failure's, or what every such event means.
-pub(crate) fn reason(record: &MessageRecord, event: &Event) -> String {
+pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
     let said = |value: &Value| {
-        let words = ["message", "reason", "diagnostic"].iter().find_map(|name| value.get(name)?.as_str());
-        words.filter(|words| !words.is_empty()).map(str::to_owned)
+        let names = ["message", "diagnostic", "reason", "error_text", "error"];
+        let mut words = names.iter().filter_map(|name| value.get(name)?.as_str());
+        words.find(|words| !words.is_empty()).map(str::to_owned)
     };
     let failure = || said(&serde_json::from_str(record.summary.error.as_deref()?).ok()?);
     said(&particulars(event)).or_else(failure).unwrap_or_else(|| {

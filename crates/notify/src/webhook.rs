@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postway_domain::{
-    Clock, MessageUid, Subscriber, SubscriberKind, Time, secret::SecretKey, subscriber::event_name,
+    Clock, EventKind, MessageUid, Subscriber, SubscriberKind, Time, secret::SecretKey, subscriber::event_name,
 };
 use postway_net::http::{Answer, HttpClient};
 use postway_store::{
@@ -19,11 +19,11 @@ use serde_json::json;
 use crate::{
     call::{self, Called, LOGGED_BYTES_MAX},
     desk::Batch,
-    outcome::{Conduct, Told, Verdict},
+    outcome::{Conduct, Leased, Told, Verdict},
     signature::signatures,
     target::{self, Reach},
     tell::{Means, look_up, verdict},
-    view::{Envelope, MessageView},
+    view::{Envelope, MessageView, received},
 };
 
 /// How long a call may take.
@@ -35,15 +35,10 @@ const DISABLED_FOR: Duration = Duration::from_secs(5);
 /// Tells the one notification of the batch.
 pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<Told, StoreError> {
     let Some(leased) = batch.leased.first() else { return Ok(Told::uncalled(Vec::new(), None)) };
-    let Some((record, event)) = look_up(means, leased).await? else {
-        return Ok(Told::uncalled(vec![verdict(means, leased, Verdict::Gone, None)], None));
+    let body = match body(means, leased).await? {
+        Ok(body) => body,
+        Err(reached) => return Ok(Told::uncalled(vec![verdict(means, leased, reached, None)], None)),
     };
-    let Some(name) = event_name(event.kind, leased.job.deferred) else {
-        return Ok(Told::uncalled(vec![verdict(means, leased, Verdict::Pointless, None)], None));
-    };
-    let data = MessageView::new(&record, event);
-    let envelope = Envelope { name, timestamp: event.at, sequence: event.seq, data };
-    let body = serde_json::to_string(&envelope).map_err(unwritable)?;
     let id = id_of(leased.job.key.uid, leased.job.key.seq);
     let called = post(&means.http, &*means.clock, reach, (&id, &body), TIMEOUT.min(means.patience)).await;
 
@@ -65,6 +60,26 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
         quiet_until,
         comes_again: false,
     })
+}
+
+/// What is told, or why nothing is. Of mail that came in the event has all there is to tell.
+async fn body(means: &Means, leased: &Leased) -> Result<Result<String, Verdict>, StoreError> {
+    let Some(event) = &leased.job.event else { return Ok(Err(Verdict::Gone)) };
+    let Some(name) = event_name(event.kind, leased.job.deferred) else { return Ok(Err(Verdict::Pointless)) };
+    let (timestamp, sequence) = (event.at, event.seq);
+    let body = match event.kind {
+        EventKind::Received => {
+            serde_json::to_string(&Envelope { name, timestamp, sequence, data: received(event) })
+        }
+        _ => match look_up(means, leased).await? {
+            Some((record, event)) => {
+                let data = MessageView::new(&record, event);
+                serde_json::to_string(&Envelope { name, timestamp, sequence, data })
+            }
+            None => return Ok(Err(Verdict::Gone)),
+        },
+    };
+    body.map(Ok).map_err(unwritable)
 }
 
 /// Something of ours that JSON cannot write: a fault of this program, met like one of the store.

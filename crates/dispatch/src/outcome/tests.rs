@@ -79,6 +79,7 @@ fn attempt(job: &Claimed) -> Attempt<'_> {
         remote: None,
         policy: &POLICY,
         account_at_fault: None,
+        certified: false,
     }
 }
 
@@ -320,4 +321,17 @@ fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
         assert_eq!(told["provider_category"], quota.reference_category());
         assert_eq!(told["original_code"], "DailyQuotaExceeded");
     }
+}
+
+#[test]
+fn certified_mail_awaits_its_receipt_once_it_is_sent() {
+    let claimed = job(1);
+    let certified = Attempt { committed: true, offered: true, certified: true, ..attempt(&claimed) };
+    let sent = judge(&certified, Delivery { recipients: vec![accepted()], end: taken() }, &mut chance());
+    assert_eq!(sent.change.awaits_receipt, Some(Time::from_millis(5_000 + 30 * 60_000)));
+    let refused = Delivery { recipients: vec![refused(550)], end: DeliveryEnd::NoRecipients };
+    assert_eq!(judge(&certified, refused, &mut chance()).change.awaits_receipt, None);
+    let ordinary = Attempt { certified: false, ..certified };
+    let sent = judge(&ordinary, Delivery { recipients: vec![accepted()], end: taken() }, &mut chance());
+    assert_eq!(sent.change.awaits_receipt, None);
 }

@@ -9,6 +9,7 @@ mod bodies;
 mod content;
 mod directory;
 mod envelope;
+mod forward;
 mod large_files;
 mod prepare;
 mod random;

@@ -268,6 +268,7 @@ fn cancelled(record: &MessageRecord, at: Time) -> Change {
         refund: None,
         preparation: None,
         erases_bodies: false,
+        awaits_receipt: None,
     }
 }
 

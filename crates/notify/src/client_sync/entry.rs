@@ -1,7 +1,7 @@
 //! An entry of a `delivery_report`: one outcome of one message, in the fields that clients of such queues know.
 
 use postway_domain::{AccountId, Event, EventKind, Status, Time};
-use postway_store::record::MessageRecord;
+use postway_store::record::MessageBrief;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ struct Outcome {
 
 impl<'a> Entry<'a> {
     /// What there is to tell; `None` where an event means nothing to such clients.
-    pub(super) fn new(record: &'a MessageRecord, event: &Event, deferred: bool) -> Option<Self> {
+    pub(super) fn new(record: &'a MessageBrief, event: &Event, deferred: bool) -> Option<Self> {
         let at = Some(event.at.as_seconds());
         let sent = || ("sent", Outcome { sent_ts: at, ..Outcome::default() });
         let failed =
@@ -85,7 +85,7 @@ impl<'a> Entry<'a> {
 }
 
 /// When it is tried again, and why not now.
-fn put_off(record: &MessageRecord, event: &Event) -> Outcome {
+fn put_off(record: &MessageBrief, event: &Event) -> Outcome {
     let due = particulars(event).get("due_at").and_then(|due| due.as_str()?.parse::<Time>().ok());
     Outcome {
         deferred_ts: Some(due.unwrap_or(event.at).as_seconds()),
@@ -94,7 +94,7 @@ fn put_off(record: &MessageRecord, event: &Event) -> Outcome {
     }
 }
 
-fn bounced(record: &MessageRecord, event: &Event) -> Outcome {
+fn bounced(record: &MessageBrief, event: &Event) -> Outcome {
     let particulars = particulars(event);
     let text = |names: &[&str]| {
         names.iter().find_map(|name| match particulars.get(name)? {
@@ -105,8 +105,8 @@ fn bounced(record: &MessageRecord, event: &Event) -> Outcome {
     };
     Outcome {
         bounce_ts: Some(event.at.as_seconds()),
-        bounce_type: text(&["type", "bounce_type"]),
-        bounce_code: text(&["code", "smtp_code", "bounce_code"]),
+        bounce_type: text(&["type"]),
+        bounce_code: text(&["smtp_code", "code", "status"]),
         bounce_reason: Some(reason(record, event)),
         ..Outcome::default()
     }

@@ -19,7 +19,7 @@ use crate::{
     desk::Batch,
     outcome::{Conduct, Leased, Told, Verdict},
     target::Reach,
-    tell::{Means, look_up, verdict},
+    tell::{Means, look_up, verdict, without_message},
     view::id_of,
     webhook::unwritable,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
     let mut sent: Vec<Sent<'_>> = Vec::with_capacity(batch.leased.len());
     for leased in &batch.leased {
         let Some((record, event)) = look_up(means, leased).await? else {
-            told.notified.push(verdict(means, leased, Verdict::Gone, None));
+            told.notified.push(verdict(means, leased, without_message(leased), None));
             continue;
         };
         match Entry::new(&record, event, leased.job.deferred) {

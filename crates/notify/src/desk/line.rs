@@ -83,7 +83,7 @@ impl Line {
     }
 
     /// Its standing: 0 if it answers, 1 if nothing is known, 2 if it failed.
-    pub(super) fn rank(&self) -> u32 {
+    pub(super) fn rank(&self) -> usize {
         match (self.failures >= FAILURES_MAX, self.has_answered) {
             (true, _) => 2,
             (false, true) => 0,

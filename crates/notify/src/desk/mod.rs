@@ -4,12 +4,13 @@
 //! slow one delays only itself. How much is leased for it doubles with each call that it takes and halves with each that
 //! it does not; one that failed repeatedly is called once at a time, with pauses between, until it answers. Subscribers
 //! that have not proven themselves share [`UNPROVEN_CALLS_MAX`] places, so that however many of them are dead, the others
-//! have room. Pure: it does no I/O, and what it gives out it gives out once.
+//! have room. Who has something due is learned from time to time, and claims go on from there. Pure: it does no I/O, and what it gives out it gives out once.
 
 mod line;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Bound,
     sync::Arc,
     time::Duration,
 };
@@ -25,17 +26,21 @@ use crate::{
 use line::Line;
 
 /// Calls at once.
-const CALLS_MAX: usize = 128;
+const CALLS_MAX: usize = 256;
 /// Calls at once to one subscriber.
 const PLACES_PER_SUBSCRIBER: usize = 8;
 /// Calls at once to subscribers that have not answered yet, or not lately.
-const UNPROVEN_CALLS_MAX: usize = 96;
+const UNPROVEN_CALLS_MAX: usize = 192;
 /// Notifications leased at once, called or not.
 pub(crate) const LEASED_MAX: usize = 1_024;
 /// Subscribers named in one claim.
 const CLAIM_SUBSCRIBERS_MAX: usize = 64;
 /// Those of them that are kept for the unproven, where there are any.
 const CLAIM_UNPROVEN_MIN: usize = 16;
+/// How subscribers stand: they answer, nothing is known, they failed.
+const RANKS: usize = 3;
+/// The standing of one that is met for the first time.
+const UNKNOWN: usize = 1;
 /// Lines that are remembered although nothing is in them.
 const LINES_MAX: usize = 20_000;
 /// A call begins only if its lease lasts longer than the longest call.
@@ -74,42 +79,75 @@ pub(crate) struct Desk {
     lines: BTreeMap<DueSubscriber, Line>,
     /// Those with something to call, in the order of their turns.
     turns: VecDeque<DueSubscriber>,
-    /// Those that asked to be called again, until the next claim.
+    /// Those that have something due, as far as it is known: a claim that gets all of it takes its subscriber out.
+    due: BTreeSet<DueSubscriber>,
+    /// Those that asked to be called again, until what is due has been looked for and claimed.
     again: Vec<DueSubscriber>,
-    /// Where the last claim stopped, among those that answer and among the others.
-    claimed_up_to: [Option<DueSubscriber>; 2],
+    /// Where the last claim stopped, among those of each rank.
+    claimed_up_to: [Option<DueSubscriber>; RANKS],
     is_hungry: bool,
+    /// Whether somebody was left out of the last claim for want of room.
+    is_short: bool,
     leased: usize,
     calls: usize,
     unproven_calls: usize,
 }
 
 impl Desk {
-    /// Of those that are due, the ones to claim for, in turns: those that have little left and answer, then those not
-    /// known yet, then those that failed.
-    pub(crate) fn hungry(&mut self, due: Vec<DueSubscriber>, now: Time) -> Vec<DueSubscriber> {
+    /// Notes who has something due.
+    pub(crate) fn learn(&mut self, due: Vec<DueSubscriber>) {
         if self.lines.len() > LINES_MAX {
             self.lines.retain(|_, line| line.is_worth_keeping());
         }
-        let unknown = Line::default();
-        let (mut proven, mut unproven) = (Vec::new(), Vec::new());
-        for key in due {
-            let line = self.lines.get(&key).unwrap_or(&unknown);
-            match line.rank() {
-                _ if line.room(now) == 0 => {}
-                0 => proven.push((0, key)),
-                rank => unproven.push((rank, key)),
-            }
+        self.due = due.into_iter().collect();
+        self.is_hungry |= !self.due.is_empty();
+    }
+
+    /// This one has nothing to claim, whatever was thought.
+    pub(crate) fn forget(&mut self, key: &DueSubscriber) {
+        self.due.remove(key);
+    }
+
+    /// Of those that are due, the ones to claim for, in turns: those that have little left and answer, then those not
+    /// known yet, then those that failed.
+    pub(crate) fn hungry(&mut self, now: Time) -> Vec<DueSubscriber> {
+        if self.leased >= LEASED_MAX {
+            (self.is_short, self.is_hungry) = (true, false);
+            return Vec::new();
         }
-        unproven.truncate_in_turn(
-            &mut self.claimed_up_to[1],
-            UNPROVEN_CALLS_MAX.saturating_sub(self.unproven_calls).min(CLAIM_SUBSCRIBERS_MAX),
-        );
+        let places = UNPROVEN_CALLS_MAX.saturating_sub(self.unproven_calls).min(CLAIM_SUBSCRIBERS_MAX);
+        let unknown = self.in_turn(1, places, now);
+        let failed = self.in_turn(2, places - unknown.len(), now);
+        let unproven: Vec<_> = unknown.into_iter().chain(failed).collect();
         let kept = unproven.len().min(CLAIM_UNPROVEN_MIN);
-        proven.truncate_in_turn(&mut self.claimed_up_to[0], CLAIM_SUBSCRIBERS_MAX - kept);
-        proven.extend(unproven);
-        proven.truncate(CLAIM_SUBSCRIBERS_MAX);
-        proven.into_iter().map(|(_, key)| key).collect()
+        let mut chosen = self.in_turn(0, CLAIM_SUBSCRIBERS_MAX - kept, now);
+        chosen.extend(unproven);
+        chosen.truncate(CLAIM_SUBSCRIBERS_MAX);
+        for key in &chosen {
+            let rank = self.rank(key);
+            self.claimed_up_to[rank] = Some(key.clone());
+        }
+        let has_room = |key: &DueSubscriber| self.lines.get(key).is_none_or(|line| line.room(now) > 0);
+        self.is_short = self.due.iter().filter(|key| has_room(key)).nth(chosen.len()).is_some();
+        self.is_hungry = self.is_short && !chosen.is_empty();
+        chosen
+    }
+
+    fn rank(&self, key: &DueSubscriber) -> usize {
+        self.lines.get(key).map_or(UNKNOWN, Line::rank)
+    }
+
+    /// So many of this rank that have room, those behind the last one that was claimed for first.
+    fn in_turn(&self, rank: usize, count: usize, now: Time) -> Vec<DueSubscriber> {
+        let last = self.claimed_up_to[rank].as_ref();
+        let behind = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = last.map(|last| self.due.range(..=last)).into_iter().flatten();
+        let is_one = |key: &&DueSubscriber| match self.lines.get(*key) {
+            Some(line) => line.rank() == rank && line.room(now) > 0,
+            None => rank == UNKNOWN,
+        };
+        let turns = self.due.range((behind, Bound::Unbounded)).chain(before);
+        turns.filter(is_one).take(count).cloned().collect()
     }
 
     /// Notes how a subscriber is to be reached from now on.
@@ -136,13 +174,15 @@ impl Desk {
     /// Puts what was claimed in its line. `is_all` says that there was no more.
     pub(crate) fn take(&mut self, key: DueSubscriber, leased: Vec<Leased>, is_all: bool) {
         self.leased += leased.len();
+        if is_all {
+            self.due.remove(&key);
+        }
         self.lines.entry(key.clone()).or_default().take(leased, is_all);
         self.queue_up(key);
     }
 
-    /// All claims of this round are in: whoever asked to be called again is, even with nothing to tell.
+    /// What is due has been looked for and claimed: whoever asked to be called again is, even with nothing to tell.
     pub(crate) fn close_round(&mut self) {
-        self.is_hungry = false;
         for key in std::mem::take(&mut self.again) {
             if let Some(line) = self.lines.get_mut(&key) {
                 line.call_again();
@@ -188,9 +228,8 @@ impl Desk {
         self.unproven_calls -= usize::from(finished.is_unproven);
         let Some(line) = self.lines.get_mut(&finished.key) else { return };
         line.finish(&finished, now, back);
-        self.is_hungry |= line.has_more() && line.room(now) > 0;
+        self.is_hungry |= self.is_short || (line.has_more() && line.room(now) > 0);
         if line.is_asked_again() {
-            self.is_hungry = true;
             self.again.push(finished.key);
         }
     }
@@ -200,39 +239,24 @@ impl Desk {
         self.leased -= count;
         if let Some(line) = self.lines.get_mut(key) {
             line.settled(count);
-            self.is_hungry |= line.has_more() && line.room(now) > 0;
+            self.is_hungry |= self.is_short || (line.has_more() && line.room(now) > 0);
         }
     }
 
-    /// Whether a claim would help: somebody has asked for a call, or has more than is leased of it.
+    /// Whether a claim would help: somebody has more than is leased of it.
     pub(crate) fn is_hungry(&self) -> bool {
         self.is_hungry
+    }
+
+    /// Whether somebody asked to be called again, for whom what is due must be looked for first.
+    pub(crate) fn is_asked_again(&self) -> bool {
+        !self.again.is_empty()
     }
 
     /// Everything that is not being called, for the store to have back.
     pub(crate) fn clear(&mut self) -> Vec<Leased> {
         self.turns.clear();
         self.lines.values_mut().flat_map(Line::clear).collect()
-    }
-}
-
-trait InTurn {
-    /// Keeps so many, those behind the last that was kept before; the lower ranks first.
-    fn truncate_in_turn(&mut self, last: &mut Option<DueSubscriber>, count: usize);
-}
-
-impl InTurn for Vec<(u32, DueSubscriber)> {
-    fn truncate_in_turn(&mut self, last: &mut Option<DueSubscriber>, count: usize) {
-        if self.len() > count {
-            self.sort_by(|one, other| {
-                let behind = |key: &DueSubscriber| last.as_ref().is_some_and(|last| key <= last);
-                (one.0, behind(&one.1), &one.1).cmp(&(other.0, behind(&other.1), &other.1))
-            });
-            self.truncate(count);
-            if let Some((_, key)) = self.last() {
-                *last = Some(key.clone());
-            }
-        }
     }
 }
 

@@ -51,6 +51,7 @@ fn leased(key: &DueSubscriber, count: u32, until: Time) -> Vec<Leased> {
         },
         token: LeaseToken::from_i64(1),
         until,
+        brief: None,
     };
     (0..count).map(one).collect()
 }
@@ -62,7 +63,8 @@ fn claim(
     kind: SubscriberKind,
     at: Time,
 ) -> Vec<(DueSubscriber, u32)> {
-    let hungry = desk.hungry(due.to_vec(), at);
+    desk.learn(due.to_vec());
+    let hungry = desk.hungry(at);
     hungry.iter().for_each(|key| desk.meet(key, target(key, kind)));
     let wants = desk.wants(hungry, at);
     for (key, count) in &wants {
@@ -159,6 +161,40 @@ fn thousands_of_unproven_subscribers_take_turns_within_their_places() {
         end(&mut desk, batches, Conduct::Failed, now());
     }
     assert!(rounds <= 12, "each is called once before any is called often: {rounds}");
+}
+
+#[test]
+fn one_look_at_who_is_due_feeds_many_claims() {
+    let mut desk = Desk::default();
+    let due: Vec<_> = (0..100).map(|number| key(&format!("s{number:04}"))).collect();
+    desk.learn(due.clone());
+    let mut claimed = BTreeSet::new();
+    while desk.is_hungry() {
+        let hungry = desk.hungry(now());
+        assert!(!hungry.is_empty() && hungry.len() <= CLAIM_SUBSCRIBERS_MAX);
+        for key in hungry {
+            assert!(claimed.insert(key.clone()), "it has nothing more");
+            desk.meet(&key, target(&key, SubscriberKind::Webhook));
+            desk.take(key.clone(), leased(&key, 1, now().plus(Duration::from_secs(120))), true);
+        }
+    }
+    assert_eq!(claimed.len(), due.len());
+    assert!(desk.hungry(now()).is_empty());
+}
+
+#[test]
+fn who_was_left_out_for_want_of_room_is_claimed_for_when_there_is_some() {
+    let mut desk = Desk::default();
+    let due: Vec<_> = (0..UNPROVEN_CALLS_MAX + 1).map(|number| key(&format!("s{number:04}"))).collect();
+    let mut batches = Vec::new();
+    while batches.len() < UNPROVEN_CALLS_MAX {
+        claim(&mut desk, &due, SubscriberKind::Webhook, now());
+        batches.extend(start(&mut desk, now()));
+    }
+    assert!(desk.hungry(now()).is_empty() && !desk.is_hungry(), "every place is taken");
+    end(&mut desk, batches.split_off(1), Conduct::Failed, now());
+    assert!(desk.is_hungry());
+    assert!(desk.hungry(now()).contains(&due[UNPROVEN_CALLS_MAX]), "nobody was called before it was");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod callback;
 mod fault;
+mod inbound;
 mod pace;
 mod sync;
 mod webhook;

@@ -1,10 +1,16 @@
 //! How much at once, whose turn it is, and how the room stops.
 
-use postway_domain::{EventKind::Sent, MessageUid};
-use postway_store::record::NotificationState;
+use std::time::Duration;
+
+use postway_domain::{EventKind::Sent, MessageUid, State, Status};
+use postway_store::{
+    Work,
+    conformance::stage::change,
+    record::{Fence, NotificationState},
+};
 use postway_testkit::Reply;
 
-use super::{House, SOON, taken, until};
+use super::{House, SOON, json, taken, until};
 
 async fn messages(house: &House, numbers: std::ops::Range<u32>) -> Vec<MessageUid> {
     let mut uids = Vec::new();
@@ -38,7 +44,7 @@ async fn a_slow_subscriber_takes_its_eight_places_and_delays_no_other() {
 #[tokio::test]
 async fn many_dead_subscribers_leave_room_for_one_that_lives() {
     let house = House::new().await;
-    for number in 0..150 {
+    for number in 0..250 {
         let id = format!("dead-{number}");
         house.webhook(&id).await;
         house.receiver.serve(&format!("/{id}"), Reply::Silent);
@@ -48,7 +54,7 @@ async fn many_dead_subscribers_leave_room_for_one_that_lives() {
     let room = house.open(1);
     let uids = messages(&house, 0..20).await;
     until(async || (house.received("/a-living").len() == uids.len()).then_some(())).await;
-    assert!(house.receiver.requests().len() <= uids.len() + 96);
+    assert!(house.receiver.requests().len() <= uids.len() + 192);
     house.stop.cancel();
     room.abort();
 }
@@ -75,7 +81,7 @@ async fn a_subscriber_that_fails_in_a_row_is_only_probed() {
     .await;
     let before = house.received("/hook").len();
     assert!(before <= 5 + 3 + 8, "calls under way when it began to fail: {before}");
-    house.pass(std::time::Duration::from_millis(1_100));
+    house.pass(Duration::from_millis(1_100));
     house.receiver.wait_for(before + 1, SOON).await;
     house.close(room).await;
     // The desk's own tests say how many exactly; here the last failure may not have been heard of before the next call.
@@ -83,6 +89,32 @@ async fn a_subscriber_that_fails_in_a_row_is_only_probed() {
         house.received("/hook").len() <= before + 3,
         "one probe after a second, then two seconds of peace"
     );
+}
+
+#[tokio::test]
+async fn what_waited_long_for_its_call_is_told_as_it_stands_then() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    let (gate, held) = taken().held();
+    house.receiver.serve_in_turn("/hook", [vec![taken(); 30], vec![held]].concat());
+    let room = house.open(1);
+    let uids = messages(&house, 0..60).await;
+    let last = uids[59];
+    house.receiver.wait_for(38, SOON).await;
+    house.once(last, |one| one.state == NotificationState::Calling).await;
+    let fence = Fence { status: Status::Sent, token: None, version: None };
+    let change = change(last, fence, State::Failed, house.now());
+    assert_eq!(house.store.apply(vec![change]).await.unwrap(), [true]);
+    house.pass(Duration::from_secs(3));
+    gate.send(true).unwrap();
+    house.all_told(&uids).await;
+    let calls: Vec<_> = house.received("/hook").iter().map(json).collect();
+    let of = |uid: MessageUid| calls.iter().find(|call| call["data"]["uid"] == uid.to_string()).unwrap();
+    assert_eq!(
+        (&of(uids[0])["data"]["status"], &of(last)["data"]["status"]),
+        (&"sent".into(), &"failed".into())
+    );
+    house.close(room).await;
 }
 
 #[tokio::test]

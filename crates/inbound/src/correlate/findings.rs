@@ -1,0 +1,306 @@
+//! From a report and its message to what is written: events, bounces, suppressions. Pure.
+//!
+//! An address is suppressed only where the address itself is bad or its owner complained, only on [`Proof`], and only if
+//! the message went to it.
+
+use postway_domain::{EventKind, Time};
+use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Report};
+use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
+use serde_json::json;
+
+use super::Proof;
+use crate::mail::bounded;
+
+/// The longest diagnostic that is kept.
+const DIAGNOSTIC_CHARS_MAX: usize = 500;
+/// Kinds of feedback that are no complaint: a filter's mistake undone, a server's word on authentication.
+const NO_COMPLAINT: [&str; 3] = ["not-spam", "auth-failure", "dmarc"];
+
+/// What a report says about a message.
+pub(crate) fn findings(report: &Report, traced: &Traced, proof: Proof, now: Time) -> Vec<Finding> {
+    let feedback = report.feedback_type.as_deref().unwrap_or_default().to_ascii_lowercase();
+    if report.kind == Kind::Complaint && NO_COMPLAINT.contains(&feedback.as_str()) {
+        return Vec::new();
+    }
+    if report.recipients.is_empty() {
+        return event_of(report.kind, None)
+            .map(|kind| one(report, None, kind, traced, proof, now))
+            .into_iter()
+            .collect();
+    }
+    let found = report.recipients.iter().filter_map(|reported| {
+        let kind = event_of(report.kind, reported.action)?;
+        Some(one(report, Some(reported), kind, traced, proof, now))
+    });
+    found.collect()
+}
+
+/// What happened to a recipient: what the server did about it, or else what the whole report is.
+fn event_of(kind: Kind, action: Option<Action>) -> Option<EventKind> {
+    Some(match (kind, action) {
+        (Kind::Complaint, _) => EventKind::Complained,
+        (Kind::AutoReply, _) => EventKind::AutoReplied,
+        (Kind::Ordinary, _) => return None,
+        (_, Some(Action::Failed)) | (Kind::Bounce, None) => EventKind::Bounced,
+        (_, Some(Action::Delayed)) | (Kind::Delay, None) => EventKind::Delayed,
+        (_, Some(Action::Delivered | Action::Relayed | Action::Expanded)) | (Kind::Success, None) => {
+            EventKind::Delivered
+        }
+    })
+}
+
+fn one(
+    report: &Report,
+    reported: Option<&Reported>,
+    kind: EventKind,
+    traced: &Traced,
+    proof: Proof,
+    now: Time,
+) -> Finding {
+    let position = position(reported, traced);
+    let recipient = position.and_then(|(at, _)| traced.recipients.get(at as usize));
+    let bounce_type = reported.and_then(|one| one.kind);
+    let mut data = json!({
+        "recipient": recipient.map(String::as_str).or(reported.map(|one| one.address.as_str())),
+        "proof": proof.as_str(),
+    });
+    let mut set = |name: &str, value: serde_json::Value| {
+        if !value.is_null() {
+            data[name] = value;
+        }
+    };
+    if let Some(one) = reported {
+        if recipient.is_some_and(|recipient| !recipient.eq_ignore_ascii_case(&one.address)) {
+            set("final_recipient", json!(one.address));
+        }
+        set("type", json!(bounce_type.map(BounceType::as_str)));
+        set("status", json!(one.status));
+        set("smtp_code", json!(one.smtp_code));
+        set("reason", json!(one.reason.as_str()));
+        set("diagnostic", json!(one.diagnostic.as_deref().map(|text| bounded(text, DIAGNOSTIC_CHARS_MAX))));
+        set("remote_mta", json!(one.remote_mta));
+        set("action", json!(one.action.map(Action::as_str)));
+    }
+    set("feedback_type", json!(report.feedback_type));
+    set("reporter", json!(report.reporter));
+    let bounce = (kind == EventKind::Bounced).then(|| {
+        let code = reported.and_then(|one| one.status.clone().or(one.smtp_code.map(|code| code.to_string())));
+        let reason = reported.map(|one| one.reason.as_str());
+        json!({"type": bounce_type.unwrap_or(BounceType::Soft).as_str(), "code": code, "reason": reason, "at": now})
+            .to_string()
+    });
+    let suppress = recipient
+        .filter(|_| proof.is_proof() && is_meant(position, reported, proof, kind))
+        .and_then(|address| suppression(kind, bounce_type, reported, traced, address, now));
+    Finding {
+        message: traced.uid,
+        position: position.map(|(at, _)| at),
+        kind,
+        data: Some(data.to_string()),
+        bounce,
+        suppress,
+        receipt: None,
+    }
+}
+
+/// The recipient's place in the message, and whether the report names it. A report about an address that the message did not
+/// go to, as of mail that was forwarded, is about the only recipient there is, if there is only one.
+fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)> {
+    let named = reported.and_then(|one| {
+        let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
+        let mut places = ours.filter_map(|address| {
+            traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(address.trim()))
+        });
+        places.next()
+    });
+    match named {
+        Some(at) => u32::try_from(at).ok().map(|at| (at, true)),
+        None if traced.recipients.len() == 1 => Some((0, false)),
+        None => None,
+    }
+}
+
+/// Whether a suppression of this recipient would hit the right one: the report names it; or the message had no other, and
+/// either the signed path says so, or it is a complaint of somebody whose address was left out.
+fn is_meant(
+    position: Option<(u32, bool)>,
+    reported: Option<&Reported>,
+    proof: Proof,
+    kind: EventKind,
+) -> bool {
+    match position {
+        Some((_, true)) => true,
+        Some((_, false)) => proof == Proof::Verp || (kind == EventKind::Complained && reported.is_none()),
+        None => false,
+    }
+}
+
+fn suppression(
+    kind: EventKind,
+    bounce_type: Option<BounceType>,
+    reported: Option<&Reported>,
+    traced: &Traced,
+    address: &str,
+    now: Time,
+) -> Option<Suppression> {
+    let reason = match (kind, bounce_type) {
+        (EventKind::Bounced, Some(BounceType::Hard)) => SuppressionReason::HardBounce,
+        (EventKind::Complained, _) => SuppressionReason::Complaint,
+        _ => return None,
+    };
+    let words = reported.and_then(|one| one.status.as_deref()).map(|status| format!(", {status}"));
+    let why = reported.map_or("reported", |one| one.reason.as_str());
+    Some(Suppression {
+        tenant: traced.tenant.clone(),
+        address: address.to_lowercase(),
+        reason,
+        note: Some(format!("message {}: {why}{}", traced.uid, words.unwrap_or_default())),
+        created_at: now,
+        expires_at: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::MessageUid;
+    use postway_mime::received::inspect;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn now() -> Time {
+        Time::from_millis(1_700_000_000_000)
+    }
+
+    fn traced(recipients: &[&str]) -> Traced {
+        Traced {
+            uid: MessageUid::new(now(), &mut rand::rng()),
+            tenant: "default".parse().unwrap(),
+            created_at: now(),
+            recipients: recipients.iter().map(|one| (*one).to_owned()).collect(),
+            gone: false,
+        }
+    }
+
+    fn dsn(recipients: &[(&str, &str, &str, &str)]) -> Report {
+        let mut raw = String::from(
+            "From: MAILER-DAEMON@mx.example.org\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
+             Content-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\nContent-Type: text/plain\n\nFailed.\n\
+             --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.org\n\n",
+        );
+        for (address, action, status, words) in recipients {
+            raw += &format!(
+                "Final-Recipient: rfc822; {address}\nAction: {action}\nStatus: {status}\nDiagnostic-Code: smtp; {words}\n\n"
+            );
+        }
+        raw += "--b--\n";
+        inspect(raw.as_bytes())
+    }
+
+    const UNKNOWN: &str = "550 5.1.1 <x>: Recipient address rejected: User unknown";
+
+    fn data(finding: &Finding) -> Value {
+        serde_json::from_str(finding.data.as_deref().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_proved_hard_bounce_is_told_and_suppresses_its_recipient_whatever_the_case() {
+        let report = dsn(&[("ADA@example.org", "failed", "5.1.1", UNKNOWN)]);
+        let found =
+            findings(&report, &traced(&["bob@example.org", "Ada@Example.org"]), Proof::PostwayId, now());
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((finding.kind, finding.position), (EventKind::Bounced, Some(1)));
+        let told = data(finding);
+        assert_eq!(
+            [&told["recipient"], &told["type"], &told["status"], &told["proof"]],
+            ["Ada@Example.org", "hard", "5.1.1", "postway_id"]
+        );
+        let suppress = finding.suppress.as_ref().unwrap();
+        assert_eq!(
+            (suppress.address.as_str(), suppress.reason),
+            ("ada@example.org", SuppressionReason::HardBounce)
+        );
+        let bounce: Value = serde_json::from_str(finding.bounce.as_deref().unwrap()).unwrap();
+        assert_eq!([&bounce["type"], &bounce["code"], &bounce["reason"]], ["hard", "5.1.1", "user_unknown"]);
+    }
+
+    #[test]
+    fn nobody_is_suppressed_on_a_guess_or_for_the_senders_fault() {
+        let hard = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
+        let message = traced(&["ada@example.org"]);
+        assert!(findings(&hard, &message, Proof::Recipient, now())[0].suppress.is_none());
+        for words in [
+            "552 5.2.2 Mailbox full",
+            "550 5.7.1 Message rejected due to local policy",
+            "554 5.7.1 blocked by blocklist",
+        ] {
+            let report = dsn(&[("ada@example.org", "failed", &words[4..9], words)]);
+            let found = findings(&report, &message, Proof::Verp, now());
+            assert!(found[0].suppress.is_none(), "{words}");
+            assert_eq!(found[0].kind, EventKind::Bounced);
+        }
+        let stranger = dsn(&[("other@elsewhere.example", "failed", "5.1.1", UNKNOWN)]);
+        assert!(findings(&stranger, &message, Proof::PostwayId, now())[0].suppress.is_none());
+        let several = traced(&["ada@example.org", "bob@example.org"]);
+        let found = findings(&stranger, &several, Proof::Verp, now());
+        assert!(found[0].suppress.is_none() && found[0].position.is_none());
+    }
+
+    #[test]
+    fn a_forwarded_address_counts_for_the_only_recipient_where_the_path_is_signed() {
+        let report = dsn(&[("ada@elsewhere.example", "failed", "5.1.1", UNKNOWN)]);
+        let found = findings(&report, &traced(&["ada@example.org"]), Proof::Verp, now());
+        assert_eq!(found[0].position, Some(0));
+        assert_eq!(found[0].suppress.as_ref().unwrap().address, "ada@example.org");
+        assert_eq!(data(&found[0])["final_recipient"], "ada@elsewhere.example");
+    }
+
+    #[test]
+    fn each_recipient_of_a_report_has_its_own_outcome() {
+        let report = dsn(&[
+            ("a@example.org", "failed", "5.1.1", UNKNOWN),
+            ("b@example.org", "delayed", "4.4.1", "450 4.4.1 connection timed out"),
+            ("c@example.org", "relayed", "2.0.0", "250 ok"),
+        ]);
+        let message = traced(&["a@example.org", "b@example.org", "c@example.org"]);
+        let kinds: Vec<_> = findings(&report, &message, Proof::Verp, now())
+            .iter()
+            .map(|one| (one.kind, one.position))
+            .collect();
+        assert_eq!(
+            kinds,
+            [(EventKind::Bounced, Some(0)), (EventKind::Delayed, Some(1)), (EventKind::Delivered, Some(2))]
+        );
+    }
+
+    fn complaint(kind: &str, recipient: &str) -> Report {
+        let raw = format!(
+            "From: fbl@isp.example\nSubject: complaint\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\n\n\
+             --b\nContent-Type: text/plain\n\nabuse\n--b\nContent-Type: message/feedback-report\n\nFeedback-Type: {kind}\nUser-Agent: x/1\nVersion: 1\n{recipient}\n\
+             --b\nContent-Type: message/rfc822\n\nFrom: shop@example.net\nSubject: x\nMessage-ID: <m@example.net>\n\nx\n--b--\n"
+        );
+        inspect(raw.as_bytes())
+    }
+
+    #[test]
+    fn a_complaint_suppresses_and_its_opposite_does_not() {
+        let message = traced(&["ada@example.org"]);
+        let found = findings(
+            &complaint("abuse", "Original-Rcpt-To: ada@example.org\n"),
+            &message,
+            Proof::Verp,
+            now(),
+        );
+        assert_eq!(found[0].kind, EventKind::Complained);
+        assert_eq!(found[0].suppress.as_ref().unwrap().reason, SuppressionReason::Complaint);
+        let found = findings(&complaint("abuse", ""), &message, Proof::PostwayId, now());
+        assert_eq!(found.len(), 1);
+        let found = findings(
+            &complaint("not-spam", "Original-Rcpt-To: ada@example.org\n"),
+            &message,
+            Proof::Verp,
+            now(),
+        );
+        assert!(found.is_empty());
+    }
+}

@@ -1,0 +1,254 @@
+//! Receipts of certified mail: which message they are about, what they mean for it, and the evidence that is kept.
+//!
+//! The reference is the message's Message-ID, which holds its id. A receipt is never dropped for its signature; how that was
+//! judged is kept with it. Of two notices that a message is late, the second about the same recipient means that it failed.
+
+use std::time::Duration;
+
+use postway_domain::{EventKind, Time};
+use postway_mime::pec::{Notice, PecEvent, Receipt, ReceiptForm, ReceiptKind, Signature, TrustStore, verify};
+use postway_store::record::{Body, Finding, NewReceipt, ReceiptView, Traced};
+use serde_json::{Value, json};
+
+use crate::mail::bounded;
+
+/// The longest text of a receipt that is kept in its particulars.
+const TEXT_CHARS_MAX: usize = 500;
+/// Two notices that both call themselves the first are two, and not one that came twice, when they are so far apart.
+const APART: Duration = Duration::from_secs(6 * 3_600);
+
+/// What is known besides the receipt itself.
+pub(crate) struct Receipts<'a> {
+    /// The mail as it came.
+    pub raw: &'a [u8],
+    /// Where its bytes are.
+    pub body: &'a Body,
+    /// Their digest.
+    pub digest: [u8; 32],
+    /// Whom signatures must lead to.
+    pub trust: &'a TrustStore,
+    /// The receipts that the message has already.
+    pub earlier: &'a [ReceiptView],
+    /// When the mail came.
+    pub arrived_at: Time,
+}
+
+/// What a receipt says about a message.
+pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) -> Finding {
+    let concerned = receipt.concerned();
+    let position = match concerned.as_slice() {
+        [one] => traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(one.trim())),
+        _ => None,
+    };
+    let address = position.map(|at| traced.recipients[at].clone()).or_else(|| match concerned.as_slice() {
+        [one] => Some((*one).to_owned()),
+        _ => None,
+    });
+    let at = receipt.at.unwrap_or(known.arrived_at);
+    let is_second = is_second(receipt, address.as_deref(), at, known);
+    let kind = match receipt.event() {
+        PecEvent::Accepted => EventKind::PecAccepted,
+        PecEvent::TakenOver => EventKind::PecTakenOver,
+        PecEvent::Delivered => EventKind::PecDelivered,
+        PecEvent::Failed => EventKind::PecFailed,
+        PecEvent::Warning if is_second => EventKind::PecFailed,
+        PecEvent::Warning => EventKind::Delayed,
+        // Kept like the others. All that is known of it is that a machine answered.
+        PecEvent::Unknown => EventKind::AutoReplied,
+    };
+    let (signature, remark) = judged(receipt, known);
+    let detail = detail(receipt, is_second, signature, remark);
+    let mut data =
+        json!({"receipt": receipt.kind_text, "signature": signature, "at": at, "proof": "message_id"});
+    if let Some(address) = &address {
+        data["recipient"] = json!(address);
+    }
+    for name in ["error", "error_text", "provider", "identifier"] {
+        if !detail[name].is_null() {
+            data[name] = detail[name].clone();
+        }
+    }
+    Finding {
+        message: traced.uid,
+        position: position.and_then(|at| u32::try_from(at).ok()),
+        kind,
+        data: Some(data.to_string()),
+        bounce: None,
+        suppress: None,
+        receipt: Some(NewReceipt {
+            digest: known.digest,
+            kind: bounded(&receipt.kind_text, 64),
+            address,
+            at,
+            signature,
+            detail: detail.to_string(),
+            body: known.body.clone(),
+        }),
+    }
+}
+
+/// Whether there was such a notice about the same recipient before. One that calls itself the first may have come twice.
+fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipts<'_>) -> bool {
+    receipt.kind == ReceiptKind::DeliveryWarning
+        && known.earlier.iter().any(|earlier| {
+            let detail: Value = serde_json::from_str(&earlier.detail).unwrap_or_default();
+            let is_same_mail = earlier.digest == known.digest
+                || receipt.message_id.as_deref().is_some_and(|id| detail["message_id"] == id);
+            let is_same_one = match (&earlier.address, address) {
+                (Some(earlier), Some(address)) => earlier.eq_ignore_ascii_case(address),
+                (None, None) => true,
+                _ => false,
+            };
+            let is_apart = receipt.notice != Some(Notice::First) || at.since(earlier.at) >= APART;
+            ReceiptKind::from(earlier.kind.as_str()) == ReceiptKind::DeliveryWarning
+                && is_same_one
+                && !is_same_mail
+                && is_apart
+        })
+}
+
+/// What the signature is worth, and why no more.
+fn judged(receipt: &Receipt, known: &Receipts<'_>) -> (&'static str, Option<String>) {
+    match verify(known.raw, known.trust, known.arrived_at) {
+        Signature::Verified { .. } if !receipt.contradictions.is_empty() => {
+            ("unverified", Some("header and daticert.xml contradict each other".to_owned()))
+        }
+        Signature::Verified { signer } => ("verified", Some(format!("signed by {signer}"))),
+        Signature::Unverified { why } => ("unverified", Some(why)),
+        Signature::Absent => ("absent", None),
+    }
+}
+
+fn detail(receipt: &Receipt, is_second: bool, signature: &str, remark: Option<String>) -> Value {
+    let text = |text: &Option<String>| text.as_deref().map(|text| bounded(text, TEXT_CHARS_MAX));
+    let form = receipt.form.as_ref().map(|form| match form {
+        ReceiptForm::Complete => "completa".to_owned(),
+        ReceiptForm::Short => "breve".to_owned(),
+        ReceiptForm::Synthetic => "sintetica".to_owned(),
+        ReceiptForm::Unknown(other) => bounded(other, TEXT_CHARS_MAX),
+    });
+    let notice = receipt.notice.map(|notice| match notice {
+        Notice::Final => "final",
+        Notice::First | Notice::Undecided if is_second => "final",
+        Notice::First => "first",
+        Notice::Undecided => "undecided",
+    });
+    json!({
+        "kind": bounded(&receipt.kind_text, TEXT_CHARS_MAX),
+        "form": form,
+        "reference": text(&receipt.reference),
+        "message_id": text(&receipt.message_id),
+        "identifier": text(&receipt.identifier),
+        "sender": text(&receipt.sender),
+        "recipient": text(&receipt.delivered_to),
+        "error": text(&receipt.error),
+        "error_text": text(&receipt.error_text),
+        "provider": text(&receipt.provider),
+        "at": receipt.at,
+        "subject": text(&receipt.subject),
+        "notice": notice,
+        "security_check": text(&receipt.security_check),
+        "signature": signature,
+        "signature_remark": remark.map(|remark| bounded(&remark, TEXT_CHARS_MAX)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use postway_domain::MessageUid;
+    use postway_mime::pec::read;
+
+    use super::*;
+
+    fn now() -> Time {
+        Time::from_millis(1_700_000_000_000)
+    }
+
+    fn traced() -> Traced {
+        Traced {
+            uid: MessageUid::new(now(), &mut rand::rng()),
+            tenant: "default".parse().unwrap(),
+            created_at: now(),
+            recipients: vec!["uno@pec.example".to_owned(), "due@pec.example".to_owned()],
+            gone: false,
+        }
+    }
+
+    fn raw(kind: &str, traced: &Traced, words: &str, own_id: &str) -> Vec<u8> {
+        let uid = traced.uid;
+        format!(
+            "X-Ricevuta: {kind}\r\nX-Riferimento-Message-ID: <{uid}@shop.example>\r\nMessage-ID: <{own_id}@pec.example>\r\n\
+             Subject: {kind}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n{words}\r\n\
+             --b\r\nContent-Type: application/xml; name=daticert.xml\r\nContent-Disposition: attachment; filename=daticert.xml\r\n\r\n\
+             <?xml version=\"1.0\" encoding=\"UTF-8\"?><postacert tipo=\"{kind}\" errore=\"nessuno\"><intestazione><mittente>shop@shop.example</mittente>\
+             <destinatari tipo=\"certificato\">uno@pec.example</destinatari></intestazione><dati><gestore-emittente>G</gestore-emittente>\
+             <msgid>&lt;{uid}@shop.example&gt;</msgid><consegna>DUE@pec.example</consegna></dati></postacert>\r\n--b--\r\n"
+        )
+        .into_bytes()
+    }
+
+    fn finding(raw: &[u8], traced: &Traced, earlier: &[ReceiptView]) -> Finding {
+        let read = read(raw).unwrap();
+        assert_eq!(read.postway_uid, Some(traced.uid));
+        let known = Receipts {
+            raw,
+            body: &Body::Inline(Bytes::copy_from_slice(raw)),
+            digest: crate::monitor::sha256(raw),
+            trust: &TrustStore::default(),
+            earlier,
+            arrived_at: now(),
+        };
+        receipt(&read, traced, &known)
+    }
+
+    fn kept(finding: &Finding) -> ReceiptView {
+        let kept = finding.receipt.clone().unwrap();
+        ReceiptView {
+            digest: kept.digest,
+            inbound: MessageUid::new(now(), &mut rand::rng()),
+            kind: kept.kind,
+            address: kept.address,
+            at: kept.at,
+            signature: kept.signature.to_owned(),
+            detail: kept.detail,
+            body: kept.body,
+        }
+    }
+
+    #[test]
+    fn a_delivery_receipt_is_about_the_mailbox_it_names() {
+        let message = traced();
+        let found = finding(&raw("avvenuta-consegna", &message, "ok", "r1"), &message, &[]);
+        assert_eq!((found.kind, found.position), (EventKind::PecDelivered, Some(1)));
+        let receipt = found.receipt.unwrap();
+        assert_eq!((receipt.address.as_deref(), receipt.signature), (Some("due@pec.example"), "absent"));
+        assert!(receipt.detail.contains("\"provider\":\"G\""));
+    }
+
+    #[test]
+    fn the_second_notice_about_a_recipient_is_a_failure_and_the_same_one_again_is_not() {
+        let message = traced();
+        let first =
+            finding(&raw("preavviso-errore-consegna", &message, "nessuna notizia", "r1"), &message, &[]);
+        assert_eq!(first.kind, EventKind::Delayed);
+        let earlier = [kept(&first)];
+        let again = finding(
+            &raw("preavviso-errore-consegna", &message, "nessuna  notizia", "r1"),
+            &message,
+            &earlier,
+        );
+        assert_eq!(again.kind, EventKind::Delayed, "one notice that came twice is one notice");
+        let second =
+            finding(&raw("preavviso-errore-consegna", &message, "nessuna notizia", "r2"), &message, &earlier);
+        assert_eq!(second.kind, EventKind::PecFailed);
+    }
+
+    #[test]
+    fn what_the_rules_do_not_know_is_kept_all_the_same() {
+        let message = traced();
+        let found = finding(&raw("novita-assoluta", &message, "?", "r1"), &message, &[]);
+        assert_eq!(found.kind, EventKind::AutoReplied);
+        assert_eq!(found.receipt.unwrap().kind, "novita-assoluta");
+    }
+}

@@ -1,0 +1,171 @@
+//! A mail composed anew: who wrote what and when, the original text, its images and its attachments.
+
+use std::fmt::Write as _;
+
+use mail_parser::{Message, MessagePart, MimeHeaders, PartType};
+use postway_domain::Mailbox;
+use postway_intake::Given;
+use postway_mime::{Attachment, Composed, Draft, compose};
+
+use super::Forwarding;
+use crate::mail::{Mail, bounded, is_shown_inside};
+
+/// More attachments than this are forwarded inside the original instead.
+const ATTACHMENTS_MAX: usize = 200;
+/// Authors that answers go to.
+const REPLY_TO_MAX: usize = 10;
+/// The longest file name that composing takes, in characters.
+const FILENAME_CHARS_MAX: usize = 255;
+/// How much of a field the header block repeats, in characters.
+const BLOCK_CHARS_MAX: usize = 500;
+
+/// The mail composed anew; none where it cannot be taken apart or put together.
+pub(super) fn composed(forwarding: &Forwarding<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
+    let mail = forwarding.mail;
+    let parts = mail.taken_apart()?;
+    let attachments: Vec<Attachment> =
+        parts.attachments().take(ATTACHMENTS_MAX + 1).map(attachment).collect();
+    if attachments.len() > ATTACHMENTS_MAX || attachments.iter().any(|file| file.check().is_err()) {
+        return None;
+    }
+    let block = header_block(mail);
+    let html = html_of(&parts).map(|html| with_block(&html, &block));
+    let text = text_of(&parts);
+    let text = match (&html, text) {
+        (_, Some(text)) => Some(format!("{block}\n{text}")),
+        (Some(_), None) => None,
+        (None, None) => Some(block),
+    };
+    let (reply_to, subject) = (reply_to(mail), forwarding.subject());
+    let draft = forwarding.draft(from, given, &reply_to, "");
+    compose(&Draft {
+        subject: &subject,
+        text: text.as_deref(),
+        html: html.as_deref(),
+        attachments: &attachments,
+        ..draft
+    })
+    .ok()
+}
+
+/// Who wrote what to whom and when, in a few lines.
+pub(super) fn header_block(mail: &Mail<'_>) -> String {
+    let mut block = String::from("---------- Forwarded message ----------\n");
+    for name in ["From", "Date", "Subject", "To", "Cc"] {
+        let value = match name {
+            "Date" | "Subject" => mail.texts(name).next(),
+            _ => {
+                let people: Vec<_> = mail.people(name).iter().map(|one| one.full().into_owned()).collect();
+                (!people.is_empty()).then(|| people.join(", "))
+            }
+        };
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                block,
+                "{name}: {}",
+                bounded(&value.replace(char::is_control, " "), BLOCK_CHARS_MAX)
+            );
+        }
+    }
+    block
+}
+
+/// Where answers go: to those that the author named, or to the author.
+pub(super) fn reply_to(mail: &Mail<'_>) -> Vec<Mailbox> {
+    let named =
+        ["Reply-To", "From"].into_iter().map(|name| mail.people(name)).find(|people| !people.is_empty());
+    let mailbox = |person: &crate::mail::Person| {
+        let address = person.address.parse().ok()?;
+        Mailbox::new(person.name.as_deref(), address).ok()
+    };
+    named.unwrap_or_default().iter().take(REPLY_TO_MAX).filter_map(mailbox).collect()
+}
+
+/// The text, where somebody wrote one: it is not made of the html.
+fn text_of(mail: &Message<'_>) -> Option<String> {
+    let texts: Vec<&str> = mail
+        .text_bodies()
+        .filter_map(|part| match &part.body {
+            PartType::Text(text) => Some(text.as_ref()),
+            _ => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n").replace('\0', ""))
+}
+
+fn html_of(mail: &Message<'_>) -> Option<String> {
+    let htmls: Vec<&str> = mail
+        .html_bodies()
+        .filter_map(|part| match &part.body {
+            PartType::Html(html) => Some(html.as_ref()),
+            _ => None,
+        })
+        .collect();
+    (!htmls.is_empty()).then(|| htmls.join("\n").replace('\0', ""))
+}
+
+/// The html with the block in front, inside its body where it has one.
+fn with_block(html: &str, block: &str) -> String {
+    let mut escaped = String::with_capacity(block.len() + 64);
+    for character in block.trim_end().chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\n' => escaped.push_str("<br>\n"),
+            other => escaped.push(other),
+        }
+    }
+    let body = html.as_bytes().windows(5).position(|five| five.eq_ignore_ascii_case(b"<body"));
+    let at = body.and_then(|at| html[at..].find('>').map(|end| at + end + 1)).unwrap_or(0);
+    format!("{}<p>{escaped}</p>\n{}", &html[..at], &html[at..])
+}
+
+fn attachment(part: &MessagePart<'_>) -> Attachment {
+    let content = match &part.body {
+        PartType::Message(inner) => inner.raw_message().to_vec(),
+        _ => part.contents().to_vec(),
+    };
+    let inline = is_shown_inside(part);
+    let content_id = part.content_id().map(|id| id.trim_matches(['<', '>', ' ']).to_owned());
+    let mut file = Attachment {
+        filename: filename(part),
+        content_type: content_type(part),
+        content,
+        content_id: content_id.filter(|_| inline),
+        inline,
+    };
+    // Others' labels need not be fit for a header. A content id that is not cannot be referred to either.
+    if file.check().is_err() {
+        file.content_type = "application/octet-stream".to_owned();
+    }
+    if file.check().is_err() {
+        file.content_id = None;
+        file.inline = false;
+    }
+    file
+}
+
+fn filename(part: &MessagePart<'_>) -> String {
+    let given = part.attachment_name().unwrap_or_default().replace(char::is_control, " ");
+    let name = bounded(given.trim(), FILENAME_CHARS_MAX);
+    match (name.is_empty(), &part.body) {
+        (false, _) => name,
+        (true, PartType::Message(_)) => "message.eml".to_owned(),
+        (true, _) => "attachment".to_owned(),
+    }
+}
+
+fn content_type(part: &MessagePart<'_>) -> String {
+    let Some(given) = part.content_type() else { return "application/octet-stream".to_owned() };
+    let kind = match given.subtype() {
+        Some(subtype) => format!("{}/{subtype}", given.ctype()),
+        None => "application/octet-stream".to_owned(),
+    };
+    // What was text in any charset is UTF-8 by now.
+    match &part.body {
+        PartType::Text(_) | PartType::Html(_) => format!("{kind}; charset=utf-8"),
+        _ => kind,
+    }
+}

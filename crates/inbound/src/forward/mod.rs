@@ -1,0 +1,195 @@
+//! Sending a mail on, through the one door.
+//!
+//! Each mail is sent on once by each rule: the key of what is accepted is made of the mailbox, the digest of the mail and the rule,
+//! and a second try, after a crash or on another node, finds the message of the first. Three forms: as it is
+//! ([`ForwardForm::Redirect`]), whole inside a new mail, or composed anew. Mail that cannot be sent in the form wanted,
+//! because no server would take it so, is sent as an attachment: it is never held back for its form.
+
+mod compose;
+pub(crate) mod guard;
+
+use postway_domain::{EmailAddress, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm};
+use postway_intake::{Door, ForwardRequest, Given, Refusal, RequestContext};
+use postway_mime::{
+    Composed, Draft,
+    forwarded::{Resent, compose_around, resend},
+};
+use postway_store::record::ToRoute;
+
+use crate::{
+    crash::crash_point,
+    mail::{Mail, bounded},
+    rules::PlannedForward,
+};
+
+/// The longest subject of a forwarded mail, in characters.
+const SUBJECT_CHARS_MAX: usize = 400;
+/// What the attached original is called.
+const ORIGINAL_NAME: &str = "original.eml";
+
+/// A mail and how it is sent on.
+pub(crate) struct Forwarding<'a> {
+    pub job: &'a ToRoute,
+    pub mail: &'a Mail<'a>,
+    pub mailbox: &'a WatchedMailbox,
+    pub rule: &'a RuleId,
+    pub planned: &'a PlannedForward,
+    /// The mark of the mailbox.
+    pub mark: &'a str,
+    /// Which reminder it is, from 1.
+    pub reminder: Option<i64>,
+}
+
+/// Why a mail was not sent on.
+#[derive(Debug)]
+pub(crate) enum NotSent {
+    /// It cannot be, for this reason: a matter of the rule.
+    Unable(String),
+    /// The door refused it.
+    Refused(Refusal),
+}
+
+impl Forwarding<'_> {
+    /// Puts it on the outbound queue; the message that it is.
+    pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, NotSent> {
+        let from = self.from().map_err(NotSent::Unable)?;
+        let ctx = RequestContext {
+            tenant: self.job.key.tenant.clone(),
+            request_id: format!("inbound-{}", self.job.uid),
+            idempotency_key: Some(self.key()),
+            dry_run: false,
+        };
+        let request = ForwardRequest {
+            to: self.planned.to.clone(),
+            account: self.planned.account.clone(),
+            subject: self.subject(),
+            tags: Vec::new(),
+            external_id: None,
+            size: self.mail.raw().len(),
+            make: Box::new(|given| self.make(&from, given)),
+            from: from.clone(),
+        };
+        crash_point("inbound_before_accept");
+        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::Refused)?;
+        crash_point("inbound_after_accept");
+        Ok(receipt.uid)
+    }
+
+    /// The key that stands for this mail and rule, and for this reminder of it.
+    fn key(&self) -> String {
+        let digest: String = self.job.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut key = format!("forward:{}:{digest}:{}", self.job.key.mailbox, self.rule);
+        if let Some(nth) = self.reminder {
+            key += &format!(":reminder:{nth}");
+        }
+        key
+    }
+
+    /// Who sends it on: whom the rule names, or the mailbox itself where its user name is an address.
+    fn from(&self) -> Result<Mailbox, String> {
+        if let Some(from) = &self.planned.from {
+            return Ok(from.clone());
+        }
+        let username = &self.mailbox.settings.username;
+        let address = username.parse::<EmailAddress>().map_err(|_| {
+            "the mailbox's user name is no address: say in the rule's forward in whose name mail is sent on (from)".to_owned()
+        })?;
+        Mailbox::new(None, address).map_err(|error| error.to_string())
+    }
+
+    fn prefix(&self) -> Option<String> {
+        self.reminder.map(|nth| format!("Reminder {nth}: "))
+    }
+
+    /// The subject of what is sent.
+    fn subject(&self) -> String {
+        let original = bounded(&self.mail.subject().unwrap_or_default(), SUBJECT_CHARS_MAX);
+        let prefix = self.prefix().unwrap_or_default();
+        let is_forwarded = ["fwd:", "fw:"]
+            .iter()
+            .any(|word| original.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)));
+        match self.planned.form {
+            ForwardForm::Redirect => format!("{prefix}{original}"),
+            ForwardForm::Attachment | ForwardForm::Compose if is_forwarded => format!("{prefix}{original}"),
+            ForwardForm::Attachment | ForwardForm::Compose => {
+                format!("{prefix}Fwd: {original}").trim_end().to_owned()
+            }
+        }
+    }
+
+    fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<Composed, String> {
+        let made = match self.planned.form {
+            ForwardForm::Redirect => self.redirected(from, given),
+            ForwardForm::Compose => compose::composed(self, from, given),
+            ForwardForm::Attachment => None,
+        };
+        let mut composed = match made {
+            Some(composed) => composed,
+            None => self.attached(from, given)?,
+        };
+        composed.bytes.splice(0..0, self.marks().into_bytes());
+        Ok(composed)
+    }
+
+    /// With `Resent-` fields; none where no server could be sure to take it so.
+    fn redirected(&self, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
+        let prefix = self.prefix();
+        let resent = resend(
+            self.mail.raw(),
+            &Resent {
+                from,
+                to: &self.planned.to,
+                message_id: given.message_id,
+                uid: given.uid,
+                date_unix: given.date_unix,
+                subject_prefix: prefix.as_deref(),
+            },
+        );
+        // A header in raw UTF-8 would fail at every relay without SMTPUTF8.
+        resent.ok().filter(|composed| !composed.smtputf8)
+    }
+
+    /// Whole, inside a new mail.
+    fn attached(&self, from: &Mailbox, given: &Given<'_>) -> Result<Composed, String> {
+        let text = format!("{}\nThe mail is attached.\n", compose::header_block(self.mail));
+        let reply_to = compose::reply_to(self.mail);
+        let draft = self.draft(from, given, &reply_to, &text);
+        let subject = self.subject();
+        compose_around(&Draft { subject: &subject, ..draft }, self.mail.raw(), ORIGINAL_NAME)
+            .map_err(|error| error.to_string())
+    }
+
+    fn draft<'d>(
+        &'d self,
+        from: &'d Mailbox,
+        given: &Given<'d>,
+        reply_to: &'d [Mailbox],
+        text: &'d str,
+    ) -> Draft<'d> {
+        Draft {
+            from,
+            sender: None,
+            to: &self.planned.to,
+            cc: &[],
+            reply_to,
+            subject: "",
+            text: Some(text),
+            html: None,
+            headers: &[],
+            attachments: &[],
+            message_id: given.message_id,
+            uid: given.uid,
+            date_unix: given.date_unix,
+        }
+    }
+
+    /// The fields that mark it as forwarded. What is resent brings earlier marks along; a new mail repeats them.
+    fn marks(&self) -> String {
+        let mut fields = format!("{}: {}\r\n", guard::MARK_FIELD, self.mark);
+        if self.planned.form != ForwardForm::Redirect {
+            let earlier = self.mail.plain(guard::MARK_FIELD).filter(|mark| guard::is_mark(mark));
+            fields.extend(earlier.map(|mark| format!("{}: {mark}\r\n", guard::MARK_FIELD)));
+        }
+        fields
+    }
+}

@@ -1,0 +1,124 @@
+//! A command as it goes out: nothing in a value is ever read as part of the command.
+//!
+//! What a quoted string cannot hold goes as a literal, which the server must ask for first; so a command is a list of
+//! chunks, and each but the first waits for a go-ahead. The octets are wiped when the command is dropped, since some of
+//! them are credentials.
+
+use std::fmt::Write as _;
+
+use secrecy::zeroize::Zeroizing;
+
+use super::utf7;
+
+/// The longest quoted string; what is longer goes as a literal.
+const QUOTED_BYTES_MAX: usize = 1000;
+
+/// A command without its tag.
+pub(super) struct Command {
+    pub(super) chunks: Vec<Zeroizing<Vec<u8>>>,
+    /// A go-ahead that nothing is left for is answered by an empty line (RFC 3501 6.2.2): a refused token's reasons come so.
+    pub(super) is_sign_in: bool,
+}
+
+impl Command {
+    /// A command whose text is ours.
+    pub(super) fn new(text: &str) -> Self {
+        Self { chunks: vec![Zeroizing::new(text.as_bytes().to_vec())], is_sign_in: false }
+    }
+
+    /// Adds a value.
+    pub(super) fn string(mut self, value: &str) -> Self {
+        let is_quotable = value.len() <= QUOTED_BYTES_MAX && value.bytes().all(|b| matches!(b, b' '..=b'~'));
+        let last = self.last();
+        if is_quotable {
+            last.extend_from_slice(b" \"");
+            for octet in value.bytes() {
+                if matches!(octet, b'"' | b'\\') {
+                    last.push(b'\\');
+                }
+                last.push(octet);
+            }
+            last.push(b'"');
+        } else {
+            last.extend_from_slice(format!(" {{{}}}", value.len()).as_bytes());
+            self.chunks.push(Zeroizing::new(value.as_bytes().to_vec()));
+        }
+        self
+    }
+
+    /// Adds a folder's name.
+    pub(super) fn folder(self, name: &str) -> Self {
+        self.string(&utf7::encode(name))
+    }
+
+    /// Adds text of ours.
+    pub(super) fn then(mut self, text: &str) -> Self {
+        self.last().extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// Signs in by a mechanism whose one response, in base64, may stand in the command or must wait to be asked for.
+    pub(super) fn sign_in(mechanism: &str, response: &str, at_once: bool) -> Self {
+        let mut command = Self::new("AUTHENTICATE ");
+        command.is_sign_in = true;
+        command.last().extend_from_slice(mechanism.as_bytes());
+        if at_once {
+            command.last().push(b' ');
+            command.last().extend_from_slice(response.as_bytes());
+        } else {
+            command.chunks.push(Zeroizing::new(response.as_bytes().to_vec()));
+        }
+        command
+    }
+
+    fn last(&mut self) -> &mut Zeroizing<Vec<u8>> {
+        if self.chunks.is_empty() {
+            self.chunks.push(Zeroizing::default());
+        }
+        let last = self.chunks.len() - 1;
+        &mut self.chunks[last]
+    }
+}
+
+/// UIDs in ascending order as a set, with neighbours as ranges: `1:3,7`.
+pub(super) fn uid_set(uids: impl IntoIterator<Item = u32>) -> String {
+    let mut set = String::new();
+    let mut uids = uids.into_iter().peekable();
+    while let Some(first) = uids.next() {
+        let mut last = first;
+        while let Some(next) = uids.next_if(|uid| last.checked_add(1) == Some(*uid)) {
+            last = next;
+        }
+        let comma = if set.is_empty() { "" } else { "," };
+        let written =
+            if first == last { write!(set, "{comma}{first}") } else { write!(set, "{comma}{first}:{last}") };
+        debug_assert!(written.is_ok(), "a string takes whatever is written");
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(command: &Command) -> Vec<String> {
+        command.chunks.iter().map(|chunk| String::from_utf8(chunk.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_value_cannot_end_the_command() {
+        let command = Command::new("LOGIN").string("bob \"\\").string("a\r\nA9 LOGOUT").then(" x");
+        assert_eq!(wire(&command), ["LOGIN \"bob \\\"\\\\\" {12}", "a\r\nA9 LOGOUT x"]);
+        assert_eq!(wire(&Command::new("LOGIN").string("pä")), ["LOGIN {3}", "pä"]);
+        assert_eq!(wire(&Command::new("SELECT").folder("a\r\n\"b")), ["SELECT \"a&AA0ACg-\\\"b\""]);
+        assert_eq!(wire(&Command::new("X").string("")), ["X \"\""]);
+        assert_eq!(wire(&Command::new("X").string(&"x".repeat(1001)))[0], "X {1001}");
+    }
+
+    #[test]
+    fn neighbours_become_ranges() {
+        assert_eq!(uid_set([1, 2, 3, 7, 9, 10]), "1:3,7,9:10");
+        assert_eq!(uid_set([u32::MAX - 1, u32::MAX]), "4294967294:4294967295");
+        assert_eq!(uid_set([]), "");
+    }
+}

@@ -1,0 +1,58 @@
+//! Whatever a server says is read or refused, in bounded memory, and never panics.
+
+use postway_fuzz::feed;
+
+use super::{
+    response::Response,
+    wire::{Text, Wire},
+};
+
+/// What a mail's text may have here.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+const SEEDS: &[&[u8]] = &[
+    b"* OK [CAPABILITY IMAP4rev1 IDLE] ready\r\nA1 OK done\r\n",
+    b"* 3 EXISTS\r\n* OK [UIDVALIDITY 7] x\r\n* OK [UIDNEXT 12] x\r\nA2 OK [READ-WRITE] done\r\n",
+    b"* 1 FETCH (UID 5 RFC822.SIZE 12 INTERNALDATE \"17-Jul-1996 02:44:25 -0700\" FLAGS (\\Seen))\r\n",
+    b"* 2 FETCH (UID 6 BODY[] {12}\r\nSubject: x\r\n)\r\nA3 OK done\r\n",
+    b"* STATUS \"a\" (MESSAGES 1 UIDNEXT 9)\r\n* BYE {3}\r\nabc\r\n+ go on\r\n",
+];
+const WORDS: &[&[u8]] = &[
+    b"\r\n",
+    b"\n",
+    b"{9999999999}\r\n",
+    b"{3}\r\nabc",
+    b"{0}\r\n",
+    b"\"",
+    b"\\",
+    b"(",
+    b")",
+    b"((((((((",
+    b"* ",
+    b"A1 ",
+    b"UID 0",
+    b"4294967296",
+    b"BODY[] ",
+    b"NIL",
+    b"\0",
+    b"\xff",
+];
+
+#[test]
+fn whatever_a_server_says_is_read_or_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    feed(SEEDS, WORDS, |said| {
+        runtime.block_on(async {
+            let mut wire = Wire::new(tokio::io::join(said, tokio::io::sink()));
+            while let Ok(raw) = wire.response(Some(TEXT_BYTES_MAX)).await {
+                if let Some(Text::Whole(text)) = &raw.text {
+                    assert!(text.len() <= TEXT_BYTES_MAX);
+                }
+                let is_cut = raw.is_cut;
+                if Response::read(raw).is_err() || is_cut {
+                    break;
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,257 @@
+//! Reading a page: mails become what the store registers.
+//!
+//! Memory is bounded: bodies too large for a row go to the depot as they come, and large mails are read one at a time, all
+//! mailboxes together within a bound. A mail that the server made smaller than it is is read again like a large one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use postway_domain::{Clock, InboundState, MessageUid, TenantId, Time, WatchedMailbox};
+use postway_store::{
+    Store, StoreError,
+    blob::{Depot, INLINE_BYTES_MAX},
+    record::NewInbound,
+};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::{
+    begin::arrived_at,
+    source::{OpenFolder, SourceError},
+};
+use crate::{
+    mail::{Mail, Summary, bounded},
+    mailbox::{Content, Fetched, Listed},
+};
+
+/// The largest mail that is taken.
+pub(crate) const MAIL_BYTES_MAX: usize = 25 * 1024 * 1024;
+/// Mails up to this size are read together.
+const SMALL_BYTES_MAX: usize = 1024 * 1024;
+/// Mails that are read together have at most so many bytes.
+const TOGETHER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Large mails on their way at the same time, of all mailboxes, in KiB.
+const LARGE_KIB_MAX: usize = 128 * 1024;
+/// The longest text that tells why a mail was not read.
+const REASON_CHARS_MAX: usize = 300;
+/// How often a mail that the server does not give is asked for.
+const WITHHELD_MAX: u32 = 3;
+
+/// What reading needs.
+pub(super) struct Reader {
+    pub store: Arc<dyn Store>,
+    pub depot: Arc<Depot>,
+    pub clock: Arc<dyn Clock>,
+    large: Semaphore,
+}
+
+/// What was read of a page, and what ended it before its end.
+pub(super) struct Read {
+    /// In the order of the page, without gaps.
+    pub mails: Vec<NewInbound>,
+    /// How many of the page's mails these are.
+    pub answered: usize,
+    pub fault: Option<ReadFault>,
+}
+
+/// Why reading broke off.
+pub(super) enum ReadFault {
+    Source(SourceError),
+    Store(StoreError),
+}
+
+/// How often mails were asked for in vain, by UID.
+pub(super) type Withheld = BTreeMap<u32, u32>;
+
+impl Reader {
+    pub(super) fn new(store: Arc<dyn Store>, depot: Arc<Depot>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, depot, clock, large: Semaphore::new(LARGE_KIB_MAX) }
+    }
+
+    /// Reads the first of these mails that can be read together; at least one of them is answered for unless there is a
+    /// fault.
+    pub(super) async fn read(
+        &self,
+        folder: &mut dyn OpenFolder,
+        mailbox: &WatchedMailbox,
+        mails: &[Listed],
+        withheld: &mut Withheld,
+    ) -> Read {
+        let together = &mails[..together(mails)];
+        let mut kept: BTreeMap<u32, NewInbound> = BTreeMap::new();
+        let mut larger = Vec::new();
+        let mut fault = None;
+        if let [large] = together
+            && large.size > SMALL_BYTES_MAX as u64
+        {
+            larger.push(*large);
+        } else {
+            fault = self.fetch(folder, mailbox, together, SMALL_BYTES_MAX, &mut kept, withheld).await.err();
+            // Of these the server had told another size.
+            larger = together
+                .iter()
+                .filter(|mail| kept.get(&mail.uid).is_some_and(is_too_large))
+                .copied()
+                .collect();
+            larger.iter().for_each(|mail| drop(kept.remove(&mail.uid)));
+        }
+        for mail in larger {
+            if fault.is_some() {
+                break;
+            }
+            let told = mail.size.max(SMALL_BYTES_MAX as u64).min(MAIL_BYTES_MAX as u64);
+            let kib = u32::try_from(told.div_ceil(1024)).unwrap_or(u32::MAX);
+            // Never closed; without a permit the bound would be gone, the mail is still read.
+            let _permit = self.large.acquire_many(kib).await;
+            fault = self.fetch(folder, mailbox, &[mail], MAIL_BYTES_MAX, &mut kept, withheld).await.err();
+        }
+        let mut answered = Vec::new();
+        for mail in together {
+            match kept.remove(&mail.uid) {
+                Some(new) => answered.push(new),
+                None => break,
+            }
+        }
+        Read { answered: answered.len(), mails: answered, fault }
+    }
+
+    async fn fetch(
+        &self,
+        folder: &mut dyn OpenFolder,
+        mailbox: &WatchedMailbox,
+        mails: &[Listed],
+        mail_bytes_max: usize,
+        kept: &mut BTreeMap<u32, NewInbound>,
+        withheld: &mut Withheld,
+    ) -> Result<(), ReadFault> {
+        let (out, mut fetched) = mpsc::channel(1);
+        let keeping = async {
+            while let Some(Fetched { uid, content }) = fetched.recv().await {
+                let Some(listed) = mails.iter().find(|mail| mail.uid == uid) else { continue };
+                let new = self.keep(mailbox, listed, content, withheld).await?;
+                kept.insert(uid, new);
+            }
+            Ok(())
+        };
+        let (fetched, keeping) = tokio::join!(folder.fetch(mails, mail_bytes_max, out), keeping);
+        keeping?;
+        fetched.map_err(ReadFault::Source)
+    }
+
+    async fn keep(
+        &self,
+        mailbox: &WatchedMailbox,
+        listed: &Listed,
+        content: Content,
+        withheld: &mut Withheld,
+    ) -> Result<NewInbound, ReadFault> {
+        let now = self.clock.now();
+        let unread = |state, error: Option<String>| NewInbound {
+            uid: MessageUid::new(now, &mut rand::rng()),
+            folder: mailbox.settings.folder.clone(),
+            imap_uid: listed.uid,
+            digest: None,
+            size: listed.size,
+            arrived_at: arrived_at(listed),
+            sender: None,
+            recipients: None,
+            subject: None,
+            message_id: None,
+            body: None,
+            state,
+            error: error.map(|error| bounded(&error, REASON_CHARS_MAX)),
+        };
+        match content {
+            Content::Mail(bytes) => {
+                let read = unread(InboundState::Received, None);
+                self.fill(read, &mailbox.tenant, bytes, now).await.map_err(ReadFault::Store)
+            }
+            Content::TooLarge { size } => {
+                let why = format!("it has {size} bytes: at most {MAIL_BYTES_MAX} are read");
+                Ok(NewInbound { size, ..unread(InboundState::Dead, Some(why)) })
+            }
+            Content::Gone => {
+                Ok(unread(InboundState::Gone, Some("it was removed before it could be read".to_owned())))
+            }
+            Content::Withheld(words) => {
+                let times = withheld.entry(listed.uid).or_default();
+                *times += 1;
+                let why = format!("the server lists mail {} and does not give it: {words}", listed.uid);
+                if *times < WITHHELD_MAX {
+                    return Err(ReadFault::Source(SourceError::passing(why)));
+                }
+                withheld.remove(&listed.uid);
+                Ok(unread(InboundState::Dead, Some(why)))
+            }
+        }
+    }
+
+    async fn fill(
+        &self,
+        read: NewInbound,
+        tenant: &TenantId,
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<NewInbound, StoreError> {
+        let look = |bytes: &Bytes| (sha256(bytes), Summary::of(&Mail::new(bytes)));
+        let (digest, summary) = match bytes.len() > SMALL_BYTES_MAX {
+            false => look(&bytes),
+            true => {
+                let bytes = bytes.clone();
+                let looked = tokio::task::spawn_blocking(move || look(&bytes)).await;
+                looked.map_err(|error| StoreError::Unexpected(error.to_string()))?
+            }
+        };
+        let size = bytes.len() as u64;
+        let body = self.depot.keep(&*self.store, tenant, bytes, INLINE_BYTES_MAX, now).await?;
+        let Summary { sender, recipients, subject, message_id } = summary;
+        Ok(NewInbound {
+            digest: Some(digest),
+            size,
+            sender,
+            recipients,
+            subject,
+            message_id,
+            body: Some(body),
+            ..read
+        })
+    }
+}
+
+/// How many of these mails are read together: as many as are small, up to a bound, or one that is not.
+fn together(mails: &[Listed]) -> usize {
+    let mut bytes = 0_u64;
+    let small = mails.iter().take_while(|mail| {
+        bytes = bytes.saturating_add(mail.size);
+        mail.size <= SMALL_BYTES_MAX as u64 && bytes <= TOGETHER_BYTES_MAX
+    });
+    small.count().max(1).min(mails.len())
+}
+
+fn is_too_large(mail: &NewInbound) -> bool {
+    mail.state == InboundState::Dead
+        && mail.size > SMALL_BYTES_MAX as u64
+        && mail.size <= MAIL_BYTES_MAX as u64
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut whole = [0; 32];
+    whole.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_mails_are_read_together_and_a_large_one_alone() {
+        let mail = |size| Listed { uid: 1, size, internal_date: None };
+        let (small, large) = (mail(1000), mail(5_000_000));
+        assert_eq!(together(&[small, small, large, small]), 2);
+        assert_eq!(together(&[large, small]), 1);
+        assert_eq!(together(&[mail(1_000_000); 10]), 4);
+        assert_eq!(together(&[mail(u64::MAX), mail(u64::MAX)]), 1);
+        assert_eq!(together(&[]), 0);
+    }
+}

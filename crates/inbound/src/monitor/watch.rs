@@ -1,0 +1,310 @@
+//! Watching one mailbox: a session for as long as it holds, and rounds in it.
+//!
+//! A round reads the folder from the cursor to its end, page by page; each page is registered, and the cursor moved, in one
+//! fenced write. A crash anywhere leaves a cursor that says what is durable, and the next round goes on from there. Where
+//! somebody else moved the cursor, what they wrote counts.
+//!
+//! A fault is noted with the mailbox, and the mailbox is left alone for a while. Nothing here touches another mailbox.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use postway_domain::{Clock, InboundState, WatchedMailbox, inbound::Cursor};
+use postway_store::{
+    Store, StoreError,
+    record::{MailboxKey, MailboxNote, Registered, Registration},
+};
+use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    begin::{arrived_at, first_cursor},
+    pace,
+    page::{Read, ReadFault, Reader, Withheld},
+    source::{OpenFolder, Source, SourceError},
+};
+use crate::{
+    crash::crash_point,
+    mail::bounded,
+    mailbox::{Folder, Listed},
+    tally,
+};
+
+/// Mails of one page.
+const PAGE_MAILS: usize = 100;
+/// The longest error that is kept with a mailbox.
+const ERROR_CHARS_MAX: usize = 500;
+/// The longest wait while the store is away.
+const STORE_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// What all watches share.
+pub(super) struct Means {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub source: Arc<dyn Source>,
+    pub reader: Reader,
+    /// One for each session that may be open.
+    pub seats: Semaphore,
+}
+
+/// See the module.
+pub(super) struct Watch {
+    means: Arc<Means>,
+    mailbox: WatchedMailbox,
+    key: MailboxKey,
+    /// Whether there are more mailboxes than sessions, so that none is kept open.
+    is_crowded: bool,
+    /// Up to this UID the folder may hold mail from before watching began: known after the first look.
+    old_through: Option<u32>,
+    withheld: Withheld,
+    faults: u32,
+}
+
+enum Fault {
+    Source(SourceError),
+    Store(StoreError),
+    /// The mailbox is no more.
+    Gone,
+}
+
+impl From<SourceError> for Fault {
+    fn from(error: SourceError) -> Self {
+        Self::Source(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Watch {
+    pub(super) fn new(means: Arc<Means>, mailbox: WatchedMailbox, is_crowded: bool) -> Self {
+        let key = MailboxKey { tenant: mailbox.tenant.clone(), mailbox: mailbox.id.clone() };
+        let withheld = Withheld::new();
+        Self { means, mailbox, key, is_crowded, old_through: None, withheld, faults: 0 }
+    }
+
+    /// Watches until told to stop.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let session = AssertUnwindSafe(self.session()).catch_unwind();
+            let ended = tokio::select! {
+                () = stop.cancelled() => return,
+                ended = session => ended,
+            };
+            let wait = match ended {
+                Ok(Ok(())) => Duration::from_secs(self.mailbox.settings.poll_seconds.into()),
+                Ok(Err(fault)) => self.faulty(fault).await,
+                Err(_) => {
+                    let what = "reading it failed inside Postway: see the log for the time";
+                    self.faulty(Fault::Source(SourceError::setup(what))).await
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Notes what went wrong; how long to wait.
+    async fn faulty(&mut self, fault: Fault) -> Duration {
+        let (nth, (tenant, mailbox)) = (self.faults, (&self.key.tenant, &self.key.mailbox));
+        self.faults = self.faults.saturating_add(1);
+        let error = match fault {
+            Fault::Source(error) => error,
+            Fault::Store(error) => {
+                tracing::warn!(%error, %tenant, %mailbox, "a mailbox waits: the store does not take its mail");
+                return pace::wait(nth, false, &mut rand::rng()).min(STORE_WAIT_MAX);
+            }
+            // Whoever runs the watches will notice.
+            Fault::Gone => return STORE_WAIT_MAX,
+        };
+        // Told once, not at each try.
+        if nth == 0 {
+            tracing::warn!(%error, %tenant, %mailbox, "a mailbox cannot be read");
+        }
+        let note = MailboxNote {
+            key: self.key.clone(),
+            at: self.means.clock.now(),
+            uid_next: None,
+            error: Some(bounded(&error.message, ERROR_CHARS_MAX)),
+        };
+        if let Err(error) = self.means.store.note_mailbox(note).await {
+            tracing::warn!(%error, %tenant, %mailbox, "what is wrong with a mailbox could not be noted");
+        }
+        pace::wait(nth, error.is_setup, &mut rand::rng())
+    }
+
+    /// One session: rounds until something goes wrong, or one round where sessions are few.
+    async fn session(&mut self) -> Result<(), Fault> {
+        let means = self.means.clone();
+        // Never closed.
+        let _seat = means.seats.acquire().await;
+        let mut folder = means.source.open(&self.mailbox).await?;
+        let poll = Duration::from_secs(self.mailbox.settings.poll_seconds.into());
+        loop {
+            self.round(&mut *folder).await?;
+            self.faults = 0;
+            if self.is_crowded {
+                folder.close().await;
+                return Ok(());
+            }
+            folder.wait(poll).await?;
+        }
+    }
+
+    /// Reads the folder to its end.
+    async fn round(&mut self, folder: &mut dyn OpenFolder) -> Result<(), Fault> {
+        let began = Instant::now();
+        let standing = folder.look().await?;
+        let mut cursor = self.cursor(folder, standing).await?;
+        let end = standing.uid_next.saturating_sub(1);
+        while cursor.last_uid < end {
+            tally::lag(&self.key, end - cursor.last_uid);
+            cursor = self.page(folder, standing, cursor).await?;
+        }
+        tally::lag(&self.key, 0);
+        let note = MailboxNote {
+            key: self.key.clone(),
+            at: self.means.clock.now(),
+            uid_next: Some(standing.uid_next),
+            error: None,
+        };
+        self.means.store.note_mailbox(note).await?;
+        tally::round(&self.key, began.elapsed());
+        Ok(())
+    }
+
+    /// Where to go on: where the store says, or at the beginning where that means nothing in this folder.
+    async fn cursor(&mut self, folder: &mut dyn OpenFolder, standing: Folder) -> Result<Cursor, Fault> {
+        let end = standing.uid_next.saturating_sub(1);
+        let Some((_, state)) = self.means.store.mailbox(&self.key).await? else { return Err(Fault::Gone) };
+        let to = match state.cursor {
+            Some(cursor) if cursor.uid_validity == standing.uid_validity => {
+                // Whether the server gave UIDs anew before this process began is not known: what is behind may be old.
+                self.old_through.get_or_insert(if cursor.last_uid < end { end } else { 0 });
+                return Ok(cursor);
+            }
+            Some(cursor) => {
+                tracing::info!(tenant = %self.key.tenant, mailbox = %self.key.mailbox,
+                    "the server gave the mail of a mailbox new UIDs; it is read anew, what is known is passed over");
+                self.old_through = Some(end);
+                self.withheld.clear();
+                Cursor { uid_validity: standing.uid_validity, last_uid: 0, not_before: cursor.not_before }
+            }
+            None => {
+                self.old_through = Some(end);
+                first_cursor(folder, standing, self.mailbox.settings.start).await?
+            }
+        };
+        self.register(state.cursor, to, standing, Vec::new()).await
+    }
+
+    /// Reads and registers one page; where the cursor is then.
+    async fn page(
+        &mut self,
+        folder: &mut dyn OpenFolder,
+        standing: Folder,
+        cursor: Cursor,
+    ) -> Result<Cursor, Fault> {
+        let end = standing.uid_next.saturating_sub(1);
+        let page = folder.list(cursor.last_uid.saturating_add(1), end, PAGE_MAILS).await?;
+        // A server that gets nowhere would be asked for ever.
+        let through = page.through.clamp(cursor.last_uid.saturating_add(1), end);
+        let (old, mails): (Vec<Listed>, Vec<Listed>) =
+            page.mails.into_iter().partition(|mail| self.is_old(mail, cursor));
+        tally::skipped(&self.key, old.len());
+        let mut cursor = cursor;
+        let mut rest = mails.as_slice();
+        loop {
+            let Read { mails, answered, fault } = match rest.is_empty() {
+                true => Read { mails: Vec::new(), answered: 0, fault: None },
+                false => {
+                    let (reader, mailbox) = (&self.means.reader, &self.mailbox);
+                    reader.read(folder, mailbox, rest, &mut self.withheld).await
+                }
+            };
+            rest = &rest[answered..];
+            let reached = match (rest.is_empty(), mails.last()) {
+                (true, _) => through,
+                (false, Some(last)) => last.imap_uid,
+                (false, None) => cursor.last_uid,
+            };
+            if reached > cursor.last_uid {
+                let to = Cursor { last_uid: reached, ..cursor };
+                let stands = self.register(Some(cursor), to, standing, mails).await?;
+                if stands != to {
+                    // Somebody else reads it too; what they wrote counts.
+                    return Ok(stands);
+                }
+                cursor = to;
+            }
+            match fault {
+                Some(ReadFault::Source(error)) => return Err(error.into()),
+                Some(ReadFault::Store(error)) => return Err(error.into()),
+                None if rest.is_empty() => return Ok(cursor),
+                None if answered == 0 => {
+                    return Err(
+                        SourceError::passing("the server did not answer for a mail it had listed").into()
+                    );
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether a mail came before watching began.
+    fn is_old(&self, mail: &Listed, cursor: Cursor) -> bool {
+        let may_be = self.old_through.is_some_and(|through| mail.uid <= through);
+        let before = |not_before| arrived_at(mail).is_some_and(|arrived| arrived < not_before);
+        may_be && cursor.not_before.is_some_and(before)
+    }
+
+    /// Registers mails and moves the cursor; where it stands then.
+    async fn register(
+        &self,
+        seen: Option<Cursor>,
+        to: Cursor,
+        standing: Folder,
+        mails: Vec<postway_store::record::NewInbound>,
+    ) -> Result<Cursor, Fault> {
+        let gone = mails.iter().filter(|mail| mail.state == InboundState::Gone).count();
+        let dead = mails.iter().filter(|mail| mail.state == InboundState::Dead).count();
+        crash_point("inbound_before_register");
+        let registered = self
+            .means
+            .store
+            .register(Registration {
+                key: self.key.clone(),
+                seen,
+                to,
+                uid_next: standing.uid_next,
+                at: self.means.clock.now(),
+                mails,
+            })
+            .await?;
+        crash_point("inbound_after_register");
+        match registered {
+            Registered::Done { new, known } => {
+                tally::skipped(&self.key, known as usize + gone);
+                tally::failed(&self.key, dead);
+                tracing::debug!(tenant = %self.key.tenant, mailbox = %self.key.mailbox, new, known, "registered");
+                Ok(to)
+            }
+            Registered::Stale => match self.means.store.mailbox(&self.key).await? {
+                Some((_, state))
+                    if state.cursor.is_some_and(|at| at.uid_validity == standing.uid_validity) =>
+                {
+                    Ok(state.cursor.unwrap_or(to))
+                }
+                Some(_) => {
+                    Err(SourceError::passing("somebody else reads this mailbox from another place").into())
+                }
+                None => Err(Fault::Gone),
+            },
+        }
+    }
+}

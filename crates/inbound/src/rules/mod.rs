@@ -1,0 +1,86 @@
+//! Rules: conditions, and what is done with a mail where all of them hold.
+//!
+//! [`check_rule`] says what is wrong with a rule before it is kept, [`try_rule`] what it would do with a mail. Routing and
+//! the dry run ask the same [`RuleSet`] and get the same [`Plan`]: all that a rule wants is worked out first (captures,
+//! contacts, addresses), so that a rule either applies as a whole or not at all, with the reason.
+
+mod check;
+mod condition;
+mod plan;
+mod template;
+mod trial;
+
+use postway_domain::{
+    id::RuleId,
+    rule::{FollowUp, Rule, RuleContent},
+};
+
+pub(crate) use self::plan::{Contacts, Plan, Planned, PlannedForward};
+pub use self::{
+    check::check_rule,
+    trial::{Trial, try_rule},
+};
+use self::{condition::Ready, template::Captures};
+use crate::mail::Mail;
+
+/// The rules of a mailbox that are asked, in order.
+#[derive(Default)]
+pub(crate) struct RuleSet {
+    pub rules: Vec<ReadyRule>,
+}
+
+/// One rule, ready to be asked.
+pub(crate) struct ReadyRule {
+    pub id: RuleId,
+    content: RuleContent,
+    /// Its conditions; or why one of them cannot be asked. The API refuses such rules, but one may come from elsewhere.
+    conditions: Result<Vec<Ready>, String>,
+}
+
+/// What a rule's conditions say of a mail.
+pub(crate) struct Judged {
+    /// Each condition: whether it holds, and why.
+    pub conditions: Vec<(bool, String)>,
+    pub captures: Captures,
+}
+
+impl Judged {
+    /// Whether all hold.
+    pub(crate) fn holds(&self) -> bool {
+        self.conditions.iter().all(|(holds, _)| *holds)
+    }
+}
+
+impl RuleSet {
+    /// Of those that are active.
+    pub(crate) fn new(rules: Vec<Rule>) -> Self {
+        let active = rules.into_iter().filter(|rule| rule.active);
+        Self { rules: active.map(|rule| ReadyRule::new(rule.id, rule.content)).collect() }
+    }
+
+    /// The one of this name.
+    pub(crate) fn get(&self, id: &RuleId) -> Option<&ReadyRule> {
+        self.rules.iter().find(|rule| rule.id == *id)
+    }
+}
+
+impl ReadyRule {
+    fn new(id: RuleId, content: RuleContent) -> Self {
+        let conditions =
+            content.conditions.iter().map(|one| Ready::new(one).map_err(|error| error.to_string()));
+        Self { id, conditions: conditions.collect(), content }
+    }
+
+    /// How what it forwards is followed up.
+    pub(crate) fn follow_up(&self) -> Option<FollowUp> {
+        self.content.follow_up
+    }
+
+    /// Asks all conditions, or says which cannot be asked.
+    fn judge(&self, mail: &Mail<'_>) -> Result<Judged, String> {
+        let conditions = self.conditions.as_ref().map_err(|why| format!("a condition {why}"))?;
+        let mut captures = Captures::new();
+        let conditions = conditions.iter().map(|one| one.ask(mail, &mut captures)).collect();
+        Ok(Judged { conditions, captures })
+    }
+}

@@ -1,0 +1,151 @@
+//! What a rule wants done with a mail, worked out before anything of it is done.
+
+use async_trait::async_trait;
+use postway_domain::{
+    AccountId, Contact, Mailbox, TenantId,
+    rule::{Action, Forward, ForwardForm},
+};
+use postway_store::{Store, StoreError};
+
+use super::{
+    Judged, ReadyRule,
+    check::TAG_BYTES_MAX,
+    template::{Captures, fill},
+};
+use crate::mail::{Mail, bounded};
+
+/// Recipients of one forwarded mail.
+const RECIPIENTS_MAX: usize = 200;
+
+/// Where names are looked up.
+#[async_trait]
+pub(crate) trait Contacts: Sync {
+    /// The addresses of this name; none where nobody has it.
+    async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, StoreError>;
+}
+
+#[async_trait]
+impl Contacts for (&dyn Store, &TenantId) {
+    async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, StoreError> {
+        let found = self.0.contact_named(self.1, name).await?;
+        Ok(found.map(|contact: Contact| contact.addresses))
+    }
+}
+
+/// Whether a rule applies.
+pub(crate) enum Plan {
+    /// Its conditions hold, and this is to be done.
+    Applies(Planned),
+    /// Its conditions hold, but it cannot be done, for this reason.
+    Unable(String),
+    /// Its conditions do not hold.
+    Passes,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub forward: Option<PlannedForward>,
+    pub tags: Vec<String>,
+    pub tells: bool,
+    pub marks_seen: bool,
+    pub moves_to: Option<String>,
+    pub stops: bool,
+}
+
+/// To whom it is sent on, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlannedForward {
+    pub to: Vec<Mailbox>,
+    pub form: ForwardForm,
+    pub from: Option<Mailbox>,
+    pub account: Option<AccountId>,
+}
+
+impl ReadyRule {
+    /// Works out what it wants done.
+    pub(crate) async fn plan(&self, mail: &Mail<'_>, contacts: &dyn Contacts) -> Result<Plan, StoreError> {
+        match self.judge(mail) {
+            Err(why) => Ok(Plan::Unable(why)),
+            Ok(judged) => self.plan_judged(&judged, contacts).await,
+        }
+    }
+
+    pub(super) async fn plan_judged(
+        &self,
+        judged: &Judged,
+        contacts: &dyn Contacts,
+    ) -> Result<Plan, StoreError> {
+        if !judged.holds() {
+            return Ok(Plan::Passes);
+        }
+        let mut planned = Planned::default();
+        for action in &self.content.actions {
+            match action {
+                Action::Forward(forward) if planned.forward.is_none() => {
+                    match address(forward, &judged.captures, contacts).await? {
+                        Ok(forward) => planned.forward = Some(forward),
+                        Err(why) => return Ok(Plan::Unable(why)),
+                    }
+                }
+                // A rule sends one message; the API refuses a second forward.
+                Action::Forward(_) => {}
+                Action::Tag { tag } => match fill(tag, &judged.captures) {
+                    Ok(tag) => planned.tags.push(bounded(&tag.replace(char::is_control, " "), TAG_BYTES_MAX)),
+                    Err(error) => return Ok(Plan::Unable(error.to_string())),
+                },
+                Action::Webhook => planned.tells = true,
+                Action::MarkSeen => planned.marks_seen = true,
+                Action::Move { folder } => planned.moves_to = Some(folder.clone()),
+                Action::Stop => planned.stops = true,
+            }
+        }
+        Ok(Plan::Applies(planned))
+    }
+}
+
+/// Finds to whom a mail is sent on, or says why nobody is found.
+async fn address(
+    forward: &Forward,
+    captures: &Captures,
+    contacts: &dyn Contacts,
+) -> Result<Result<PlannedForward, String>, StoreError> {
+    let mut texts = Vec::new();
+    for to in &forward.to {
+        match fill(to, captures) {
+            Ok(text) => texts.push(text),
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+    }
+    if let Some(contact) = &forward.contact {
+        let name = match fill(contact, captures) {
+            Ok(name) => name,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        match contacts.addresses(&name).await? {
+            None => return Ok(Err(format!("there is no contact named {:?}", bounded(&name, 100)))),
+            Some(addresses) if addresses.is_empty() => {
+                return Ok(Err(format!("the contact {:?} has no address", bounded(&name, 100))));
+            }
+            Some(addresses) => texts.extend(addresses),
+        }
+    }
+    let mut to: Vec<Mailbox> = Vec::new();
+    for text in texts.iter().take(RECIPIENTS_MAX) {
+        match text.parse::<Mailbox>() {
+            Ok(mailbox) if to.iter().any(|known| known.address() == mailbox.address()) => {}
+            Ok(mailbox) => to.push(mailbox),
+            Err(error) => {
+                return Ok(Err(format!("{:?} cannot be forwarded to: {error}", bounded(text, 100))));
+            }
+        }
+    }
+    if to.is_empty() {
+        return Ok(Err("there is nobody to forward to".to_owned()));
+    }
+    let from = match forward.from.as_deref().map(str::parse::<Mailbox>).transpose() {
+        Ok(from) => from,
+        Err(error) => return Ok(Err(format!("cannot be sent on in that name: {error}"))),
+    };
+    Ok(Ok(PlannedForward { to, form: forward.form, from, account: forward.account.clone() }))
+}

@@ -1,0 +1,331 @@
+//! Rules at work: forwarding in every form, once; tags, webhooks, errands, reminders, loop guards.
+
+use std::time::Duration;
+
+use postway_domain::{
+    Clock, Contact, EventKind, InboundState, TenantSettings,
+    mailbox::{MailboxRole, Start},
+};
+use postway_store::{
+    Inbound,
+    record::{Changed, DirectoryChange},
+};
+use serde_json::{Value, json};
+
+use super::{House, mail, states, tenant};
+
+const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
+
+async fn house() -> House {
+    House::new(Start::Beginning, ROLES).await
+}
+
+async fn contact(house: &House, name: &str, addresses: &[&str]) {
+    let at = house.clock.now();
+    house
+        .change(DirectoryChange::CreateContact(Contact {
+            tenant: tenant(),
+            id: format!("c-{name}").parse().unwrap(),
+            name: name.to_owned(),
+            addresses: addresses.iter().map(|one| (*one).to_owned()).collect(),
+            version: 1,
+            created_at: at,
+            updated_at: at,
+        }))
+        .await;
+}
+
+fn forward(form: &str) -> Value {
+    json!({"actions": [{"do": "forward", "to": ["Bob <bob@example.com>", "eve@example.com"], "as": form}]})
+}
+
+#[tokio::test]
+async fn a_redirect_is_the_mail_with_resent_fields_and_our_envelope() {
+    let settings = TenantSettings { bounce_domain: Some("b.example.net".to_owned()), ..Default::default() };
+    let house = House::with(settings, Start::Beginning, ROLES).await;
+    house.rule("all", 1, forward("redirect")).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    let mails = house.settled(1).await;
+    assert_eq!(mails[0].state, InboundState::Routed);
+    let messages = house.messages().await;
+    let [message] = messages.as_slice() else { panic!("{messages:?}") };
+    let to: Vec<_> = message.recipients.iter().map(|one| one.address.as_str()).collect();
+    assert_eq!(to, ["bob@example.com", "eve@example.com"]);
+    let raw = house.raw(message.summary.uid).await;
+    let uid = message.summary.uid.to_string();
+    for part in [
+        "Resent-From: <support@example.net>\r\n".to_owned(),
+        format!("Resent-Message-ID: <{uid}@example.net>\r\n"),
+        format!("X-Postway-ID: {uid}\r\n"),
+        "From: Ada <ada@example.org>\r\n".to_owned(),
+        "Message-ID: <q1@example.org>\r\n".to_owned(),
+        "\r\n\r\nHello 1\r\n".to_owned(),
+        "X-Postway-Forwarded: ".to_owned(),
+    ] {
+        assert!(raw.contains(&part), "{part} is missing in {raw}");
+    }
+    assert!(!raw.contains("Return-Path"));
+    let record = house.store.inbound_one(&tenant(), mails[0].uid).await.unwrap().unwrap();
+    assert_eq!((record.messages[0].0.as_str(), record.messages[0].1), ("all", message.summary.uid));
+}
+
+#[tokio::test]
+async fn a_composed_forward_keeps_text_images_and_files() {
+    let house = house().await;
+    house.rule("all", 1, forward("compose")).await;
+    let raw = "From: Ada <ada@example.org>\r\nTo: support@example.net\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nMIME-Version: 1.0\r\n\
+        Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/related; boundary=b\r\n\r\n\
+        --b\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<html><body class=3Dx>Gr=FC=DFe <img src=3D\"cid:i1\"></body></html>\r\n\
+        --b\r\nContent-Type: image/png\r\nContent-ID: <i1>\r\nContent-Disposition: inline\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw==\r\n--b--\r\n\
+        --a\r\nContent-Type: application/pdf; name=\"a.pdf\"\r\nContent-Disposition: attachment; filename=\"a.pdf\"\r\n\r\nPDF\r\n--a--\r\n";
+    house.shelf.deliver(raw, house.clock.now());
+    house.settled(1).await;
+    let message = house.messages().await.remove(0);
+    assert_eq!(message.summary.subject, "Fwd: Grüße");
+    let sent = house.raw(message.summary.uid).await;
+    let sent = mail_parser::MessageParser::new().parse(sent.as_bytes()).unwrap();
+    let html = sent.body_html(0).unwrap();
+    assert!(
+        html.contains("<body class=x><p>---------- Forwarded message") && html.contains("Grüße <img"),
+        "{html}"
+    );
+    assert!(html.contains("From: Ada &lt;ada@example.org&gt;"));
+    assert_eq!(sent.reply_to().unwrap().first().unwrap().address(), Some("ada@example.org"));
+    let names: Vec<_> = sent
+        .attachments()
+        .map(|part| mail_parser::MimeHeaders::attachment_name(part).map(str::to_owned))
+        .collect();
+    assert_eq!(names.len(), 2);
+    assert!(names.contains(&Some("a.pdf".to_owned())));
+    let image =
+        sent.attachments().find(|part| mail_parser::MimeHeaders::content_id(*part) == Some("i1")).unwrap();
+    assert_eq!(image.contents(), b"\x89PNG");
+}
+
+#[tokio::test]
+async fn an_attached_forward_holds_the_mail_whole_and_so_does_one_that_cannot_be_redirected() {
+    for (form, raw) in [
+        ("attachment", mail(1)),
+        ("redirect", "From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n".as_bytes().to_vec()),
+    ] {
+        let house = house().await;
+        house.rule("all", 1, forward(form)).await;
+        house.shelf.deliver(raw.clone(), house.clock.now());
+        house.settled(1).await;
+        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        let sent = mail_parser::MessageParser::new().parse(sent.as_bytes()).unwrap();
+        let part = sent.attachment(0).unwrap();
+        let inside = match &part.body {
+            mail_parser::PartType::Message(inner) => inner.raw_message().to_vec(),
+            _ => part.contents().to_vec(),
+        };
+        assert_eq!(inside.trim_ascii_end(), raw.trim_ascii_end(), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn rules_are_asked_in_order_until_one_says_stop() {
+    let house = house().await;
+    let tag = |tag: &str, stop: bool| {
+        let mut actions = vec![json!({"do": "tag", "tag": tag})];
+        if stop {
+            actions.push(json!({"do": "stop"}));
+        }
+        json!({"match": [{"field": "subject", "contains": "question"}], "actions": actions})
+    };
+    house.rule("c", 3, tag("never", false)).await;
+    house.rule("b", 2, tag("second", true)).await;
+    house.rule("a", 1, tag("first", false)).await;
+    house
+        .rule(
+            "z",
+            0,
+            json!({"match": [{"field": "subject", "equals": "other"}], "actions": [{"do": "stop"}]}),
+        )
+        .await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    let mails = house.settled(1).await;
+    assert_eq!(
+        (mails[0].state, &*mails[0].tags),
+        (InboundState::Routed, &["first".to_owned(), "second".to_owned()][..])
+    );
+    let result: Value = serde_json::from_str(mails[0].result.as_deref().unwrap()).unwrap();
+    assert_eq!(result["rules"], json!(["a", "b"]));
+}
+
+#[tokio::test]
+async fn a_lookup_that_finds_nobody_is_no_match_with_the_reason_and_works_when_replayed() {
+    let house = house().await;
+    contact(&house, "empty", &[]).await;
+    let rule = json!({
+        "match": [{"field": "subject", "regex": "for (?<who>\\w+)"}],
+        "actions": [{"do": "forward", "contact": "{who}"}, {"do": "tag", "tag": "of-{who}"}, {"do": "mark_seen"}]
+    });
+    house.rule("look", 1, rule).await;
+    for who in ["acme", "empty"] {
+        let raw = String::from_utf8(mail(1)).unwrap().replace("Question 1", &format!("order for {who}"));
+        house.shelf.deliver(raw, house.clock.now());
+    }
+    let mails = house.settled(2).await;
+    assert_eq!(states(&mails), [InboundState::NoMatch; 2]);
+    assert_eq!(mails[0].error.as_deref(), Some("rule look: there is no contact named \"acme\""));
+    assert_eq!(mails[1].error.as_deref(), Some("rule look: the contact \"empty\" has no address"));
+    assert!(
+        mails[0].tags.is_empty() && house.shelf.state().seen.is_empty(),
+        "a rule applies as a whole or not at all"
+    );
+    contact(&house, "ACME", &["a@acme.example", "b@acme.example"]).await;
+    assert_eq!(
+        house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap(),
+        Changed::Done
+    );
+    let mails = house.settled(2).await;
+    assert_eq!((mails[0].state, &*mails[0].tags), (InboundState::Routed, &["of-acme".to_owned()][..]));
+    assert_eq!(house.messages().await[0].recipients.len(), 2);
+    assert_eq!(house.shelf.state().seen, [1]);
+}
+
+#[tokio::test]
+async fn mail_that_would_loop_is_not_forwarded() {
+    let house = house().await;
+    house.rule("all", 1, forward("redirect")).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    house.settled(1).await;
+    // What was forwarded comes back to the same mailbox.
+    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    house.shelf.deliver(sent.replace("Hello 1", "Hello again"), house.clock.now());
+    house.shelf.deliver(
+        "Return-Path: <>\r\nFrom: x@example.org\r\nSubject: returned\r\n\r\nx\r\n",
+        house.clock.now(),
+    );
+    house.shelf.deliver(
+        "Auto-Submitted: auto-replied\r\nFrom: x@example.org\r\nSubject: away\r\n\r\nx\r\n",
+        house.clock.now(),
+    );
+    let mails = house.settled(4).await;
+    for mail in &mails[1..] {
+        assert_eq!(mail.state, InboundState::NoMatch);
+        assert!(mail.error.as_deref().unwrap().contains("loop guard: "), "{:?}", mail.error);
+    }
+    assert_eq!(house.messages().await.len(), 1);
+}
+
+#[tokio::test]
+async fn replaying_and_a_changed_rule_forward_nothing_twice() {
+    let house = house().await;
+    house.rule("all", 1, forward("compose")).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    let uid = house.settled(1).await[0].uid;
+    house.advance(Duration::from_secs(60));
+    house.store.replay_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
+    house.settled(1).await;
+    assert_eq!(house.messages().await.len(), 1);
+    house.rule("second", 2, forward("attachment")).await;
+    house.store.replay_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
+    house.settled(1).await;
+    assert_eq!(house.messages().await.len(), 2, "another rule is another message");
+}
+
+#[tokio::test]
+async fn a_failed_errand_is_tried_again_without_forwarding_again() {
+    let house = house().await;
+    let rule = json!({"actions": [
+        {"do": "forward", "to": ["bob@example.com"]}, {"do": "mark_seen"}, {"do": "move", "folder": "Done"}
+    ]});
+    house.rule("all", 1, rule).await;
+    house.shelf.state().refuses = 1;
+    house.shelf.deliver(mail(1), house.clock.now());
+    house
+        .until("it waits", || async {
+            house.mails().await.iter().any(|mail| mail.state == InboundState::Waiting)
+        })
+        .await;
+    let waiting = house.mails().await.remove(0);
+    assert_eq!((waiting.tries, waiting.error.as_deref()), (1, Some("the folder is not there")));
+    house.advance(Duration::from_secs(3_600));
+    let mails = house.settled(1).await;
+    assert_eq!((mails[0].state, mails[0].error.as_deref()), (InboundState::Routed, None));
+    assert_eq!(house.messages().await.len(), 1);
+    assert_eq!(house.shelf.state().moved, [(1, "Done".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_mail_that_cannot_be_forwarded_is_dead_after_its_tries_and_can_be_replayed() {
+    let house = house().await;
+    let rule = json!({"actions": [{"do": "forward", "to": ["bob@example.com"], "account": "missing"}]});
+    house.rule("all", 1, rule).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    for tries in 1..3 {
+        house
+            .until("it waits", || async {
+                house.mails().await.first().is_some_and(|mail| mail.tries == tries)
+            })
+            .await;
+        assert_eq!(house.mails().await[0].state, InboundState::Waiting);
+        house.advance(Duration::from_secs(2 * 3_600));
+    }
+    let mails = house.settled(1).await;
+    assert_eq!(mails[0].state, InboundState::Dead);
+    assert!(mails[0].error.as_deref().unwrap().contains("unknown account missing"), "{:?}", mails[0].error);
+}
+
+#[tokio::test]
+async fn a_webhook_action_tells_of_the_mail() {
+    let house = house().await;
+    house.rule("all", 1, json!({"actions": [{"do": "tag", "tag": "new"}, {"do": "webhook"}]})).await;
+    house.shelf.deliver(mail(7), house.clock.now());
+    let uid = house.settled(1).await[0].uid;
+    let record = house.store.inbound_one(&tenant(), uid).await.unwrap().unwrap();
+    let [event] = record.events.as_slice() else { panic!("{record:?}") };
+    assert_eq!(event.kind, EventKind::Received);
+    let told: Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
+    assert_eq!(told["id"], uid.to_string());
+    assert_eq!(
+        [&told["mailbox"], &told["from"], &told["to"], &told["subject"], &told["message_id"]],
+        ["inbox", "Ada <ada@example.org>", "support@example.net", "Question 7", "q7@example.org"]
+    );
+    assert_eq!(told["tags"], json!(["new"]));
+}
+
+#[tokio::test]
+async fn reminders_come_until_somebody_says_that_it_is_resolved() {
+    let house = house().await;
+    let rule = json!({
+        "actions": [{"do": "forward", "to": ["bob@example.com"]}],
+        "follow_up": {"every_hours": 24, "times_max": 3}
+    });
+    house.rule("all", 1, rule).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    let uid = house.settled(1).await[0].uid;
+    for nth in 1..=2 {
+        house.advance(Duration::from_secs(24 * 3_600 + 1));
+        let mails = house.settled(1).await;
+        assert_eq!((mails[0].state, mails[0].reminders), (InboundState::Routed, nth));
+    }
+    let subjects: Vec<_> = house.messages().await.into_iter().map(|one| one.summary.subject).collect();
+    assert_eq!(subjects, ["Fwd: Question 1", "Reminder 1: Fwd: Question 1", "Reminder 2: Fwd: Question 1"]);
+    house.store.resolve_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
+    house.advance(Duration::from_secs(48 * 3_600));
+    house.shelf.deliver(mail(2), house.clock.now());
+    house.settled(2).await;
+    assert_eq!(house.messages().await.len(), 4, "the second mail, and no third reminder of the first");
+}
+
+#[tokio::test]
+async fn reminders_end_after_the_times_that_were_asked_for() {
+    let house = house().await;
+    let rule = json!({
+        "actions": [{"do": "forward", "to": ["bob@example.com"], "as": "redirect"}],
+        "follow_up": {"every_hours": 1, "times_max": 1}
+    });
+    house.rule("all", 1, rule).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    house.settled(1).await;
+    house.advance(Duration::from_secs(3_601));
+    let mails = house.settled(1).await;
+    assert_eq!((mails[0].reminders, mails[0].due_at), (1, None));
+    let messages = house.messages().await;
+    assert_eq!(messages.len(), 2);
+    let raw = house.raw(messages[1].summary.uid).await;
+    assert!(raw.contains("Subject: Reminder 1:"), "{raw}");
+}

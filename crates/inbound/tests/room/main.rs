@@ -1,0 +1,322 @@
+//! The room from outside: mailboxes are read, mail is dealt with, on the in-memory store.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod dovecot;
+mod forward;
+mod interleaving;
+mod monitor;
+mod reports;
+mod script;
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use postway_domain::{
+    Account, AccountSettings, Clock, InboundState, Incarnation, MessageUid, Rule, Tenant, TenantId,
+    TenantSettings, Time, WatchedMailbox,
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    secret::SecretKey,
+};
+use postway_inbound::{Monitor, MonitorParts, Node, Router, RouterParts, Source, TrustStore};
+use postway_intake::{Door, DoorParts, FetchConfig, Limits, RequestContext};
+
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
+use postway_store::{
+    Directory, Inbound, Read, StoreError,
+    blob::Depot,
+    memory::MemoryStore,
+    record::{
+        Changed, DirectoryChange, Filter, InboundFilter, InboundView, MailboxKey, MessageKey, MessageRecord,
+    },
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use script::Shelf;
+
+/// 2024-01-01T00:00:00Z.
+const NOW_MS: i64 = 1_704_067_200_000;
+/// How long anything here may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct TestClock(AtomicI64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// The one node there is; counts how often it was asked for its duty.
+#[derive(Default)]
+pub struct Alone(AtomicI64);
+
+#[async_trait]
+impl Node for Alone {
+    async fn is_on_duty(&self) -> Result<bool, StoreError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+}
+
+/// A tenant `default` that sends by `relay`, and one mailbox `inbox` of it, on a shelf.
+pub struct House {
+    pub store: Arc<MemoryStore>,
+    pub clock: Arc<TestClock>,
+    pub depot: Arc<Depot>,
+    pub shelf: Shelf,
+    pub node: Arc<Alone>,
+}
+
+impl House {
+    pub async fn new(start: Start, roles: &[MailboxRole]) -> Self {
+        Self::with(TenantSettings::default(), start, roles).await
+    }
+
+    pub async fn with(settings: TenantSettings, start: Start, roles: &[MailboxRole]) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
+        let tenant = Tenant {
+            default_account: Some("relay".parse().unwrap()),
+            settings,
+            ..Tenant::new(tenant(), "Default", clock.now())
+        };
+        assert!(store.create_tenant(tenant).await.unwrap());
+        assert!(store.create_account(account()).await.unwrap());
+        let house = Self {
+            store,
+            clock,
+            depot: Arc::new(Depot::memory()),
+            shelf: Shelf::default(),
+            node: Arc::default(),
+        };
+        house.change(DirectoryChange::CreateMailbox(mailbox(start, roles))).await;
+        house
+    }
+
+    pub async fn change(&self, change: DirectoryChange) {
+        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+    }
+
+    pub async fn rule(&self, id: &str, position: i64, content: Value) {
+        let content = serde_json::from_value(content).unwrap();
+        assert_eq!(postway_inbound::check_rule(&content), []);
+        let at = self.clock.now();
+        self.change(DirectoryChange::CreateRule(Rule {
+            tenant: tenant(),
+            id: id.parse().unwrap(),
+            mailbox: "inbox".parse().unwrap(),
+            position,
+            active: true,
+            content,
+            version: 1,
+            created_at: at,
+            updated_at: at,
+        }))
+        .await;
+    }
+
+    pub fn door(&self) -> Arc<Door> {
+        let guard = Arc::new(Guard::new(Vec::new()));
+        Arc::new(Door::new(DoorParts {
+            store: self.store.clone(),
+            depot: self.depot.clone(),
+            clock: self.clock.clone(),
+            secret_key: Arc::new(secret_key()),
+            http: HttpClient::new(guard, HttpSettings::default()),
+            fetch: FetchConfig::default(),
+            limits: Limits::default(),
+            mail_domain: "postway.example".to_owned(),
+            public_url: None,
+        }))
+    }
+
+    pub fn monitor(&self, source: Arc<dyn Source>) -> Monitor {
+        Monitor::new(MonitorParts {
+            store: self.store.clone(),
+            depot: self.depot.clone(),
+            clock: self.clock.clone(),
+            source,
+            node: self.node.clone(),
+            poll: Duration::from_millis(20),
+        })
+    }
+
+    pub fn router(&self, source: Arc<dyn Source>, incarnation: Incarnation) -> Router {
+        Router::new(RouterParts {
+            store: self.store.clone(),
+            depot: self.depot.clone(),
+            door: self.door(),
+            clock: self.clock.clone(),
+            secret_key: Arc::new(secret_key()),
+            source,
+            trust: TrustStore::default(),
+            incarnation,
+            poll: Duration::from_millis(20),
+        })
+    }
+
+    /// Runs both rooms until something is so.
+    pub async fn until<F: Future<Output = bool>>(&self, what: &str, so: impl Fn() -> F) {
+        let stop = CancellationToken::new();
+        let source: Arc<dyn Source> = Arc::new(self.shelf.clone());
+        let incarnation = Incarnation::new(self.clock.now(), &mut rand::rng());
+        let monitor = tokio::spawn(self.monitor(source.clone()).run(stop.clone()));
+        let router = tokio::spawn(self.router(source, incarnation).run(stop.clone()));
+        wait_until(what, so).await;
+        stop.cancel();
+        monitor.await.unwrap();
+        router.await.unwrap();
+    }
+
+    /// Runs both rooms until so many mails are settled.
+    pub async fn settled(&self, count: usize) -> Vec<InboundView> {
+        self.until("mail is settled", || async {
+            let mails = self.mails().await;
+            mails.len() >= count
+                && mails.iter().all(|mail| {
+                    mail.state.is_settled() && mail.due_at.is_none_or(|due| due > self.clock.now())
+                })
+        })
+        .await;
+        let mails = self.mails().await;
+        assert_eq!(mails.len(), count, "{mails:#?}");
+        mails
+    }
+
+    /// All mail that came in, the oldest first.
+    pub async fn mails(&self) -> Vec<InboundView> {
+        let mut mails = self.store.inbound(&tenant(), &InboundFilter::default(), None, 10_000).await.unwrap();
+        mails.sort_by_key(|mail| (mail.imap_uid, mail.uid));
+        mails
+    }
+
+    /// All messages, the oldest first.
+    pub async fn messages(&self) -> Vec<MessageRecord> {
+        let mut found = self.store.messages(&tenant(), &Filter::default(), None, 10_000).await.unwrap();
+        found.reverse();
+        let mut records = Vec::new();
+        for one in found {
+            records.push(self.store.message(&tenant(), &MessageKey::Uid(one.uid)).await.unwrap().unwrap());
+        }
+        records
+    }
+
+    pub async fn raw(&self, uid: MessageUid) -> String {
+        let raw = self.store.raw(&tenant(), uid).await.unwrap().unwrap();
+        let raw = self.depot.resolve(&tenant(), raw).await.unwrap();
+        String::from_utf8_lossy(&raw).into_owned()
+    }
+
+    /// Sends a message, as an application does; it stands as accepted.
+    pub async fn send(&self, to: &[&str]) -> MessageUid {
+        let body = json!({"from": "Shop <shop@example.com>", "to": to, "subject": "Your order", "text": "t"});
+        let ctx = RequestContext {
+            tenant: tenant(),
+            request_id: "r".to_owned(),
+            idempotency_key: None,
+            dry_run: false,
+        };
+        self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
+    }
+
+    pub fn advance(&self, by: Duration) {
+        self.clock.0.fetch_add(by.as_millis() as i64, Ordering::Relaxed);
+    }
+
+    /// How often the monitor has looked for what to do.
+    pub fn looks(&self) -> i64 {
+        self.node.0.load(Ordering::Relaxed)
+    }
+
+    pub async fn state(&self) -> postway_store::record::MailboxState {
+        self.store.mailbox(&key()).await.unwrap().unwrap().1
+    }
+}
+
+pub async fn wait_until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
+    let waiting = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "waited in vain: {what}");
+}
+
+pub fn tenant() -> TenantId {
+    "default".parse().unwrap()
+}
+
+pub fn key() -> MailboxKey {
+    MailboxKey { tenant: tenant(), mailbox: "inbox".parse().unwrap() }
+}
+
+pub fn secret_key() -> SecretKey {
+    SecretKey::from_bytes(&[7; 32]).unwrap()
+}
+
+fn account() -> Account {
+    Account {
+        tenant: tenant(),
+        id: "relay".parse().unwrap(),
+        settings: AccountSettings::sandbox(),
+        secret: None,
+        version: 1,
+        created_at: Time::from_millis(NOW_MS),
+        updated_at: Time::from_millis(NOW_MS),
+    }
+}
+
+pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
+    WatchedMailbox {
+        tenant: tenant(),
+        id: "inbox".parse().unwrap(),
+        settings: MailboxSettings {
+            host: "imap.example.net".to_owned(),
+            port: 993,
+            tls: MailboxTls::Implicit,
+            ca_pem: None,
+            username: "support@example.net".to_owned(),
+            auth: MailboxAuth::Password,
+            folder: "INBOX".to_owned(),
+            roles: roles.to_vec(),
+            active: true,
+            description: None,
+            poll_seconds: 5,
+            start,
+            proxy: None,
+            all_tenants: false,
+            attempts_max: 3,
+            guarded: false,
+        },
+        secret: None,
+        version: 1,
+        created_at: Time::from_millis(NOW_MS),
+        updated_at: Time::from_millis(NOW_MS),
+    }
+}
+
+/// A mail of a person, different from all others.
+pub fn mail(number: usize) -> Vec<u8> {
+    format!(
+        "Return-Path: <ada@example.org>\r\nFrom: Ada <ada@example.org>\r\nTo: support@example.net\r\nSubject: Question {number}\r\n\
+         Message-ID: <q{number}@example.org>\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\n\r\nHello {number}\r\n"
+    )
+    .into_bytes()
+}
+
+pub fn states(mails: &[InboundView]) -> Vec<InboundState> {
+    mails.iter().map(|mail| mail.state).collect()
+}

@@ -1,0 +1,183 @@
+//! Reading mailboxes: where it begins, what it registers, what it does about faults.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use postway_domain::{
+    Clock, InboundState, Time,
+    inbound::Cursor,
+    mailbox::{MailboxRole, Start},
+};
+use postway_inbound::SourceError;
+use postway_store::{Inbound, record::DirectoryChange};
+
+use super::{House, key, mail, mailbox, states};
+
+const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
+
+fn day(number: i64) -> Time {
+    Time::from_millis(super::NOW_MS + (number - 100) * 86_400_000)
+}
+
+async fn caught_up(house: &House) {
+    house
+        .until("the mailbox is read to its end", || async {
+            let state = house.state().await;
+            state.scanned_at.is_some() && state.lag() == Some(0)
+        })
+        .await;
+}
+
+async fn subjects(house: &House) -> Vec<String> {
+    house.mails().await.into_iter().map(|mail| mail.subject.unwrap_or_default()).collect()
+}
+
+#[tokio::test]
+async fn every_way_to_begin_takes_the_mail_it_says() {
+    for (start, expected) in [
+        (Start::Now, &[][..]),
+        (Start::Beginning, &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (Start::Newest(2), &["Question 3", "Question 4"]),
+        (Start::Newest(10), &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (Start::Since(day(2)), &["Question 2", "Question 3", "Question 4"]),
+        (Start::Since(day(90)), &[]),
+    ] {
+        let house = House::new(start, ROLES).await;
+        for number in 1..=4 {
+            house.shelf.deliver(mail(number), day(number as i64));
+        }
+        caught_up(&house).await;
+        assert_eq!(subjects(&house).await, expected, "{start:?}");
+        // What comes later is taken in every case, and the old stays old where all get new UIDs.
+        house.shelf.deliver(mail(5), day(95));
+        house.shelf.renumber();
+        let expected: BTreeSet<String> =
+            expected.iter().map(|one| (*one).to_owned()).chain(["Question 5".to_owned()]).collect();
+        house.settled(expected.len()).await;
+        assert_eq!(subjects(&house).await.into_iter().collect::<BTreeSet<_>>(), expected, "{start:?}");
+    }
+}
+
+#[tokio::test]
+async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
+    let house = House::new(Start::Now, ROLES).await;
+    let began = tokio::time::Instant::now();
+    house
+        .until("what came is registered", || async {
+            // Delivered once the first look is over; the shelf tells, nobody waits for the next poll.
+            if house.state().await.scanned_at.is_some() && house.shelf.state().mails.is_empty() {
+                house.shelf.deliver(mail(1), house.clock.now());
+            }
+            !house.mails().await.is_empty()
+        })
+        .await;
+    assert!(began.elapsed() < Duration::from_secs(4), "it was polled for");
+}
+
+#[tokio::test]
+async fn many_mails_are_registered_page_by_page_each_once() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    for number in 0..350 {
+        house.shelf.deliver(mail(number), day(1));
+    }
+    house.shelf.state().next = 5_000_000;
+    let mails = house.settled(350).await;
+    assert!(mails.iter().all(|mail| mail.state == InboundState::NoMatch));
+    assert_eq!(house.state().await.cursor.unwrap().last_uid, 4_999_999);
+}
+
+#[tokio::test]
+async fn the_same_bytes_twice_are_one_mail_and_new_uids_change_nothing() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    house.shelf.deliver(mail(1), day(1));
+    house.shelf.deliver(mail(1), day(1));
+    house.shelf.deliver(mail(2), day(1));
+    house.settled(2).await;
+    house.shelf.renumber();
+    house.shelf.deliver(mail(3), day(1));
+    house.settled(3).await;
+    let cursor = house.state().await.cursor.unwrap();
+    assert_eq!(cursor, Cursor { uid_validity: 2, last_uid: 4, not_before: None });
+}
+
+#[tokio::test]
+async fn a_mail_that_is_gone_or_too_large_is_told_and_stops_nobody() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    house.shelf.deliver(mail(1), day(1));
+    let gone = house.shelf.deliver(mail(2), day(1));
+    let large = house.shelf.deliver(mail(3), day(1));
+    house.shelf.deliver(mail(4), day(1));
+    house.shelf.state().vanishing.push(gone);
+    house.shelf.state().claims_size.insert(large, 30 * 1024 * 1024);
+    let mails = house.settled(4).await;
+    use InboundState::{Dead, Gone, NoMatch};
+    assert_eq!(states(&mails), [NoMatch, Gone, Dead, NoMatch]);
+    assert!(mails[2].error.as_deref().unwrap().contains("at most"));
+}
+
+#[tokio::test]
+async fn a_mail_larger_than_the_server_said_is_read_all_the_same() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    let big = [mail(1), vec![b'x'; 2 * 1024 * 1024]].concat();
+    let uid = house.shelf.deliver(big.clone(), day(1));
+    house.shelf.state().claims_size.insert(uid, 10);
+    house.shelf.deliver(mail(2), day(1));
+    let mails = house.settled(2).await;
+    assert_eq!((mails[0].size, mails[0].state), (big.len() as u64, InboundState::NoMatch));
+    let body = house.store.inbound_raw(&super::tenant(), mails[0].uid).await.unwrap().unwrap();
+    assert!(body.blob().is_some(), "a large mail is not in its row");
+    assert_eq!(house.depot.resolve(&super::tenant(), body).await.unwrap(), big);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_in_a_page_keeps_what_was_read() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    for number in 0..40 {
+        house.shelf.deliver(mail(number), day(1));
+    }
+    // Opening, a look, a list, and some of the mails.
+    house.shelf.state().breaks_after = Some(20);
+    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
+    let read = house.mails().await.len();
+    assert!(read > 0 && read < 40, "{read}");
+    house.shelf.state().breaks_after = None;
+    house.settled(40).await;
+    assert_eq!(house.state().await.error, None);
+}
+
+#[tokio::test]
+async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_once() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    house.shelf.deliver(mail(1), day(1));
+    house.shelf.state().closed = Some(SourceError::setup("login refused: check the password"));
+    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
+    let state = house.state().await;
+    assert_eq!(state.error.as_deref(), Some("login refused: check the password"));
+    assert_eq!(state.error_since, Some(house.clock.now()));
+    let opened = house.shelf.state().opened;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
+    super::wait_until("it is tried", || async { house.shelf.state().opened > opened }).await;
+    house.shelf.state().closed = None;
+    let mut changed = mailbox(Start::Beginning, ROLES);
+    changed.version = 2;
+    house.change(DirectoryChange::UpdateMailbox(changed, 1)).await;
+    super::wait_until("it is read", || async { house.mails().await.len() == 1 }).await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_inactive_or_removed_mailbox_is_left_alone() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    caught_up(&house).await;
+    house.change(DirectoryChange::DeleteMailbox(key())).await;
+    house.shelf.deliver(mail(1), day(1));
+    let opened = house.shelf.state().opened;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
+    let looks = house.looks();
+    super::wait_until("it has looked a few times", || async { house.looks() > looks + 5 }).await;
+    stop.cancel();
+    running.await.unwrap();
+    assert_eq!(house.shelf.state().opened, opened);
+}

@@ -1,0 +1,160 @@
+//! Mail that came in, and what it says about mail that went out, as subscribers are told of it.
+
+use bytes::Bytes;
+use postway_domain::{
+    EventKind, InboundState, Incarnation, LeaseToken, MessageUid, Time, WatchedMailbox,
+    inbound::Cursor,
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    tenant::{CallbackForm, RemoteAuth},
+};
+use postway_store::{
+    Directory, Inbound,
+    record::{
+        Changed, DirectoryChange, Finding, Lease, MailboxKey, NewInbound, NotificationState, Registered,
+        Registration, RouteRequest, Routed,
+    },
+};
+use postway_testkit::Reply;
+use serde_json::json;
+
+use super::{Client, House, json, taken, tenant};
+
+impl House {
+    /// A mail comes in and is dealt with as `edit` says.
+    async fn mail(&self, edit: impl FnOnce(&mut Routed)) -> MessageUid {
+        let key = MailboxKey { tenant: tenant(), mailbox: "box".parse().unwrap() };
+        let made = DirectoryChange::CreateMailbox(mailbox(&key, self.now()));
+        assert_eq!(self.store.change(made, None).await.unwrap(), Changed::Done);
+        let uid = MessageUid::new(self.now(), &mut rand::rng());
+        let mail = NewInbound {
+            uid,
+            folder: "INBOX".to_owned(),
+            imap_uid: 1,
+            digest: Some([1; 32]),
+            size: 1,
+            arrived_at: None,
+            sender: None,
+            recipients: None,
+            subject: None,
+            message_id: None,
+            body: Some(Bytes::from_static(b"x").into()),
+            state: InboundState::Received,
+            error: None,
+        };
+        let to = Cursor { uid_validity: 1, last_uid: 1, not_before: None };
+        let page = Registration { key, seen: None, to, uid_next: 2, at: self.now(), mails: vec![mail] };
+        assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });
+        let (now, token) = (self.now(), LeaseToken::from_i64(1));
+        let until = Time::from_millis(now.as_millis() + 60_000);
+        let lease = Lease { incarnation: Incarnation::from_bytes([9; 16]), token, until };
+        self.store.claim_inbound(RouteRequest { lease, now, limit: 1, per_mailbox: 1 }).await.unwrap();
+        let mut routed = Routed {
+            uid,
+            token,
+            at: now,
+            to: InboundState::Routed,
+            due_at: None,
+            tries: 0,
+            error: None,
+            kind: None,
+            result: None,
+            tags: Vec::new(),
+            messages: Vec::new(),
+            follow_up: None,
+            reminders: 0,
+            findings: Vec::new(),
+            received: None,
+        };
+        edit(&mut routed);
+        assert_eq!(self.store.settle_inbound(vec![routed]).await.unwrap(), [true]);
+        uid
+    }
+}
+
+fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
+    WatchedMailbox {
+        tenant: key.tenant.clone(),
+        id: key.mailbox.clone(),
+        settings: MailboxSettings {
+            host: "imap.example.com".to_owned(),
+            port: 993,
+            tls: MailboxTls::Implicit,
+            ca_pem: None,
+            username: "u".to_owned(),
+            auth: MailboxAuth::Password,
+            folder: "INBOX".to_owned(),
+            roles: vec![MailboxRole::Forward, MailboxRole::Bounces],
+            active: true,
+            description: None,
+            poll_seconds: 60,
+            start: Start::Now,
+            proxy: None,
+            all_tenants: false,
+            attempts_max: 3,
+            guarded: false,
+        },
+        secret: None,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_of_mail_that_came_in_by_what_the_rule_saw() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let room = house.open(1);
+    let uid = house.mail(|routed| routed.received = Some(r#"{"subject":"question"}"#.to_owned())).await;
+    house.all_told(&[uid]).await;
+    let [call] = &house.received("/hook")[..] else { panic!("one call") };
+    let body = json(call);
+    assert_eq!((&body["type"], &body["sequence"]), (&json!("email.received"), &json!(1)));
+    assert_eq!(body["data"], json!({"subject": "question"}));
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn mail_that_came_in_means_nothing_to_a_client_that_is_told_of_its_messages() {
+    let house = House::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await;
+    house.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+    let sent = house.message(1, &[EventKind::Sent]).await;
+    let room = house.open(1);
+    let uid = house.mail(|routed| routed.received = Some("{}".to_owned())).await;
+    house.all_told(&[sent]).await;
+    let told = house.notifications(uid).await;
+    assert!(told.iter().all(|one| one.state != NotificationState::Dead), "{told:?}");
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let sent = house.message(1, &[EventKind::Sent]).await;
+    let room = house.open(1);
+    house.all_told(&[sent]).await;
+    let bounce = json!({"type": "hard", "code": "5.1.1", "reason": "user_unknown", "at": house.now()});
+    let finding = Finding {
+        message: sent,
+        position: Some(0),
+        kind: EventKind::Bounced,
+        data: Some(r#"{"status":"5.1.1","smtp_code":550}"#.to_owned()),
+        bounce: Some(bounce.to_string()),
+        suppress: None,
+        receipt: None,
+    };
+    house.mail(|routed| routed.findings = vec![finding]).await;
+    super::until(async || (house.received("/hook").len() == 2).then_some(())).await;
+    let body = json(&house.received("/hook")[1]);
+    assert_eq!((&body["type"], &body["data"]["status"]), (&json!("email.bounced"), &json!("sent")));
+    let data = &body["data"];
+    assert_eq!((&data["outcome"], &data["bounce"]), (&json!("bounced"), &bounce));
+    assert_eq!(
+        (&data["recipients"][0]["outcome"], &data["recipients"][0]["bounce"]),
+        (&json!("bounced"), &bounce)
+    );
+    house.close(room).await;
+}
