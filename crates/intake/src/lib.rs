@@ -1,6 +1,7 @@
 //! The one door: check, compose, store.
 //!
-//! Everything that becomes a message comes through [`Door`]: one JSON message, a batch of them, or a ready-made mail.
+//! Everything that becomes a message comes through [`Door`]: one JSON message, a batch of them, a ready-made
+//! mail, or a mail that came in and is sent on.
 //! In order: the request is parsed, every field is checked and every fault collected, the RFC 5322 bytes are made, and
 //! all of it is handed to the store in one call.
 //!
@@ -19,9 +20,11 @@ mod check;
 mod directory;
 mod door;
 mod fetch;
+mod forward;
 mod limits;
 mod links;
 mod memory;
+pub mod outbox;
 mod parse;
 mod prepare;
 mod raw;
@@ -36,6 +39,7 @@ mod work;
 pub use batch::{BatchReceipt, RejectedItem};
 pub use door::{Door, DoorParts, Receipt, RequestContext};
 pub use fetch::FetchConfig;
+pub use forward::{ForwardRequest, Given, Make};
 pub use limits::Limits;
 pub use links::Followed;
 pub use prepare::{Preparer, Preparing};

@@ -75,6 +75,8 @@ impl Housekeeping {
             self.reclaim().await?;
             self.membership.strike_dead().await?;
             self.expire().await?;
+            self.reclaim_inbound().await?;
+            self.time_out_receipts().await?;
             if rounds.sweep_at <= Instant::now() {
                 sweep::sweep(&*self.store, &self.depot, self.clock.now()).await?;
                 rounds.sweep_at = Instant::now() + sweep::EVERY;
@@ -132,6 +134,26 @@ impl Housekeeping {
             }
             reclaimed += taken;
         }
+    }
+
+    /// Gives back mail that the dead, and those past their backstop, were dealing with.
+    async fn reclaim_inbound(&self) -> Result<(), StoreError> {
+        loop {
+            let alive = self.membership.roster().alive();
+            let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
+            if taken > 0 {
+                tracing::info!(mails = taken, "took back mail whose workers are gone");
+            }
+            if taken < ROUND_MESSAGES {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells of certified mail whose receipt has not come in time.
+    async fn time_out_receipts(&self) -> Result<(), StoreError> {
+        while self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await? >= ROUND_MESSAGES {}
+        Ok(())
     }
 
     /// Ends these leases, and returns how many that were.
@@ -307,5 +329,6 @@ fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
         refund: None,
         preparation: None,
         erases_bodies: false,
+        awaits_receipt: None,
     })
 }

@@ -1,13 +1,20 @@
-//! Trying accounts and webhooks for the API, with the transports of dispatch and the calls of notify.
+//! Trying accounts, webhooks, mailboxes and rules for the API, with what the rooms use themselves.
 
 use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
-use postway_api::{AccountProbe, ProbeStep, WebhookTest};
+use bytes::Bytes;
+use postway_api::{
+    AccountProbe, InboundProbe, MailboxStep, ProbeStep, RuleTrial, TriedCondition, WebhookTest,
+};
 use postway_dispatch::probe::{Prober, Step};
-use postway_domain::{Account, Clock, Subscriber, secret::SecretKey};
+use postway_domain::{
+    Account, Clock, Subscriber, TenantId, WatchedMailbox, rule::RuleContent, secret::SecretKey,
+};
+use postway_inbound::ImapSource;
 use postway_net::{Guard, http::HttpClient};
 use postway_notify::call_test;
+use postway_store::{Store, StoreError};
 
 /// What the API asks.
 pub struct Probe {
@@ -54,4 +61,44 @@ fn told(Step { name, outcome, took }: Step) -> ProbeStep {
     let ok = outcome.is_ok();
     let detail = outcome.unwrap_or_else(|failure| format!("{} ({})", failure.message, failure.code));
     ProbeStep { step: name, ok, detail, duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }
+}
+
+/// What the API asks about mail that comes in.
+pub struct InboundTrials {
+    /// Where contacts are looked up.
+    pub store: Arc<dyn Store>,
+    /// Opens mailboxes.
+    pub source: ImapSource,
+}
+
+#[async_trait]
+impl InboundProbe for InboundTrials {
+    async fn probe_mailbox(&self, mailbox: &WatchedMailbox) -> Vec<MailboxStep> {
+        let steps = postway_inbound::probe(&self.source, mailbox).await;
+        steps
+            .into_iter()
+            .map(|step| MailboxStep { step: step.name, ok: step.ok, detail: step.message })
+            .collect()
+    }
+
+    fn check_rule(&self, rule: &RuleContent) -> Vec<(String, String)> {
+        postway_inbound::check_rule(rule)
+    }
+
+    async fn try_rule(
+        &self,
+        tenant: &TenantId,
+        rule: &RuleContent,
+        mail: Bytes,
+    ) -> Result<RuleTrial, StoreError> {
+        let trial = postway_inbound::try_rule(&*self.store, tenant, rule, &mail).await?;
+        let conditions = trial.conditions.into_iter().map(|(holds, why)| TriedCondition { holds, why });
+        Ok(RuleTrial {
+            matched: trial.matched,
+            conditions: conditions.collect(),
+            captures: trial.captures,
+            actions: trial.actions,
+            reason: trial.reason,
+        })
+    }
 }

@@ -94,6 +94,7 @@ impl Retention {
     ) -> Result<u64, StoreError> {
         let kept = tenant.settings.report_retention();
         self.longest = self.longest.max(kept);
+        self.serve_inbound(store, &tenant.id, now.minus(kept), deadline).await?;
         let mut removed = 0;
         for _ in 0..SLICES_IN_TURN {
             let slice = store.expunge(Expunge {
@@ -115,6 +116,26 @@ impl Retention {
         }
         self.left = true;
         Ok(removed)
+    }
+
+    /// The same tenant's turn for mail that came in and was dealt with before then.
+    async fn serve_inbound(
+        &mut self,
+        store: &dyn Store,
+        tenant: &TenantId,
+        before: Time,
+        deadline: Instant,
+    ) -> Result<(), StoreError> {
+        for _ in 0..SLICES_IN_TURN {
+            if store.expunge_inbound(tenant, before, SLICE).await? < SLICE {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+        self.left = true;
+        Ok(())
     }
 }
 

@@ -54,6 +54,9 @@ fn builder() -> anyhow::Result<PrometheusBuilder> {
         .and_then(|builder| {
             builder.set_buckets_for_metric(Matcher::Full("postway_store_group_size".to_owned()), GROUP_SIZES)
         })
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Full("postway_outbox_batch_rows".to_owned()), GROUP_SIZES)
+        })
         .context("cannot set the histograms' buckets")
 }
 
@@ -81,6 +84,23 @@ fn describe() {
         "Notifications that were settled or put off, by outcome"
     );
     describe_histogram!("postway_notification_seconds", Unit::Seconds, "Calls to subscribers");
+    describe_counter!("postway_inbound_processed_total", "Mails that were dealt with, by tenant and mailbox");
+    describe_counter!(
+        "postway_inbound_skipped_total",
+        "Mails there was nothing to do with: known, older than the watch, or gone, by tenant and mailbox"
+    );
+    describe_counter!("postway_inbound_failed_total", "Mails that no try helped, by tenant and mailbox");
+    describe_counter!("postway_inbound_tries_total", "Tries to deal with mails, by tenant and mailbox");
+    describe_counter!(
+        "postway_inbound_retries_total",
+        "Tries that will be repeated; by the tries, the retry ratio; by tenant and mailbox"
+    );
+    describe_gauge!("postway_mailbox_lag", "UIDs that a mailbox is behind, by tenant and mailbox");
+    describe_histogram!(
+        "postway_mailbox_round_seconds",
+        Unit::Seconds,
+        "Reading a mailbox to its end, by tenant and mailbox"
+    );
     describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");
     describe_gauge!(
         "postway_oldest_due_seconds",
@@ -102,6 +122,14 @@ fn describe() {
         Unit::Seconds,
         "From acceptance to the relay's answer, of messages that were sent"
     );
+    describe_gauge!(
+        "postway_outbox_lag_seconds",
+        Unit::Seconds,
+        "How long the oldest row of an outbox waits, by source"
+    );
+    describe_counter!("postway_outbox_rows_total", "Rows taken from outboxes, by source and outcome");
+    describe_counter!("postway_outbox_errors_total", "Failures to serve an outbox, by source");
+    describe_histogram!("postway_outbox_batch_rows", Unit::Count, "Rows taken in one round, by source");
     describe_histogram!("postway_store_group_size", Unit::Count, "Writes that shared one commit");
 }
 

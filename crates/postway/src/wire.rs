@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Deadlines};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
+use postway_inbound::ImapSource;
 use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool};
 use postway_net::{
     Guard,
@@ -18,8 +19,18 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clock::NodeClock, config::Config, database, housekeeping::Housekeeping, http, keys,
-    membership::Membership, probe::Probe, reporting::Reporter, shutdown::Signals,
+    clock::NodeClock,
+    config::Config,
+    database,
+    housekeeping::Housekeeping,
+    http,
+    inbound::{self, InboundParts, InboundRoom},
+    keys,
+    membership::Membership,
+    outbox::Outboxes,
+    probe::{InboundTrials, Probe},
+    reporting::Reporter,
+    shutdown::Signals,
 };
 
 /// How long a receiver of reports may take to accept a connection: one that is away must not hold its place for long.
@@ -43,6 +54,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let secret_key = Arc::new(keys::secret_key(config)?);
     let depot =
         Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
+    let trust = inbound::trust(config.pec.trust_file.as_deref())?;
     let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
         format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
     })?;
@@ -110,6 +122,17 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         }
         None => None,
     };
+    let room = InboundRoom::new(InboundParts {
+        store: store.clone(),
+        depot: depot.clone(),
+        door: door.clone(),
+        clock: clock.clone(),
+        secret_key: secret_key.clone(),
+        source: Arc::new(ImapSource::new(secret_key.clone(), guard.clone())),
+        trust,
+        membership: membership.clone(),
+    });
+    let outboxes = Outboxes::new(&config.outbox, &door, &membership, &secret_key)?;
     let prober = Prober::new(secret_key.clone(), clock.clone(), guard.clone(), &config.smtp.ehlo_name);
     let router = postway_api::router(ApiState {
         store: store.clone(),
@@ -119,12 +142,17 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         secret_key: secret_key.clone(),
         metrics,
         roster: membership.roster(),
+        outbox: outboxes.desk(&secret_key)?,
         probe: Arc::new(Probe {
             prober,
             guard: guard.clone(),
             http: report_http(&guard),
             clock: clock.clone(),
             secret_key: secret_key.clone(),
+        }),
+        inbound: Arc::new(InboundTrials {
+            store: store.clone(),
+            source: ImapSource::new(secret_key.clone(), guard.clone()),
         }),
     });
 
@@ -153,10 +181,11 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
                     spool.run(stop.clone()).await;
                 }
             };
-            tokio::join!(preparer.run(stop.clone()), spooling)
+            tokio::join!(preparer.run(stop.clone()), spooling, outboxes.run(stop.clone()))
         }
     });
     let reporting = tokio::spawn(notifier.run(stop_http.clone()));
+    let receiving = tokio::spawn(room.run(stop_http.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
     let beating = tokio::spawn(membership.run(stop.clone()));
     drop(serve_router.send_replace(router));
@@ -178,7 +207,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let _ = tokio::join!(ways_in, reporting, housekeeping, upkeep, beating);
+        let _ = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, beating);
         store.close().await;
         finished
     };

@@ -147,6 +147,7 @@ impl Outcome {
             refund: None,
             preparation,
             erases_bodies: false,
+            awaits_receipt: None,
         }
     }
 }

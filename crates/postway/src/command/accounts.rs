@@ -295,7 +295,7 @@ impl SettingsArgs {
 }
 
 /// Asks on the terminal, without showing what is typed; nothing where there is no terminal.
-fn ask_password() -> Result<Option<String>, Failure> {
+pub(super) fn ask_password() -> Result<Option<String>, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Ok(None);

@@ -3,10 +3,14 @@
 use std::net::SocketAddr;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use postway_domain::Clock as _;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 use super::Session;
-use crate::doctor::{ExpectedKey, Options, SystemDns, check_domain};
+use crate::client::Body;
+use crate::clock::NodeClock;
+use crate::doctor::{ExpectedKey, Options, Report, SystemDns, check_domain, judge_mailbox};
 use crate::failure::Failure;
 use crate::output::{field, list};
 
@@ -14,6 +18,8 @@ use crate::output::{field, list};
 pub enum DoctorCommand {
     /// Check SPF, DKIM, DMARC and MX of a domain (exit code 1 unless all is sound)
     Domain(DomainArgs),
+    /// Check that watched mailboxes can be reached, are read, and are not behind (exit code 1 unless all are)
+    Mailboxes,
 }
 
 #[derive(Args, Debug)]
@@ -32,7 +38,44 @@ pub struct DomainArgs {
 }
 
 pub async fn run(session: &Session, command: DoctorCommand) -> Result<(), Failure> {
-    let DoctorCommand::Domain(args) = command;
+    match command {
+        DoctorCommand::Domain(args) => domain(session, args).await,
+        DoctorCommand::Mailboxes => mailboxes(session).await,
+    }
+}
+
+/// Every mailbox, by what the server knows of it and a trial of its own.
+async fn mailboxes(session: &Session) -> Result<(), Failure> {
+    let client = session.client()?;
+    let all = client.get(&["v1", "mailboxes"], &[]).await?;
+    let now = NodeClock::default().now();
+    let mut findings = Vec::new();
+    for mailbox in list(&all, "data") {
+        let id = field(mailbox, "id");
+        let trial = match mailbox["active"] == true {
+            true => {
+                let path = ["v1", "mailboxes", &id, "test"];
+                Some(client.call(Method::POST, &path, &[], Body::Empty).await?)
+            }
+            false => None,
+        };
+        findings.push(judge_mailbox(mailbox, trial.as_ref(), now));
+    }
+    if findings.is_empty() && !session.output.is_json() {
+        eprintln!("no mailboxes are watched");
+    }
+    let report = Report { domain: "mailboxes".to_owned(), findings };
+    match session.output.is_json() {
+        true => session.output.json(&json!({"findings": report.findings}))?,
+        false => session.output.text(&report.to_string())?,
+    }
+    match report.is_sound() {
+        true => Ok(()),
+        false => Err(anyhow::anyhow!("a mailbox needs attention").into()),
+    }
+}
+
+async fn domain(session: &Session, args: DomainArgs) -> Result<(), Failure> {
     let dns = match args.dns {
         Some(server) => SystemDns::with_server(server),
         None => SystemDns::from_system(),

@@ -10,16 +10,22 @@ mod bench;
 mod cleanup;
 mod completions;
 mod config;
+mod contacts;
 mod dkim;
 mod doctor;
 mod events;
+mod inbound;
 mod input;
+mod inspect;
 mod keys;
+mod mailboxes;
 mod messages;
 mod migrate;
 mod nodes;
+mod outbox;
 mod pages;
 mod recipients;
+mod rules;
 mod secrets;
 mod send;
 mod serve;
@@ -112,6 +118,18 @@ enum Command {
     /// List, add, show, change, test and remove webhooks, and see what they were told
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
+    /// Watch mailboxes for bounces, receipts and mail to send on
+    #[command(subcommand)]
+    Mailboxes(Box<mailboxes::MailboxesCommand>),
+    /// Say what is done with mail that comes into a mailbox
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
+    /// Keep the names and addresses that rules look up
+    #[command(subcommand)]
+    Contacts(contacts::ContactsCommand),
+    /// Look at mail that came in, have it looked at again, or say that it is done with
+    #[command(subcommand)]
+    Inbound(inbound::InboundCommand),
     /// Print what happened to messages, in order
     Events(events::EventsArgs),
     /// Create, change, suspend and delete tenants, and make their keys
@@ -121,6 +139,9 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Show the processes that share the database
     Nodes,
+    /// Put the outbox into an application's database, and show how sources stand
+    #[command(subcommand)]
+    Outbox(outbox::OutboxCommand),
     /// Show how many messages are in which state
     Stats,
     /// Show what was done, by hour or day
@@ -129,6 +150,8 @@ enum Command {
     Cleanup(cleanup::CleanupArgs),
     /// Forget an address
     Erase(cleanup::EraseArgs),
+    /// Say what received mails are, one JSON line each: bounces, complaints, receipts, automatic replies
+    Inspect(inspect::InspectArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     Bench(Box<bench::BenchArgs>),
     /// Show or apply the database's migrations
@@ -192,14 +215,20 @@ impl Cli {
             Command::Batches(command) => batches::run(&session, command).await,
             Command::Suppressions(command) => suppressions::run(&session, command).await,
             Command::Webhooks(command) => webhooks::run(&session, command).await,
+            Command::Mailboxes(command) => mailboxes::run(&session, *command).await,
+            Command::Rules(command) => rules::run(&session, command).await,
+            Command::Contacts(command) => contacts::run(&session, command).await,
+            Command::Inbound(command) => inbound::run(&session, command).await,
             Command::Events(args) => events::run(&session, args).await,
             Command::Tenants(command) => tenants::run(&session, *command).await,
             Command::Audit(args) => audit::run(&session, args).await,
             Command::Nodes => nodes::run(&session).await,
+            Command::Outbox(command) => outbox::run(&session, command).await,
             Command::Stats => stats::run(&session).await,
             Command::Statistics(args) => statistics::run(&session, args).await,
             Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
             Command::Erase(args) => cleanup::erase(&session, args).await,
+            Command::Inspect(args) => inspect::run(&args),
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,
             Command::Config(command) => config::run(&session, command),

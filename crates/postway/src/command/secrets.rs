@@ -19,7 +19,7 @@ pub async fn run(session: &Session, command: SecretsCommand) -> Result<(), Failu
     let path = ["v1", "secrets", "rotate"];
     let done = session.client()?.call(Method::POST, &path, &[], Body::Empty).await?;
     session.output.show(&done, |output, done| {
-        let counted = ["accounts", "tenants", "recipients", "dkim_keys", "webhooks"];
+        let counted = ["accounts", "tenants", "recipients", "dkim_keys", "webhooks", "mailboxes"];
         output.fields(counted.map(|name| (name, field(done, name))))
     })?;
     let left: Vec<String> = ["unreadable", "busy"]

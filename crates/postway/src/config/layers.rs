@@ -24,6 +24,8 @@ pub struct Layers {
     path: PathBuf,
     file: BTreeMap<String, FileValue>,
     env: BTreeMap<String, String>,
+    /// The `[outbox.NAME]` that is being read, if it is one.
+    pub scope: Option<String>,
     /// What was wrong so far.
     pub errors: Vec<ConfigError>,
     /// What looks mistaken but harms nobody.
@@ -39,6 +41,7 @@ impl Layers {
             path: file.map(Path::to_owned).unwrap_or_default(),
             file: BTreeMap::new(),
             env: BTreeMap::new(),
+            scope: None,
             errors: Vec::new(),
             warnings: Vec::new(),
             resolved: Vec::new(),
@@ -64,7 +67,7 @@ impl Layers {
         match self.look_up(key) {
             Lookup::Unset(setting) => {
                 let shown = Some(default_shown.to_owned());
-                self.resolved.push(Resolved { setting, shown, source: Source::Default });
+                self.resolve(setting, shown, Source::Default);
                 Some(default)
             }
             Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse),
@@ -80,7 +83,7 @@ impl Layers {
     ) -> Option<Option<T>> {
         match self.look_up(key) {
             Lookup::Unset(setting) => {
-                self.resolved.push(Resolved { setting, shown: None, source: Source::Default });
+                self.resolve(setting, None, Source::Default);
                 Some(None)
             }
             Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse).map(Some),
@@ -98,7 +101,7 @@ impl Layers {
         match parse(text) {
             Ok(value) => {
                 let shown = Some(masked(setting.kind, text));
-                self.resolved.push(Resolved { setting, shown, source });
+                self.resolve(setting, shown, source);
                 Some(value)
             }
             Err(problem) => {
@@ -108,17 +111,43 @@ impl Layers {
         }
     }
 
+    fn resolve(&mut self, setting: &'static Setting, shown: Option<String>, source: Source) {
+        self.resolved.push(Resolved { setting, scope: self.scope.clone(), shown, source });
+    }
+
+    /// Notes that what was read does not go together.
+    pub fn refuse(&mut self, key: &'static str, problem: String) {
+        let source = self.resolved.iter().rev().find(|one| one.setting.key == key && one.scope == self.scope);
+        let source_of_value = source.map_or(Source::Default, |one| one.source.clone());
+        self.errors.push(ConfigError::Invalid { key, source_of_value, problem });
+    }
+
+    /// The names of the sections `[outbox.NAME]`.
+    pub fn outbox_names(&self) -> Vec<String> {
+        let names = self.file.keys().filter_map(|key| key.strip_prefix("outbox.")?.split_once('.'));
+        let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+        names.dedup();
+        names
+    }
+
     fn look_up(&mut self, key: &'static str) -> Lookup {
         let Some(setting) = settings::find(key) else {
             unreachable!("`{key}` is read but is not in the table of settings");
         };
+        let scoped = |key: &str| match &self.scope {
+            Some(scope) => key.replacen("outbox.", &format!("outbox.{scope}."), 1),
+            None => key.to_owned(),
+        };
         // Empty means unset: container set-ups pass variables through whether or not they have a value.
         let from_env = |name: &str| {
+            if self.scope.is_some() {
+                return None;
+            }
             let value = self.env.get(name).filter(|value| !value.is_empty())?;
             Some((value.clone(), Source::Env(name.to_owned())))
         };
         let from_file = |key: &str| {
-            let value = self.file.get(key)?;
+            let value = self.file.get(&scoped(key))?;
             Some((value.text.clone(), Source::File(self.path.clone(), value.line)))
         };
         let layers = [
@@ -196,15 +225,41 @@ impl Layers {
                 DeValue::Table(section) if settings::is_section(name) => {
                     for (inner, value) in section {
                         let line = line_at(inner.span().start);
-                        self.keep(format!("{name}.{}", inner.get_ref()), value, line);
+                        match value.get_ref() {
+                            DeValue::Table(source) if name == "outbox" => {
+                                self.keep_source(inner.get_ref(), source, line, line_at);
+                            }
+                            _ => self.keep(format!("{name}.{}", inner.get_ref()), None, value, line),
+                        }
                     }
                 }
-                _ => self.keep(name.to_owned(), value, line),
+                _ => self.keep(name.to_owned(), None, value, line),
             }
         }
     }
 
-    fn keep(&mut self, key: String, value: &Spanned<DeValue<'_>>, line: usize) {
+    /// Keeps a section `[outbox.NAME]`, whose keys are those of `[outbox]`.
+    fn keep_source(
+        &mut self,
+        name: &str,
+        source: &DeTable<'_>,
+        line: usize,
+        line_at: impl Fn(usize) -> usize,
+    ) {
+        if !postway_intake::outbox::is_source_name(name) || name == "default" {
+            let (path, key) = (self.path.clone(), format!("outbox.{name}"));
+            let advice =
+                "call it something else: letters, digits, - and _, and not `default`, which is [outbox]";
+            self.errors.push(ConfigError::UnknownKey { path, line, key, advice: advice.to_owned() });
+            return;
+        }
+        for (key, value) in source {
+            let line = line_at(key.span().start);
+            self.keep(format!("outbox.{}", key.get_ref()), Some(name), value, line);
+        }
+    }
+
+    fn keep(&mut self, key: String, scope: Option<&str>, value: &Spanned<DeValue<'_>>, line: usize) {
         if !settings::is_known_key(&key) {
             let advice = match settings::nearest_key(&key) {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
@@ -219,6 +274,10 @@ impl Layers {
             settings::find(&key).map_or(("…_file", Kind::Text), |setting| (setting.key, setting.kind));
         match text_of(kind, value.get_ref()) {
             Some(text) => {
+                let key = match scope {
+                    Some(scope) => key.replacen("outbox.", &format!("outbox.{scope}."), 1),
+                    None => key,
+                };
                 self.file.insert(key, FileValue { text, line });
             }
             None => self.errors.push(ConfigError::Invalid {

@@ -13,6 +13,8 @@ mod keys;
 mod layers;
 mod log;
 mod network;
+mod outbox;
+mod pec;
 mod print;
 mod settings;
 mod smtp;
@@ -33,11 +35,13 @@ pub use http::Http;
 pub use keys::Secret;
 pub use log::{Log, LogFormat};
 pub use network::Cidr;
+pub use pec::Pec;
 pub use smtp::Smtp;
 pub use telemetry::Telemetry;
 pub use value::Resolved;
 
 use layers::Layers;
+use postway_intake::outbox::Source;
 
 /// Read when no file is named, if it exists.
 pub const DEFAULT_FILE: &str = "postway.toml";
@@ -65,6 +69,10 @@ pub struct Config {
     pub attachments: Attachments,
     /// `[spool]`
     pub spool: Spool,
+    /// `[pec]`
+    pub pec: Pec,
+    /// `[outbox]` and `[outbox.NAME]`
+    pub outbox: Vec<Source>,
     /// `[http]`
     pub http: Http,
     /// `[dispatch]`
@@ -145,6 +153,8 @@ fn read(layers: &mut Layers) -> Option<Config> {
     let storage = Storage::read(layers, &folder);
     let attachments = Attachments::read(layers);
     let spool = Spool::read(layers);
+    let pec = Pec::read(layers);
+    let outbox = outbox::read(layers);
     let http = Http::read(layers);
     let dispatch = Dispatch::read(layers);
     let smtp = Smtp::read(layers);
@@ -161,6 +171,8 @@ fn read(layers: &mut Layers) -> Option<Config> {
         storage: storage?,
         attachments: attachments?,
         spool: spool?,
+        pec: pec?,
+        outbox: outbox?,
         http: http?,
         dispatch: dispatch?,
         smtp: smtp?,

@@ -5,24 +5,38 @@
 use super::settings::{Kind, SETTINGS};
 use super::value::{Resolved, Source};
 
-/// Renders every setting in the order of the table.
+/// Renders every setting in the order of the table, then the sections `[outbox.NAME]`.
 pub fn render(resolved: &[Resolved]) -> String {
+    let mut text = render_scope(resolved, None);
+    let mut scopes: Vec<&String> = resolved.iter().filter_map(|value| value.scope.as_ref()).collect();
+    scopes.dedup();
+    for scope in scopes {
+        text.push_str(&render_scope(resolved, Some(scope)));
+    }
+    text
+}
+
+fn render_scope(resolved: &[Resolved], scope: Option<&String>) -> String {
     let mut text = String::new();
     let mut section = "";
     for setting in SETTINGS {
         let (of, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
+        let is_it = |value: &&Resolved| value.setting.key == setting.key && value.scope.as_ref() == scope;
+        let found = resolved.iter().find(is_it);
+        if scope.is_some() && found.is_none() {
+            continue;
+        }
         if of != section {
-            text.push_str(&format!("\n[{of}]\n"));
+            let name = scope.map(|name| format!(".{name}")).unwrap_or_default();
+            text.push_str(&format!("\n[{of}{name}]\n"));
             section = of;
         }
-        let Some(value) = resolved.iter().find(|value| value.setting.key == setting.key) else {
-            continue;
-        };
+        let Some(value) = found else { continue };
         let source = comment(&value.source);
         text.push_str(&match &value.shown {
             Some(shown) if setting.kind == Kind::Secret => format!("# {key} = \"{shown}\"  # {source}\n"),
             Some(shown) => format!("{key} = {}  # {source}\n", literal(setting.kind, shown)),
-            None if setting.kind == Kind::Secret && !key.ends_with("_previous") => {
+            None if setting.kind == Kind::Secret && of.is_empty() && !key.ends_with("_previous") => {
                 format!("# {key}: made on first start\n")
             }
             None => format!("# {key}: off\n"),

@@ -64,6 +64,21 @@ pub const SETTINGS: &[Setting] = &[
     setting("attachments.cache_bytes", "POSTWAY_ATTACHMENTS_CACHE_BYTES", Kind::Integer),
     setting("spool.folder", "POSTWAY_SPOOL_FOLDER", Kind::Text),
     setting("spool.tenant", "POSTWAY_SPOOL_TENANT", Kind::Text),
+    setting("pec.trust_file", "POSTWAY_PEC_TRUST_FILE", Kind::Text),
+    setting("outbox.url", "POSTWAY_OUTBOX_URL", Kind::Url),
+    setting("outbox.tenant", "POSTWAY_OUTBOX_TENANT", Kind::Text),
+    setting("outbox.kind", "POSTWAY_OUTBOX_KIND", Kind::Text),
+    setting("outbox.schema", "POSTWAY_OUTBOX_SCHEMA", Kind::Text),
+    setting("outbox.from", "POSTWAY_OUTBOX_FROM", Kind::Text),
+    setting("outbox.account", "POSTWAY_OUTBOX_ACCOUNT", Kind::Text),
+    setting("outbox.batch_limit", "POSTWAY_OUTBOX_BATCH_LIMIT", Kind::Integer),
+    setting("outbox.batch_timeout", "POSTWAY_OUTBOX_BATCH_TIMEOUT", Kind::Text),
+    setting("outbox.poll_seconds", "POSTWAY_OUTBOX_POLL_SECONDS", Kind::Integer),
+    setting("outbox.accounts_schema", "POSTWAY_OUTBOX_ACCOUNTS_SCHEMA", Kind::Text),
+    setting("outbox.link_base_url", "POSTWAY_OUTBOX_LINK_BASE_URL", Kind::Text),
+    setting("outbox.activation_path", "POSTWAY_OUTBOX_ACTIVATION_PATH", Kind::Text),
+    setting("outbox.recovery_path", "POSTWAY_OUTBOX_RECOVERY_PATH", Kind::Text),
+    setting("outbox.link_key", "POSTWAY_OUTBOX_LINK_KEY", Kind::Secret),
     setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),
     setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", Kind::Integer),
     setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", Kind::Integer),
@@ -77,8 +92,13 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// Variables that the command line reads itself; not settings, and no reason to warn.
-const COMMAND_LINE_VARIABLES: &[&str] =
-    &["POSTWAY_URL", "POSTWAY_API_KEY", "POSTWAY_TENANT", "POSTWAY_ACCOUNT_PASSWORD"];
+const COMMAND_LINE_VARIABLES: &[&str] = &[
+    "POSTWAY_URL",
+    "POSTWAY_API_KEY",
+    "POSTWAY_TENANT",
+    "POSTWAY_ACCOUNT_PASSWORD",
+    "POSTWAY_MAILBOX_PASSWORD",
+];
 
 /// The setting with this key.
 pub fn find(key: &str) -> Option<&'static Setting> {

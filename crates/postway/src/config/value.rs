@@ -39,6 +39,8 @@ impl fmt::Display for Source {
 pub struct Resolved {
     /// Which setting.
     pub setting: &'static Setting,
+    /// In which `[outbox.NAME]`, if in one.
+    pub scope: Option<String>,
     /// Its value as text, secrets masked; none where the setting is off or will be made on first start.
     pub shown: Option<String>,
     /// Where it came from.

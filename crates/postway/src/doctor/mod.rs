@@ -7,6 +7,7 @@
 mod dkim;
 mod dmarc;
 mod dns;
+mod mailbox;
 mod mx;
 mod report;
 mod spf;
@@ -15,6 +16,7 @@ mod spf;
 mod tests;
 
 pub use dns::{Dns, SystemDns};
+pub use mailbox::judge as judge_mailbox;
 pub use report::{Finding, Report, State};
 
 /// What the caller knows about the domain besides its name.

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::load::Shape;
 use super::smtp_sink::SinkChoice;
+use super::webhook::TOLD;
 use crate::failure::Failure;
 
 #[derive(Args, Debug)]
@@ -55,7 +56,19 @@ pub struct BenchArgs {
     /// Measure what limits and turns among tenants cost, against a plain account
     #[arg(long)]
     pub limits: bool,
-    /// How often a comparison (--nodes, --limits) is repeated
+    /// Measure what one webhook costs, and how fast it is told: with and without, in turns
+    #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes"])]
+    pub webhook: bool,
+    /// Measure how soon webhooks are told of which half are dead: so many, in tenants of 100
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=20_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook"])]
+    pub subscribers: u32,
+    /// Measure how soon rows of an outbox are accepted, in this PostgreSQL; it is installed there, and its rows go again
+    #[arg(long, value_name = "URL", conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers"])]
+    pub outbox: Option<String>,
+    /// With --webhook and --subscribers: of what webhooks are told; * is everything
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "*")]
+    pub events: Vec<String>,
+    /// How often a comparison (--nodes, --limits, --webhook) is repeated, or --subscribers told of a mail
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// With --fairness: how long the sink takes over a mail
@@ -84,11 +97,16 @@ pub enum Mode {
 impl BenchArgs {
     /// What cannot be measured together, where the flags alone do not say so.
     pub fn check(&self, names_a_server: bool) -> Result<(), Failure> {
-        let compares = self.nodes > 1 || self.fairness || self.limits;
-        if compares && names_a_server {
-            let text =
-                "--nodes, --fairness and --limits start their own servers; leave --url and POSTWAY_URL out";
+        let tells = self.webhook || self.subscribers > 0;
+        let takes = self.outbox.is_some();
+        if (self.nodes > 1 || self.fairness || self.limits || tells || takes) && names_a_server {
+            let text = "--nodes, --fairness, --limits, --webhook, --subscribers and --outbox start their own servers; \
+                        leave --url and POSTWAY_URL out";
             return Err(Failure::Usage(text.to_owned()));
+        }
+        if tells && !TOLD.iter().any(|name| self.is_told(name)) {
+            let text = format!("a bench's mail is accepted and sent: give --events {} or *", TOLD.join(", "));
+            return Err(Failure::Usage(text));
         }
         let shared = self.database.as_deref().is_some_and(|url| !url.starts_with("sqlite:"));
         if self.nodes > 1 && !shared {
@@ -96,6 +114,11 @@ impl BenchArgs {
             return Err(Failure::Usage(text.to_owned()));
         }
         Ok(())
+    }
+
+    /// Whether the webhooks are told of this.
+    pub fn is_told(&self, name: &str) -> bool {
+        self.events.iter().any(|event| event == "*" || event == name)
     }
 
     /// The load's shape for so many messages.
@@ -138,7 +161,14 @@ mod tests {
     #[test]
     fn a_comparison_is_refused_on_a_running_server() {
         assert!(check("bench --url http://x").is_ok());
-        for what in ["--limits", "--fairness", "--nodes 2 --database mysql://localhost/x"] {
+        let own = [
+            "--limits",
+            "--fairness",
+            "--webhook",
+            "--subscribers 10",
+            "--nodes 2 --database mysql://localhost/x",
+        ];
+        for what in own {
             let line = format!("bench --url http://x {what}");
             assert!(matches!(check(&line), Err(Failure::Usage(_))), "{line}");
         }
@@ -146,8 +176,23 @@ mod tests {
 
     #[test]
     fn one_thing_is_measured_at_a_time() {
-        for line in ["bench --limits --fairness", "bench --nodes 2 --limits", "bench --fairness --nodes 2"] {
+        let lines = [
+            "bench --limits --fairness",
+            "bench --nodes 2 --limits",
+            "bench --fairness --nodes 2",
+            "bench --webhook --limits",
+            "bench --subscribers 10 --webhook",
+        ];
+        for line in lines {
             assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_webhook_that_nothing_would_be_told_of_is_refused() {
+        assert!(check("bench --webhook").is_ok());
+        assert!(check("bench --webhook --events email.failed,email.sent").is_ok());
+        let refused = check("bench --webhook --events email.bounced");
+        assert!(matches!(refused, Err(Failure::Usage(text)) if text.contains("email.sent")));
     }
 }

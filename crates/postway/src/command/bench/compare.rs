@@ -29,19 +29,19 @@ const LIMITS: (u32, u32, u32) = (10_000_000, 100_000_000, 1_000_000_000);
 /// What the ways of doing the same came to.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    sides: Vec<Side>,
-    warnings: Vec<String>,
+    pub(super) sides: Vec<Side>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// One of the ways.
 #[derive(Debug, Serialize)]
-struct Side {
+pub(super) struct Side {
     name: String,
     /// Its rate from accept to sent, over the first one's.
     sent_per_second_ratio: Option<f64>,
     /// Its CPU time for a message, over the first one's.
     cpu_ratio: Option<f64>,
-    passes: Vec<Report>,
+    pub(super) passes: Vec<Report>,
 }
 
 /// One server against many, on the same database.
@@ -107,7 +107,7 @@ async fn limited(trial: &Trial<'_>, tenants: &[Client]) -> Result<Report, Failur
 }
 
 /// Which side is measured when.
-fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
+pub(super) fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |round| {
         (0..sides).map(move |side| if round % 2 == 0 { side } else { sides - 1 - side })
     })
@@ -127,13 +127,14 @@ impl Side {
 }
 
 impl Comparison {
-    fn of<const N: usize>(names: [String; N]) -> Self {
+    /// Nothing measured yet.
+    pub(super) fn of<const N: usize>(names: [String; N]) -> Self {
         let side = |name| Side { name, sent_per_second_ratio: None, cpu_ratio: None, passes: Vec::new() };
         Self { sides: names.map(side).into(), warnings: Vec::new() }
     }
 
     /// Sets the ratios.
-    fn finish(mut self) -> Self {
+    pub(super) fn finish(mut self) -> Self {
         let figures = |side: &Side| (side.median(SENT), side.median(CPU));
         let (sent, cpu) = self.sides.first().map(figures).unwrap_or_default();
         for side in &mut self.sides {

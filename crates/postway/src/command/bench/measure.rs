@@ -22,6 +22,8 @@ pub struct Meter {
     pub peak_resident_mib: Option<f64>,
     pub commits: Option<f64>,
     pub in_doubt: Option<f64>,
+    /// Notifications that their receivers took.
+    pub acknowledged: Option<f64>,
 }
 
 impl Meter {
@@ -45,14 +47,15 @@ impl Meter {
         let of_process =
             |file: &str| node.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok());
         let status = of_process("status").unwrap_or_default();
+        // A counter that never counted is not rendered at all.
+        let counted = |name| (!metrics.is_empty()).then(|| counter(&metrics, name).unwrap_or(0.0));
         Ok(Self {
             cpu_seconds: of_process("stat").and_then(|stat| cpu_seconds(&stat)),
             resident_mib: mib(&status, "VmRSS:"),
             peak_resident_mib: mib(&status, "VmHWM:"),
             commits: counter(&metrics, "postway_store_commits_total"),
-            // A counter that never counted is not rendered at all.
-            in_doubt: (!metrics.is_empty())
-                .then(|| counter(&metrics, "postway_in_doubt_total").unwrap_or(0.0)),
+            in_doubt: counted("postway_in_doubt_total"),
+            acknowledged: counted("postway_notifications_total{outcome=\"acknowledged\"}"),
         })
     }
 
@@ -65,6 +68,7 @@ impl Meter {
             peak_resident_mib: sum(self.peak_resident_mib, other.peak_resident_mib),
             commits: sum(self.commits, other.commits),
             in_doubt: sum(self.in_doubt, other.in_doubt),
+            acknowledged: sum(self.acknowledged, other.acknowledged),
         }
     }
 }

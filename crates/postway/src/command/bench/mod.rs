@@ -1,12 +1,12 @@
 //! `postway bench`: drives the real path, HTTP in and SMTP out, and prints what was measured.
 //!
 //! On its own it starts a server of this binary in a fresh folder and a sink, so that one command on one machine
-//! gives figures to compare; with `--url` it measures a running server. `--nodes` and `--limits` compare two ways of
-//! doing the same in one run, in turns; `--fairness` measures one tenant beside another's backlog. It counts loss and
-//! duplicates beside the rates, because a rate without them says nothing. It is bounded in messages and in time, and
-//! leaves nothing running; on a server given with `--url`, its accounts and messages (`bench-…`) stay, and so does
-//! what it wrote to `--database`. It fails (exit code 1) if a message is lost, sent twice without doubt, or not done
-//! in time.
+//! gives figures to compare; with `--url` it measures a running server. `--nodes`, `--limits` and `--webhook` compare two
+//! ways of doing the same in one run, in turns; `--fairness` measures one tenant beside another's backlog,
+//! `--subscribers` living webhooks beside dead ones. It counts loss and duplicates beside the rates, because a rate
+//! without them says nothing. It is bounded in messages and in time, and leaves nothing running; on a server given with
+//! `--url`, its accounts and messages (`bench-…`) stay, and so does what it wrote to `--database`. It fails (exit code 1)
+//! if a message or a notification is lost, a message sent twice without doubt, or something not done in time.
 
 mod args;
 mod audit;
@@ -15,11 +15,15 @@ mod connection;
 mod fairness;
 mod load;
 mod measure;
+mod outbox;
+mod receiver;
 mod report;
 mod server;
 mod sink;
 mod smtp_sink;
+mod subscribers;
 mod trial;
+mod webhook;
 
 use std::time::Duration;
 
@@ -44,6 +48,18 @@ pub async fn run(session: &Session, args: BenchArgs) -> Result<(), Failure> {
     let recipe = Recipe::new(&args);
     if args.fairness {
         let found = fairness::run(&args, recipe, deadline).await?;
+        return show(session, &found, |output| found.render(output), found.problem());
+    }
+    if let Some(url) = &args.outbox {
+        let found = outbox::run(&args, url, recipe, deadline).await?;
+        return show(session, &found, |output| found.render(output), found.problem());
+    }
+    if args.webhook {
+        let found = webhook::run(&args, recipe, deadline).await?;
+        return show(session, &found, |output| found.render(output), found.problem());
+    }
+    if args.subscribers > 0 {
+        let found = subscribers::run(&args, recipe, deadline).await?;
         return show(session, &found, |output| found.render(output), found.problem());
     }
     if args.limits || args.nodes > 1 {

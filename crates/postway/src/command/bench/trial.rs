@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::args::{BenchArgs, Mode};
 use super::audit::{self, Books};
 use super::connection::Connection;
-use super::load::{self, Plan};
+use super::load::{self, Loaded, Plan};
 use super::measure::{Meter, percentile};
 use super::report::{Idle, Queued, Report};
 use super::server::Node;
@@ -37,6 +37,20 @@ pub struct Way<'a> {
     pub account: String,
 }
 
+/// A load that went through.
+pub struct Sent {
+    /// As the clients saw it.
+    pub loaded: Loaded,
+    /// Whether all of it came to an end in time.
+    pub done: bool,
+    /// From the first request until the last message came to its end.
+    pub elapsed: Duration,
+    /// The servers' readings before it.
+    pub before: Meter,
+    /// And after.
+    pub after: Meter,
+}
+
 impl Trial<'_> {
     /// A backlog if one is wanted, the latency without load, then the load.
     pub async fn run(&self) -> Result<Report, Failure> {
@@ -58,7 +72,7 @@ impl Trial<'_> {
         self.measure(run, &ways, &[self.client()], relay).await
     }
 
-    /// The load itself: all messages in, all out, then the books of each tenant are compared with the sink's.
+    /// The load itself, then the books of each tenant are compared with the sink's.
     pub async fn measure(
         &self,
         run: &str,
@@ -66,6 +80,12 @@ impl Trial<'_> {
         tenants: &[&Client],
         relay: Relay,
     ) -> Result<Report, Failure> {
+        let sent = self.send(run, ways, tenants).await?;
+        self.audit(run, tenants, relay, sent).await
+    }
+
+    /// All messages in, all out.
+    pub async fn send(&self, run: &str, ways: &[Way<'_>], tenants: &[&Client]) -> Result<Sent, Failure> {
         let baseline = audit::finished(tenants).await?;
         let before = Meter::read(self.nodes).await?;
         let shape = self.args.shape(self.args.messages, self.args.mode);
@@ -78,9 +98,21 @@ impl Trial<'_> {
         let bar = progress(loaded.accepted, "send");
         let wanted = baseline + loaded.accepted;
         let done = audit::wait_until_finished(tenants, wanted, baseline, self.deadline, &bar).await?;
-        let sending = started.elapsed();
+        let elapsed = started.elapsed();
         bar.finish_and_clear();
         let after = Meter::read(self.nodes).await?;
+        Ok(Sent { loaded, done, elapsed, before, after })
+    }
+
+    /// What became of a load, by the books of each tenant and by the sink's.
+    pub async fn audit(
+        &self,
+        run: &str,
+        tenants: &[&Client],
+        relay: Relay,
+        sent: Sent,
+    ) -> Result<Report, Failure> {
+        let Sent { loaded, done, elapsed, before, after } = sent;
         let mut books = Books::default();
         for tenant in tenants {
             audit::read(tenant, run, &mut books).await?;
@@ -88,7 +120,7 @@ impl Trial<'_> {
         let sink = relay.stop().await?;
         let mut report = Report::new(self.args, self.nodes.len(), sink.name.clone());
         report.set_load(loaded, !done);
-        report.set_sent(&books, sending);
+        report.set_sent(&books, elapsed);
         report.set_cost(&before, &after);
         report.set_books(&books, &sink, &before, &after);
         Ok(report)

@@ -1,0 +1,124 @@
+//! Handing rows to the door, many at a time, and what that makes of each.
+//!
+//! A message's id is made of its row, so one that was accepted before is found again. A refusal is therefore no proof
+//! that nothing was accepted: the row may have been changed since, or its template be gone. So whatever is refused is first
+//! looked for.
+
+use bytes::Bytes;
+use postway_domain::{ClientId, MessageUid, TenantId};
+use postway_store::record::MessageKey;
+
+use super::{error::OutboxError, message};
+use crate::{
+    door::{Door, RequestContext},
+    refusal::Refusal,
+};
+
+/// How much of a refusal is written to its row.
+const ERROR_CHARS_MAX: usize = 500;
+/// What a request may have besides its messages.
+const FRAME_BYTES: usize = 64;
+
+/// A message to be accepted: its id and its JSON, or why there is none.
+pub(super) struct Offer {
+    pub client_id: String,
+    pub message: Result<String, String>,
+}
+
+/// What became of an offer: its message, or why there is none.
+pub(super) type Answer = Result<MessageUid, String>;
+
+/// Has the door accept these; one answer each, in order. Fails as a whole where the store does not answer: then some may
+/// be accepted, and will be found so.
+pub(super) async fn accept(
+    door: &Door,
+    tenant: &TenantId,
+    source: &str,
+    offers: &[Offer],
+) -> Result<Vec<Answer>, OutboxError> {
+    let ctx = RequestContext {
+        tenant: tenant.clone(),
+        request_id: format!("outbox-{source}"),
+        idempotency_key: None,
+        dry_run: false,
+    };
+    let mut answers = Vec::with_capacity(offers.len());
+    for part in parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max) {
+        let body = message::batch(part.iter().filter_map(|offer| offer.message.as_deref().ok()));
+        let mut results = match part.iter().any(|offer| offer.message.is_ok()) {
+            false => Vec::new(),
+            true => match door.accept_batch(&ctx, Bytes::from(body)).await {
+                Ok(batch) => batch.results,
+                Err(Refusal::Unavailable(error)) => return Err(error.into()),
+                // Only a single message is as large as that, and it alone is refused.
+                Err(refusal) => vec![Err(crate::RejectedItem { id: None, refusal })],
+            },
+        }
+        .into_iter();
+        for offer in part {
+            let answer = match &offer.message {
+                Err(fault) => Err(fault.clone()),
+                Ok(_) => match results.next() {
+                    Some(Ok(receipt)) => Ok(receipt.uid),
+                    Some(Err(rejected)) => match rejected.refusal {
+                        Refusal::Unavailable(error) => return Err(error.into()),
+                        refusal => Err(clipped(&refusal.to_string())),
+                    },
+                    None => return Err(OutboxError::Unexpected("the door gave no answer".to_owned())),
+                },
+            };
+            answers.push(match answer {
+                Ok(uid) => Ok(uid),
+                Err(fault) => found(door, tenant, &offer.client_id).await?.ok_or(fault),
+            });
+        }
+    }
+    Ok(answers)
+}
+
+/// The message of this id, if there is one.
+async fn found(door: &Door, tenant: &TenantId, client_id: &str) -> Result<Option<MessageUid>, OutboxError> {
+    let Ok(id) = client_id.parse::<ClientId>() else { return Ok(None) };
+    let message = door.store.message(tenant, &MessageKey::Client(id)).await?;
+    Ok(message.map(|message| message.summary.uid))
+}
+
+/// Runs of offers that fit into one request each.
+fn parts(offers: &[Offer], messages_max: usize, bytes_max: usize) -> Vec<&[Offer]> {
+    let size = |offer: &Offer| offer.message.as_ref().map_or(0, |message| message.len() + 1);
+    let (mut parts, mut start, mut bytes) = (Vec::new(), 0, FRAME_BYTES);
+    for (index, offer) in offers.iter().enumerate() {
+        let is_full = index - start == messages_max || bytes + size(offer) > bytes_max;
+        if is_full && index > start {
+            parts.push(&offers[start..index]);
+            (start, bytes) = (index, FRAME_BYTES);
+        }
+        bytes += size(offer);
+    }
+    if start < offers.len() {
+        parts.push(&offers[start..]);
+    }
+    parts
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(ERROR_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_bounded_in_messages_and_bytes() {
+        let offer = |bytes: usize| Offer { client_id: "x".to_owned(), message: Ok("m".repeat(bytes)) };
+        let offers: Vec<Offer> = [10, 10, 10, 500, 10].map(offer).into();
+        let sizes = |messages_max, bytes_max| -> Vec<usize> {
+            parts(&offers, messages_max, bytes_max).into_iter().map(<[Offer]>::len).collect()
+        };
+        assert_eq!(sizes(2, 10_000), [2, 2, 1]);
+        assert_eq!(sizes(100, 200), [3, 1, 1]);
+        assert_eq!(sizes(100, 10_000), [5]);
+        assert!(parts(&[], 1, 1).is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! Putting the outbox into an application's database. Everything can be done again: what is there stays as it is, and what
+//! is missing is added.
+
+use futures::future::BoxFuture;
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, SqliteConnection};
+
+use super::{
+    address::{SourceUrl, Way},
+    database::{CONNECT_S_MAX, within},
+    error::OutboxError,
+};
+
+/// How long installing may take: tables of an earlier system are written anew.
+const INSTALL_S_MAX: u64 = 3_600;
+/// PostgreSQL makes unguessable UUIDs by itself from here on.
+const POSTGRES_MIN: i32 = 130_000;
+
+/// What to install.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The schema of the outbox, on PostgreSQL.
+    pub schema: String,
+    /// The schema of accounts and tokens, if they are wanted.
+    pub accounts_schema: Option<String>,
+}
+
+/// Whether a text can name a schema here: a plain name needs no quoting anywhere.
+pub fn is_schema_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(is_plain)
+        && !text.starts_with(|first: char| first.is_ascii_digit())
+        && !text.starts_with("pg_")
+}
+
+/// The statements for a database of this kind.
+pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
+    for name in [Some(&plan.schema), plan.accounts_schema.as_ref()].into_iter().flatten() {
+        if !is_schema_name(name) {
+            let message = format!("`{name}` cannot name a schema: use small letters, digits and _");
+            return Err(OutboxError::Unsuited(message));
+        }
+    }
+    let generic = match url.way()? {
+        Way::Postgres(_) => include_str!("postgres.sql"),
+        Way::Mysql(_) => include_str!("mysql.sql"),
+        Way::Sqlite(_) => include_str!("sqlite.sql"),
+    };
+    let accounts = match &plan.accounts_schema {
+        None => String::new(),
+        Some(_) if !url.is_postgres() => {
+            let message =
+                "the preset `accounts` is made of triggers and notifications of PostgreSQL: leave it out";
+            return Err(OutboxError::Unsuited(message.to_owned()));
+        }
+        Some(tables) => {
+            let accounts = include_str!("accounts.sql").replace("{tables_text}", &format!("'{tables}'"));
+            format!("\n{}", accounts.replace("{tables}", &format!("\"{tables}\"")))
+        }
+    };
+    Ok(format!("{generic}{accounts}").replace("{schema}", &format!("\"{}\"", plan.schema)))
+}
+
+/// Installs it: on PostgreSQL and SQLite all or nothing.
+pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
+    let script = script(url, plan)?;
+    match url.way()? {
+        Way::Postgres(options) => {
+            let mut conn = connected(PgConnection::connect_with(&options)).await?;
+            let (version,): (i32,) = sqlx::query_as("SELECT current_setting('server_version_num')::int")
+                .fetch_one(&mut conn)
+                .await?;
+            if version < POSTGRES_MIN {
+                let message = "this is PostgreSQL before 13; upgrade it".to_owned();
+                return Err(OutboxError::Unsuited(message));
+            }
+            within(INSTALL_S_MAX, async {
+                let mut txn = conn.begin().await?;
+                // Two that install at once would trip over each other's tables.
+                sqlx::raw_sql("SELECT pg_advisory_xact_lock(8095987614732939522); SET LOCAL client_min_messages = warning")
+                    .execute(&mut *txn)
+                    .await?;
+                sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut *txn).await?;
+                Ok(txn.commit().await?)
+            })
+            .await
+        }
+        Way::Mysql(options) => {
+            let mut conn = connected(MySqlConnection::connect_with(&options)).await?;
+            within(INSTALL_S_MAX, async {
+                sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await?;
+                Ok(())
+            })
+            .await
+        }
+        Way::Sqlite(options) => {
+            let mut conn = connected(SqliteConnection::connect_with(&options)).await?;
+            within(INSTALL_S_MAX, async {
+                let mut txn = conn.begin_with("BEGIN IMMEDIATE").await?;
+                sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut *txn).await?;
+                Ok(txn.commit().await?)
+            })
+            .await
+        }
+    }
+}
+
+fn connected<'a, C: 'a>(
+    connecting: impl Future<Output = Result<C, sqlx::Error>> + Send + 'a,
+) -> BoxFuture<'a, Result<C, OutboxError>> {
+    within(CONNECT_S_MAX, async { Ok(connecting.await?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(accounts_schema: Option<&str>) -> Plan {
+        Plan { schema: "postway".to_owned(), accounts_schema: accounts_schema.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_script_is_complete_for_its_database() {
+        for (url, accounts) in [
+            ("postgres://h/d", None),
+            ("postgres://h/d", Some("public")),
+            ("mysql://h/d", None),
+            ("sqlite:///d", None),
+        ] {
+            let script = script(&SourceUrl::parse(url).unwrap(), &plan(accounts)).unwrap();
+            assert!(!script.contains("{schema}") && !script.contains("{tables"), "{url}");
+            assert_eq!(script.contains("token_insert"), accounts.is_some());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_installed_is_refused() {
+        let refused = |url: &str, plan: &Plan| script(&SourceUrl::parse(url).unwrap(), plan).is_err();
+        assert!(refused("mysql://h/d", &plan(Some("public"))));
+        for name in ["", "Postway", "a\"b", "1a", "pg_x", "a-b"] {
+            assert!(refused("postgres://h/d", &plan(Some(name))), "{name}");
+        }
+    }
+}

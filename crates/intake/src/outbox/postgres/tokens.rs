@@ -1,0 +1,177 @@
+//! The table of tokens: those to be mailed, those that have ended, and the mails to be called back.
+//!
+//! Times in this table are by the database's own clock, which also judges them.
+
+use postway_domain::Time;
+use serde::Serialize;
+use sqlx::{PgConnection, Row as _};
+
+use super::{
+    super::database::{STEP_S_MAX, list, within},
+    super::error::OutboxError,
+    query,
+};
+
+/// What may be mailed now: an account that waits to be activated, or one that is active and has lost its password.
+const ELIGIBLE: &str = "t.state = 'issued' AND t.consumed_at IS NULL AND t.mail_status IS DISTINCT FROM 'invalid' \
+     AND t.expires_at > extract(epoch FROM now()) \
+     AND ((t.action = 'activation' AND a.status = 'provisioned') OR (t.action = 'password_recovery' AND a.status = 'active'))";
+
+/// What is asked of the tables, in their schemas.
+pub(in super::super) struct TokenSql {
+    take: String,
+    settle: String,
+    expire: String,
+    withdrawals: String,
+    forget: String,
+    pub(super) waiting: String,
+    pub(super) lag: String,
+    pub(super) write: String,
+}
+
+impl TokenSql {
+    pub(super) fn new(schema: &str, tables: &str) -> Self {
+        let sql = |text: &str| {
+            let text = text.replace("{schema}", schema).replace("{tables}", tables);
+            text.replace("{eligible}", ELIGIBLE)
+        };
+        Self {
+            take: sql(
+                "SELECT t.id, t.nonce::text, t.action::text, t.secret, t.code, a.email, a.login, t.expires_at, \
+                 floor(extract(epoch FROM now()))::bigint FROM {tables}.tokens t JOIN {tables}.accounts a ON a.id = t.account \
+                 WHERE {eligible} ORDER BY t.id LIMIT $1 FOR UPDATE OF t SKIP LOCKED FOR SHARE OF a SKIP LOCKED",
+            ),
+            settle: sql("UPDATE {tables}.tokens t SET \
+                 state = CASE WHEN v.uid IS NULL THEN t.state ELSE 'mailed' END, \
+                 mail_status = CASE WHEN v.uid IS NULL THEN 'invalid' ELSE 'accepted' END, mail_error = v.error, \
+                 mailed_at = CASE WHEN v.uid IS NOT NULL THEN floor(extract(epoch FROM now())) END, message_uid = v.uid, \
+                 secret_hash = decode(v.secret_hash, 'hex'), link_hash = decode(v.link_hash, 'hex'), \
+                 code_hash = decode(v.code_hash, 'hex'), \
+                 secret = CASE WHEN v.uid IS NULL THEN t.secret END, code = CASE WHEN v.uid IS NULL THEN t.code END \
+                 FROM jsonb_to_recordset($1::jsonb) AS v(id bigint, uid uuid, secret_hash text, link_hash text, \
+                 code_hash text, error text) WHERE t.id = v.id AND t.state = 'issued'"),
+            expire: sql(
+                "UPDATE {tables}.tokens SET state = 'expired', secret = NULL, code = NULL WHERE id IN (\
+                 SELECT id FROM {tables}.tokens WHERE state IN ('issued', 'mailed') \
+                 AND expires_at <= extract(epoch FROM now()) ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)",
+            ),
+            withdrawals: sql("SELECT seq, nonce::text FROM {schema}.withdrawal ORDER BY seq LIMIT $1"),
+            forget: sql("DELETE FROM {schema}.withdrawal WHERE seq = ANY($1)"),
+            waiting: sql(
+                "SELECT count(*) FROM (SELECT 1 FROM {tables}.tokens t JOIN {tables}.accounts a ON a.id = t.account \
+                 WHERE {eligible} LIMIT $1) counted",
+            ),
+            lag: sql("SELECT greatest(0, extract(epoch FROM clock_timestamp()) - t.created_at)::float8 \
+                 FROM {tables}.tokens t JOIN {tables}.accounts a ON a.id = t.account WHERE {eligible} ORDER BY t.id LIMIT 1"),
+            write: sql("UPDATE {tables}.tokens t SET mail_status = coalesce(v.status, t.mail_status), \
+                 mail_error = CASE WHEN v.status IS NULL THEN t.mail_error ELSE v.error END, \
+                 sent_at = coalesce(v.sent_ms / 1000, t.sent_at) \
+                 FROM jsonb_to_recordset($1::jsonb) AS v(uid uuid, status text, error text, sent_ms bigint) \
+                 WHERE t.message_uid = v.uid"),
+        }
+    }
+}
+
+/// A token that is to be mailed.
+#[derive(Clone, Debug)]
+pub(in super::super) struct TokenRow {
+    pub id: i64,
+    pub nonce: String,
+    pub action: String,
+    /// The application's own, where it gave one.
+    pub secret: Option<Vec<u8>>,
+    pub code: Option<String>,
+    pub email: String,
+    pub login: String,
+    /// By the source's clock, like the next.
+    pub expires_at_s: i64,
+    pub now_s: i64,
+}
+
+/// What a token becomes: mailed, where there is a uid.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(in super::super) struct TokenVerdict {
+    pub id: i64,
+    pub uid: Option<String>,
+    pub secret_hash: Option<String>,
+    pub link_hash: Option<String>,
+    pub code_hash: Option<String>,
+    pub error: Option<String>,
+}
+
+/// The table, for a while.
+pub(in super::super) struct TokenTable<'a> {
+    pub(super) conn: &'a mut PgConnection,
+    pub(super) sql: &'a TokenSql,
+}
+
+impl TokenTable<'_> {
+    /// Takes tokens that are to be mailed; nobody else has them, and their accounts stay as they are, until they are
+    /// settled.
+    pub(in super::super) async fn take(&mut self, most: u32) -> Result<Vec<TokenRow>, OutboxError> {
+        let taken = async {
+            sqlx::raw_sql("BEGIN").execute(&mut *self.conn).await?;
+            let rows = query(&self.sql.take).bind(i64::from(most)).fetch_all(&mut *self.conn).await?;
+            if rows.is_empty() {
+                sqlx::raw_sql("ROLLBACK").execute(&mut *self.conn).await?;
+            }
+            let token = |row: sqlx::postgres::PgRow| {
+                Ok(TokenRow {
+                    id: row.try_get(0)?,
+                    nonce: row.try_get(1)?,
+                    action: row.try_get(2)?,
+                    secret: row.try_get(3)?,
+                    code: row.try_get(4)?,
+                    email: row.try_get(5)?,
+                    login: row.try_get(6)?,
+                    expires_at_s: row.try_get(7)?,
+                    now_s: row.try_get(8)?,
+                })
+            };
+            rows.into_iter().map(token).collect()
+        };
+        within(STEP_S_MAX, taken).await
+    }
+
+    /// Writes what they become.
+    pub(in super::super) async fn settle(&mut self, verdicts: &[TokenVerdict]) -> Result<(), OutboxError> {
+        let verdicts = list(verdicts)?;
+        let settled = async {
+            query(&self.sql.settle).bind(&verdicts).execute(&mut *self.conn).await?;
+            sqlx::raw_sql("COMMIT").execute(&mut *self.conn).await?;
+            Ok(())
+        };
+        within(STEP_S_MAX, settled).await
+    }
+
+    /// Ends those whose time is over; how many.
+    pub(in super::super) async fn expire(&mut self, most: u32) -> Result<u64, OutboxError> {
+        let expired = query(&self.sql.expire).bind(i64::from(most)).execute(&mut *self.conn).await?;
+        Ok(expired.rows_affected())
+    }
+
+    /// The mails that are to be called back: their places, and the nonces of their tokens.
+    pub(in super::super) async fn withdrawals(
+        &mut self,
+        most: u32,
+    ) -> Result<Vec<(i64, String)>, OutboxError> {
+        let rows = query(&self.sql.withdrawals).bind(i64::from(most)).fetch_all(&mut *self.conn).await?;
+        rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    }
+
+    /// Forgets those that were dealt with.
+    pub(in super::super) async fn forget(&mut self, places: &[i64]) -> Result<(), OutboxError> {
+        query(&self.sql.forget).bind(places).execute(&mut *self.conn).await?;
+        Ok(())
+    }
+}
+
+impl TokenRow {
+    /// When its mail must be out, by our own clock. The two clocks may differ by much; differences of less than a minute
+    /// are none, so that the same token asks for the same mail when it is tried again.
+    pub(in super::super) fn expires_at(&self, now: Time) -> i64 {
+        let ahead_s = now.as_seconds() - self.now_s;
+        let ahead_s = if ahead_s.abs() < 60 { 0 } else { ahead_s };
+        self.expires_at_s + ahead_s
+    }
+}

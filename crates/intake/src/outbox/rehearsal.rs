@@ -1,0 +1,77 @@
+//! An application for rehearsals: inserts rows as one would, and reads from them how soon they were accepted. For benches.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use super::{
+    address::{SourceUrl, Way},
+    database::{CONNECT_S_MAX, within},
+    error::OutboxError,
+};
+
+/// Inserts so many rows of one transaction.
+const INSERT: &str = "INSERT INTO \"{schema}\".outbox (\"to\", subject, text, batch) \
+     SELECT 'r' || n || '@example.net', 'Rehearsal', $2, $3 FROM generate_series(1, $1) n";
+/// How many are accepted, how long that took in all, and how long for each: the middle and the slowest of a hundred.
+const FOUND: &str = "SELECT count(*) FILTER (WHERE message_uid IS NOT NULL), \
+     coalesce(extract(epoch FROM max(accepted_at) - min(created_at)), 0)::float8, \
+     coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM accepted_at - created_at)), 0)::float8, \
+     coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM accepted_at - created_at)), 0)::float8, \
+     count(DISTINCT message_uid) FROM \"{schema}\".outbox WHERE batch = $1";
+const CLEAR: &str = "DELETE FROM \"{schema}\".outbox WHERE batch = $1";
+
+/// A connection of the application.
+pub struct Rehearsal {
+    conn: PgConnection,
+    schema: String,
+}
+
+/// How rows fared, by their own times: from the beginning of their transaction to their acceptance.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fared {
+    /// Rows that were accepted.
+    pub accepted: i64,
+    /// From the first insert to the last acceptance.
+    pub lasted_s: f64,
+    /// The middle of them.
+    pub p50_s: f64,
+    /// All but one in a hundred.
+    pub p99_s: f64,
+    /// Different messages among them.
+    pub messages: i64,
+}
+
+impl Rehearsal {
+    /// Connects to a PostgreSQL where the outbox is installed.
+    pub async fn connect(url: &SourceUrl, schema: &str) -> Result<Self, OutboxError> {
+        let Way::Postgres(options) = url.way()? else {
+            return Err(OutboxError::Unsuited("rehearsals are for PostgreSQL".to_owned()));
+        };
+        let conn = within(CONNECT_S_MAX, async { Ok(PgConnection::connect_with(&options).await?) }).await?;
+        Ok(Self { conn, schema: schema.to_owned() })
+    }
+
+    fn sql(&self, text: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(text.replace("{schema}", &self.schema))
+    }
+
+    /// Inserts rows in one transaction, under the name of a run.
+    pub async fn insert(&mut self, run: &str, rows: u32, text: &str) -> Result<(), OutboxError> {
+        let insert = sqlx::query(self.sql(INSERT)).bind(i64::from(rows)).bind(text).bind(run);
+        insert.execute(&mut self.conn).await?;
+        Ok(())
+    }
+
+    /// How the rows of a run have fared so far.
+    pub async fn fared(&mut self, run: &str) -> Result<Fared, OutboxError> {
+        let found: (i64, f64, f64, f64, i64) =
+            sqlx::query_as(self.sql(FOUND)).bind(run).fetch_one(&mut self.conn).await?;
+        let (accepted, lasted_s, p50_s, p99_s, messages) = found;
+        Ok(Fared { accepted, lasted_s, p50_s, p99_s, messages })
+    }
+
+    /// Removes the rows of a run.
+    pub async fn clear(&mut self, run: &str) -> Result<(), OutboxError> {
+        sqlx::query(self.sql(CLEAR)).bind(run).execute(&mut self.conn).await?;
+        Ok(())
+    }
+}

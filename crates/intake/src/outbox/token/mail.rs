@@ -1,0 +1,223 @@
+//! The mails of tokens: by the tenant's own templates, or by those that come with the program.
+
+use std::sync::Arc;
+
+use postway_domain::{TemplateName, Time, secret::SecretKey};
+use postway_mime::template::{TemplateSet, TemplateSource};
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::{
+        Accounts, Source,
+        accept::Offer,
+        error::OutboxError,
+        postgres::{TokenRow, TokenVerdict},
+    },
+    Action, Link, LinkKey, Mint, hex, sha256,
+};
+use crate::door::Door;
+
+/// Makes the mails of one source's tokens.
+pub(in super::super) struct Mailer {
+    source: Source,
+    accounts: Accounts,
+    key: LinkKey,
+    mint: Mint,
+    builtin: TemplateSet,
+}
+
+/// A mail, and what stays of its secrets.
+pub(in super::super) struct Sealed {
+    pub offer: Offer,
+    pub verdict: TokenVerdict,
+}
+
+/// Which actions have a template of the tenant's own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Own {
+    activation: bool,
+    password_recovery: bool,
+}
+
+impl Mailer {
+    /// For a source with accounts.
+    pub(in super::super) fn new(
+        source: &Source,
+        accounts: &Accounts,
+        secret_key: &SecretKey,
+    ) -> Result<Self, OutboxError> {
+        let builtin = TemplateSet::new([template(Action::Activation), template(Action::PasswordRecovery)]);
+        Ok(Self {
+            key: accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(secret_key)),
+            mint: Mint::new(secret_key, &source.name),
+            builtin: builtin.map_err(|error| OutboxError::Unexpected(error.to_string()))?,
+            source: source.clone(),
+            accounts: accounts.clone(),
+        })
+    }
+
+    /// What the mail of a token is known by.
+    pub(in super::super) fn client_id(source: &str, nonce: &str) -> String {
+        format!("outbox:{source}:token:{nonce}")
+    }
+
+    /// The mails of these tokens.
+    pub(in super::super) async fn seal(
+        &self,
+        door: &Arc<Door>,
+        rows: &[TokenRow],
+        now: Time,
+    ) -> Result<Vec<Sealed>, OutboxError> {
+        let own = Own {
+            activation: self.has_own(door, Action::Activation).await?,
+            password_recovery: self.has_own(door, Action::PasswordRecovery).await?,
+        };
+        Ok(rows.iter().map(|row| self.one(row, own, now)).collect())
+    }
+
+    async fn has_own(&self, door: &Door, action: Action) -> Result<bool, OutboxError> {
+        let Ok(name) = action.as_str().parse::<TemplateName>() else { return Ok(false) };
+        Ok(door.store.template(&self.source.tenant, &name, None).await?.is_some())
+    }
+
+    fn one(&self, row: &TokenRow, own: Own, now: Time) -> Sealed {
+        let secret = row.secret.clone().unwrap_or_else(|| self.mint.secret(&row.nonce).to_vec());
+        let code = row.code.clone().unwrap_or_else(|| self.mint.code(&row.nonce));
+        let client_id = Self::client_id(&self.source.name, &row.nonce);
+        let mut verdict = TokenVerdict { id: row.id, ..TokenVerdict::default() };
+        let Some(action) = Action::parse(&row.action) else {
+            let fault = format!("action: there are no mails for `{}`", row.action);
+            return Sealed { offer: Offer { client_id, message: Err(fault) }, verdict };
+        };
+        let (path, url) = self.accounts.link(action);
+        let tag = self.key.sign(&path, &secret, &code);
+        verdict.secret_hash = Some(hex(&sha256(&secret)));
+        verdict.link_hash = Some(hex(&sha256(tag.as_bytes())));
+        verdict.code_hash = Some(hex(&self.mint.code_hash(&row.nonce, &code)));
+        let link = format!("{url}?token={}", Link { secret, tag }.write());
+        let variables = json!({"login": row.login, "email": row.email, "link": link, "code": code});
+        let message = self.message(row, action, variables, own, &client_id, now);
+        Sealed { offer: Offer { client_id, message }, verdict }
+    }
+
+    fn message(
+        &self,
+        row: &TokenRow,
+        action: Action,
+        variables: Value,
+        own: Own,
+        client_id: &str,
+        now: Time,
+    ) -> Result<String, String> {
+        let mut message = json!({
+            "id": client_id, "to": [row.email], "priority": "immediate", "sensitive": true,
+            "expires_at": row.expires_at(now), "auto_submitted": true, "tags": [action.as_str()],
+        });
+        for (name, value) in [("from", &self.source.from), ("account", &self.source.account)] {
+            if let Some(value) = value {
+                message[name] = json!(value);
+            }
+        }
+        let has_own = match action {
+            Action::Activation => own.activation,
+            Action::PasswordRecovery => own.password_recovery,
+        };
+        if has_own {
+            message["template"] = json!({"name": action.as_str(), "variables": variables});
+        } else {
+            let Value::Object(variables) = variables else { return Err("it has no variables".to_owned()) };
+            self.render(action, &variables, &mut message)?;
+        }
+        Ok(message.to_string())
+    }
+
+    fn render(
+        &self,
+        action: Action,
+        variables: &Map<String, Value>,
+        message: &mut Value,
+    ) -> Result<(), String> {
+        let rendered = self.builtin.render(action.as_str(), variables);
+        let rendered = rendered.map_err(|error| format!("template: {error}"))?;
+        message["subject"] = json!(rendered.subject);
+        message["text"] = json!(rendered.text);
+        message["html"] = json!(rendered.html);
+        Ok(())
+    }
+}
+
+impl Accounts {
+    /// The path that a link is signed for, and the link without its token.
+    pub(in super::super) fn link(&self, action: Action) -> (String, String) {
+        let path = match action {
+            Action::Activation => &self.activation_path,
+            Action::PasswordRecovery => &self.recovery_path,
+        };
+        let base = self.link_base_url.trim_end_matches('/');
+        let below = base.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+        let full = below.map_or_else(|| path.clone(), |below| format!("/{below}{path}"));
+        (full, format!("{base}{path}"))
+    }
+}
+
+fn template(action: Action) -> TemplateSource {
+    let (subject, html, text) = match action {
+        Action::Activation => {
+            ("Activate your account", include_str!("activation.html"), include_str!("activation.txt"))
+        }
+        Action::PasswordRecovery => (
+            "Choose a new password",
+            include_str!("password_recovery.html"),
+            include_str!("password_recovery.txt"),
+        ),
+    };
+    TemplateSource {
+        name: action.as_str().to_owned(),
+        subject: subject.to_owned(),
+        html: Some(html.to_owned()),
+        text: Some(text.to_owned()),
+        mjml: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_begin_with_the_base_and_are_signed_for_their_whole_path() {
+        let accounts = |base: &str| Accounts {
+            schema: "public".to_owned(),
+            link_base_url: base.to_owned(),
+            activation_path: "/activate".to_owned(),
+            recovery_path: "/recover".to_owned(),
+            link_key: None,
+        };
+        let link = |base: &str| accounts(base).link(Action::Activation);
+        assert_eq!(
+            link("https://a.example"),
+            ("/activate".to_owned(), "https://a.example/activate".to_owned())
+        );
+        assert_eq!(
+            link("https://a.example/app/"),
+            ("/app/activate".to_owned(), "https://a.example/app/activate".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_templates_that_come_with_the_program_have_login_link_and_code() {
+        let set =
+            TemplateSet::new([template(Action::Activation), template(Action::PasswordRecovery)]).unwrap();
+        let variables = json!({"login": "ada<b>", "email": "a@example.net", "link": "https://a.example/x?token=t", "code": "01234"});
+        for action in [Action::Activation, Action::PasswordRecovery] {
+            let made = set.render(action.as_str(), variables.as_object().unwrap()).unwrap();
+            // Escaping goes as far as slashes, which readers of html do not mind.
+            let (html, text) = (made.html.unwrap().replace("&#x2f;", "/"), made.text.unwrap());
+            for part in ["01234", "https://a.example/x?token=t"] {
+                assert!(html.contains(part) && text.contains(part), "{part}\n{html}\n{text}");
+            }
+            assert!(html.contains("ada&lt;b&gt;") && text.contains("ada<b>"), "{html}");
+            assert!(postway_mime::html::check(&html).is_ok());
+        }
+    }
+}

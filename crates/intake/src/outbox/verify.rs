@@ -1,0 +1,173 @@
+//! Verifying what a reader of a mail presents: the token of its link, and the code where it was asked for.
+//!
+//! Everything is compared in constant time. Wrong codes are counted, and the fifth ends the token: there are only a hundred
+//! thousand codes.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _};
+
+use super::{
+    Accounts,
+    error::OutboxError,
+    token::{Action, Link, LinkKey, Mint, sha256},
+};
+
+/// So many wrong codes end a token.
+const ATTEMPTS_MAX: i32 = 5;
+
+/// What a reader presents.
+#[derive(Clone, Debug)]
+pub struct Presented {
+    /// The token of the link.
+    pub token: String,
+    /// The path of the link.
+    pub path: String,
+    /// The code, where it was asked for.
+    pub code: Option<String>,
+    /// Whether the token is consumed with it, if it is valid.
+    pub consume: bool,
+}
+
+/// What is found about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It is good.
+    Valid {
+        /// `activation` or `password_recovery`.
+        action: &'static str,
+        /// The account's id.
+        account: i64,
+        /// The account's login.
+        login: String,
+        /// Whether it was consumed now.
+        consumed: bool,
+    },
+    /// It is not: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or `revoked`.
+    Invalid(&'static str),
+}
+
+/// What a source's tokens are verified with.
+pub(super) struct Verifier {
+    find: String,
+    miss: String,
+    consume: String,
+    accounts: Accounts,
+    key: LinkKey,
+    mint: Mint,
+}
+
+/// A token as it is kept.
+struct Kept {
+    id: i64,
+    nonce: String,
+    action: Action,
+    state: String,
+    is_over: bool,
+    link_hash: Vec<u8>,
+    code_hash: Vec<u8>,
+    attempts: i32,
+    account: i64,
+    login: String,
+}
+
+impl Verifier {
+    pub(super) fn new(accounts: &Accounts, key: LinkKey, mint: Mint) -> Self {
+        let sql = |text: &str| text.replace("{tables}", &format!("\"{}\"", accounts.schema));
+        Self {
+            find: sql(
+                "SELECT t.id, t.nonce::text, t.action::text, t.state, t.expires_at <= extract(epoch FROM now()), \
+                 t.link_hash, t.code_hash, t.attempts, t.account, a.login FROM {tables}.tokens t \
+                 JOIN {tables}.accounts a ON a.id = t.account WHERE t.secret_hash = $1 AND t.link_hash IS NOT NULL \
+                 AND t.code_hash IS NOT NULL FOR UPDATE OF t",
+            ),
+            miss: sql("UPDATE {tables}.tokens SET attempts = attempts + 1, \
+                 state = CASE WHEN attempts + 1 >= $2 THEN 'revoked' ELSE state END, \
+                 revoked_at = CASE WHEN attempts + 1 >= $2 THEN floor(extract(epoch FROM now())) ELSE revoked_at END \
+                 WHERE id = $1"),
+            consume: sql(
+                "UPDATE {tables}.tokens SET consumed_at = floor(extract(epoch FROM now())) WHERE id = $1",
+            ),
+            accounts: accounts.clone(),
+            key,
+            mint,
+        }
+    }
+
+    /// What this source finds; nothing where it does not know the token.
+    pub(super) async fn verify(
+        &self,
+        conn: &mut PgConnection,
+        presented: &Presented,
+        link: &Link,
+    ) -> Result<Option<Finding>, OutboxError> {
+        let mut txn = conn.begin().await?;
+        let Some(kept) = self.find(&mut txn, link).await? else { return Ok(None) };
+        let finding = match self.judge(&kept, presented, link) {
+            Finding::Invalid("code") => {
+                let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(kept.id).bind(ATTEMPTS_MAX);
+                miss.execute(&mut *txn).await?;
+                Finding::Invalid(if kept.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
+            }
+            Finding::Valid { action, account, login, .. } if presented.consume => {
+                let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(kept.id);
+                match consume.execute(&mut *txn).await?.rows_affected() {
+                    1 => Finding::Valid { action, account, login, consumed: true },
+                    // Its time ran out between the two statements.
+                    _ => Finding::Invalid("expired"),
+                }
+            }
+            finding => finding,
+        };
+        txn.commit().await?;
+        Ok(Some(finding))
+    }
+
+    async fn find(&self, conn: &mut PgConnection, link: &Link) -> Result<Option<Kept>, OutboxError> {
+        let find = sqlx::query(AssertSqlSafe(self.find.as_str())).bind(sha256(&link.secret).to_vec());
+        let Some(row) = find.fetch_optional(conn).await? else { return Ok(None) };
+        let Some(action) = Action::parse(row.try_get(2)?) else { return Ok(None) };
+        Ok(Some(Kept {
+            id: row.try_get(0)?,
+            nonce: row.try_get(1)?,
+            action,
+            state: row.try_get(3)?,
+            is_over: row.try_get(4)?,
+            link_hash: row.try_get(5)?,
+            code_hash: row.try_get(6)?,
+            attempts: row.try_get(7)?,
+            account: row.try_get(8)?,
+            login: row.try_get(9)?,
+        }))
+    }
+
+    fn judge(&self, kept: &Kept, presented: &Presented, link: &Link) -> Finding {
+        // Whoever does not have the link as it was mailed learns nothing about the token.
+        if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &kept.link_hash).is_err() {
+            return Finding::Invalid("unknown");
+        }
+        if presented.path != self.accounts.link(kept.action).0 {
+            return Finding::Invalid("path");
+        }
+        match kept.state.as_str() {
+            _ if kept.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
+            "consumed" => return Finding::Invalid("consumed"),
+            "revoked" => return Finding::Invalid("revoked"),
+            "expired" => return Finding::Invalid("expired"),
+            _ if kept.is_over => return Finding::Invalid("expired"),
+            _ => {}
+        }
+        if let Some(code) = &presented.code {
+            let is_code = verify_slices_are_equal(&self.mint.code_hash(&kept.nonce, code), &kept.code_hash);
+            let is_signed = self.key.sign(&presented.path, &link.secret, code).is(&link.tag);
+            if is_code.is_err() || !is_signed {
+                return Finding::Invalid("code");
+            }
+        }
+        Finding::Valid {
+            action: kept.action.as_str(),
+            account: kept.account,
+            login: kept.login.clone(),
+            consumed: false,
+        }
+    }
+}

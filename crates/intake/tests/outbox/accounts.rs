@@ -1,0 +1,235 @@
+//! Accounts and tokens: what the triggers do, and what is mailed when.
+
+use postway_domain::Priority;
+
+use super::{House, eventually, installed, is_cancelled, now_of, until, with_accounts};
+
+const ADA: &str = "INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')";
+const STATES: &str = "SELECT string_agg(action || ' ' || state, ',' ORDER BY id) FROM tokens";
+
+/// The id of the mail of a token.
+fn mail_of(database: &postway_testkit::postgres::PostgresDatabase, token: i64) -> String {
+    format!("outbox:app:token:{}", database.run(&format!("SELECT nonce FROM tokens WHERE id = {token}")))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_account_gets_its_activation_mail_and_no_secret_stays_behind() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    let id = mail_of(&database, 1);
+    let message = house.message(&id).await.unwrap().summary;
+    assert!(message.sensitive && message.lane.priority == Priority::Immediate);
+    let lasts = message.expires_at.unwrap().since(house.clock_now());
+    assert!((880..=900).contains(&lasts.as_secs()), "{lasts:?}");
+    let mail = house.mail(&id).await;
+    assert!(
+        mail.contains("Hello ada,") && mail.contains("https://app.example.com/activate?token="),
+        "{mail}"
+    );
+    assert_eq!(
+        database.run(
+            "SELECT secret IS NULL, code IS NULL, length(secret_hash), length(link_hash), length(code_hash), \
+                      mail_status FROM tokens"
+        ),
+        "t|t|32|32|32|accepted"
+    );
+    assert_eq!(database.run("SELECT job_type, last_seq FROM jobs"), "mailroom|1");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_accounts_of_one_transaction_get_five_mails() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    let inserts =
+        (0..5).map(|n| format!("INSERT INTO accounts (email, login) VALUES ('a{n}@example.net', 'a{n}');"));
+    database.run(&format!("BEGIN; {} COMMIT", inserts.collect::<String>()));
+    until(&database, "SELECT count(*) FROM tokens WHERE state = 'mailed'", "5").await;
+    assert_eq!(house.count().await, 5);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_is_turned_away_leaves_no_token() {
+    let database = installed(true).await;
+    database.run(ADA);
+    database.run(&format!("{ADA} ON CONFLICT DO NOTHING"));
+    assert_eq!(database.run("SELECT count(*) FROM tokens"), "1");
+    database.run("BEGIN; INSERT INTO accounts (email, login) VALUES ('b@example.net', 'b'); ROLLBACK");
+    assert_eq!(database.run("SELECT count(*) FROM tokens"), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_changes_set_their_times() {
+    let database = installed(true).await;
+    database.run(ADA);
+    let set = |status: &str| {
+        database.run(&format!("UPDATE accounts SET status = '{status}'"));
+        database.run(
+            "SELECT status, status_changed_at IS NOT NULL, activated_at IS NOT NULL, suspended_at IS NOT NULL, \
+             unsuspended_at IS NOT NULL FROM accounts",
+        )
+    };
+    assert_eq!(set("provisioned"), "provisioned|f|f|f|f");
+    assert_eq!(set("suspended"), "suspended|t|f|t|f");
+    // Never activated, it has still to be.
+    assert_eq!(set("active"), "provisioned|t|f|f|t");
+    assert_eq!(set("active"), "active|t|t|f|t");
+    assert_eq!(set("suspended"), "suspended|t|t|t|f");
+    database.run("UPDATE accounts SET suspended_at = 7");
+    set("suspended");
+    assert_eq!(database.run("SELECT suspended_at FROM accounts"), "7");
+    assert_eq!(set("active"), "active|t|t|f|t");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consuming_an_activation_activates_a_provisioned_account_and_no_other() {
+    let database = installed(true).await;
+    database.run(ADA);
+    database.run("UPDATE accounts SET status = 'suspended'");
+    let consume =
+        |id: i64| database.run(&format!("UPDATE tokens SET consumed_at = 1 WHERE id = {id} RETURNING state"));
+    assert_eq!(consume(1), "consumed");
+    assert_eq!(database.run("SELECT status FROM accounts"), "suspended");
+    database.run("UPDATE accounts SET status = 'active'; INSERT INTO tokens (account, action) VALUES (1, 'activation')");
+    assert_eq!(consume(2), "consumed");
+    assert_eq!(database.run("SELECT status, activated_at IS NOT NULL FROM accounts"), "active|t");
+    // Neither again, nor late, nor after it was revoked.
+    database
+        .run("UPDATE accounts SET status = 'provisioned'; UPDATE tokens SET consumed_at = 2 WHERE id = 2");
+    assert_eq!(database.run("SELECT status FROM accounts"), "provisioned");
+    database.run("INSERT INTO accounts (email, login) VALUES ('b@example.net', 'b')");
+    database.run("UPDATE tokens SET expires_at = 1 WHERE id = 3");
+    assert_eq!(consume(3), "");
+    database.run("INSERT INTO tokens (account, action) VALUES (2, 'activation'), (2, 'activation')");
+    assert_eq!(consume(4), "");
+    assert_eq!(database.run("SELECT status FROM accounts WHERE id = 2"), "provisioned");
+    assert_eq!(consume(5), "consumed");
+    assert_eq!(database.run("SELECT status FROM accounts WHERE id = 2"), "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_waits_for_its_account() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    database.run(&format!("BEGIN; {ADA}; UPDATE accounts SET status = 'suspended'; COMMIT"));
+    let served = house.serve(with_accounts(&database.url()));
+    // What comes later is mailed; what waits is passed over.
+    database.run("INSERT INTO accounts (email, login) VALUES ('b@example.net', 'b')");
+    until(&database, STATES, "activation issued,activation mailed").await;
+    database.run("UPDATE accounts SET status = 'active' WHERE id = 1");
+    until(&database, STATES, "activation mailed,activation mailed").await;
+
+    // Recovery is for active accounts.
+    database.run("INSERT INTO tokens (account, action) VALUES (1, 'password_recovery')");
+    database.run("UPDATE tokens SET consumed_at = 1 WHERE id = 1");
+    until(&database, STATES, "activation consumed,activation mailed,password_recovery mailed").await;
+    let mail = house.mail(&mail_of(&database, 3)).await;
+    assert!(mail.contains("new password") && mail.contains("/recover?token="), "{mail}");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_ended_are_not_mailed() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    database.run("INSERT INTO accounts (email, login) SELECT 'r' || n || '@example.net', 'r' || n FROM generate_series(1, 4) n");
+    database.run("UPDATE tokens SET expires_at = 1 WHERE account = 1");
+    database.run("UPDATE tokens SET state = 'revoked' WHERE account = 2");
+    database.run("UPDATE tokens SET consumed_at = 1 WHERE account = 3");
+    let served = house.serve(with_accounts(&database.url()));
+    until(&database, STATES, "activation expired,activation revoked,activation consumed,activation mailed")
+        .await;
+    assert_eq!(house.count().await, 1);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_token_takes_the_place_of_the_older_and_its_mail_is_called_back() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
+    until(&database, STATES, "activation revoked,activation mailed").await;
+    let first = mail_of(&database, 1);
+    eventually("the mail to be called back", async || {
+        let found = house.message(&first).await.unwrap();
+        if is_cancelled(&found) { Ok(()) } else { Err(found.summary.state) }
+    })
+    .await;
+    assert!(!is_cancelled(&house.message(&mail_of(&database, 2)).await.unwrap()));
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_go_with_their_account_and_unsent_mails_are_called_back() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    let id = mail_of(&database, 1);
+    database.run("DELETE FROM accounts");
+    assert_eq!(database.run("SELECT count(*) FROM tokens"), "0");
+    until(&database, "SELECT count(*) FROM postway.withdrawal", "0").await;
+    assert!(is_cancelled(&house.message(&id).await.unwrap()));
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_with_an_address_that_is_none_says_so_and_holds_up_no_other() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run("INSERT INTO accounts (email, login) VALUES ('nobody', 'nobody'), ('b@example.net', 'b')");
+    until(&database, STATES, "activation issued,activation mailed").await;
+    let said = database.run("SELECT mail_status, mail_error, secret_hash IS NULL FROM tokens WHERE id = 1");
+    assert!(said.starts_with("invalid|to[0]: ") && said.ends_with("|t"), "{said}");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_that_differ_neither_expire_tokens_nor_keep_them() {
+    for skew_s in [-3_600, 3_600] {
+        let database = installed(true).await;
+        let house = House::with_skew(now_of(&database), skew_s).await;
+        let served = house.serve(with_accounts(&database.url()));
+        database.run(ADA);
+        until(&database, STATES, "activation mailed").await;
+        let message = house.message(&mail_of(&database, 1)).await.unwrap().summary;
+        let lasts = message.expires_at.unwrap().since(house.clock_now());
+        assert!((870..=905).contains(&lasts.as_secs()), "{skew_s}: {lasts:?}");
+        database.run("UPDATE tokens SET expires_at = floor(extract(epoch FROM now())) - 1");
+        until(&database, STATES, "activation expired").await;
+        served.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_mailed_again_after_a_crash_is_the_same_mail() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    served.kill().await;
+    let kept = "SELECT message_uid, secret_hash, link_hash, code_hash FROM tokens";
+    let before = database.run(kept);
+    // As if the mark had been lost.
+    database.run(
+        "ALTER TABLE tokens DISABLE TRIGGER USER; UPDATE tokens SET state = 'issued', message_uid = NULL, \
+                  secret_hash = NULL, link_hash = NULL, code_hash = NULL, mail_status = NULL; \
+                  ALTER TABLE tokens ENABLE TRIGGER USER",
+    );
+    let served = house.serve(with_accounts(&database.url()));
+    until(&database, STATES, "activation mailed").await;
+    assert_eq!(database.run(kept), before);
+    assert_eq!(house.count().await, 1);
+    served.stop().await;
+}

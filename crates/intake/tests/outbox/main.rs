@@ -1,0 +1,284 @@
+//! The outbox, with real databases as sources and the in-memory store behind the door.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod accounts;
+mod adopt;
+mod mysql;
+mod postgres;
+mod sqlite;
+mod verify;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use postway_domain::{
+    Account, AccountSettings, Clock, State, Tenant, TenantId, Time,
+    message::{Input, transition},
+    secret::SecretKey,
+};
+use postway_intake::{
+    Door, DoorParts, FetchConfig, Limits,
+    outbox::{Accounts, Desk, Outbox, OutboxNode, Source, SourceUrl, install},
+};
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
+use postway_store::{
+    Directory, Read, Report, StoreError, Work,
+    blob::Depot,
+    memory::MemoryStore,
+    record::{Change, Fence, Filter, MessageKey, MessageRecord, NewEvent},
+};
+use postway_testkit::postgres::PostgresDatabase;
+use tokio::{task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// The longest a test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A clock that runs, from wherever it was set.
+struct TestClock {
+    base_ms: AtomicI64,
+    since: Instant,
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Time {
+        let elapsed = self.since.elapsed().as_millis() as i64;
+        Time::from_millis(self.base_ms.load(Ordering::Relaxed) + elapsed)
+    }
+}
+
+/// A node that has every duty, until it is told otherwise.
+struct TestNode(AtomicBool);
+
+#[async_trait]
+impl OutboxNode for TestNode {
+    async fn is_on_duty(&self, _: &str) -> Result<bool, StoreError> {
+        Ok(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A gateway: a store, its door and its clock.
+struct House {
+    store: Arc<MemoryStore>,
+    clock: Arc<TestClock>,
+    door: Arc<Door>,
+}
+
+impl House {
+    /// With a clock that is so far ahead of the real one.
+    async fn with_skew(real_now_s: i64, skew_s: i64) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(TestClock {
+            base_ms: AtomicI64::new((real_now_s + skew_s) * 1_000),
+            since: Instant::now(),
+        });
+        let default = Tenant {
+            default_account: Some("relay".parse().unwrap()),
+            ..Tenant::new(tenant(), "Default", clock.now())
+        };
+        assert!(store.create_tenant(default).await.unwrap());
+        let account = Account {
+            tenant: tenant(),
+            id: "relay".parse().unwrap(),
+            settings: AccountSettings::sandbox(),
+            secret: None,
+            version: 1,
+            created_at: clock.now(),
+            updated_at: clock.now(),
+        };
+        assert!(store.create_account(account).await.unwrap());
+        let door = Arc::new(Door::new(DoorParts {
+            store: store.clone(),
+            depot: Arc::new(Depot::memory()),
+            clock: clock.clone(),
+            secret_key: Arc::new(secret_key()),
+            http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+            fetch: FetchConfig::default(),
+            limits: Limits::default(),
+            mail_domain: "postway.example".to_owned(),
+            public_url: None,
+        }));
+        Self { store, clock, door }
+    }
+
+    async fn beside(database: &PostgresDatabase) -> Self {
+        Self::with_skew(now_of(database), 0).await
+    }
+
+    /// Serves a source until the guard is stopped.
+    fn serve(&self, source: Source) -> Served {
+        let node = Arc::new(TestNode(AtomicBool::new(true)));
+        let outbox = Outbox::new(source, self.door.clone(), node.clone(), &secret_key()).unwrap();
+        let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());
+        let task = tokio::spawn(outbox.clone().run(stop.clone()));
+        Served { outbox, node, stop, task }
+    }
+
+    async fn count(&self) -> usize {
+        self.store.messages(&tenant(), &Filter::default(), None, 100_000).await.unwrap().len()
+    }
+
+    async fn message(&self, client_id: &str) -> Option<MessageRecord> {
+        let key = MessageKey::Client(client_id.parse().unwrap());
+        self.store.message(&tenant(), &key).await.unwrap()
+    }
+
+    /// The text of the mail, as it would be sent.
+    async fn mail(&self, client_id: &str) -> String {
+        let uid = self.message(client_id).await.expect("it was accepted").summary.uid;
+        let raw = self.store.raw(&tenant(), uid).await.unwrap().expect("it has bytes");
+        let raw = self.door.resolve(&tenant(), raw).await.unwrap();
+        let parsed = mail_parser::MessageParser::default().parse(&raw[..]).unwrap();
+        format!("{}\n{}", parsed.subject().unwrap_or_default(), parsed.body_text(0).unwrap_or_default())
+    }
+
+    /// Ends a message, and has it told in the feed.
+    async fn cancel(&self, client_id: &str) {
+        let summary = self.message(client_id).await.unwrap().summary;
+        let (to, effects) = transition(summary.state, Input::Cancel).unwrap();
+        let change = Change {
+            uid: summary.uid,
+            fence: Fence { status: summary.state.status(), token: None, version: Some(summary.version) },
+            to,
+            at: self.clock.now(),
+            due_at: None,
+            keep_token: false,
+            retries: None,
+            doubts: None,
+            lost_leases: None,
+            exhausted: false,
+            error: None,
+            events: effects.event.map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
+            recipients: Vec::new(),
+            ends_open_recipients: effects.ends_open_recipients,
+            attempt: None,
+            refund: None,
+            preparation: None,
+            erases_bodies: false,
+            awaits_receipt: None,
+        };
+        assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
+        self.tell().await;
+    }
+
+    async fn tell(&self) {
+        while self.store.sequence(1_000).await.unwrap() > 0 {}
+    }
+
+    fn clock_now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn desk(&self, served: &Served) -> Desk {
+        Desk::new(vec![served.outbox.clone()], &secret_key()).unwrap()
+    }
+}
+
+/// A source that is served.
+struct Served {
+    outbox: Arc<Outbox>,
+    node: Arc<TestNode>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Served {
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+
+    /// Ends it as a power cut would.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+}
+
+fn tenant() -> TenantId {
+    "default".parse().unwrap()
+}
+
+fn secret_key() -> SecretKey {
+    SecretKey::from_bytes(&[7; 32]).unwrap()
+}
+
+/// A source that takes rows as they come.
+fn source(url: &str) -> Source {
+    Source {
+        name: "app".to_owned(),
+        url: SourceUrl::parse(url).unwrap(),
+        schema: "postway".to_owned(),
+        tenant: tenant(),
+        from: Some("Shop <shop@example.com>".to_owned()),
+        account: None,
+        batch_limit: 10,
+        batch_timeout: Duration::ZERO,
+        poll: Duration::from_secs(1),
+        accounts: None,
+    }
+}
+
+fn with_accounts(url: &str) -> Source {
+    let accounts = Accounts {
+        schema: "public".to_owned(),
+        link_base_url: "https://app.example.com".to_owned(),
+        activation_path: "/activate".to_owned(),
+        recovery_path: "/recover".to_owned(),
+        link_key: None,
+    };
+    Source { accounts: Some(accounts), ..source(url) }
+}
+
+async fn installed(accounts: bool) -> PostgresDatabase {
+    let database = tokio::task::spawn_blocking(PostgresDatabase::create).await.unwrap();
+    install_into(&database.url(), accounts).await;
+    database
+}
+
+async fn install_into(url: &str, accounts: bool) {
+    let plan = install::Plan {
+        schema: "postway".to_owned(),
+        accounts_schema: accounts.then(|| "public".to_owned()),
+    };
+    install::install(&SourceUrl::parse(url).unwrap(), &plan).await.unwrap();
+}
+
+fn now_of(database: &PostgresDatabase) -> i64 {
+    database.run("SELECT floor(extract(epoch FROM now()))::bigint").parse().unwrap()
+}
+
+/// Looks until a statement gives what is expected.
+async fn until(database: &PostgresDatabase, sql: &str, expected: &str) {
+    eventually(&format!("{sql} to give {expected}"), async || {
+        let found = database.run(sql);
+        (found == expected).then_some(()).ok_or(found)
+    })
+    .await;
+}
+
+/// Looks until it is so. What a database says it cannot tell.
+async fn eventually<T, E: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let began = Instant::now();
+    loop {
+        match look().await {
+            Ok(found) => return found,
+            Err(found) => assert!(began.elapsed() < PATIENCE, "waited in vain for {what}; found {found:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn is_cancelled(record: &MessageRecord) -> bool {
+    record.summary.state == State::Cancelled
+}

@@ -1,0 +1,85 @@
+//! The generic outbox on MariaDB.
+
+use postway_testkit::mariadb::MariaDb;
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row};
+
+use super::{House, eventually, install_into, source};
+
+async fn run(conn: &mut MySqlConnection, sql: &str) {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap();
+}
+
+async fn ask(conn: &mut MySqlConnection, sql: &str) -> String {
+    let row = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_one(conn).await.unwrap();
+    row.get::<Option<String>, _>(0).unwrap_or_default()
+}
+
+async fn until(conn: &mut MySqlConnection, sql: &str, expected: &str) {
+    eventually(sql, async || {
+        let found = ask(conn, sql).await;
+        (found == expected).then_some(()).ok_or(found)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_become_mails_once_and_say_what_became_of_them() {
+    let url = tokio::task::spawn_blocking(|| MariaDb::shared().create_database()).await.unwrap();
+    install_into(&url, false).await;
+    install_into(&url, false).await;
+    let mut conn = MySqlConnection::connect(&url).await.unwrap();
+    let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
+    let house = House::with_skew(now, 0).await;
+    let served = house.serve(source(&url));
+    run(
+        &mut conn,
+        "INSERT INTO postway_outbox (id, `to`, subject, text, headers, send_at, `sensitive`) VALUES \
+         ('one', 'a@example.net, b@example.net', 'S', 'T', '{\"X-Order\": \"1\"}', UTC_TIMESTAMP() + INTERVAL 1 HOUR, TRUE), \
+         ('bad', 'nobody', 'S', 'T', NULL, NULL, NULL)",
+    )
+    .await;
+    run(
+        &mut conn,
+        "START TRANSACTION; INSERT INTO postway_outbox (`to`, text) VALUES ('x@example.net', 'T'); ROLLBACK",
+    )
+    .await;
+    let statuses = "SELECT GROUP_CONCAT(CONCAT(id, ' ', status) ORDER BY seq) FROM postway_outbox";
+    until(&mut conn, statuses, "one accepted,bad invalid").await;
+    let message = house.message("outbox:app:one").await.unwrap();
+    assert!(message.summary.sensitive && message.recipients.len() == 2);
+    let ahead = message.summary.due_at.unwrap().since(house.clock_now()).as_secs();
+    assert!((3_500..=3_600).contains(&ahead), "{ahead}");
+    let error = ask(&mut conn, "SELECT error FROM postway_outbox_status WHERE id = 'bad'").await;
+    assert!(error.starts_with("to[0]: "), "{error}");
+
+    house.cancel("outbox:app:one").await;
+    until(&mut conn, statuses, "one cancelled,bad invalid").await;
+    served.kill().await;
+
+    // As if the mark had been lost.
+    run(&mut conn, "UPDATE postway_outbox SET status = 'pending', message_uid = NULL WHERE id = 'one'").await;
+    let served = house.serve(source(&url));
+    until(&mut conn, statuses, "one accepted,bad invalid").await;
+    assert_eq!(house.count().await, 1);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_rows_are_taken_in_few_rounds() {
+    let url = tokio::task::spawn_blocking(|| MariaDb::shared().create_database()).await.unwrap();
+    install_into(&url, false).await;
+    let mut conn = MySqlConnection::connect(&url).await.unwrap();
+    let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
+    let house = House::with_skew(now, 0).await;
+    run(
+        &mut conn,
+        "INSERT INTO postway_outbox (`to`, subject, text) SELECT CONCAT('r', seq, '@example.net'), 's', 't' FROM seq_1_to_2000",
+    )
+    .await;
+    let (one, two) = (house.serve(source(&url)), house.serve(source(&url)));
+    until(&mut conn, "SELECT CAST(COUNT(*) AS CHAR) FROM postway_outbox WHERE status = 'accepted'", "2000")
+        .await;
+    assert_eq!(house.count().await, 2_000);
+    one.stop().await;
+    two.stop().await;
+}

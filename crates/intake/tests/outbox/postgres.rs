@@ -1,0 +1,233 @@
+//! The generic outbox on PostgreSQL.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use postway_intake::outbox::{Source, Standing};
+use sqlx::{AssertSqlSafe, Connection};
+
+use super::{House, eventually, install_into, installed, source, until};
+
+const DONE: &str = "SELECT string_agg(DISTINCT status, ',' ORDER BY status) FROM postway.outbox";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_becomes_a_mail_and_says_what_became_of_it() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    database.run(
+        "INSERT INTO postway.outbox (id, \"to\", cc, subject, text, tags, headers, send_at) VALUES \
+         ('order-1', 'a@example.net, B <b@example.net>', '[\"c@example.net\"]', 'Hello', 'Hi', 'x,y', \
+          '{\"X-Order\": \"1\"}', now() + interval '1 hour')",
+    );
+    until(&database, DONE, "accepted").await;
+    let message = house.message("outbox:app:order-1").await.unwrap();
+    assert_eq!(message.recipients.len(), 3);
+    assert_eq!(message.summary.tags, ["x", "y"]);
+    assert!(message.summary.due_at.unwrap().since(house.clock_now()) > Duration::from_secs(3_000));
+    let uid = database.run("SELECT message_uid FROM postway.outbox_status");
+    assert_eq!(uid, message.summary.uid.to_string());
+
+    house.cancel("outbox:app:order-1").await;
+    until(&database, DONE, "cancelled").await;
+    assert_eq!(database.run("SELECT status, mails FROM postway.outbox_summary"), "cancelled|1");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_sent_says_why_and_holds_up_no_other() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    database.run(
+        "INSERT INTO postway.outbox (id, \"to\", subject, text, template) VALUES \
+         ('good', 'a@example.net', 's', 't', NULL), ('address', 'nobody', 's', 't', NULL), \
+         ('template', 'a@example.net', NULL, NULL, 'welcome'), ('also-good', 'b@example.net', 's', 't', NULL)",
+    );
+    until(&database, DONE, "accepted,invalid").await;
+    let errors = database.run("SELECT id, error FROM postway.outbox WHERE status = 'invalid' ORDER BY id");
+    assert!(errors.contains("address|to[0]: "), "{errors}");
+    assert!(errors.contains("template|template.name: there is no template welcome"), "{errors}");
+    assert_eq!(house.count().await, 2);
+
+    // Mended and put back, it goes.
+    database
+        .run("UPDATE postway.outbox SET \"to\" = 'c@example.net', status = 'pending' WHERE id = 'address'");
+    until(&database, "SELECT status FROM postway.outbox WHERE id = 'address'", "accepted").await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_rolled_back_is_not_sent_and_what_commits_late_is() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    let insert = |id: &str| {
+        format!(
+            "INSERT INTO postway.outbox (id, \"to\", subject, text) VALUES ('{id}', 'a@example.net', 's', 't')"
+        )
+    };
+    database.run(&format!("BEGIN; {}; ROLLBACK", insert("never")));
+    // The first to insert is the last to commit.
+    let mut early = sqlx::PgConnection::connect(&database.url()).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(format!("BEGIN; {}", insert("early")))).execute(&mut early).await.unwrap();
+    database.run(&insert("late"));
+    until(&database, "SELECT string_agg(id || status, ',') FROM postway.outbox", "lateaccepted").await;
+    sqlx::raw_sql("COMMIT").execute(&mut early).await.unwrap();
+    until(
+        &database,
+        "SELECT string_agg(id || status, ',' ORDER BY seq) FROM postway.outbox",
+        "earlyaccepted,lateaccepted",
+    )
+    .await;
+    assert_eq!(house.count().await, 2);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_rows_of_one_transaction_are_ten_thousand_mails() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    database.run(
+        "INSERT INTO postway.outbox (\"to\", subject, text) \
+         SELECT 'r' || n || '@example.net', 's', 't' FROM generate_series(1, 10000) n",
+    );
+    until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "10000").await;
+    assert_eq!(house.count().await, 10_000);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_taken_again_after_a_crash_without_a_second_mail() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    database.run(
+        "INSERT INTO postway.outbox (id, \"to\", subject, text) \
+         SELECT 'row-' || n, 'a@example.net', 's', 't' FROM generate_series(1, 50) n",
+    );
+    let served = house.serve(source(&database.url()));
+    until(&database, DONE, "accepted").await;
+    served.kill().await;
+    let before = database.run("SELECT string_agg(message_uid::text, ',' ORDER BY seq) FROM postway.outbox");
+    // As if the mark had been lost, and the rows changed since, so that they could not be accepted any more.
+    database.run("UPDATE postway.outbox SET status = 'pending', message_uid = NULL");
+    database.run("UPDATE postway.outbox SET subject = 'other' WHERE id = 'row-1'");
+    database.run("UPDATE postway.outbox SET expires_at = now() - interval '1 hour' WHERE id = 'row-2'");
+    let served = house.serve(source(&database.url()));
+    until(&database, DONE, "accepted").await;
+    assert_eq!(
+        database.run("SELECT string_agg(message_uid::text, ',' ORDER BY seq) FROM postway.outbox"),
+        before
+    );
+    assert_eq!(house.count().await, 50);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_on_one_source_send_each_row_once() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let (one, two) = (house.serve(source(&database.url())), house.serve(source(&database.url())));
+    for _ in 0..20 {
+        database.run(
+            "INSERT INTO postway.outbox (\"to\", subject, text) \
+             SELECT 'a@example.net', 's', 't' FROM generate_series(1, 50)",
+        );
+    }
+    until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "1000").await;
+    assert_eq!(house.count().await, 1_000);
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_the_duty_leaves_the_source_alone() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    let desk = house.desk(&served);
+    let standing = async |wanted: Standing| {
+        eventually("the standing", async || {
+            let found = desk.status(&*house.store, None).await.remove(0);
+            if found.standing == wanted && found.waiting.is_some() { Ok(found) } else { Err(found) }
+        })
+        .await
+    };
+    standing(Standing::Serving).await;
+    served.node.0.store(false, Ordering::Relaxed);
+    let elsewhere = standing(Standing::Elsewhere).await;
+    assert!(elsewhere.database.starts_with("postgres://postway@127.0.0.1"), "{}", elsewhere.database);
+    database.run("INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')");
+    assert_eq!(desk.status(&*house.store, None).await[0].waiting, Some(1));
+    served.node.0.store(true, Ordering::Relaxed);
+    until(&database, DONE, "accepted").await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enough() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let patient = Source {
+        batch_timeout: Duration::from_secs(2),
+        poll: Duration::from_secs(600),
+        batch_limit: 3,
+        ..source(&database.url())
+    };
+    let served = house.serve(patient);
+    let desk = house.desk(&served);
+    eventually("it to be served", async || {
+        let found = desk.status(&*house.store, None).await.remove(0);
+        (found.standing == Standing::Serving).then_some(()).ok_or(found)
+    })
+    .await;
+    let insert = "INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')";
+    let began = tokio::time::Instant::now();
+    database.run(insert);
+    until(&database, DONE, "accepted").await;
+    assert!(began.elapsed() >= Duration::from_millis(1_900), "{:?}", began.elapsed());
+    let began = tokio::time::Instant::now();
+    for _ in 0..3 {
+        database.run(insert);
+    }
+    until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "4").await;
+    assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_not_installed_is_served_once_it_is() {
+    let database =
+        tokio::task::spawn_blocking(postway_testkit::postgres::PostgresDatabase::create).await.unwrap();
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    let desk = house.desk(&served);
+    let said = eventually("an error", async || {
+        let found = desk.status(&*house.store, None).await.remove(0);
+        found.error.clone().ok_or(found)
+    })
+    .await;
+    assert!(said.contains("postway.outbox is not installed"), "{said}");
+    install_into(&database.url(), false).await;
+    install_into(&database.url(), false).await;
+    database.run("INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')");
+    until(&database, DONE, "accepted").await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_whose_connections_are_cut_is_drained_when_it_is_back() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(source(&database.url()));
+    let insert = "INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')";
+    database.run(insert);
+    until(&database, DONE, "accepted").await;
+    for _ in 0..3 {
+        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postway-outbox'");
+        database.run(insert);
+    }
+    until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "4").await;
+    assert_eq!(house.count().await, 4);
+    served.stop().await;
+}

@@ -1,0 +1,63 @@
+//! The generic outbox on SQLite.
+
+use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
+
+use super::{House, eventually, install_into, source};
+
+async fn run(conn: &mut SqliteConnection, sql: &str) {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap();
+}
+
+async fn ask(conn: &mut SqliteConnection, sql: &str) -> String {
+    let row = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_one(conn).await.unwrap();
+    row.get::<Option<String>, _>(0).unwrap_or_default()
+}
+
+async fn until(conn: &mut SqliteConnection, sql: &str, expected: &str) {
+    eventually(sql, async || {
+        let found = ask(conn, sql).await;
+        (found == expected).then_some(()).ok_or(found)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_become_mails_once_and_say_what_became_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("app.db").display());
+    let mut conn = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
+    run(&mut conn, "PRAGMA journal_mode = wal").await;
+    install_into(&url, false).await;
+    install_into(&url, false).await;
+    let now = ask(&mut conn, "SELECT strftime('%s', 'now')").await.parse().unwrap();
+    let house = House::with_skew(now, 0).await;
+    let served = house.serve(source(&url));
+    run(
+        &mut conn,
+        "INSERT INTO postway_outbox (id, \"to\", subject, text, send_at) VALUES \
+         ('one', 'a@example.net', 'S', 'T', datetime('now', '+1 hour')), ('two', 'a@example.net', 'S', 'T', unixepoch() + 3600), \
+         ('bad', 'a@example.net', 'S', 'T', 'soon'), ('x', '[\"a@example.net\",\"b@example.net\"]', 'S', 'T', NULL)",
+    )
+    .await;
+    let statuses =
+        "SELECT group_concat(id || ' ' || status) FROM (SELECT * FROM postway_outbox ORDER BY seq)";
+    until(&mut conn, statuses, "one accepted,two accepted,bad invalid,x accepted").await;
+    for id in ["one", "two"] {
+        let message = house.message(&format!("outbox:app:{id}")).await.unwrap();
+        let ahead = message.summary.due_at.unwrap().since(house.clock_now()).as_secs();
+        assert!((3_500..=3_600).contains(&ahead), "{ahead}");
+    }
+    assert_eq!(house.message("outbox:app:x").await.unwrap().recipients.len(), 2);
+    let error = ask(&mut conn, "SELECT error FROM postway_outbox_status WHERE id = 'bad'").await;
+    assert!(error.starts_with("send_at: "), "{error}");
+    house.cancel("outbox:app:one").await;
+    until(&mut conn, statuses, "one cancelled,two accepted,bad invalid,x accepted").await;
+    served.kill().await;
+
+    // As a crash between taking and marking leaves it.
+    run(&mut conn, "UPDATE postway_outbox SET status = 'taken', message_uid = NULL WHERE id = 'x'").await;
+    let served = house.serve(source(&url));
+    until(&mut conn, "SELECT status FROM postway_outbox WHERE id = 'x'", "accepted").await;
+    assert_eq!(house.count().await, 3);
+    served.stop().await;
+}

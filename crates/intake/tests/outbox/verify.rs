@@ -1,0 +1,95 @@
+//! Verifying tokens: what is good, what is not, and how often one may guess.
+
+use postway_intake::outbox::{Desk, Finding, Presented};
+use postway_testkit::postgres::PostgresDatabase;
+
+use super::{House, Served, installed, tenant, until, with_accounts};
+
+struct Mailed {
+    database: PostgresDatabase,
+    desk: Desk,
+    served: Served,
+    token: String,
+    code: String,
+}
+
+/// An account whose activation mail was accepted, and what the mail says.
+async fn mailed() -> Mailed {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run("INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')");
+    until(&database, "SELECT state FROM tokens", "mailed").await;
+    let nonce = database.run("SELECT nonce FROM tokens");
+    let mail = house.mail(&format!("outbox:app:token:{nonce}")).await;
+    let after = |words: &str| mail.split(words).nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    let (token, code) = (after("?token="), after("this code:"));
+    Mailed { desk: house.desk(&served), database, served, token, code }
+}
+
+impl Mailed {
+    async fn verify(&self, token: &str, path: &str, code: Option<&str>, consume: bool) -> Finding {
+        let (token, path, code) = (token.to_owned(), path.to_owned(), code.map(str::to_owned));
+        self.desk.verify(&tenant(), &Presented { token, path, code, consume }).await.unwrap()
+    }
+
+    fn good(&self, consumed: bool) -> Finding {
+        Finding::Valid { action: "activation", account: 1, login: "ada".to_owned(), consumed }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_good_for_its_path_until_it_is_consumed() {
+    let mailed = mailed().await;
+    assert_eq!(mailed.code.len(), 5);
+    assert_eq!(mailed.verify(&mailed.token, "/activate", None, false).await, mailed.good(false));
+    assert_eq!(mailed.verify(&mailed.token, "/recover", None, false).await, Finding::Invalid("path"));
+    assert_eq!(mailed.verify("AAAA", "/activate", None, false).await, Finding::Invalid("malformed"));
+    // The signature of another secret.
+    let first = if mailed.token.starts_with('A') { "B" } else { "A" };
+    let other = format!("{first}{}", &mailed.token[1..]);
+    assert_eq!(mailed.verify(&other, "/activate", None, false).await, Finding::Invalid("unknown"));
+    let presented =
+        Presented { token: mailed.token.clone(), path: "/activate".to_owned(), code: None, consume: false };
+    let elsewhere = mailed.desk.verify(&"other".parse().unwrap(), &presented).await.unwrap();
+    assert_eq!(elsewhere, Finding::Invalid("unknown"));
+
+    assert_eq!(mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await, mailed.good(true));
+    assert_eq!(mailed.database.run("SELECT status FROM accounts"), "active");
+    assert_eq!(mailed.verify(&mailed.token, "/activate", None, false).await, Finding::Invalid("consumed"));
+    mailed.served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fifth_wrong_code_ends_the_token() {
+    let mailed = mailed().await;
+    let wrong = if mailed.code == "00000" { "00001" } else { "00000" };
+    for _ in 0..4 {
+        assert_eq!(
+            mailed.verify(&mailed.token, "/activate", Some(wrong), true).await,
+            Finding::Invalid("code")
+        );
+    }
+    assert_eq!(
+        mailed.verify(&mailed.token, "/activate", Some(&mailed.code), false).await,
+        mailed.good(false)
+    );
+    assert_eq!(
+        mailed.verify(&mailed.token, "/activate", Some(wrong), true).await,
+        Finding::Invalid("attempts")
+    );
+    let now = mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await;
+    assert_eq!(now, Finding::Invalid("attempts"));
+    assert_eq!(mailed.database.run("SELECT state FROM tokens"), "revoked");
+    assert_eq!(mailed.database.run("SELECT status FROM accounts"), "provisioned");
+    mailed.served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_whose_time_is_over_is_not_good() {
+    let mailed = mailed().await;
+    mailed.database.run("UPDATE tokens SET expires_at = 1");
+    assert_eq!(mailed.verify(&mailed.token, "/activate", None, true).await, Finding::Invalid("expired"));
+    assert_eq!(mailed.database.run("SELECT status FROM accounts"), "provisioned");
+    mailed.served.stop().await;
+}

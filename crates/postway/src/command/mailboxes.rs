@@ -1,0 +1,289 @@
+//! `postway mailboxes`: folders on IMAP servers that are watched.
+//!
+//! A password or token is read from a file, the environment or the terminal; on the command line it would show in the list
+//! of processes, so `--password` is there for those who accept that.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::Session;
+use super::accounts::ask_password;
+use super::input::read_input;
+use super::pages::row;
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::{Output, field, list};
+
+#[derive(Debug, Subcommand)]
+pub enum MailboxesCommand {
+    /// List mailboxes, with how far behind they are and what is wrong with them
+    List,
+    /// Show one mailbox
+    Show(MailboxRef),
+    /// Watch a mailbox
+    Add(AddArgs),
+    /// Change some settings of a mailbox
+    Update(UpdateArgs),
+    /// Connect, secure, sign in and open the folder (exit code 1 where a step fails)
+    Test(MailboxRef),
+    /// Read nothing new from a mailbox
+    Suspend(MailboxRef),
+    /// Read on in a mailbox from where reading ended
+    Activate(MailboxRef),
+    /// Remove a mailbox, with its rules and all that is kept of its mail
+    Remove(MailboxRef),
+}
+
+#[derive(Args, Debug)]
+pub struct MailboxRef {
+    /// The mailbox's id
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct AddArgs {
+    /// The mailbox's id [default: one is made]
+    #[arg(long)]
+    id: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct UpdateArgs {
+    /// The mailbox's id
+    id: String,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Args, Debug, Default)]
+pub struct SettingsArgs {
+    /// The IMAP server
+    #[arg(long)]
+    host: Option<String>,
+    /// Its port [default: 993, or 143 without implicit TLS]
+    #[arg(long)]
+    port: Option<u16>,
+    /// How the connection is protected
+    #[arg(long, value_parser = ["implicit", "starttls", "none"])]
+    tls: Option<String>,
+    /// Who signs in
+    #[arg(long)]
+    username: Option<String>,
+    /// The password; others on this machine can see it in the list of processes
+    #[arg(long, conflicts_with_all = ["password_file", "token_file"])]
+    password: Option<String>,
+    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for
+    #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
+    password_file: Option<PathBuf>,
+    /// A file with an OAuth 2 bearer token, in the place of a password (`-`: standard input)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The folder to watch [default: INBOX]
+    #[arg(long)]
+    folder: Option<String>,
+    /// What its mail is looked at for; may be repeated [default: forward]
+    #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec"])]
+    roles: Vec<String>,
+    /// What it is for
+    #[arg(long)]
+    description: Option<String>,
+    /// Seconds between two looks where the server does not tell of new mail by itself
+    #[arg(long, value_name = "N")]
+    poll_seconds: Option<u32>,
+    /// Where to begin: now, beginning, newest:N or a time [default: now]
+    #[arg(long, value_parser = start)]
+    start: Option<Value>,
+    /// A proxy on the way: socks5://user@host:port or http://host:port
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// A file with the proxy's password
+    #[arg(long, value_name = "FILE")]
+    proxy_password_file: Option<PathBuf>,
+    /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
+    #[arg(long, value_name = "FILE")]
+    json_file: Option<PathBuf>,
+}
+
+pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let all = ["v1", "mailboxes"];
+    match command {
+        MailboxesCommand::List => output.show(&client.get(&all, &[]).await?, render_list),
+        MailboxesCommand::Show(MailboxRef { id }) => {
+            output.show(&client.get(&["v1", "mailboxes", &id], &[]).await?, render)
+        }
+        MailboxesCommand::Add(AddArgs { id, settings }) => {
+            let mut body = settings.into_body(ask_password)?;
+            body.extend(id.map(|id| ("id".to_owned(), Value::from(id))));
+            let body = Value::Object(body);
+            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+        }
+        MailboxesCommand::Update(UpdateArgs { id, settings }) => {
+            let body = Value::Object(settings.into_body(|| Ok(None))?);
+            let path = ["v1", "mailboxes", &id];
+            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+        }
+        MailboxesCommand::Test(MailboxRef { id }) => {
+            let path = ["v1", "mailboxes", &id, "test"];
+            let tested = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            output.show(&tested, |output, tested| {
+                let columns = ["step", "ok", "detail"];
+                output.table(&columns, list(tested, "steps").iter().map(|step| row(step, &columns)))
+            })?;
+            match tested["ok"] == true {
+                true => Ok(()),
+                false => Err(Failure::Failed(anyhow::anyhow!("the mailbox {id} cannot be read"))),
+            }
+        }
+        MailboxesCommand::Suspend(MailboxRef { id }) => {
+            let path = ["v1", "mailboxes", &id, "suspend"];
+            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+        }
+        MailboxesCommand::Activate(MailboxRef { id }) => {
+            let path = ["v1", "mailboxes", &id, "activate"];
+            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+        }
+        MailboxesCommand::Remove(MailboxRef { id }) => {
+            let answer = client.call(Method::DELETE, &["v1", "mailboxes", &id], &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("mailbox {id} is removed")),
+            }
+        }
+    }
+}
+
+/// Where to begin, as the API takes it.
+fn start(text: &str) -> Result<Value, String> {
+    match (text, text.strip_prefix("newest:")) {
+        ("now" | "beginning", _) => Ok(json!(text)),
+        (_, Some(count)) => match count.parse::<u32>() {
+            Ok(count) => Ok(json!({"newest": count})),
+            Err(_) => Err("write newest:N with a number, such as newest:100".to_owned()),
+        },
+        _ => match text.parse::<postway_domain::Time>() {
+            Ok(_) => Ok(json!({"since": text})),
+            Err(_) => Err("write now, beginning, newest:100 or a time like 2030-01-31T09:00:00Z".to_owned()),
+        },
+    }
+}
+
+impl SettingsArgs {
+    /// The settings as the API takes them; `ask` is the last resort for the password of a user name.
+    fn into_body(
+        self,
+        ask: impl FnOnce() -> Result<Option<String>, Failure>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut body = match &self.json_file {
+            Some(path) => serde_json::from_slice(&read_input(path)?).map_err(|error| {
+                Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+            })?,
+            None => Map::new(),
+        };
+        let token = self.token_file.as_deref().map(read_secret).transpose()?;
+        let given = match (&self.password, &self.password_file) {
+            (Some(password), _) => Some(password.clone()),
+            (None, Some(path)) => Some(read_secret(path)?),
+            (None, None) => std::env::var("POSTWAY_MAILBOX_PASSWORD").ok().filter(|text| !text.is_empty()),
+        };
+        let has_secret = token.is_some() || body.contains_key("password") || body.contains_key("token");
+        let password = match given {
+            _ if token.is_some() => None,
+            None if self.username.is_some() && !has_secret => ask()?,
+            given => given,
+        };
+        let proxy_password = self.proxy_password_file.as_deref().map(read_secret).transpose()?;
+        let settings = [
+            ("host", self.host.map(Value::from)),
+            ("port", self.port.map(Value::from)),
+            ("tls", self.tls.map(Value::from)),
+            ("username", self.username.map(Value::from)),
+            ("password", password.map(Value::from)),
+            ("token", token.map(Value::from)),
+            ("folder", self.folder.map(Value::from)),
+            ("roles", (!self.roles.is_empty()).then(|| Value::from(self.roles))),
+            ("description", self.description.map(Value::from)),
+            ("poll_seconds", self.poll_seconds.map(Value::from)),
+            ("start", self.start),
+            ("proxy", self.proxy.map(Value::from)),
+            ("proxy_password", proxy_password.map(Value::from)),
+        ];
+        body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        Ok(body)
+    }
+}
+
+fn read_secret(path: &Path) -> Result<String, Failure> {
+    let text = String::from_utf8(read_input(path)?)
+        .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn render_list(output: Output, mailboxes: &Value) -> String {
+    let columns = ["id", "host", "username", "folder", "roles", "active", "lag", "last_scanned_at", "error"];
+    output.table(&columns, list(mailboxes, "data").iter().map(|mailbox| row(mailbox, &columns)))
+}
+
+fn render(output: Output, mailbox: &Value) -> String {
+    const FIELDS: [&str; 22] = [
+        "id",
+        "host",
+        "port",
+        "tls",
+        "username",
+        "auth",
+        "folder",
+        "roles",
+        "active",
+        "description",
+        "poll_seconds",
+        "start",
+        "proxy",
+        "all_tenants",
+        "attempts_max",
+        "last_scanned_at",
+        "lag",
+        "error",
+        "error_since",
+        "uid_validity",
+        "last_seen_uid",
+        "updated_at",
+    ];
+    output.fields(FIELDS.map(|name| (name, field(mailbox, name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_to_begin_is_said_in_words() {
+        assert_eq!(start("now"), Ok(json!("now")));
+        assert_eq!(start("newest:100"), Ok(json!({"newest": 100})));
+        assert_eq!(start("2030-01-31T09:00:00Z"), Ok(json!({"since": "2030-01-31T09:00:00Z"})));
+        assert!(start("newest:many").is_err() && start("yesterday").is_err());
+    }
+
+    #[test]
+    fn a_token_file_stands_in_the_place_of_a_password_and_nobody_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "t0ken\n").unwrap();
+        let settings =
+            SettingsArgs { username: Some("u".into()), token_file: Some(path), ..Default::default() };
+        let body = settings.into_body(|| panic!("the token is known")).unwrap();
+        assert_eq!(Value::Object(body), json!({"username": "u", "token": "t0ken"}));
+    }
+
+    #[test]
+    fn only_what_is_given_is_sent() {
+        let settings = SettingsArgs { roles: vec!["pec".into()], port: Some(143), ..Default::default() };
+        let body = settings.into_body(|| panic!("no user name, no question")).unwrap();
+        assert_eq!(Value::Object(body), json!({"port": 143, "roles": ["pec"]}));
+    }
+}

@@ -1,0 +1,107 @@
+//! `postway outbox`: putting the outbox into an application's database, and how sources stand.
+//!
+//! `install` speaks to the application's database itself; it needs no server, and may be run again. `status` asks a
+//! running server.
+
+use std::convert::Infallible;
+
+use clap::{Args, Subcommand, ValueEnum};
+use postway_intake::outbox::{
+    OutboxError, SourceUrl,
+    install::{self, Plan},
+};
+use serde_json::json;
+
+use super::{Session, pages::row};
+use crate::config::Secret;
+use crate::failure::Failure;
+use crate::output::list;
+
+#[derive(Debug, Subcommand)]
+pub enum OutboxCommand {
+    /// Put the outbox into an application's database; run again, it adds what is missing
+    Install(InstallArgs),
+    /// Show how the configured sources stand
+    Status,
+}
+
+#[derive(Args, Debug)]
+pub struct InstallArgs {
+    /// The application's database: postgres://…, mysql://… or sqlite:// and a path
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    database: Secret,
+    /// With accounts and their tokens (PostgreSQL)
+    #[arg(long, value_enum)]
+    preset: Option<Preset>,
+    /// Print the statements instead of running them
+    #[arg(long)]
+    print: bool,
+    /// The schema of the outbox (PostgreSQL)
+    #[arg(long, value_name = "NAME", default_value = "postway")]
+    schema: String,
+    /// The schema of accounts and tokens
+    #[arg(long, value_name = "NAME", default_value = "public")]
+    accounts_schema: String,
+}
+
+/// What comes beside the outbox itself.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// Accounts, their tokens, and the mails that activate them and recover passwords
+    Accounts,
+}
+
+/// A URL may hold a password.
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text))
+}
+
+pub async fn run(session: &Session, command: OutboxCommand) -> Result<(), Failure> {
+    match command {
+        OutboxCommand::Install(args) => Box::pin(install_into(session, &args)).await,
+        OutboxCommand::Status => {
+            let found = session.client()?.get(&["v1", "outbox"], &[]).await?;
+            session.output.show(&found, |output, found| {
+                let columns = [
+                    "name",
+                    "kind",
+                    "tenant",
+                    "database",
+                    "status",
+                    "waiting",
+                    "lag_seconds",
+                    "accepted",
+                    "invalid",
+                    "error",
+                ];
+                output.table(&columns, list(found, "data").iter().map(|source| row(source, &columns)))
+            })
+        }
+    }
+}
+
+async fn install_into(session: &Session, args: &InstallArgs) -> Result<(), Failure> {
+    let url = SourceUrl::parse(args.database.expose())
+        .map_err(|error| Failure::Usage(format!("--database {error}")))?;
+    let plan = Plan {
+        schema: args.schema.clone(),
+        accounts_schema: args.preset.map(|Preset::Accounts| args.accounts_schema.clone()),
+    };
+    if args.print {
+        return session.output.text(&install::script(&url, &plan).map_err(failure)?);
+    }
+    install::install(&url, &plan).await.map_err(failure)?;
+    let accounts = plan.accounts_schema.is_some();
+    let done = json!({"database": url.to_string(), "schema": plan.schema, "accounts": accounts});
+    session.output.show(&done, |_, _| {
+        let what = if accounts { "the outbox, accounts and tokens are" } else { "the outbox is" };
+        format!("{what} installed in {url}; name it in postway.toml under [outbox.NAME] to have it served")
+    })
+}
+
+fn failure(error: OutboxError) -> Failure {
+    match error {
+        OutboxError::Unsuited(_) | OutboxError::Address(_) => Failure::Usage(error.to_string()),
+        error => Failure::Failed(error.into()),
+    }
+}
