@@ -137,8 +137,8 @@ pub(crate) struct AuditList {
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key
-/// or webhook, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes
+/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key,
+/// webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes
 /// as JSON lines.
 #[utoipa::path(
     get,

@@ -1,6 +1,6 @@
 //! Who calls, for which tenant, and what they may do.
 //!
-//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`. The admin key may do everything, for the tenant that
+//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`; a browser's session stands for one (`session.rs`). The admin key may do everything, for the tenant that
 //! `X-Tenant` names, `default` when absent. A tenant's key works for its own tenant, whatever `X-Tenant` says, within its
 //! scopes and from the networks it allows. Only digests of keys are kept; the admin key's is compared in constant time.
 //!
@@ -13,6 +13,7 @@ use std::{
     fmt,
     net::{IpAddr, SocketAddr},
     ops::Deref,
+    sync::Arc,
 };
 
 use aws_lc_rs::{constant_time, digest};
@@ -20,10 +21,14 @@ use axum::{
     extract::{ConnectInfo, FromRequestParts},
     http::{HeaderMap, header, request::Parts},
 };
-use postway_domain::{Scope, TenantId};
+use postway_domain::{ApiKey, Scope, TenantId};
 
 pub(crate) use self::ring::KeyRing;
-use crate::{error::ApiError, state::Shared};
+use crate::{
+    error::ApiError,
+    session,
+    state::{App, Shared},
+};
 
 /// The tenant that there always is.
 pub(crate) const DEFAULT_TENANT: &str = "default";
@@ -36,6 +41,11 @@ impl AdminKey {
     /// Keeps the digest of `key` and forgets the key.
     pub fn new(key: &str) -> Self {
         Self(sha256(key.as_bytes()))
+    }
+
+    /// The digest.
+    pub(crate) fn digest(&self) -> &[u8] {
+        &self.0
     }
 
     /// Whether this is the key.
@@ -93,18 +103,16 @@ pub(crate) struct Caller {
 impl Caller {
     /// Who sent this request, if they may do what is within `scope`.
     async fn with(scope: Scope, parts: &Parts, app: &Shared) -> Result<Self, ApiError> {
-        let presented = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
-        if app.admin_key.opens(presented) {
-            let tenant = named_tenant(&parts.headers)?;
-            return match app.knows_tenant(&tenant).await? {
-                true => Ok(Self { tenant, actor: Actor::Admin }),
-                false => Err(no_tenant(tenant.as_str())),
-            };
-        }
-        let key = app.keys.valid(presented, app).await?.ok_or_else(ApiError::unauthorized)?;
-        if !key.allows(peer(parts)) {
-            return Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"));
-        }
+        let key = match shown(parts, app).await? {
+            Shown::Key(key) => key,
+            Shown::Admin => {
+                let tenant = named_tenant(parts)?;
+                return match app.knows_tenant(&tenant).await? {
+                    true => Ok(Self { tenant, actor: Actor::Admin }),
+                    false => Err(no_tenant(tenant.as_str())),
+                };
+            }
+        };
         if !key.scopes.contains(&scope) {
             let message = format!("this key lacks the scope `{0}`: use one that has it", scope.as_str());
             return Err(ApiError::forbidden(message));
@@ -146,8 +154,8 @@ with_scope!(
     Reader, Scope::Read
 );
 with_scope!(
-    /// Somebody who may change accounts, batches, suppressions, templates, recipients, signing keys and webhooks, and
-    /// remove messages: scope `manage`.
+    /// Somebody who may change accounts, batches, suppressions, templates, recipients, signing keys, webhooks,
+    /// mailboxes, rules and contacts, and remove messages: scope `manage`.
     Manager, Scope::Manage
 );
 
@@ -162,15 +170,46 @@ impl FromRequestParts<Shared> for Admin {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
-        let presented = presented_key(&parts.headers).ok_or_else(ApiError::unauthorized)?;
-        if app.admin_key.opens(presented) {
-            return Ok(Self { actor: Actor::Admin });
-        }
-        match app.keys.valid(presented, app).await? {
-            Some(_) => Err(ApiError::forbidden("this call needs the admin key")),
-            None => Err(ApiError::unauthorized()),
+        match shown(parts, app).await? {
+            Shown::Admin => Ok(Self { actor: Actor::Admin }),
+            Shown::Key(_) => Err(ApiError::forbidden("this call needs the admin key")),
         }
     }
+}
+
+/// Whose key a request shows, or signed in with.
+pub(crate) enum Shown {
+    /// The admin key.
+    Admin,
+    /// A tenant's, valid now and used from where it may be.
+    Key(Arc<ApiKey>),
+}
+
+/// A key in a header goes before a session: whoever sends one means it.
+pub(crate) async fn shown(parts: &Parts, app: &App) -> Result<Shown, ApiError> {
+    let who = match presented_key(&parts.headers) {
+        Some(presented) if app.admin_key.opens(presented) => Some(Shown::Admin),
+        Some(presented) => app.keys.valid(presented, app).await?.map(Shown::Key),
+        None => session::of(parts, app).await?,
+    };
+    match who.ok_or_else(ApiError::unauthorized)? {
+        Shown::Key(key) if !key.allows(peer(parts)) => {
+            Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"))
+        }
+        who => Ok(who),
+    }
+}
+
+/// Whether a request was made to this very machine, by name or address.
+pub(crate) fn is_loopback_host(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// From where the request came: the address of the connection's other end.
@@ -186,9 +225,9 @@ fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.as_bytes().trim_ascii()))
 }
 
-fn named_tenant(headers: &HeaderMap) -> Result<TenantId, ApiError> {
-    let name = match headers.get("x-tenant") {
-        None => DEFAULT_TENANT,
+fn named_tenant(parts: &Parts) -> Result<TenantId, ApiError> {
+    let name = match parts.headers.get("x-tenant") {
+        None => session::shown_tenant(&parts.headers).unwrap_or(DEFAULT_TENANT),
         Some(value) => value.to_str().map_err(|_| no_tenant("(unreadable)"))?.trim(),
     };
     name.parse().map_err(|_| no_tenant(name))

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use axum::{
     http::header,
-    response::{IntoResponse, Redirect, Response},
+    response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 
@@ -15,11 +15,6 @@ use bytes::Bytes;
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("docs/style.css");
-
-/// Until there is a dashboard, the front door leads to the documentation.
-pub(crate) async fn home() -> Redirect {
-    Redirect::temporary("/docs")
-}
 
 /// Read the documentation
 ///

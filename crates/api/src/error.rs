@@ -81,7 +81,8 @@ pub(crate) struct ErrorAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`,
-    /// `request_timeout`, `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `unavailable`,
+    /// `request_timeout`, `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `too_many_requests`,
+    /// `unavailable`,
     /// `internal`.
     #[schema(example = "validation_error")]
     code: &'static str,
@@ -172,6 +173,11 @@ impl ApiError {
         Self::invalid(vec![FieldError::new(field, message)])
     }
 
+    /// 429: asked too often; try again in a second.
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
+    }
+
     /// 503: the same request may succeed later.
     pub(crate) fn unavailable(message: impl Into<String>, cause: impl ToString) -> Self {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
@@ -214,7 +220,7 @@ impl IntoResponse for ApiError {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
-            StatusCode::SERVICE_UNAVAILABLE => {
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // Part of the body may be unread, and the connection is of no use then.

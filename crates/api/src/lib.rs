@@ -14,6 +14,8 @@ mod auth;
 mod batch;
 mod body;
 mod cleanup;
+mod contact;
+mod dashboard;
 mod dead_letter;
 mod dkim;
 mod docs;
@@ -23,29 +25,40 @@ mod feed;
 mod fields;
 mod file;
 mod frame;
+mod fresh;
 mod health;
+mod inbound;
+mod mail_view;
+mod mailbox;
 mod message;
 mod metrics;
 mod node;
 mod openapi;
 mod operate;
+mod outbox;
+mod overview;
 mod page;
 mod query;
 mod recipient;
 mod request_id;
+mod rule;
 mod schema;
+mod session;
 mod state;
 mod statistics;
 mod stats;
 mod suppression;
 mod template;
 mod tenant;
+mod token;
 mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::AdminKey;
 pub use error::{ApiError, FieldError};
+pub use mailbox::probe::{InboundProbe, MailboxStep};
 pub use openapi::document;
+pub use rule::trial::{RuleTrial, TriedCondition};
 pub use state::ApiState;
 pub use webhook::probe::WebhookTest;
 
@@ -70,7 +83,8 @@ pub fn router(state: ApiState) -> Router {
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
     router
-        .route("/", axum::routing::get(docs::home))
+        .route("/", axum::routing::get(dashboard::home))
+        .route("/assets/{*path}", axum::routing::get(dashboard::asset))
         .fallback(frame::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(middleware::from_fn_with_state(clock, frame::frame))

@@ -5,7 +5,11 @@ use postway_domain::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Admin, error::ApiError, state::Shared};
+use crate::{
+    auth::Admin,
+    error::ApiError,
+    state::{App, Shared},
+};
 
 /// A node.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,8 +55,13 @@ pub(crate) struct NodeList {
     responses((status = 200, description = "The nodes", body = NodeList))
 )]
 pub(crate) async fn list(State(app): State<Shared>, _: Admin) -> Result<Json<NodeList>, ApiError> {
+    Ok(Json(NodeList { data: all(&app).await?, next_cursor: None }))
+}
+
+/// Every node, the oldest first.
+pub(crate) async fn all(app: &App) -> Result<Vec<NodeView>, ApiError> {
     let nodes = app.store.nodes().await?.into_iter();
-    let data = nodes.map(|node| NodeView {
+    let views = nodes.map(|node| NodeView {
         id: node.incarnation.to_string(),
         status: if app.roster.is_dead(node.incarnation) { "dead" } else { "alive" },
         is_self: node.incarnation == app.roster.me(),
@@ -62,5 +71,5 @@ pub(crate) async fn list(State(app): State<Shared>, _: Admin) -> Result<Json<Nod
         started_at: node.started_at,
         last_beat_at: node.beat_at,
     });
-    Ok(Json(NodeList { data: data.collect(), next_cursor: None }))
+    Ok(views.collect())
 }

@@ -19,9 +19,9 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    account, audit, batch, cleanup, dead_letter, dkim, docs, erase, error::ErrorAnswer, feed, file, health,
-    message, metrics, node, recipient, state::Shared, statistics, stats, suppression, template, tenant,
-    webhook,
+    account, audit, batch, cleanup, contact, dead_letter, dkim, docs, erase, error::ErrorAnswer, feed, file,
+    health, inbound, mailbox, message, metrics, node, outbox, overview, recipient, rule, session,
+    state::Shared, statistics, stats, suppression, template, tenant, token, webhook,
 };
 
 /// What the document says before its routes.
@@ -45,6 +45,8 @@ use crate::{
         (name = "batches", description = "Mail that is held and let go as one."),
         (name = "suppressions", description = "Addresses that get no mail."),
         (name = "webhooks", description = "Who is told what became of messages, and the feed for who asks."),
+        (name = "inbound", description = "Mailboxes that are watched, what is done with their mail, and that mail."),
+        (name = "outbox", description = "Mail out of your own database, and tokens of its accounts."),
         (name = "tenants", description = "Whose mail it is, and their keys. For the admin key."),
         (name = "operations", description = "For whoever runs it."),
     ),
@@ -63,10 +65,17 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(message::events::events))
         .routes(routes!(message::raw::raw))
         .routes(routes!(message::payload::payload))
+        .routes(routes!(message::content::content))
+        .routes(routes!(message::content::preview))
+        .routes(routes!(message::content::attachment))
         .routes(routes!(message::explain::explain))
+        .routes(routes!(message::pec::list))
+        .routes(routes!(message::pec_export::export))
         .routes(routes!(message::settle::cancel))
         .routes(routes!(message::settle::retry))
         .routes(routes!(message::settle::resolve))
+        .routes(routes!(overview::overview))
+        .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(dead_letter::list))
         .routes(routes!(dead_letter::replay))
         .routes(routes!(template::write::create, template::list))
@@ -101,12 +110,32 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(webhook::delivery::list))
         .routes(routes!(webhook::delivery::resend))
         .routes(routes!(feed::events))
+        .routes(routes!(mailbox::create::create, mailbox::list))
+        .routes(routes!(mailbox::show, mailbox::change::patch, mailbox::delete))
+        .routes(routes!(mailbox::probe::test))
+        .routes(routes!(mailbox::pause::suspend))
+        .routes(routes!(mailbox::pause::activate))
+        .routes(routes!(rule::create::create, rule::list))
+        .routes(routes!(rule::trial::dry_run))
+        .routes(routes!(rule::show, rule::change::patch, rule::delete))
+        .routes(routes!(contact::write::create, contact::list))
+        .routes(routes!(contact::show, contact::write::patch, contact::delete))
+        .routes(routes!(inbound::list))
+        .routes(routes!(inbound::show))
+        .routes(routes!(inbound::raw::raw))
+        .routes(routes!(inbound::content::content))
+        .routes(routes!(inbound::content::preview))
+        .routes(routes!(inbound::content::attachment))
+        .routes(routes!(inbound::operate::replay))
+        .routes(routes!(inbound::operate::resolve))
         .routes(routes!(tenant::create, tenant::list))
         .routes(routes!(tenant::show, tenant::change::patch, tenant::delete))
         .routes(routes!(tenant::pause::suspend))
         .routes(routes!(tenant::pause::activate))
         .routes(routes!(tenant::key::create, tenant::key::list))
         .routes(routes!(tenant::key::revoke))
+        .routes(routes!(outbox::list))
+        .routes(routes!(token::verify))
         .routes(routes!(stats::stats))
         .routes(routes!(statistics::statistics))
         .routes(routes!(cleanup::cleanup))

@@ -115,6 +115,7 @@ fn change(
         refund: None,
         preparation: None,
         erases_bodies: to == State::Sent && record.summary.sensitive,
+        awaits_receipt: None,
     }
 }
 

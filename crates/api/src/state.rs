@@ -8,7 +8,7 @@ use std::{
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_domain::{Clock, TenantId, secret::SecretKey};
-use postway_intake::Door;
+use postway_intake::{Door, outbox::Desk};
 use postway_store::{Roster, Store, StoreError};
 
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
     audit::AuditIds,
     auth::{AdminKey, KeyRing},
     feed::Seats,
+    mailbox::probe::InboundProbe,
+    token::Pace,
 };
 
 /// All that the surface needs from the binary.
@@ -37,6 +39,10 @@ pub struct ApiState {
     pub roster: Arc<Roster>,
     /// Tries accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
+    /// Where sources of the outbox are asked about.
+    pub outbox: Arc<Desk>,
+    /// Tries mailboxes and rules.
+    pub inbound: Arc<dyn InboundProbe>,
 }
 
 /// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
@@ -49,9 +55,12 @@ pub(crate) struct App {
     pub(crate) metrics: PrometheusHandle,
     pub(crate) roster: Arc<Roster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
+    pub(crate) outbox: Arc<Desk>,
+    pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) keys: KeyRing,
     pub(crate) audit_ids: AuditIds,
     pub(crate) seats: Seats,
+    pub(crate) token_pace: Pace,
     tenants: KnownTenants,
 }
 
@@ -60,7 +69,8 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(state: ApiState) -> Self {
-        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster, probe } = state;
+        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster, probe, outbox, inbound } =
+            state;
         let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
         Self {
             store,
@@ -71,9 +81,12 @@ impl App {
             metrics,
             roster,
             probe,
+            outbox,
+            inbound,
             keys,
             audit_ids: AuditIds::default(),
             seats: Seats::default(),
+            token_pace: Pace::default(),
             tenants,
         }
     }

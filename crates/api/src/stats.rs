@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
-use postway_domain::{Status, Time};
+use postway_domain::{Status, TenantId, Time};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{
+    auth::Reader,
+    error::ApiError,
+    state::{App, Shared},
+};
 
 /// Rates look back this far.
 const WINDOW_MS: i64 = 60_000;
@@ -40,8 +44,13 @@ pub(crate) struct StatsView {
     responses((status = 200, description = "The counts", body = StatsView))
 )]
 pub(crate) async fn stats(State(app): State<Shared>, caller: Reader) -> Result<Json<StatsView>, ApiError> {
+    gather(&app, &caller.tenant).await.map(Json)
+}
+
+/// A tenant's counts now.
+pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, ApiError> {
     let now = app.clock.now();
-    let found = app.store.stats(Some(&caller.tenant), now).await?;
+    let found = app.store.stats(Some(tenant), now).await?;
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
     by_status.extend(found.by_status);
     let oldest_due_seconds = found.oldest_due_at.map_or(0, |due| now.since(due).as_secs());
@@ -49,11 +58,11 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Reader) -> Result<J
     for (name, state) in [("accepted", None), ("sent", Some(Status::Sent)), ("failed", Some(Status::Failed))]
     {
         let since = Time::from_millis(now.as_millis() - WINDOW_MS);
-        let latest = app.store.latest(&caller.tenant, state, since, SAMPLE).await?;
+        let latest = app.store.latest(tenant, state, since, SAMPLE).await?;
         rates.insert(name, rate(&latest, now));
     }
-    let held = app.store.held(&caller.tenant).await?;
-    Ok(Json(StatsView { by_status, held, oldest_due_seconds, rates }))
+    let held = app.store.held(tenant).await?;
+    Ok(StatsView { by_status, held, oldest_due_seconds, rates })
 }
 
 /// Messages per second: over the whole window where few came, over the time of the sample where many did.

@@ -6,7 +6,7 @@ pub(crate) mod pause;
 pub(crate) mod probe;
 mod schema;
 pub(crate) mod secrets;
-mod value;
+pub(crate) mod value;
 mod view;
 
 use axum::{

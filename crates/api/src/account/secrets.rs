@@ -5,7 +5,9 @@
 
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
-use postway_domain::{Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, secret::Sealed};
+use postway_domain::{
+    Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, WatchedMailbox, secret::Sealed,
+};
 use postway_store::{
     StoreError,
     record::{AuditEntry, Changed, DirectoryChange},
@@ -36,6 +38,8 @@ pub(crate) struct RotationView {
     dkim_keys: u64,
     /// Webhooks whose secrets were sealed anew.
     webhooks: u64,
+    /// Mailboxes whose secrets were sealed anew.
+    mailboxes: u64,
     /// What opens with neither key: its secret must be set again.
     #[schema(example = json!(["account/default/relay-1"]))]
     unreadable: Vec<String>,
@@ -70,6 +74,9 @@ pub(crate) async fn rotate(
     for webhook in app.store.subscribers(None).await? {
         rotation.webhook(webhook).await?;
     }
+    for mailbox in app.store.mailboxes(None).await? {
+        rotation.mailbox(mailbox).await?;
+    }
     let mut after = None;
     loop {
         let page = app.store.tenants(after.as_ref(), PAGE).await?;
@@ -87,6 +94,7 @@ pub(crate) async fn rotate(
         recipients = done.recipients,
         dkim_keys = done.dkim_keys,
         webhooks = done.webhooks,
+        mailboxes = done.mailboxes,
         "stored secrets were sealed anew"
     );
     Ok(Json(done))
@@ -165,6 +173,19 @@ impl Rotation<'_> {
         match self.app.store.change(DirectoryChange::UpdateSubscriber(webhook, expected), Some(entry)).await?
         {
             Changed::Done => self.done.webhooks += 1,
+            _ => self.done.busy.push(place),
+        }
+        Ok(())
+    }
+
+    async fn mailbox(&mut self, mailbox: WatchedMailbox) -> Result<(), StoreError> {
+        let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
+        let Some(secret) = self.renew(&place, mailbox.secret.as_ref()) else { return Ok(()) };
+        let (expected, entry) = (mailbox.version, self.audit(&mailbox.tenant, &place));
+        let updated_at = self.app.clock.now();
+        let mailbox = WatchedMailbox { secret: Some(secret), version: expected + 1, updated_at, ..mailbox };
+        match self.app.store.change(DirectoryChange::UpdateMailbox(mailbox, expected), Some(entry)).await? {
+            Changed::Done => self.done.mailboxes += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())

@@ -58,7 +58,7 @@ pub(super) fn secret(value: &Value) -> Result<Secret, String> {
     }
 }
 
-pub(super) fn ca_pem(value: &Value) -> Result<Option<String>, String> {
+pub(crate) fn ca_pem(value: &Value) -> Result<Option<String>, String> {
     match text(value)? {
         Some(pem) if pem.len() > CA_PEM_BYTES_MAX => {
             Err(format!("must have at most {CA_PEM_BYTES_MAX} bytes"))

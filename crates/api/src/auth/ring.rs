@@ -59,7 +59,15 @@ impl KeyRing {
         if !presented.starts_with(ApiKey::PREFIX.as_bytes()) {
             return Ok(None);
         }
-        let digest = KeyDigest::of(presented);
+        self.valid_digest(KeyDigest::of(presented), app).await
+    }
+
+    /// The key with this digest, if it opens now.
+    pub(crate) async fn valid_digest(
+        &self,
+        digest: KeyDigest,
+        app: &App,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let key = match self.remembered(&digest) {
             Some(key) => key,
             None => match app.store.key(&digest).await? {

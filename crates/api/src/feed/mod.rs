@@ -22,7 +22,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::future::try_join_all;
-use postway_domain::{MessageUid, TenantId};
+use postway_domain::{EventKind, MessageUid, TenantId};
 use postway_store::{
     StoreError,
     record::{FeedPosition, MessageKey},
@@ -61,7 +61,8 @@ impl Default for Seats {
 }
 
 impl Seats {
-    fn take(&self) -> Option<OwnedSemaphorePermit> {
+    /// One, if one is free.
+    pub(crate) fn take(&self) -> Option<OwnedSemaphorePermit> {
         self.0.clone().try_acquire_owned().ok()
     }
 }
@@ -165,7 +166,8 @@ async fn awaited(
         let page = app.store.feed(tenant, after, limit).await?;
         let was_full = page.len() == limit as usize;
         after = page.last().map_or(after, |last| last.position);
-        let ids = ids(app, tenant, page.iter().map(|entry| entry.uid)).await?;
+        let of_messages = page.iter().filter(|entry| entry.kind != EventKind::Received);
+        let ids = ids(app, tenant, of_messages.map(|entry| entry.uid)).await?;
         let entries: Vec<Entry> = page.into_iter().filter_map(|event| Entry::new(event, &ids)).collect();
         if !entries.is_empty() {
             return Ok(Found { entries, position: after });

@@ -30,8 +30,12 @@ pub(crate) struct Entry {
     /// What, as the message's history names it.
     #[schema(value_type = String, example = "sent")]
     event: EventKind,
-    /// To which message.
-    message: Named,
+    /// To which message; null where it is mail that came in.
+    message: Option<Named>,
+    /// Which mail came in, for `email.received`: its id in `/v1/inbound`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    inbound: Option<MessageUid>,
     /// Particulars; empty where there are none.
     #[serde(serialize_with = "object_or_empty")]
     #[schema(value_type = Object)]
@@ -74,13 +78,15 @@ impl Entry {
             Some(Event { seq, at, data, .. }) => (Some(seq), Some(at), data),
             None => (None, None, None),
         };
+        let is_inbound = found.kind == EventKind::Received;
         Some(Self {
             cursor: Cursor(found.position).write(),
             sequence,
             at,
             name,
             event: found.kind,
-            message: Named { id: ids.get(&found.uid).cloned(), uid: found.uid },
+            message: (!is_inbound).then(|| Named { id: ids.get(&found.uid).cloned(), uid: found.uid }),
+            inbound: is_inbound.then_some(found.uid),
             data: data.and_then(|text| RawValue::from_string(text).ok()),
         })
     }
@@ -113,6 +119,14 @@ mod tests {
             (&gone["type"], &gone["sequence"], &gone["data"]),
             (&json!("email.sent"), &Value::Null, &json!({}))
         );
+    }
+
+    #[test]
+    fn mail_that_came_in_is_no_message() {
+        let entry = shown(EventKind::Received, false, Some(r#"{"subject":"x"}"#)).unwrap();
+        assert_eq!((&entry["type"], &entry["message"]), (&json!("email.received"), &Value::Null));
+        assert_eq!(entry["inbound"], MessageUid::from_bytes([7; 16]).to_string());
+        assert_eq!(entry["data"]["subject"], "x");
     }
 
     #[test]

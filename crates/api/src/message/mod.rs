@@ -2,11 +2,14 @@
 
 pub(crate) mod accept;
 pub(crate) mod batch;
+pub(crate) mod content;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod gate;
 pub(crate) mod list;
 pub(crate) mod payload;
+pub(crate) mod pec;
+pub(crate) mod pec_export;
 pub(crate) mod raw;
 pub(crate) mod raw_in;
 pub(crate) mod settle;

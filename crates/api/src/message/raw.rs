@@ -49,7 +49,7 @@ pub(super) fn refuse_sensitive(message: &MessageSummary) -> Result<(), ApiError>
 }
 
 /// Somebody else's text: a browser must save it, never show it as a page of ours.
-pub(super) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, String); 3] {
+pub(crate) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, String); 3] {
     [
         (header::CONTENT_TYPE, kind.to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{filename}\"")),
@@ -58,7 +58,7 @@ pub(super) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, Strin
 }
 
 /// Why there is no mail.
-fn absent(message: &MessageSummary) -> ApiError {
+pub(super) fn absent(message: &MessageSummary) -> ApiError {
     let uid = message.uid;
     ApiError::not_found(match message.state.status() {
         Status::Accepted | Status::Validating | Status::Scheduled => {

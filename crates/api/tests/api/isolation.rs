@@ -43,6 +43,10 @@ async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/recipients".to_owned(),
         "/v1/dkim".to_owned(),
         "/v1/webhooks".to_owned(),
+        "/v1/mailboxes".to_owned(),
+        "/v1/rules".to_owned(),
+        "/v1/contacts".to_owned(),
+        "/v1/inbound".to_owned(),
         "/v1/events".to_owned(),
         "/v1/statistics".to_owned(),
         "/v1/dead-letters".to_owned(),
@@ -64,6 +68,7 @@ struct Made {
     key: String,
     webhook: String,
     uid: String,
+    inbound: String,
 }
 
 async fn with_two_tenants() -> (Api, Made, String) {
@@ -86,10 +91,18 @@ async fn with_two_tenants() -> (Api, Made, String) {
     api.post("/v1/recipients", known).await.ok(201);
     let key = json!({"domain": "first-shop.example", "selector": "first-s1", "algorithm": "ed25519"});
     api.post("/v1/dkim", key).await.ok(201);
+    api.mailbox("first-box", json!({"description": "first-box"})).await;
+    let rule =
+        json!({"id": "first-rule", "mailbox": "first-box", "actions": [{"do": "tag", "tag": "first-tag"}]});
+    api.post("/v1/rules", rule).await.ok(201);
+    let contact =
+        json!({"id": "first-contact", "name": "first-name", "addresses": ["first-ada@example.net"]});
+    api.post("/v1/contacts", contact).await.ok(201);
+    let inbound = api.arrived("first-box", "Subject: first-question\r\n\r\n").await.to_string();
     let made = api.post("/v1/tenants/default/keys", json!({"name": "first-key"})).await.ok(201);
     let theirs = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
     let key = made["id"].as_str().unwrap().to_owned();
-    (api, Made { key, webhook, uid }, theirs)
+    (api, Made { key, webhook, uid, inbound }, theirs)
 }
 
 /// The calls of the document, each on every id of the first tenant that it could be made on.
@@ -129,6 +142,10 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "recipients" => &["external:first-C1"],
         "dkim" => &["first-shop.example"],
         "webhooks" => &[&made.webhook],
+        "mailboxes" => &["first-box"],
+        "rules" => &["first-rule"],
+        "contacts" => &["first-contact"],
+        "inbound" => &[&made.inbound],
         "tenants" => &["default", "nobody"],
         _ => panic!("teach this test which ids {path} takes"),
     };
@@ -136,7 +153,7 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         let named = ["{id}", "{code}", "{address}", "{name}", "{domain}"];
         let path = path.replace("{key_id}", &made.key).replace("{selector}", "first-s1");
         // The first event of a message is that it was accepted.
-        let path = path.replace("{uid}", &made.uid).replace("{sequence}", "1");
+        let path = path.replace("{uid}", &made.uid).replace("{sequence}", "1").replace("{index}", "0");
         named.iter().fold(path, |path, name| path.replace(name, id))
     };
     let filled: Vec<String> = ids.iter().map(|id| fill(id)).collect();
@@ -170,6 +187,15 @@ fn body_of(operation: &str) -> String {
         }
         "createWebhook" => json!({"url": "https://theirs.example.com/"}),
         "changeWebhook" => json!({"active": false}),
+        "createMailbox" => json!({"id": "first-box", "host": "h.example", "username": "u", "password": "p"}),
+        "changeMailbox" => json!({"description": "theirs"}),
+        // A rule needs a mailbox of the caller's own, which it has by now.
+        "createRule" => json!({"id": "first-rule", "mailbox": "first-box", "actions": [{"do": "stop"}]}),
+        "changeRule" => json!({"active": false}),
+        "tryRule" => json!({"rule": {"actions": [{"do": "stop"}]}, "raw": "eA=="}),
+        "createContact" => json!({"id": "first-contact", "name": "first-name"}),
+        "changeContact" => json!({"name": "theirs"}),
+        "verifyToken" => json!({"token": "first-token", "path": "/activate"}),
         "eraseAddress" => json!({"address": "first-ada@example.net"}),
         "createTenant" => json!({"id": "theirs"}),
         "changeTenant" => json!({"name": "theirs"}),
@@ -191,6 +217,8 @@ fn expected(path: &str, operation: &str) -> Expected {
         "suspendBatch" | "activateBatch" => Expected::OwnOnly,
         // A name means another template in each tenant, and PUT makes it.
         "putTemplate" => Expected::OwnOnly,
+        // Neither tenant has a source of tokens.
+        "verifyToken" => Expected::NotFound,
         _ if path.contains('{') => Expected::NotFound,
         _ => Expected::OwnOnly,
     }

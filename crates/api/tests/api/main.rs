@@ -5,19 +5,26 @@
 
 mod accept;
 mod account;
+mod arrival;
 mod batch;
 mod bounds;
 mod content;
 mod dkim;
 mod feed;
 mod forget;
+mod inbound;
 mod isolation;
+mod mailbox;
 mod operate;
 mod operations;
+mod outbox;
+mod pec;
 mod read;
 mod recipient;
 mod refuse;
+mod rule;
 mod secrets;
+mod session;
 mod support;
 mod suppression;
 mod template;

@@ -1,7 +1,9 @@
 //! Another secret key: what the one before has sealed is sealed anew.
 
-use postway_domain::{DkimKey, KnownRecipient, RecipientId, Subscriber, TenantId, secret::SecretKey};
-use postway_store::{Catalogue, Directory, Report, record::DirectoryChange};
+use postway_domain::{
+    DkimKey, KnownRecipient, RecipientId, Subscriber, TenantId, WatchedMailbox, secret::SecretKey,
+};
+use postway_store::{Catalogue, Directory, Inbound, Report, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -22,6 +24,9 @@ async fn hand_over(from: &Api, to: &Api) {
     for key in from.store.dkim_keys(None, None).await.unwrap() {
         to.store.change(DirectoryChange::CreateDkimKey(key), None).await.unwrap();
     }
+    for mailbox in from.store.mailboxes(None).await.unwrap() {
+        to.store.change(DirectoryChange::CreateMailbox(mailbox), None).await.unwrap();
+    }
     for webhook in from.store.subscribers(None).await.unwrap() {
         to.store.change(DirectoryChange::CreateSubscriber(webhook), None).await.unwrap();
     }
@@ -40,6 +45,7 @@ async fn furnished() -> Api {
     api.post("/v1/dkim", signing).await.ok(201);
     api.post("/v1/dkim/example.com/s1/suspend", json!({})).await.ok(200);
     api.post("/v1/webhooks", json!({"url": "https://app.example.com/"})).await.ok(201);
+    api.mailbox("back", json!({})).await;
     api
 }
 
@@ -68,7 +74,7 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
     let done = new.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!((&done["recipients"], &done["dkim_keys"]), (&json!(1), &json!(1)), "{done}");
     assert_eq!((&done["unreadable"], &done["busy"]), (&json!([]), &json!([])));
-    assert_eq!(done["webhooks"], 1);
+    assert_eq!((&done["webhooks"], &done["mailboxes"]), (&json!(1), &json!(1)));
     let again = new.post("/v1/secrets/rotate", json!({})).await.ok(200);
     assert_eq!((&again["recipients"], &again["dkim_keys"]), (&json!(0), &json!(0)), "it is done once");
 
@@ -90,6 +96,14 @@ async fn personal_numbers_and_signing_keys_are_sealed_anew() {
         key(7).open(&hook_place, &hook_before.secrets.unwrap())
     );
 
+    let boxes = [&alone, &old].map(|api| async { api.store.mailboxes(None).await.unwrap().remove(0) });
+    let [now, before] = futures::future::join_all(boxes).await.try_into().unwrap();
+    let mailbox_place = WatchedMailbox::secret_place(&now.tenant, &now.id);
+    assert_eq!(
+        key(8).open(&mailbox_place, &now.secret.unwrap()),
+        key(7).open(&mailbox_place, &before.secret.unwrap())
+    );
+
     let audit = new.get("/v1/audit?limit=9").await.ok(200);
     let targets: Vec<&str> =
         audit["data"].as_array().unwrap().iter().filter_map(|entry| entry["target"].as_str()).collect();
@@ -105,6 +119,7 @@ async fn what_opens_with_no_key_is_named() {
     let places = [
         DkimKey::secret_place(&tenant(), "example.com", "s1"),
         Subscriber::secret_place(&tenant(), &webhook(&old).await.id),
+        WatchedMailbox::secret_place(&tenant(), &"back".parse().unwrap()),
         KnownRecipient::secret_place(&tenant(), &ada(&old).await.id),
     ];
     assert_eq!(done["unreadable"], json!(places));

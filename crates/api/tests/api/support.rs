@@ -11,11 +11,14 @@ use axum::{
     http::{HeaderMap, Request, StatusCode},
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
-use postway_api::{AccountProbe, AdminKey, ApiState, ProbeStep, WebhookTest};
+use postway_api::{
+    AccountProbe, AdminKey, ApiState, InboundProbe, MailboxStep, ProbeStep, RuleTrial, WebhookTest,
+};
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
-    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, Time,
+    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, TenantId, Time, WatchedMailbox,
     message::{OnDoubt, Wait},
+    rule::{Condition, RuleContent, TextMatch},
     secret::SecretKey,
 };
 use postway_intake::{Door, DoorParts, FetchConfig, Limits};
@@ -24,7 +27,7 @@ use postway_net::{
     http::{HttpClient, HttpSettings},
 };
 use postway_store::{
-    Directory, Intake, Report, Roster, Store, Work,
+    Directory, Intake, Report, Roster, Store, StoreError, Work,
     blob::Depot,
     memory::MemoryStore,
     record::{
@@ -71,6 +74,42 @@ impl AccountProbe for Probe {
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {
         let ok = !webhook.url.contains("down");
         WebhookTest { ok, status: ok.then_some(200), latency_ms: 1, answer: "said so".to_owned() }
+    }
+}
+
+/// Finds that every mailbox but `down` can be read, and that of all patterns only `(` is wrong.
+struct Trials;
+
+#[async_trait::async_trait]
+impl InboundProbe for Trials {
+    async fn probe_mailbox(&self, mailbox: &WatchedMailbox) -> Vec<MailboxStep> {
+        let ok = mailbox.id.as_str() != "down";
+        vec![MailboxStep { step: "connect", ok, detail: "said so".to_owned() }]
+    }
+
+    fn check_rule(&self, rule: &RuleContent) -> Vec<(String, String)> {
+        let is_wrong = |condition: &Condition| {
+            let text = match condition {
+                Condition::From(text)
+                | Condition::To(text)
+                | Condition::Cc(text)
+                | Condition::Subject(text) => text,
+                _ => return false,
+            };
+            *text == TextMatch::Regex("(".to_owned())
+        };
+        let places = rule.conditions.iter().enumerate().filter(|(_, condition)| is_wrong(condition));
+        places.map(|(place, _)| (format!("match[{place}].regex"), "is no pattern".to_owned())).collect()
+    }
+
+    async fn try_rule(&self, _: &TenantId, _: &RuleContent, mail: Bytes) -> Result<RuleTrial, StoreError> {
+        Ok(RuleTrial {
+            matched: true,
+            conditions: Vec::new(),
+            captures: [("size".to_owned(), mail.len().to_string())].into(),
+            actions: vec![serde_json::json!({"do": "stop"})],
+            reason: None,
+        })
     }
 }
 
@@ -157,6 +196,8 @@ impl Api {
             metrics: recorder.handle(),
             roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
+            outbox: Arc::default(),
+            inbound: Arc::new(Trials),
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }
@@ -362,6 +403,7 @@ impl Api {
             refund: None,
             preparation: waits.filter(|_| to == State::Scheduled(Wait::Fetch)).map(Preparation::Later),
             erases_bodies: false,
+            awaits_receipt: None,
         };
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
     }

@@ -1,9 +1,10 @@
 //! What comes back: a message and its parts, as JSON.
 
 mod notification;
+mod outcome;
 mod part;
 
-use postway_domain::{MessageUid, State, Status, Subscriber, Time, message::OnDoubt};
+use postway_domain::{EventKind, MessageUid, State, Status, Subscriber, Time, message::OnDoubt};
 use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView, Suspension};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,6 +13,7 @@ use utoipa::ToSchema;
 use super::gate::held_by;
 use notification::reported_at;
 pub(crate) use notification::{Notification, event_told};
+use outcome::BounceView;
 pub(crate) use part::{Attempt, EventView, FailureView, Recipient, object_or_empty};
 
 /// What is shown in the place of a sensitive message's subject.
@@ -84,11 +86,12 @@ pub(crate) struct Summary {
     reason: Option<String>,
     /// The latest failure.
     error: Option<FailureView>,
-    /// What became of it after it was sent.
-    outcome: Option<String>,
-    /// The bounce that came back.
-    #[schema(value_type = Option<Object>)]
-    bounce: Option<()>,
+    /// What became of it after it was sent: the worst that is known of a recipient. Only where one message is asked for;
+    /// null in lists.
+    #[schema(value_type = Option<String>, example = "bounced")]
+    outcome: Option<EventKind>,
+    /// The bounce that came back. Only where one message is asked for; null in lists.
+    bounce: Option<BounceView>,
     /// What to do when the relay's last answer is lost: `resend` or `hold`.
     #[schema(value_type = String, example = "resend")]
     on_doubt: OnDoubt,
@@ -228,12 +231,18 @@ impl Message {
         subscribers: &[Subscriber],
     ) -> Self {
         let reported_at = reported_at(&record, &told, subscribers);
+        let bounce_reported_at = outcome::bounce_reported_at(&told);
+        let (outcome, bounce) = outcome::of_message(&record.recipients, bounce_reported_at);
         Self {
-            summary: Summary { reported_at, ..Summary::new(record.summary, suspensions) },
+            summary: Summary { reported_at, outcome, bounce, ..Summary::new(record.summary, suspensions) },
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),
-            recipients: record.recipients.into_iter().map(Recipient::from).collect(),
+            recipients: record
+                .recipients
+                .into_iter()
+                .map(|recipient| Recipient::new(recipient, bounce_reported_at))
+                .collect(),
             attempts: record.attempts.into_iter().map(Attempt::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),
             notifications: told.into_iter().map(Notification::from).collect(),

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::outcome::{self, BounceView};
+
 /// A failure.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[schema(as = Failure)]
@@ -51,10 +53,10 @@ pub(crate) struct Recipient {
     #[serde(flatten)]
     reply: Reply,
     /// What became of it after it was sent.
-    outcome: Option<String>,
+    #[schema(value_type = Option<String>, example = "delivered")]
+    outcome: Option<EventKind>,
     /// The bounce that came back.
-    #[schema(value_type = Option<Object>)]
-    bounce: Option<()>,
+    bounce: Option<BounceView>,
 }
 
 /// An attempt to send.
@@ -127,9 +129,12 @@ impl FailureView {
     }
 }
 
-impl From<RecipientView> for Recipient {
-    fn from(RecipientView { address, kind, status, reply }: RecipientView) -> Self {
-        Self { address, kind, status, reply: reply.into(), outcome: None, bounce: None }
+impl Recipient {
+    /// A recipient, whose bounce everybody had been told of at `bounce_reported_at`.
+    pub(super) fn new(recipient: RecipientView, bounce_reported_at: Option<Time>) -> Self {
+        let (outcome, bounce) = outcome::of_recipient(&recipient, bounce_reported_at);
+        let RecipientView { address, kind, status, reply, .. } = recipient;
+        Self { address, kind, status, reply: reply.into(), outcome, bounce }
     }
 }
 

@@ -1,0 +1,158 @@
+// The way to the server: the same /v1 that programs use, signed in by a cookie.
+//
+// Whatever changes something carries X-CSRF-Token; an admin's requests name the tenant that is looked at. An answer
+// that is no success is thrown as an ApiError, with the faults of single fields in `details`. A 401 ends the session
+// for the page.
+
+/** Why the server did not do it. */
+export class ApiError extends Error {
+  constructor(status, { code, message, request_id, details } = {}) {
+    super(message ?? `the server answered ${status}`);
+    Object.assign(this, { status, code, requestId: request_id, details: details ?? [] });
+  }
+}
+
+const TENANT_COOKIE = "postway_tenant";
+let who = null;
+let tenant = document.cookie.match(new RegExp(`(?:^|; )${TENANT_COOKIE}=([^;]+)`))?.[1] ?? "default";
+let ended = () => {};
+
+/** Who is signed in: `{admin, tenant, scopes, csrf_token, version}`, or null. */
+export const session = () => who;
+/** The tenant that is looked at. */
+export const currentTenant = () => who?.tenant ?? tenant;
+/** Whether the key that signed in may do this: `send`, `read`, `manage` or `admin`. */
+export const may = (scope) => Boolean(who && (who.admin || (scope !== "admin" && who.scopes.includes(scope))));
+/** Calls `then` when the server no longer knows the session. */
+export const onEnd = (then) => (ended = then);
+
+/** Looks at another tenant. The cookie is for what a browser asks for without headers: frames and downloads. */
+export function chooseTenant(id) {
+  tenant = id;
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `${TENANT_COOKIE}=${id}; Path=/; SameSite=Strict; Max-Age=31536000${secure}`;
+}
+
+/** A path with its values encoded: url`/v1/accounts/${id}`. */
+export const url = (parts, ...values) => String.raw({ raw: parts }, ...values.map(encodeURIComponent));
+
+/** A path with those parameters that have a value. */
+export function withQuery(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+function headers(more) {
+  const named = { ...more };
+  if (who) named["X-CSRF-Token"] = who.csrf_token;
+  if (who?.admin) named["X-Tenant"] = tenant;
+  return named;
+}
+
+async function refuse(response) {
+  if (response.status === 401 && who) {
+    who = null;
+    ended();
+  }
+  const answer = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, answer.error);
+}
+
+/** Sends a request and gives the answer as it came. `body` is JSON unless `type` says otherwise. */
+export async function send(method, path, { body, type, query, signal } = {}) {
+  const kind = type ?? (body === undefined ? undefined : "application/json");
+  let response;
+  try {
+    response = await fetch(withQuery(path, query), {
+      method,
+      signal,
+      headers: headers(kind && { "Content-Type": kind }),
+      body: type || body === undefined ? body : JSON.stringify(body),
+    });
+  } catch (cause) {
+    if (cause.name === "AbortError") throw cause;
+    throw new ApiError(0, { message: "the server cannot be reached: is it running?" });
+  }
+  return response.ok ? response : refuse(response);
+}
+
+async function json(method, path, options) {
+  const response = await send(method, path, options);
+  return response.status === 204 ? null : response.json();
+}
+
+export const get = (path, query, signal) => json("GET", path, { query, signal });
+export const post = (path, body, options) => json("POST", path, { body, ...options });
+export const put = (path, body) => json("PUT", path, { body });
+export const patch = (path, body) => json("PATCH", path, { body });
+export const remove = (path) => json("DELETE", path);
+/** What an address holds, as text. */
+export const text = (path, signal) => send("GET", path, { signal }).then((response) => response.text());
+
+/** Signs in with a key. */
+export async function signIn(key) {
+  return (who = await post("/v1/session", { key }));
+}
+
+/** Finds out who is signed in; null where nobody is. */
+export async function restore() {
+  try {
+    who = await get("/v1/session");
+  } catch (error) {
+    if (error.status !== 401) throw error;
+    who = null;
+  }
+  return who;
+}
+
+export async function signOut() {
+  await remove("/v1/session");
+  who = null;
+}
+
+const RETRY_MS_MAX = 15_000;
+const wait = (ms, signal) =>
+  new Promise((done) => {
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+  });
+
+/**
+ * Follows server-sent events until `signal` stops it, also across a server that goes away for a while. EventSource would
+ * not do: it sends no headers. `told(data)` gets each event, `state(live)` whether it is connected.
+ */
+export async function follow(path, told, state, signal) {
+  let pause = 500;
+  while (!signal.aborted) {
+    try {
+      const response = await fetch(path, { signal, headers: headers({ Accept: "text/event-stream" }) });
+      if (!response.ok) await refuse(response);
+      state(true);
+      let rest = "";
+      for await (const part of chunks(response.body)) {
+        const events = (rest + part).split("\n\n");
+        rest = events.pop();
+        for (const event of events) {
+          const data = event.match(/^data: ?(.*)$/m)?.[1];
+          if (data) told(JSON.parse(data));
+        }
+        pause = 500;
+      }
+    } catch (error) {
+      if (error.status === 401 || error.status === 403) return;
+    }
+    if (signal.aborted) return;
+    state(false);
+    await wait(pause, signal);
+    pause = Math.min(pause * 2, RETRY_MS_MAX);
+  }
+}
+
+async function* chunks(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}

@@ -1,0 +1,195 @@
+// The page's frame: signing in, the menu, and the page that the address names. Each page is a file of its own, read
+// when it is first looked at.
+
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
+import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn, signOut } from "./api.js";
+import { Dialogs } from "./part/dialog.js";
+import { Form } from "./part/form.js";
+import { Icon } from "./part/icon.js";
+import { Fault, Loading, useLoad } from "./part/load.js";
+import { Toasts } from "./part/toast.js";
+import { MENU, ROUTES, go, here, link } from "./route.js";
+
+const THEME = "postway_theme";
+const root = document.documentElement;
+if (localStorage.getItem(THEME)) root.dataset.theme = localStorage.getItem(THEME);
+const isDark = () =>
+  (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+function ThemeToggle() {
+  const [dark, setDark] = useState(isDark());
+  const toggle = () => {
+    root.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem(THEME, root.dataset.theme);
+    setDark(!dark);
+    dispatchEvent(new Event("themechange"));
+  };
+  const label = dark ? "Light colours" : "Dark colours";
+  return html`<button type="button" class="plain" aria-label=${label} title=${label} onClick=${toggle}>
+    <${Icon} name=${dark ? "sun" : "moon"} /></button>`;
+}
+
+function SignIn({ done }) {
+  const fields = [
+    {
+      name: "key",
+      label: "Key",
+      focus: true,
+      kind: "secret",
+      wide: true,
+      hint: html`A tenant's key, or the admin key. The server printed the admin key at its first start; it is also in
+        ${" "}<code>data/admin.key</code>.`,
+    },
+  ];
+  const submit = async ({ key = "" }) => {
+    try {
+      done(await signIn(key));
+    } catch (error) {
+      throw error.status === 401 ? new Error("This key opens nothing. Is it complete, and not revoked?") : error;
+    }
+  };
+  return html`<main class="signin" id="main">
+    <h1>Postway</h1>
+    <p class="muted">A durable email gateway</p>
+    <${Form} fields=${fields} action="Sign in" onSubmit=${submit} />
+    <p class="small"><a href="/docs">API reference</a></p>
+  </main>`;
+}
+
+function TenantSwitch({ changed }) {
+  const tenants = useLoad((signal) => get("/v1/tenants", { limit: 500 }, signal));
+  useEffect(() => {
+    addEventListener("tenantschange", tenants.reload);
+    return () => removeEventListener("tenantschange", tenants.reload);
+  }, []);
+  const known = tenants.data?.data ?? [{ id: currentTenant() }];
+  const options = known.some(({ id }) => id === currentTenant()) ? known : [{ id: currentTenant() }, ...known];
+  const choose = (event) => {
+    chooseTenant(event.target.value);
+    changed();
+  };
+  return html`<label class="tenant"><span class="small muted">Tenant</span>
+    <select value=${currentTenant()} onChange=${choose}>
+      ${options.map(({ id, name }) =>
+        html`<option value=${id} selected=${id === currentTenant()}>
+          ${name && name !== id ? `${name} (${id})` : id}</option>`)}
+    </select>
+  </label>`;
+}
+
+function Menu({ at, open }) {
+  const section = at.route?.path.split("/")[0];
+  const shown = MENU.map(([name, paths]) => [
+    name,
+    paths.map((path) => ROUTES.find((route) => route.path === path)).filter(({ scope }) => may(scope)),
+  ]);
+  return html`<nav id="menu" class=${open ? "open" : ""} aria-label="Pages">
+    ${shown
+      .filter(([, routes]) => routes.length)
+      .map(
+        ([name, routes]) => html`<div class="group">
+          ${name && html`<h2>${name}</h2>`}
+          <ul>${routes.map(({ path, title }) =>
+            html`<li><a href=${link(path)} aria-current=${section === path ? "page" : null}>${title}</a></li>`)}</ul>
+        </div>`,
+      )}
+    <p class="small muted">Postway ${session().version} · <a href="/docs">API</a></p>
+  </nav>`;
+}
+
+const loaded = new Map();
+
+/** The page that the address names. Its heading gets the focus when one comes from another page. */
+function Page({ at, first }) {
+  const [fault, forget] = useErrorBoundary((error) => console.error(error));
+  const [module, setModule] = useState(() => loaded.get(at.route?.file));
+  const [broken, setBroken] = useState(null);
+  const main = useRef(null);
+  useEffect(() => {
+    if (!at.route || module) return;
+    import(`./page/${at.route.file}.js`).then(
+      (found) => (loaded.set(at.route.file, found), setModule(found)),
+      setBroken,
+    );
+  }, []);
+  useEffect(() => {
+    document.title = `${at.route?.title ?? "Not found"} · Postway`;
+    if (!module || first) return;
+    scrollTo(0, 0);
+    main.current.focus({ preventScroll: true });
+  }, [module]);
+  const body = () => {
+    if (!at.route) return html`<h1>There is no such page</h1><p><a href=${link("")}>To the overview</a></p>`;
+    if (!may(at.route.scope)) return html`<${NotForThisKey} />`;
+    if (fault || broken)
+      return html`<${Fault} error=${fault ?? broken} retry=${() => (forget(), location.reload())} />`;
+    return module ? html`<${module.default} ...${at} />` : html`<${Loading} />`;
+  };
+  return html`<main id="main" ref=${main} tabindex="-1">${body()}</main>`;
+}
+
+const NotForThisKey = () => html`
+  <h1>Not with this key</h1>
+  <p>The key that signed in may <strong>
+    ${session().scopes.join(" and ") || "do nothing"}</strong>, and this page needs more.</p>
+  ${may("send") && html`<p><a href=${link("send")}>Send a mail</a></p>`}
+`;
+
+function Shell({ left }) {
+  const [at, setAt] = useState(here);
+  const [open, setOpen] = useState(false);
+  const [visit, setVisit] = useState(0);
+  useEffect(() => {
+    const moved = () => {
+      setAt(here());
+      setOpen(false);
+      setVisit((n) => n + 1);
+    };
+    const key = (event) => event.key === "Escape" && setOpen(false);
+    addEventListener("hashchange", moved);
+    addEventListener("keydown", key);
+    return () => (removeEventListener("hashchange", moved), removeEventListener("keydown", key));
+  }, []);
+  const leave = async () => {
+    await signOut();
+    left();
+  };
+  const changedTenant = () => (here().key === "" ? setVisit((n) => n + 1) : go(""));
+  return html`
+    <a class="skip" href="#main"
+      onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>To the content</a>
+    <header class="top">
+      <button type="button" class="plain menu" aria-expanded=${String(open)} aria-controls="menu"
+        onClick=${() => setOpen(!open)}>
+        <${Icon} name=${open ? "close" : "menu"} /><span class="visually-hidden">Menu</span>
+      </button>
+      <a class="brand" href=${link("")}>Postway</a>
+      <span class="grow"></span>
+      ${session().admin ? html`<${TenantSwitch} changed=${changedTenant} />`
+        : html`<span class="muted">${session().tenant}</span>`}
+      <${ThemeToggle} />
+      <button type="button" class="plain" onClick=${leave}><${Icon} name="out" />
+        <span class="folds">Sign out</span></button>
+    </header>
+    <div class="body">
+      <${Menu} at=${at} open=${open} />
+      <${Page} at=${at} first=${visit === 0} key=${`${visit} ${at.key}`} />
+    </div>
+    <${Dialogs} />
+    <${Toasts} />
+  `;
+}
+
+function App() {
+  const [who, setWho] = useState(undefined);
+  const [error, setError] = useState(null);
+  useEffect(() => {
+    onEnd(() => setWho(null));
+    restore().then(setWho, setError);
+  }, []);
+  if (error) return html`<main><${Fault} error=${error} retry=${() => location.reload()} /></main>`;
+  if (who === undefined) return html`<main><${Loading} /></main>`;
+  return who ? html`<${Shell} left=${() => setWho(null)} />` : html`<${SignIn} done=${setWho} />`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

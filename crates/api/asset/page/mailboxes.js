@@ -1,0 +1,85 @@
+// Mailboxes that are watched: for bounces, for receipts of certified mail, for mail to send on.
+
+import { html } from "../vendor/preact.js";
+import { may, post, url } from "../api.js";
+import { Badge, Switched } from "../part/badge.js";
+import { resource, switching } from "../part/resource.js";
+import { showSteps } from "../part/steps.js";
+import { under } from "../part/table.js";
+import { Ago, count } from "../part/time.js";
+import { link } from "../route.js";
+
+const at = (row) => url`/v1/mailboxes/${row.id}`;
+
+const columns = [
+  {
+    head: "Mailbox",
+    cell: (row) => html`<a href=${link("inbound", { mailbox: row.id })}>${row.id}</a>${under(row.description)}`,
+  },
+  { head: "Where", cell: (row) => html`<span class="break">${row.username} at ${row.host}, ${row.folder}</span>` },
+  { head: "For", cell: (row) => row.roles.join(", ") },
+  {
+    head: "State",
+    cell: (row) =>
+      html`<${Switched} on=${row.active} />
+        ${row.error && html` <${Badge} status="failed" />
+          ${under(html`${row.error}, since <${Ago} at=${row.error_since} />`)}`}`,
+  },
+  { head: "Behind", kind: "num", cell: (row) => (row.lag == null ? "–" : count(row.lag)) },
+  { head: "Read", cell: (row) => html`<${Ago} at=${row.last_scanned_at} />` },
+];
+
+const fields = (row) =>
+  [
+    !row && { name: "id", label: "Id", hint: "One is made when empty." },
+    { name: "description", label: "What it is for" },
+    { name: "host", label: "IMAP server", required: true },
+    { name: "port", label: "Port", kind: "number", hint: "993, or 143 without implicit TLS." },
+    { name: "tls", label: "TLS", kind: "choice", options: ["implicit", "starttls", "none"] },
+    { name: "username", label: "User name", required: true },
+    {
+      name: "password",
+      label: "Password",
+      kind: "secret",
+      hint: row?.password_set ? "One is set; fill in to replace it." : undefined,
+    },
+    {
+      name: "token",
+      label: "OAuth 2 token, in its place",
+      kind: "secret",
+      hint: row?.token_set ? "One is set." : undefined,
+    },
+    { name: "folder", label: "Folder" },
+    { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec: one a line." },
+    { name: "poll_seconds", label: "Seconds between looks", kind: "number" },
+    { name: "attempts_max", label: "Tries before a mail is dead", kind: "number" },
+    {
+      name: "start",
+      label: "Where watching begins (JSON)",
+      kind: "json",
+      rows: 2,
+      hint: '"now", "beginning", {"newest": 100} or {"since": "2026-01-31T00:00:00Z"}',
+    },
+    { name: "proxy", label: "Proxy", placeholder: "socks5://proxy.example.com:1080" },
+    { name: "proxy_password", label: "Proxy's password", kind: "secret" },
+    { name: "ca_pem", label: "Further certificate authorities (PEM)", kind: "area", rows: 3 },
+    may("admin") && { name: "all_tenants", label: "Reports in it may be about any tenant's messages", kind: "check" },
+  ].filter(Boolean);
+
+export default resource({
+  title: "Mailboxes",
+  what: "mailbox",
+  path: "/v1/mailboxes",
+  at,
+  columns,
+  fields,
+  versioned: true,
+  every: 5_000,
+  preset: { tls: "implicit", folder: "INBOX", roles: ["bounces"], start: "now" },
+  acts: [
+    { name: "Test", run: async (row) => void (await showSteps(row.id, await post(`${at(row)}/test`))) },
+    ...switching(at, (row) => row.active),
+  ],
+  removal: () => "It is not watched any more. Mail that came by it stays in the list.",
+  empty: "A mailbox brings in bounces, receipts of certified mail, and mail that rules send on.",
+});

@@ -1,0 +1,162 @@
+// One message: where it stands and why, what happened to it, to whom it goes, what it looks like, and what can be
+// done.
+
+import { html } from "../vendor/preact.js";
+import { get, may, url } from "../api.js";
+import { Actions } from "../part/message_acts.js";
+import { Badge } from "../part/badge.js";
+import { Copy } from "../part/button.js";
+import { Icon } from "../part/icon.js";
+import { Loaded, useLoad } from "../part/load.js";
+import { Mail } from "../part/mail.js";
+import { Facts, Table, under } from "../part/table.js";
+import { Ago } from "../part/time.js";
+import { Timeline, said } from "../part/timeline.js";
+import { link } from "../route.js";
+
+const OVER = ["sent", "invalid", "suppressed", "cancelled", "expired"];
+/** Those of them, and of what can be retried, for which there is something to tell. */
+const ENDED = ["failed", "invalid", "suppressed", "expired"];
+const LOOK_MS = 3_000;
+/** What is over may still be bounced, or told to somebody. */
+const LATER_MS = 15_000;
+const PRIORITY = ["immediate", "high", "normal", "low"];
+
+const pause = ({ status }) => (OVER.includes(status) ? LATER_MS : LOOK_MS);
+
+export default function Message({ params }) {
+  const message = useLoad((signal) => get(url`/v1/messages/${params.id}`, {}, signal), [params.id], pause);
+  return html`<${Loaded} from=${message}>${(one) => html`<${Shown} one=${one} changed=${message.reload} />`}<//>`;
+}
+
+const Shown = ({ one, changed }) => {
+  const path = url`/v1/messages/${one.uid}`;
+  const code = (one.batch && html`<a href=${link("messages", { batch: one.batch })}>${one.batch}</a>`) || null;
+  return html`
+    <p class="crumb"><a href=${link("messages")}><${Icon} name="back" />Messages</a></p>
+    <div class="title">
+      <h1>${one.subject || "(no subject)"}</h1>
+      <${Badge} status=${one.status} />${one.exhausted && html`<${Badge} status="dead letter" tone="bad" />`}
+      ${one.outcome && html`<${Badge} status=${one.outcome} />`}
+    </div>
+    <${Actions} one=${one} path=${path} changed=${changed} />
+    ${!OVER.includes(one.status) && html`<${Why} path=${path} one=${one} />`}
+    ${one.reason && ENDED.includes(one.status) && html`<p class="reason bad">${one.reason}</p>`}
+    <${Facts} pairs=${[
+      ["Id", html`<code>${one.id}</code> <${Copy} text=${one.id} label="Copy the id" />`],
+      ["Account", html`<a href=${link(`accounts/${encodeURIComponent(one.account)}`)}>${one.account}</a>`],
+      ["Batch", code],
+      ["Priority", PRIORITY[one.priority]],
+      ["Accepted", html`<${Ago} at=${one.created_at} />`],
+      ["Due", one.due_at && html`<${Ago} at=${one.due_at} />`],
+      ["Sent", one.sent_at && html`<${Ago} at=${one.sent_at} />`],
+      ["Failed", one.failed_at && html`<${Ago} at=${one.failed_at} />`],
+      ["Expires", one.expires_at && html`<${Ago} at=${one.expires_at} />`],
+      ["Reported", one.reported_at && html`<${Ago} at=${one.reported_at} />`],
+      ["Attempts", String(one.attempt)],
+      [
+        "Tags",
+        one.tags.length > 0 &&
+          one.tags.map((tag) => html`<a class="tag" href=${link("messages", { tag })}>${tag}</a> `),
+      ],
+      ["Message-ID", html`<code class="break">${one.message_id}</code>`],
+      ["Relay's id", one.provider_message_id && html`<code class="break">${one.provider_message_id}</code>`],
+      ["Request", one.request_id && html`<code class="break">${one.request_id}</code>`],
+      [
+        "Metadata",
+        one.metadata &&
+          Object.keys(one.metadata).length > 0 &&
+          html`<code class="break">${JSON.stringify(one.metadata)}</code>`,
+      ],
+    ].map(([name, value]) => [name, value || null])} />
+    <section class="card"><h2>Recipients</h2><${Recipients} list=${one.recipients} /></section>
+    <section class="card">
+      <h2>What happened</h2>
+      <${Timeline} events=${one.events} attempts=${one.attempts} recipients=${one.recipients} />
+    </section>
+    <section class="card">
+      <h2>The mail</h2>
+      <${Mail} key=${one.status === "accepted" || one.status === "validating" ? "early" : "made"} path=${path}
+        more=${[may("read") && { name: "Request", body: () => html`<${Payload} path=${path} />` }]} />
+    </section>
+    ${one.notifications.length > 0 &&
+      html`<section class="card"><h2>Who was told</h2><${Notifications} list=${one.notifications} /></section>`}
+    <${Receipts} path=${path} />
+  `;
+};
+
+/** What holds it. Shown at once, as this is what one comes for. */
+function Why({ path, one }) {
+  const why = useLoad((signal) => get(`${path}/explain`, {}, signal), [path, one.version], LOOK_MS);
+  if (!why.data) return null;
+  const { gates, reason, next_at } = why.data;
+  return html`<section class="why card" aria-label="Why is it waiting?">
+    <h2>Why is it waiting?</h2>
+    ${reason && html`<p>${reason}</p>`}
+    ${
+      gates.length > 0
+        ? html`<ul>${gates.map((gate) =>
+          html`<li><${Badge} status=${gate.gate} tone="warn" /> ${gate.reason}
+            ${gate.until && html` (opens <${Ago} at=${gate.until} />)`}</li>`)}</ul>`
+        : !reason &&
+          html`<p>${one.status === "failed" ? "It does not wait: its tries are over. Retry puts it back in the queue."
+            : one.status === "sending" ? "It is on its way."
+              : "Nothing holds it: it goes as soon as its turn comes."}</p>`
+    }
+    ${next_at && html`<p class="muted">It goes <${Ago} at=${next_at} />, as far as is known.</p>`}
+  </section>`;
+}
+
+const Recipients = ({ list }) =>
+  html`<${Table} caption="Recipients" rows=${list} rowKey=${(one) => `${one.kind} ${one.address}`} columns=${[
+    { head: "Address", cell: (one) => html`<span class="break">${one.address}</span>` },
+    { head: "As", cell: (one) => one.kind },
+    {
+      head: "State",
+      cell: (one) => html`<${Badge} status=${one.status} />${one.outcome && html` <${Badge} status=${one.outcome} />`}`,
+    },
+    {
+      head: "What was said",
+      kind: "wide",
+      cell: (one) =>
+        html`${said(one)}${one.bounce &&
+          under(html`${[one.bounce.type, one.bounce.code, one.bounce.reason].filter(Boolean).join(" · ")}
+            ${" "}<${Ago} at=${one.bounce.at} />`)}`,
+    },
+  ]} />`;
+
+const Notifications = ({ list }) =>
+  html`<${Table} caption="Notifications" rows=${list} rowKey=${(one) => `${one.subscriber} ${one.sequence}`} columns=${[
+    {
+      head: "Who",
+      cell: (one) =>
+        html`<a class="break" href=${link(`webhooks/${encodeURIComponent(one.subscriber)}`)}>${one.subscriber}</a>`,
+    },
+    { head: "Event", cell: (one) => one.event },
+    { head: "State", cell: (one) => html`<${Badge} status=${one.status} />` },
+    { head: "Calls", kind: "num", cell: (one) => one.tries },
+    { head: "Answer", kind: "num", cell: (one) => one.last_status ?? "" },
+    { head: "Next", cell: (one) => one.next_at && html`<${Ago} at=${one.next_at} />` },
+  ]} />`;
+
+function Payload({ path }) {
+  const payload = useLoad((signal) => get(`${path}/payload`, {}, signal), [path]);
+  return html`<${Loaded} from=${payload}>
+    ${(body) => html`<pre class="source">${JSON.stringify(body, null, 2)}</pre>`}<//>`;
+}
+
+/** Receipts of certified mail; most messages have none, and nothing is shown then. */
+function Receipts({ path }) {
+  const receipts = useLoad((signal) => get(`${path}/pec`, {}, signal), [path]);
+  if (!receipts.data?.data.length) return null;
+  return html`<section class="card">
+    <div class="title"><h2>PEC receipts</h2><span class="grow"></span><a class="button" href=${`${path}/pec/export`}
+      download><${Icon} name="down" />Export as evidence</a></div>
+    <${Table} caption="PEC receipts" rows=${receipts.data.data} rowKey=${(one) => one.inbound} columns=${[
+      { head: "Receipt", cell: (one) => html`<a href=${link(`inbound/${one.inbound}`)}>${one.kind}</a>` },
+      { head: "About", cell: (one) => one.address ?? "the whole message" },
+      { head: "When", cell: (one) => html`<${Ago} at=${one.at} />` },
+      { head: "Signature", cell: (one) => html`<${Badge} status=${one.signature} />` },
+    ]} />
+  </section>`;
+}

@@ -1,0 +1,98 @@
+// Finding messages. The filters are part of the address, so what is found can be linked to.
+
+import { html, useState } from "../vendor/preact.js";
+import { get, may, url } from "../api.js";
+import { Badge } from "../part/badge.js";
+import { bulk } from "../part/bulk.js";
+import { Button } from "../part/button.js";
+import { Filters } from "../part/filters.js";
+import { Icon } from "../part/icon.js";
+import { Empty, useLoad } from "../part/load.js";
+import { Listing, under } from "../part/table.js";
+import { Ago } from "../part/time.js";
+import { link, refine } from "../route.js";
+
+const STATES = [
+  ..."accepted validating ready scheduled sending sent".split(" "),
+  ..."failed invalid in_doubt suppressed cancelled expired".split(" "),
+];
+
+const filters = (accounts) => [
+  { name: "id", label: "Id or uid" },
+  { name: "recipient", label: "Recipient", placeholder: "ada@example.net" },
+  { name: "subject", label: "Subject contains" },
+  { name: "status", label: "State", kind: "choice", options: ["", ...STATES] },
+  { name: "account", label: "Account", kind: "choice", options: ["", ...accounts], extra: true },
+  { name: "batch", label: "Batch", extra: true },
+  { name: "tag", label: "Tag", extra: true },
+  { name: "since", label: "Since", kind: "time", extra: true },
+  { name: "until", label: "Until", kind: "time", extra: true },
+];
+const NAMES = filters([]).map(({ name }) => name);
+
+const columns = [
+  {
+    head: "State",
+    cell: (one) =>
+      html`<${Badge} status=${one.status} />${one.held_by.length > 0 && html` <${Badge} status="held" />`}`,
+  },
+  {
+    head: "Message",
+    kind: "wide",
+    cell: (one) => html`<a href=${link(`messages/${one.uid}`)}>${one.subject || "(no subject)"}</a>
+      ${under([one.id, one.reason].filter(Boolean).join(" · "))}`,
+  },
+  { head: "Account", cell: (one) => one.account },
+  { head: "Batch", cell: (one) => one.batch ?? "" },
+  { head: "Tries", kind: "num", cell: (one) => one.attempt },
+  { head: "Accepted", cell: (one) => html`<${Ago} at=${one.created_at} />` },
+];
+
+/** What is asked of the server: the times that the fields hold are the reader's own. */
+function asked(held) {
+  const time = (text) => (Number.isNaN(Date.parse(text)) ? "" : new Date(text).toISOString());
+  return { ...held, since: time(held.since), until: time(held.until) };
+}
+
+/** An id names one message at most; everything else is a filter of the list. */
+async function read(path, { id, ...query }, signal) {
+  if (!id) return get(path, query, signal);
+  try {
+    return { data: [await get(url`/v1/messages/${id}`, {}, signal)] };
+  } catch (error) {
+    if (error.status === 404) return { data: [] };
+    throw error;
+  }
+}
+
+export default function Messages({ query }) {
+  const [held, setHeld] = useState(() => Object.fromEntries(NAMES.map((name) => [name, query[name] ?? ""])));
+  const [turn, setTurn] = useState(0);
+  const again = () => setTurn(turn + 1);
+  const accounts = useLoad((signal) => get("/v1/accounts", {}, signal));
+  const known = new Set([...(accounts.data?.data ?? []).map(({ id }) => id), query.account].filter(Boolean));
+  const set = (next) => {
+    setHeld(next);
+    refine("messages", next);
+  };
+  const empty = NAMES.some((name) => held[name])
+    ? html`<${Empty} title="No message fits"><p>Take a filter away to see more.</p><//>`
+    : html`<${Empty} title="No messages yet"><p><a href=${link("send")}>Send one</a></p><//>`;
+  return html`
+    <div class="title">
+      <h1>Messages</h1>
+      <span class="grow"></span>
+      ${
+        may("send") &&
+        html`<${Button} disabled=${Boolean(held.id)} onClick=${async () => (await bulk(asked(held))) && again()}>
+            Act on all of these…
+          <//>
+          <a class="button" href=${link("send")}><${Icon} name="send" />Send a mail</a>`
+      }
+      <${Button} icon="again" label="Read again" onClick=${again} />
+    </div>
+    <${Filters} label="Filter messages" fields=${filters(known)} value=${held} set=${set} />
+    <${Listing} caption="Messages" path="/v1/messages" query=${asked(held)} read=${read} turn=${turn}
+      rowKey=${(one) => one.uid} columns=${columns} empty=${empty} />
+  `;
+}

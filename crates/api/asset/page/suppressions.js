@@ -1,0 +1,82 @@
+// Addresses that get no mail.
+
+import { html } from "../vendor/preact.js";
+import { may, send, url } from "../api.js";
+import { Badge } from "../part/badge.js";
+import { Button } from "../part/button.js";
+import { ask } from "../part/dialog.js";
+import { Icon } from "../part/icon.js";
+import { resource } from "../part/resource.js";
+import { Ago, count } from "../part/time.js";
+
+const REASONS = [
+  ["manual", "by hand"],
+  ["hard_bounce", "hard bounce"],
+  ["complaint", "complaint"],
+];
+
+const columns = [
+  { head: "Address", cell: (row) => html`<span class="break">${row.address}</span>` },
+  { head: "Reason", cell: (row) => html`<${Badge} status=${row.reason} />` },
+  { head: "Note", kind: "wide", cell: (row) => row.note },
+  { head: "Since", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+  { head: "Until", cell: (row) => (row.expires_at ? html`<${Ago} at=${row.expires_at} />` : "for ever") },
+];
+
+const fields = (row) =>
+  [
+    !row && { name: "addresses", label: "Addresses", kind: "list", rows: 5, hint: "One a line.", required: true },
+    { name: "reason", label: "Reason", kind: "choice", options: REASONS },
+    { name: "expires_at", label: "Until", kind: "time", hint: "For ever when empty." },
+    { name: "note", label: "Note", wide: true },
+  ].filter(Boolean);
+
+async function upload(file, close) {
+  const format = /\.(jsonl|ndjson)$/i.test(file.name) ? "jsonl" : "csv";
+  const answer = await send("POST", "/v1/suppressions/import", {
+    body: file,
+    type: format === "csv" ? "text/csv" : "application/x-ndjson",
+    query: { format },
+  });
+  close(await answer.json());
+}
+
+const importing = (again) => async () => {
+  const result = await ask(
+    "Import addresses",
+    (close) => html`
+    <p>A CSV file with the columns <code>address,reason,note,expires_at</code>, as an export has them, or JSON lines.</p>
+    <div class="field"><label for="import-file">File</label><input id="import-file" type="file"
+      accept=".csv,.jsonl,.ndjson,text/csv" /></div>
+    <div class="acts"><${Button} kind="primary" onClick=${async () => {
+      const [file] = document.getElementById("import-file").files;
+      if (!file) throw new Error("Choose a file first.");
+      await upload(file, close);
+    }}>Import<//></div>
+  `,
+  );
+  if (!result) return;
+  again();
+  await ask(
+    "Imported",
+    () => html`<p>${count(result.imported)} addresses get no mail from now on.</p>
+      <p>${count(result.rejected)} lines were left out.</p>
+    <ul class="results">${result.errors.map((one) => html`<li>line ${one.line}: ${one.message}</li>`)}</ul>`,
+  );
+};
+
+export default resource({
+  title: "Suppressions",
+  what: "suppression",
+  path: "/v1/suppressions",
+  at: (row) => url`/v1/suppressions/${row.address}`,
+  rowKey: (row) => row.address,
+  columns,
+  fields,
+  preset: { reason: "manual" },
+  tools: (again) =>
+    html`${may("manage") && html`<${Button} onClick=${importing(again)}>Import<//>`}<a class="button"
+      href="/v1/suppressions/export" download="suppressions.csv"><${Icon} name="down" />Export</a>`,
+  removal: (row) => `${row.address} gets mail again.`,
+  empty: "Addresses that bounced for good or complained come here by themselves.",
+});

@@ -1,0 +1,187 @@
+// One tenant: its settings and its keys. `#/settings` is that of the tenant that is looked at.
+
+import { html, useState } from "../vendor/preact.js";
+import { currentTenant, get, patch, post, remove, url } from "../api.js";
+import { Badge, Switched } from "../part/badge.js";
+import { Button } from "../part/button.js";
+import { confirm, edit, secretOnce } from "../part/dialog.js";
+import { Form } from "../part/form.js";
+import { Icon } from "../part/icon.js";
+import { Loaded, useLoad } from "../part/load.js";
+import { Listing } from "../part/table.js";
+import { Ago } from "../part/time.js";
+import { toast } from "../part/toast.js";
+import { link } from "../route.js";
+
+const FIELDS = [
+  { name: "name", label: "Name" },
+  { name: "default_account", label: "Default account", hint: "For mail that names none." },
+  { name: "weight", label: "Weight", kind: "number", hint: "Its share where tenants compete." },
+  { name: "return_path", label: "Return path" },
+  { name: "bounce_domain", label: "Bounce domain" },
+  { name: "feedback_id", label: "Feedback-ID" },
+  {
+    name: "report_retention_seconds",
+    label: "Keep reported messages, seconds",
+    kind: "number",
+    hint: "604,800 when empty.",
+  },
+  { name: "unreported_retention_days", label: "Keep unreported ones, days", kind: "number", hint: "90 when empty." },
+  { name: "content.subject_chars", label: "Longest subject, characters", kind: "number", also: ["content"] },
+  { name: "content.html_bytes", label: "Largest HTML, bytes", kind: "number" },
+  { name: "content.message_bytes", label: "Largest message, bytes", kind: "number" },
+  {
+    name: "large_files.policy",
+    label: "Attachments too large to mail",
+    kind: "choice",
+    options: [
+      ["reject", "refuse the message"],
+      ["warn", "warn and send"],
+      ["rewrite", "send a link"],
+    ],
+    also: ["large_files"],
+  },
+  { name: "large_files.above_bytes", label: "Too large above, bytes", kind: "number" },
+  { name: "large_files.link_days", label: "Links work for, days", kind: "number" },
+  { name: "callback_form", label: "Reports are written as", kind: "choice", options: ["event", "outbox", "batch"] },
+  { name: "content.html_required", label: "Every composed message must have HTML", kind: "check" },
+  { name: "auto_submitted", label: "Mail says that a program sent it", kind: "check" },
+];
+
+export default function Tenant({ params }) {
+  const id = params.id ?? currentTenant();
+  const path = url`/v1/tenants/${id}`;
+  const tenant = useLoad((signal) => get(path, {}, signal), [id]);
+  const save = async (body) => {
+    if (Object.keys(body).length) await patch(path, { ...body, version: tenant.data.version });
+    toast("Saved");
+    dispatchEvent(new Event("tenantschange"));
+    tenant.reload();
+  };
+  return html`
+    ${params.id && html`<p class="crumb"><a href=${link("tenants")}><${Icon} name="back" />Tenants</a></p>`}
+    <${Loaded} from=${tenant}>
+      ${(one) => html`
+        <div class="title"><h1>${params.id ? one.name || one.id : `Settings of ${one.name || one.id}`}</h1>
+          <${Switched} on=${!one.suspended} /></div>
+        <${Keys} path=${`${path}/keys`} />
+        <section class="card"><h2>What it is called at</h2><${Remotes} one=${one} save=${save} /></section>
+        <section class="card"><h2>Settings</h2><${Form} key=${one.version} fields=${FIELDS} value=${one} action="Save"
+          onSubmit=${save} /></section>
+      `}
+    <//>
+  `;
+}
+
+const REMOTES = [
+  ["client_sync", "Delivery reports go to"],
+  ["attachment_endpoint", "Attachments named by endpoint are fetched from"],
+];
+
+const remoteFields = (name) => {
+  const by = (kind) => (held) => held[`${name}.auth.type`] === kind;
+  return [
+    { name: `${name}.url`, label: "Address", placeholder: "https://app.example.com", hint: "Empty: none." },
+    { name: `${name}.path`, label: "Path under it" },
+    {
+      name: `${name}.auth.type`,
+      label: "Signs in with",
+      kind: "choice",
+      options: [
+        ["none", "nothing"],
+        ["bearer", "a token"],
+        ["basic", "name and password"],
+      ],
+    },
+    { name: `${name}.auth.username`, label: "User name", when: by("basic") },
+    { name: `${name}.auth.token`, label: "Token", kind: "secret", when: by("bearer") },
+    { name: `${name}.auth.password`, label: "Password", kind: "secret", when: by("basic") },
+  ];
+};
+
+function Remotes({ one, save }) {
+  const modify = (name, title) => () =>
+    edit({
+      title,
+      fields: remoteFields(name),
+      value: one,
+      save: (body) => save(body[name]?.url === null ? { [name]: null } : body),
+    });
+  return html`<ul class="choices">
+    ${REMOTES.map(
+      ([name, title]) =>
+        html`<li><span>${title} ${one[name] ? html`<code class="break">${one[name].url}${one[name].path}</code>`
+          : html`<span class="muted">nowhere</span>`}</span><${Button} onClick=${modify(name, title)}>Change<//></li>`,
+    )}
+  </ul>`;
+}
+
+const KEY_FIELDS = [
+  { name: "name", label: "Name", hint: "Who uses it." },
+  { name: "expires_at", label: "Expires", kind: "time" },
+  { name: "send", label: "May send, cancel and retry", kind: "check", also: ["scopes"] },
+  { name: "read", label: "May read", kind: "check" },
+  { name: "manage", label: "May manage accounts, templates and the rest", kind: "check" },
+  {
+    name: "allow_ips",
+    label: "Only from",
+    kind: "list",
+    rows: 2,
+    hint: "Addresses and networks, one a line; anywhere when empty.",
+  },
+];
+
+function Keys({ path }) {
+  const [turn, setTurn] = useState(0);
+  const make = async () => {
+    const save = ({ send, read, manage, ...body }) =>
+      post(path, {
+        ...body,
+        scopes: Object.entries({ send, read, manage }).flatMap(([scope, on]) => (on ? [scope] : [])),
+      });
+    const made = await edit({
+      title: "New key",
+      fields: KEY_FIELDS,
+      preset: { send: true, read: true },
+      action: "Create",
+      save,
+    });
+    if (!made) return;
+    setTurn(turn + 1);
+    await secretOnce("The new key", "It is shown this once.", made.key);
+  };
+  const revoke = async (row) => {
+    if (
+      !(await confirm({
+        title: "Revoke this key?",
+        text: `${row.name || row.prefix} opens nothing any more, and sessions signed in with it end.`,
+        action: "Revoke",
+        kind: "danger",
+      }))
+    )
+      return;
+    await remove(`${path}/${encodeURIComponent(row.id)}`);
+    toast("Revoked");
+    setTurn(turn + 1);
+  };
+  return html`<section class="card">
+    <div class="title"><h2>Keys</h2><span class="grow"></span><${Button} kind="primary" icon="plus"
+      onClick=${make}>New key<//></div>
+    <${Listing} caption="Keys" path=${path} turn=${turn}
+      empty=${html`<p class="muted">No keys: only the admin key opens this tenant.</p>`} columns=${[
+      { head: "Key", cell: (row) => html`${row.name}<br /><code class="small">${row.prefix}</code>` },
+      { head: "May", cell: (row) => row.scopes.join(", ") },
+      { head: "From", cell: (row) => row.allow_ips.join(", ") || "anywhere" },
+      { head: "Used", cell: (row) => html`<${Ago} at=${row.last_used_at} />` },
+      { head: "Expires", cell: (row) => (row.expires_at ? html`<${Ago} at=${row.expires_at} />` : "never") },
+      {
+        head: "Actions",
+        kind: "doing",
+        cell: (row) =>
+          row.revoked_at
+            ? html`<${Badge} status="revoked" />`
+            : html`<${Button} kind="danger" onClick=${() => revoke(row)}>Revoke<//>`,
+      },
+    ]} />
+  </section>`;
+}

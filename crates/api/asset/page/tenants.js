@@ -1,0 +1,40 @@
+// Whose mail it is.
+
+import { html } from "../vendor/preact.js";
+import { url } from "../api.js";
+import { Switched } from "../part/badge.js";
+import { resource, switching } from "../part/resource.js";
+import { Ago } from "../part/time.js";
+import { link } from "../route.js";
+
+const at = (row) => url`/v1/tenants/${row.id}`;
+
+const columns = [
+  { head: "Tenant", cell: (row) => html`<a href=${link(`tenants/${encodeURIComponent(row.id)}`)}>${row.id}</a>` },
+  { head: "Name", cell: (row) => row.name },
+  { head: "Default account", cell: (row) => row.default_account },
+  { head: "Weight", kind: "num", cell: (row) => row.weight },
+  { head: "State", cell: (row) => html`<${Switched} on=${!row.suspended} />` },
+  { head: "Made", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+];
+
+const fields = () => [
+  { name: "id", label: "Id", required: true },
+  { name: "name", label: "Name", required: true },
+];
+
+const changed = () => dispatchEvent(new Event("tenantschange"));
+
+export default resource({
+  title: "Tenants",
+  what: "tenant",
+  path: "/v1/tenants",
+  scope: "admin",
+  at,
+  columns,
+  fields,
+  fixed: true,
+  created: changed,
+  acts: switching(at, (row) => !row.suspended),
+  removal: (row) => `The tenant ${row.id} is gone with all that is its own. This is refused while its mail waits.`,
+});

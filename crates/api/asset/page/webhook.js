@@ -1,0 +1,130 @@
+// One webhook and what it was told, call by call.
+
+import { html, useState } from "../vendor/preact.js";
+import { get, may, patch, post, remove, url } from "../api.js";
+import { Badge, Switched } from "../part/badge.js";
+import { Button } from "../part/button.js";
+import { ask, confirm, edit, secretOnce } from "../part/dialog.js";
+import { Field } from "../part/form.js";
+import { Icon } from "../part/icon.js";
+import { Loaded, useLoad } from "../part/load.js";
+import { Facts, Listing } from "../part/table.js";
+import { Ago } from "../part/time.js";
+import { toast } from "../part/toast.js";
+import { webhookFields } from "../part/webhook_fields.js";
+import { go, link } from "../route.js";
+
+const STATES = ["", "pending", "calling", "waiting", "acknowledged", "dead"];
+
+export default function Webhook({ params }) {
+  const path = url`/v1/webhooks/${params.id}`;
+  const webhook = useLoad((signal) => get(path, {}, signal), [params.id]);
+  return html`<p class="crumb"><a href=${link("webhooks")}><${Icon} name="back" />Webhooks</a></p>
+    <${Loaded} from=${webhook}>${(one) => html`<${Shown} one=${one} path=${path} changed=${webhook.reload} />`}<//>`;
+}
+
+function Shown({ one, path, changed }) {
+  const test = async () => {
+    const { ok, status, latency_ms, answer } = await post(`${path}/test`);
+    await ask(
+      ok ? "It answered well" : "It did not acknowledge",
+      () => html`<p>${status ? `HTTP ${status}, ` : ""}${latency_ms} ms</p><pre class="source">${answer}</pre>`,
+    );
+  };
+  const modify = async () => {
+    const save = (body) => patch(path, { ...body, version: one.version });
+    if (await edit({ title: "Change webhook", fields: webhookFields(), value: one, save })) changed();
+  };
+  const rotate = async () => {
+    const text = "Calls are signed with both secrets for a while, so that the receiver can change over.";
+    if (!(await confirm({ title: "Make a new secret?", text, action: "Make it" }))) return;
+    const { secret } = await post(`${path}/rotate`);
+    await secretOnce("The new secret", "It is shown this once.", secret);
+  };
+  const drop = async () => {
+    if (
+      !(await confirm({
+        title: "Delete this webhook?",
+        text: "What it was still to be told is dropped.",
+        action: "Delete",
+        kind: "danger",
+      }))
+    )
+      return;
+    await remove(path);
+    go("webhooks");
+  };
+  return html`
+    <div class="title"><h1>${one.url ?? one.id}</h1><${Switched} on=${one.active} words=${["active", "off"]} /></div>
+    ${
+      may("manage") &&
+      one.id !== "client_sync" &&
+      html`<div class="acts start">
+      <${Button} kind="primary" onClick=${test}>Test<//><${Button} onClick=${modify}>Edit<//>
+        <${Button} onClick=${rotate}>New secret<//>
+      <${Button} kind="danger" onClick=${drop}>Delete<//>
+    </div>`
+    }
+    ${one.disabled_reason &&
+      html`<p class="reason bad">It is switched off: ${one.disabled_reason}. Edit it to switch it on again.</p>`}
+    <${Facts} pairs=${[
+      ["Id", html`<code class="break">${one.id}</code>`],
+      ["Kind", one.kind],
+      ["Events", one.events.join(", ")],
+      ["What it is for", one.description],
+      ["Left alone until", one.quiet_until && html`<${Ago} at=${one.quiet_until} />`],
+      ["Changed", html`<${Ago} at=${one.updated_at} />`],
+    ]} />
+    <${Deliveries} path=${path} />
+  `;
+}
+
+function Deliveries({ path }) {
+  const [status, setStatus] = useState("");
+  const [turn, setTurn] = useState(0);
+  const resend = async (row) => {
+    await post(`${path}/deliveries/${row.message}/${row.sequence}/resend`);
+    toast("It is told again");
+    setTurn(turn + 1);
+  };
+  const look = ({ last_call: call }) =>
+    ask(
+      "The latest call",
+      () => html`
+    <p><${Ago} at=${call.at} />, ${call.latency_ms} ms${call.status && `, HTTP ${call.status}`}</p>
+    <h3>Sent</h3><pre class="source">${call.request}</pre><h3>Answered</h3><pre class="source">${call.answer}</pre>`,
+    );
+  return html`
+    <div class="title"><h2>What it was told</h2><span class="grow"></span>
+      <${Field} id="delivery-status" name="status" label="State" kind="choice" options=${STATES} value=${status}
+        onInput=${setStatus} />
+      <${Button} icon="again" label="Read again" onClick=${() => setTurn(turn + 1)} />
+    </div>
+    <${Listing} caption="Deliveries" path=${`${path}/deliveries`} query=${{ status }} turn=${turn}
+      rowKey=${(row) => `${row.message} ${row.sequence}`}
+      empty=${html`<p class="muted">Nothing yet.</p>`} columns=${[
+        { head: "Event", cell: (row) => row.event },
+        {
+          head: "Message",
+          cell: (row) => html`<a class="break" href=${link(`messages/${row.message}`)}>${row.message}</a>`,
+        },
+        { head: "State", cell: (row) => html`<${Badge} status=${row.status} />` },
+        { head: "Calls", kind: "num", cell: (row) => row.tries },
+        {
+          head: "Latest answer",
+          cell: (row) =>
+            row.last_call &&
+            html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>`,
+        },
+        { head: "Next", cell: (row) => row.next_at && html`<${Ago} at=${row.next_at} />` },
+        {
+          head: "Actions",
+          kind: "doing",
+          cell: (row) =>
+            may("manage") &&
+            ["acknowledged", "dead"].includes(row.status) &&
+            html`<${Button} onClick=${() => resend(row)}>Resend<//>`,
+        },
+      ]} />
+  `;
+}

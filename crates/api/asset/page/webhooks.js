@@ -1,0 +1,43 @@
+// Who is told what became of messages.
+
+import { html } from "../vendor/preact.js";
+import { url } from "../api.js";
+import { Switched } from "../part/badge.js";
+import { secretOnce } from "../part/dialog.js";
+import { resource } from "../part/resource.js";
+import { under } from "../part/table.js";
+import { webhookFields } from "../part/webhook_fields.js";
+import { link } from "../route.js";
+
+const columns = [
+  {
+    head: "Calls",
+    kind: "wide",
+    cell: (row) =>
+      html`<a class="break" href=${link(`webhooks/${encodeURIComponent(row.id)}`)}>${row.url ?? row.id}</a>
+        ${under(row.description)}`,
+  },
+  {
+    head: "Events",
+    cell: (row) =>
+      row.events.includes("*") ? "all" : row.events.length > 3 ? `${row.events.length} kinds` : row.events.join(", "),
+  },
+  {
+    head: "State",
+    cell: (row) => html`<${Switched} on=${row.active} words=${["active", "off"]} />${under(row.disabled_reason)}`,
+  },
+];
+
+export default resource({
+  title: "Webhooks",
+  what: "webhook",
+  path: "/v1/webhooks",
+  at: (row) => url`/v1/webhooks/${row.id}`,
+  columns,
+  fields: webhookFields,
+  preset: { events: ["*"], active: true },
+  fixed: true,
+  created: (made) =>
+    secretOnce("The webhook's secret", "Calls are signed with it. It is shown this once.", made.secret),
+  empty: "A webhook is called whenever something happens to a message.",
+});

@@ -1,0 +1,107 @@
+// What can be said about an account. Which fields show goes by its kind.
+
+const smtp = (held) => held.kind === "smtp";
+const ses = (held) => held.kind === "ses";
+const real = (held) => held.kind !== "sandbox";
+
+export const PRESET = { kind: "smtp", tls: "starttls", limits: { behavior: "defer" } };
+
+/** The fields of a new account, or of one that is there, whose id and kind stay as they are. */
+export const accountFields = (row) =>
+  [
+    !row && { name: "id", label: "Id", required: true, hint: "How messages name it, such as relay-1." },
+    {
+      name: "kind",
+      label: "Kind",
+      kind: "choice",
+      options: [
+        ["smtp", "SMTP relay"],
+        ["ses", "Amazon SES"],
+        ["sandbox", "Sandbox: captures, does not send"],
+      ],
+    },
+    { name: "host", label: "Host", when: smtp, required: true },
+    { name: "port", label: "Port", kind: "number", when: smtp, hint: "587, or 465 with implicit TLS." },
+    {
+      name: "tls",
+      label: "TLS",
+      kind: "choice",
+      options: ["starttls", "implicit", "opportunistic", "none"],
+      when: smtp,
+    },
+    { name: "username", label: "User name", when: smtp },
+    {
+      name: "password",
+      label: "Password",
+      kind: "secret",
+      when: smtp,
+      hint: row?.password_set ? "One is set; fill in to replace it." : "Encrypted at rest, never shown again.",
+    },
+    { name: "allow_plaintext_auth", label: "The password may cross without TLS", kind: "check", when: smtp },
+    { name: "region", label: "Region", when: ses },
+    { name: "access_key_id", label: "Access key id", when: ses },
+    {
+      name: "secret_access_key",
+      label: "Secret access key",
+      kind: "secret",
+      when: ses,
+      hint: row?.secret_access_key_set ? "One is set; fill in to replace it." : undefined,
+    },
+    { name: "configuration_set", label: "Configuration set", when: ses },
+    { name: "endpoint", label: "Endpoint", when: ses, hint: "In the place of the region's own." },
+    { name: "max_connections", label: "Connections at once, per node", kind: "number", when: real },
+    {
+      name: "return_path",
+      label: "Return path",
+      when: real,
+      hint: "The envelope sender, when it is not the mail's From.",
+    },
+    {
+      name: "fallback",
+      label: "Fallback account",
+      when: real,
+      hint: "Sends in its place while it is at fault or its day is used up.",
+    },
+    { name: "limits.per_minute", label: "Per minute", kind: "number", hint: "0: no limit." },
+    { name: "limits.per_hour", label: "Per hour", kind: "number" },
+    { name: "limits.per_day", label: "Per day", kind: "number" },
+    {
+      name: "limits.behavior",
+      label: "Beyond a limit",
+      kind: "choice",
+      options: [
+        ["defer", "wait"],
+        ["reject", "fail"],
+      ],
+    },
+    {
+      name: "warm_up.per_day",
+      label: "Warm-up: mails on each of the first days",
+      kind: "list",
+      rows: 2,
+      also: ["warm_up"],
+      when: real,
+      hint: "One number a line: 50, 100, 500.",
+    },
+    { name: "retry.delays_s", label: "Seconds between tries", kind: "list", rows: 2, also: ["retry"], when: real },
+    {
+      name: "destinations",
+      label: "Limits of receiving domains (JSON)",
+      kind: "json",
+      rows: 2,
+      when: real,
+      placeholder: '{"example.com": {"connections": 2, "per_second": 5}}',
+    },
+    { name: "ca_pem", label: "Further certificate authorities (PEM)", kind: "area", when: smtp },
+    { name: "pec", label: "Certified mail (PEC)", kind: "check", when: smtp },
+  ].filter(Boolean);
+
+/** Lists of numbers come out of a form as texts. What a form does not show of a plan stays as it is in `row`. */
+export function accountBody(body, row) {
+  const numbers = (list) => list.map((item) => (Number.isFinite(Number(item)) ? Number(item) : item));
+  if (body.retry)
+    body.retry = body.retry.delays_s.length ? { ...row?.retry, delays_s: numbers(body.retry.delays_s) } : null;
+  if (body.warm_up)
+    body.warm_up = body.warm_up.per_day.length ? { ...row?.warm_up, per_day: numbers(body.warm_up.per_day) } : null;
+  return body;
+}

@@ -1,0 +1,19 @@
+// How something stands, as a word in a colour. The word is enough without the colour.
+
+import { html } from "../vendor/preact.js";
+
+const TONES = {
+  good: "sent delivered acknowledged alive active routed closed verified ok pec_delivered success serving",
+  warn: `scheduled in_doubt suspended waiting validating delayed held behind auto_replied no_match unverified expired
+    pec_timeout`,
+  bad: `failed invalid dead bounced complained open bounce complaint recipient_failed pec_failed hard_bounce revoked
+    off away stopped`,
+  info: "ready sending accepted pending calling received routing starting elsewhere",
+};
+const TONE = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.split(/\s+/).map((word) => [word, tone])));
+
+/** `status` is a word of the API; `tone` where the word alone does not tell. */
+export const Badge = ({ status, tone }) =>
+  html`<span class=${`badge ${tone ?? TONE.get(status) ?? ""}`}>${String(status).replaceAll("_", " ")}</span>`;
+
+export const Switched = ({ on, words = ["active", "suspended"] }) => html`<${Badge} status=${words[on ? 0 : 1]} />`;

@@ -1,0 +1,78 @@
+// Questions in front of the page, in the browser's own <dialog>: it holds the focus, Escape closes it, and the focus
+// goes back to where it was.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { Form } from "./form.js";
+import { Copy } from "./button.js";
+
+let show = () => {};
+
+/** Shows `body(close)` under a title; what `close` was given, or undefined where it was dismissed. */
+export const ask = (title, body) => new Promise((done) => show({ title, body, done }));
+
+/** Whether somebody really wants this. */
+export const confirm = ({ title, text, action, kind = "primary" }) =>
+  ask(
+    title,
+    (close) => html`
+    <p>${text}</p>
+    <div class="acts">
+      <button type="button" onClick=${() => close(false)}>Keep as it is</button>
+      <button type="button" class=${kind} onClick=${() => close(true)}>${action}</button>
+    </div>
+  `,
+  );
+
+/** A form in front of the page. `save(changes)` may refuse; what it returned, or undefined where it was dismissed. */
+export const edit = ({ title, fields, value, preset, action = "Save", save, note }) =>
+  ask(
+    title,
+    (close) => html`
+    ${note && html`<p class="muted">${note}</p>`}
+    <${Form} fields=${fields} value=${value} preset=${preset} action=${action} onCancel=${() => close()}
+      onSubmit=${async (changes) => close((await save(changes)) ?? true)} />
+  `,
+  );
+
+/** Something that is shown this once. */
+export const secretOnce = (title, text, secret) =>
+  ask(
+    title,
+    (close) => html`
+    <p>${text}</p>
+    <p class="secret"><code>${secret}</code><${Copy} text=${secret} /></p>
+    <div class="acts"><button type="button" class="primary" onClick=${() => close(true)}>I have kept it</button></div>
+  `,
+  );
+
+/** Where dialogs show; once, in the shell. One that asks another is replaced by it. */
+export function Dialogs() {
+  const [shown, setShown] = useState(null);
+  const box = useRef(null);
+  const close = (answer) => {
+    box.current.close();
+    setShown(null);
+    shown.done(answer);
+  };
+  show = (next) => {
+    shown?.done(undefined);
+    setShown(next);
+  };
+  useEffect(() => {
+    if (!shown) return;
+    if (!box.current.open) box.current.showModal();
+    box.current.querySelector("form :is(input, select, textarea), .acts button")?.focus();
+    const left = () => close();
+    addEventListener("hashchange", left);
+    return () => removeEventListener("hashchange", left);
+  }, [shown]);
+  if (!shown) return null;
+  return html`<dialog ref=${box} aria-labelledby="dialog-title"
+    onCancel=${(event) => (event.preventDefault(), close())}>
+    <div class="head">
+      <h2 id="dialog-title">${shown.title}</h2>
+      <button type="button" class="plain" aria-label="Close" onClick=${() => close()}>×</button>
+    </div>
+    ${shown.body(close)}
+  </dialog>`;
+}

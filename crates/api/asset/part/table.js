@@ -1,0 +1,77 @@
+// Tables, and lists that come in pages. A page is asked for by its cursor, so the millionth row is as near as the
+// first.
+
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { get } from "../api.js";
+import { Icon } from "./icon.js";
+import { Fault, Loading, useLoad } from "./load.js";
+
+/** `columns` are `{head, cell(row), kind}`; `kind` is `num`, `wide` or `doing`, whose head only screen readers read. */
+export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy }) => html`
+  <div class="scroll" role="region" aria-label=${caption} tabindex="0">
+    <table aria-busy=${busy ? "true" : null}>
+      <caption class="visually-hidden">${caption}</caption>
+      <thead>
+        <tr>
+          ${columns.map(
+            ({ head, kind }) => html`<th scope="col" class=${kind ?? ""}>
+              ${kind === "doing" ? html`<span class="visually-hidden">${head}</span>` : head}
+            </th>`,
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr key=${rowKey(row)}>
+            ${columns.map(({ head, kind, cell }) =>
+              html`<td class=${kind ?? ""} data-head=${head}><div>${cell(row)}</div></td>`)}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>
+`;
+
+/** The pages of a list. `empty` is shown where there is nothing; `turn` reads the page anew when it changes. */
+export function Listing({ path, query = {}, empty, turn = 0, every, read = get, ...table }) {
+  const [cursors, setCursors] = useState([]);
+  const asked = JSON.stringify(query);
+  useEffect(() => setCursors([]), [path, asked]);
+  const cursor = cursors.at(-1);
+  const { data, error, loading, reload } = useLoad(
+    (signal) => read(path, { ...query, cursor }, signal),
+    [path, asked, cursor, turn],
+    every,
+  );
+  if (!data) return error ? html`<${Fault} error=${error} retry=${reload} />` : html`<${Loading} />`;
+  const more = data.next_cursor;
+  return html`
+    ${error && html`<${Fault} error=${error} retry=${reload} />`}
+    ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading} ...${table} />` : cursor
+      ? html`<p class="muted">Nothing more.</p>` : empty}
+    ${
+      (more || cursor) &&
+      html`<nav class="pages" aria-label=${`Pages of ${table.caption.toLowerCase()}`}>
+      <button type="button" disabled=${!cursor || loading} onClick=${() => setCursors(cursors.slice(0, -1))}>
+        <${Icon} name="back" />Previous
+      </button>
+      <span class="muted">page ${cursors.length + 1}</span>
+      <button type="button" disabled=${!more || loading} onClick=${() => setCursors([...cursors, more])}>
+        Next<${Icon} name="next" />
+      </button>
+    </nav>`
+    }
+  `;
+}
+
+/** A second, smaller line in a cell. */
+export const under = (text) => text && html`<br /><span class="muted small">${text}</span>`;
+
+/** Names and values, one below the other. Pairs without a value are left out. */
+export const Facts = ({ pairs }) => html`
+  <dl class="facts">
+    ${pairs
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
+  </dl>
+`;

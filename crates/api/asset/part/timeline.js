@@ -1,0 +1,62 @@
+// The history of a message: every event in order, and with the attempts what the relay said.
+
+import { html } from "../vendor/preact.js";
+import { Badge } from "./badge.js";
+import { Ago, span } from "./time.js";
+
+/** Particulars that have a place of their own. */
+const SHOWN = [
+  ...["attempt", "duration_ms", "code", "category", "original_code", "will_retry", "next_attempt", "backoff_ms"],
+  ...["due_at", "message", "reply", "request_id", "recipient"],
+];
+/** Events after which an attempt is over. */
+const ENDS = ["sent", "failed", "scheduled", "ready", "in_doubt"];
+
+/** A value of any shape in words. */
+function told(value) {
+  if (Array.isArray(value)) return value.map(told).join("; ");
+  if (value === null || typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([name, inner]) => `${name.replaceAll("_", " ")} ${told(inner)}`)
+    .join(", ");
+}
+
+/** What a relay said, of an attempt or of a recipient. */
+export const said = (one) => [one.smtp_code, one.enhanced_code, one.reply].filter(Boolean).join(" ");
+
+/** Whether it was put off, and not only put back. */
+const waits = ({ at, data }) => data.due_at && Date.parse(data.due_at) - Date.parse(at) > 1_000;
+
+export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol class="timeline">
+  ${events.map((event) => {
+    const attempt = ENDS.includes(event.type) && attempts.find(({ number }) => number === event.data.attempt);
+    const to = recipients[event.data.recipient];
+    return html`<li key=${event.seq}>
+      <div class="when"><${Ago} at=${event.at} /></div>
+      <div>
+        <${Badge} status=${event.type} />
+        ${event.data.attempt && html` <span class="muted">attempt ${event.data.attempt}</span>`}
+        ${event.data.code && html` <code>${event.data.code}</code>`}
+        ${event.data.category && html` <span class="muted">${told(event.data.category).replaceAll("_", " ")}</span>`}
+        ${event.data.message && event.data.message !== attempt?.reply && html`<p>${told(event.data.message)}</p>`}
+        ${to && html`<p>${to.address} <code>${said(to)}</code></p>`}
+        ${attempt && html`<${Attempt} attempt=${attempt} />`}
+        ${waits(event) && html`<p class="muted">to go <${Ago} at=${event.data.due_at} /></p>`}
+        <${Rest} data=${event.data} />
+      </div>
+    </li>`;
+  })}
+</ol>`;
+
+const Attempt = ({ attempt }) => html`<p class="attempt">
+  <span class="muted">by ${attempt.account}
+    ${attempt.remote && ` to ${attempt.remote}`}, ${span(attempt.duration_ms / 1000)}</span>
+  ${said(attempt) && html`<br /><code>${said(attempt)}</code>`}
+</p>`;
+
+function Rest({ data }) {
+  const rest = Object.entries(data).filter(([name, value]) => !SHOWN.includes(name) && value !== null && value !== "");
+  if (!rest.length) return null;
+  return html`<dl class="rest">
+    ${rest.map(([name, value]) => html`<div><dt>${name.replaceAll("_", " ")}</dt><dd>${told(value)}</dd></div>`)}</dl>`;
+}

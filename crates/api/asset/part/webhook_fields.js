@@ -1,0 +1,24 @@
+// What can be said about a webhook.
+
+const EVENTS = [
+  ..."accepted deferred sent failed recipient_failed invalid in_doubt resent resolved replayed cancelled".split(" "),
+  ..."expired suppressed delivered delayed bounced complained auto_replied received".split(" "),
+];
+
+export const webhookFields = () => [
+  {
+    name: "url",
+    label: "Address to call",
+    required: true,
+    wide: true,
+    placeholder: "https://app.example.com/hooks/mail",
+  },
+  {
+    name: "events",
+    label: "Events",
+    kind: "list",
+    hint: `One a line, or * for all: ${EVENTS.map((name) => `email.${name}`).join(", ")}, email.pec.accepted, …`,
+  },
+  { name: "description", label: "What it is for", wide: true },
+  { name: "active", label: "It is called", kind: "check" },
+];

@@ -1,0 +1,74 @@
+// Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`.
+
+import { withQuery } from "./api.js";
+
+/** The pages: address, file under page/, title, and what a key must be allowed to do to be shown it. */
+export const ROUTES = [
+  ["", "overview", "Overview", "read"],
+  ["send", "send", "Send a mail", "send"],
+  ["messages", "messages", "Messages", "read"],
+  ["messages/:id", "message", "Message", "read"],
+  ["inbox", "inbox", "Sandbox inbox", "read"],
+  ["dead-letters", "dead_letters", "Dead letters", "read"],
+  ["accounts", "accounts", "Accounts", "read"],
+  ["accounts/:id", "account", "Account", "read"],
+  ["batches", "batches", "Batches", "read"],
+  ["templates", "templates", "Templates", "read"],
+  ["templates/:name", "template", "Template", "read"],
+  ["recipients", "recipients", "Recipients", "read"],
+  ["suppressions", "suppressions", "Suppressions", "read"],
+  ["signing-keys", "signing_keys", "Signing keys", "read"],
+  ["mailboxes", "mailboxes", "Mailboxes", "read"],
+  ["rules", "rules", "Rules", "read"],
+  ["inbound", "inbound", "Inbound mail", "read"],
+  ["inbound/:id", "inbound_mail", "Inbound mail", "read"],
+  ["contacts", "contacts", "Contacts", "read"],
+  ["webhooks", "webhooks", "Webhooks", "read"],
+  ["webhooks/:id", "webhook", "Webhook", "read"],
+  ["outbox", "outbox", "Outbox sources", "read"],
+  ["tenants", "tenants", "Tenants", "admin"],
+  ["tenants/:id", "tenant", "Tenant", "admin"],
+  ["settings", "tenant", "Settings", "admin"],
+  ["nodes", "nodes", "Nodes", "admin"],
+  ["audit", "audit", "Audit log", "admin"],
+].map(([path, file, title, scope]) => ({ path, file, title, scope }));
+
+/** What the menu shows, in groups. */
+export const MENU = [
+  ["", ["", "messages", "send", "inbox", "dead-letters"]],
+  ["Sending", ["accounts", "batches", "templates", "recipients", "suppressions", "signing-keys"]],
+  ["Receiving", ["mailboxes", "rules", "inbound", "contacts"]],
+  ["Connected", ["webhooks", "outbox"]],
+  ["Operating", ["settings", "tenants", "nodes", "audit"]],
+];
+
+/** The address of a page: link("messages", {status: "failed"}). */
+export const link = (path, query) => withQuery(`#/${path}`, query);
+export const go = (path, query) => (location.hash = link(path, query));
+/** Changes the parameters of where one is, without a step in the browser's history. */
+export const refine = (path, query) => history.replaceState(null, "", link(path, query));
+
+/** The page that the address names: `{route, params, query, key}`; no route where there is none. */
+export function here() {
+  const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map(decoded);
+  const query = Object.fromEntries(new URLSearchParams(search));
+  for (const route of ROUTES) {
+    const wanted = route.path.split("/");
+    if (wanted.length !== parts.length) continue;
+    if (!wanted.every((part, place) => part === parts[place] || (part.startsWith(":") && parts[place]))) continue;
+    const params = Object.fromEntries(
+      wanted.flatMap((part, place) => (part.startsWith(":") ? [[part.slice(1), parts[place]]] : [])),
+    );
+    return { route, params, query, key: path };
+  }
+  return { params: {}, query, key: path };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

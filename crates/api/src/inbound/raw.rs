@@ -1,0 +1,29 @@
+//! `GET /v1/inbound/{id}/raw`: the mail itself.
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+
+use super::{NamedInbound, bytes_of};
+use crate::{auth::Reader, error::ApiError, message::raw::headers, state::Shared};
+
+/// Get an inbound mail itself
+///
+/// Its bytes as the server gave them. 404 where it could not be read, or is no longer kept.
+#[utoipa::path(
+    get,
+    path = "/v1/inbound/{id}/raw",
+    operation_id = "getRawInbound",
+    tag = "inbound",
+    params(("id" = String, Path, description = "The mail")),
+    responses((status = 200, description = "The mail", body = String, content_type = "message/rfc822"))
+)]
+pub(crate) async fn raw(
+    State(app): State<Shared>,
+    caller: Reader,
+    NamedInbound(uid): NamedInbound,
+) -> Result<Response, ApiError> {
+    let bytes = bytes_of(&app, &caller.tenant, uid).await?;
+    Ok((headers("message/rfc822", &format!("{uid}.eml")), bytes).into_response())
+}

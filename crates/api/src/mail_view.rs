@@ -1,0 +1,149 @@
+//! Showing a mail: its fields and text as JSON, its html as a page that can do nothing, its files as downloads.
+//!
+//! The html is somebody else's. It is served with a policy that runs no script, sends no form, opens no window and fetches nothing
+//! from anywhere, whatever frame it is put in.
+
+use axum::{
+    Json,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use postway_mime::reading::{self, AttachedFile};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// What the html of a mail may do: look as it was meant to.
+const PREVIEW_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox";
+/// The largest mail that is taken apart for a look.
+const LOOK_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A mail as a reader sees it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MailContent)]
+pub(crate) struct ContentView {
+    /// Its header fields in order, decoded.
+    headers: Vec<HeaderView>,
+    /// Its text, or the text of its html.
+    text: Option<String>,
+    /// Whether it has html; see `preview`.
+    has_html: bool,
+    /// What is attached, in order.
+    attachments: Vec<FileView>,
+}
+
+/// A header field.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MailHeader)]
+struct HeaderView {
+    name: String,
+    value: String,
+}
+
+/// A file in a mail.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MailFile)]
+struct FileView {
+    /// Its place, from 0.
+    index: usize,
+    filename: Option<String>,
+    content_type: String,
+    /// In bytes.
+    size: usize,
+    /// The id by which the html refers to it.
+    content_id: Option<String>,
+}
+
+impl FileView {
+    fn new((index, file): (usize, AttachedFile)) -> Self {
+        let AttachedFile { filename, content_type, size, content_id } = file;
+        Self { index, filename, content_type, size, content_id }
+    }
+}
+
+/// The mail's fields, text and list of files.
+pub(crate) async fn content(raw: Bytes) -> Result<Json<ContentView>, ApiError> {
+    let reading = look(raw, reading::read).await?;
+    let headers = reading.fields.into_iter().map(|(name, value)| HeaderView { name, value }).collect();
+    let attachments = reading.attachments.into_iter().enumerate().map(FileView::new).collect();
+    Ok(Json(ContentView { headers, text: reading.text, has_html: reading.html.is_some(), attachments }))
+}
+
+/// The mail's html, harmless.
+pub(crate) async fn preview(raw: Bytes) -> Result<Response, ApiError> {
+    let Some(html) = look(raw, reading::read).await?.html else {
+        return Err(ApiError::not_found("this mail has no html; its text is in `content`"));
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, PREVIEW_POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, html).into_response())
+}
+
+/// One file of the mail, to be saved.
+pub(crate) async fn attachment(raw: Bytes, index: usize) -> Result<Response, ApiError> {
+    let found = look(raw, move |raw| reading::attachment(raw, index)).await?;
+    let (file, bytes) = found.ok_or_else(|| ApiError::not_found("this mail has no such attachment"))?;
+    let headers = [
+        // Never its own type: a browser must save it, not show it as a page of ours.
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, disposition(file.filename.as_deref())),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox".to_owned()),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// `attachment`, with the name in plain letters and, where it has others, in full (RFC 6266).
+fn disposition(filename: Option<&str>) -> String {
+    let Some(name) = filename else { return "attachment".to_owned() };
+    let plain: String = name
+        .chars()
+        .take(100)
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ') { c } else { '_' })
+        .collect();
+    let full: String = name
+        .chars()
+        .take(100)
+        .collect::<String>()
+        .bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{full}")
+}
+
+/// Takes a mail apart beside the runtime: a large one takes its time, and a panic is that request's alone.
+async fn look<T: Send + 'static>(
+    raw: Bytes,
+    read: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if raw.len() > LOOK_BYTES_MAX {
+        return Err(ApiError::too_large("this mail is too large to be shown; download it instead"));
+    }
+    let looked = tokio::task::spawn_blocking(move || read(&raw)).await;
+    looked.map_err(|error| ApiError::internal(format!("a mail could not be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_cannot_leave_their_header() {
+        let said = disposition(Some("a\"\r\nX: y;é.pdf"));
+        assert_eq!(
+            said,
+            "attachment; filename=\"a___X_ y__.pdf\"; filename*=UTF-8''a%22%0D%0AX%3A%20y%3B%C3%A9.pdf"
+        );
+        assert!(axum::http::HeaderValue::from_str(&said).is_ok());
+        assert_eq!(disposition(None), "attachment");
+    }
+}

@@ -1,0 +1,66 @@
+//! What callers send, for the OpenAPI document; never filled. `edit` reads the bodies.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A mailbox to make or change. Unknown fields are refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MailboxRequest {
+    /// Its id, unique in your tenant; only when it is made. One is made when absent.
+    #[schema(example = "bounces")]
+    id: Option<String>,
+    /// The IMAP server. Private ones can be set with the admin key alone.
+    #[schema(example = "imap.example.com")]
+    host: Option<String>,
+    /// Its port; 993, or 143 where `tls` is not `implicit`, when absent.
+    #[schema(example = 993)]
+    port: Option<u16>,
+    /// `implicit` (default), `starttls` or `none`.
+    #[schema(example = "implicit")]
+    tls: Option<String>,
+    /// More certificate authorities to trust, in PEM form.
+    ca_pem: Option<String>,
+    /// Who signs in.
+    #[schema(example = "bounces@example.com")]
+    username: Option<String>,
+    /// The password: encrypted at rest, never shown again.
+    #[schema(write_only, example = "correct horse battery staple")]
+    password: Option<String>,
+    /// In the place of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again.
+    #[schema(write_only)]
+    token: Option<String>,
+    /// `password` or `xoauth2`; goes by which of the two is given.
+    auth: Option<String>,
+    /// The folder that is watched.
+    #[schema(default = "INBOX")]
+    folder: Option<String>,
+    /// What its mail is looked at for: `forward` (rules; the default), `bounces`, `pec`. A list, or one of them; `role` is
+    /// another name for it.
+    #[schema(example = json!(["bounces"]))]
+    roles: Option<Vec<String>>,
+    /// Whether it is watched at all.
+    #[schema(default = true)]
+    active: Option<bool>,
+    /// What it is for, at most 500 characters.
+    description: Option<String>,
+    /// Seconds between two looks where the server does not tell of new mail by itself, 5 to 86,400.
+    #[schema(default = 60)]
+    poll_seconds: Option<u32>,
+    /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}` or `{"since": "2026-01-31T00:00:00Z"}`.
+    #[schema(value_type = Option<Object>, example = "now")]
+    start: Option<()>,
+    /// A proxy on the way: `socks5://user@host:port` or `http://user@host:port`.
+    #[schema(example = "socks5://proxy.example.com:1080")]
+    proxy: Option<String>,
+    /// The proxy's password: encrypted at rest, never shown again.
+    #[schema(write_only)]
+    proxy_password: Option<String>,
+    /// Whether reports in it may be about any tenant's messages. For the admin key.
+    #[schema(default = false)]
+    all_tenants: Option<bool>,
+    /// How often a mail that could not be dealt with is tried before it is dead, 1 to 20.
+    #[schema(default = 3)]
+    attempts_max: Option<u32>,
+    /// With `PATCH`: only if the mailbox still has this version.
+    version: Option<i64>,
+}

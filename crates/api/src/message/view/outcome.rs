@@ -1,0 +1,114 @@
+//! What became of a message after it was sent, as far as anybody said.
+
+use postway_domain::{EventKind, Time, inbound::outcome_rank};
+use postway_store::record::{NotificationView, RecipientView};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A bounce.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
+#[schema(as = Bounce)]
+pub(crate) struct BounceView {
+    /// `hard` where the address itself is bad, which suppresses it; `soft` otherwise.
+    #[serde(rename = "type", default)]
+    #[schema(example = "hard")]
+    kind: Option<String>,
+    /// The code that came back.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "5.1.1")]
+    code: Option<Value>,
+    /// Why, in one word or more.
+    #[serde(default)]
+    #[schema(example = "user_unknown")]
+    reason: Option<String>,
+    /// When it came.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    at: Option<Time>,
+    /// When everybody who asked for it had been told; null in lists.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    reported_at: Option<Time>,
+}
+
+impl BounceView {
+    /// From the JSON object that the store keeps.
+    fn read(text: &str) -> Self {
+        serde_json::from_str(text)
+            .unwrap_or_else(|_| Self { reason: Some(text.to_owned()), ..Self::default() })
+    }
+}
+
+/// What became of one recipient.
+pub(super) fn of_recipient(
+    recipient: &RecipientView,
+    reported_at: Option<Time>,
+) -> (Option<EventKind>, Option<BounceView>) {
+    let bounce = recipient.bounce.as_deref().map(BounceView::read);
+    (recipient.outcome, bounce.map(|bounce| BounceView { reported_at, ..bounce }))
+}
+
+/// What became of the message: the worst that is known of a recipient.
+pub(super) fn of_message(
+    recipients: &[RecipientView],
+    reported_at: Option<Time>,
+) -> (Option<EventKind>, Option<BounceView>) {
+    let rank = |recipient: &&RecipientView| recipient.outcome.and_then(outcome_rank);
+    let worst = recipients.iter().max_by_key(rank).and_then(|recipient| recipient.outcome);
+    let bounced = recipients.iter().filter(|recipient| recipient.bounce.is_some()).max_by_key(rank);
+    (worst, bounced.and_then(|recipient| of_recipient(recipient, reported_at).1))
+}
+
+/// When all who are told of bounces had been told of this message's; none while somebody is still to be.
+pub(super) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
+    let bounces = || told.iter().filter(|told| told.kind == EventKind::Bounced);
+    match bounces().all(|told| told.state.is_settled()) {
+        true => bounces().filter_map(|told| told.settled_at).max(),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::{RecipientKind, RecipientStatus};
+    use serde_json::json;
+
+    use super::*;
+
+    fn recipient(outcome: Option<EventKind>, bounce: Option<&str>) -> RecipientView {
+        RecipientView {
+            address: "ada@example.net".to_owned(),
+            kind: RecipientKind::To,
+            status: RecipientStatus::Sent,
+            reply: None,
+            outcome,
+            bounce: bounce.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_message_shows_the_worst_of_its_recipients() {
+        let bounce = r#"{"type":"hard","code":"5.1.1","reason":"user_unknown","at":"1970-01-01T00:00:01Z"}"#;
+        let recipients = [
+            recipient(Some(EventKind::Delivered), None),
+            recipient(Some(EventKind::Bounced), Some(bounce)),
+            recipient(None, None),
+        ];
+        let told_at = Some(Time::from_millis(2_000));
+        let (outcome, bounce) = of_message(&recipients, told_at);
+        assert_eq!(outcome, Some(EventKind::Bounced));
+        let expected = json!({"type": "hard", "code": "5.1.1", "reason": "user_unknown",
+            "at": "1970-01-01T00:00:01.000Z", "reported_at": "1970-01-01T00:00:02.000Z"});
+        assert_eq!(serde_json::to_value(bounce).unwrap(), expected);
+        assert_eq!(of_message(&recipients[..1], None), (Some(EventKind::Delivered), None));
+        assert_eq!(of_message(&recipients[2..], None), (None, None));
+    }
+
+    #[test]
+    fn a_bounce_stays_when_a_complaint_came_after_it() {
+        let complained = recipient(Some(EventKind::Complained), Some(r#"{"type":"soft"}"#));
+        let (outcome, bounce) = of_message(&[complained], None);
+        assert_eq!((outcome, bounce.unwrap().kind), (Some(EventKind::Complained), Some("soft".to_owned())));
+    }
+}

@@ -1,0 +1,257 @@
+//! Signing in from a browser: a key once, then a cookie.
+//!
+//! The cookie is sealed under the gateway's secret key and holds the digest of the key that was shown, so there is nothing to keep
+//! on the server and every node takes it; a key that is revoked or expires ends its sessions with it, and so does another
+//! admin key. No script can read it (`HttpOnly`), no other site can send it (`SameSite=Strict`), and whatever changes something
+//! must also carry `X-CSRF-Token`, which only a page of ours can have read.
+
+use aws_lc_rs::{constant_time, hmac};
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::{KeyDigest, Scope, Time, secret::Sealed};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    auth::{Shown, is_loopback_host, shown},
+    body,
+    error::{ApiError, FieldError},
+    state::{App, Shared},
+};
+
+/// The cookie's name.
+const COOKIE: &str = "postway_session";
+/// Which tenant an admin's page shows: for what a browser asks for without headers, such as a download. No secret.
+const TENANT_COOKIE: &str = "postway_tenant";
+/// Where requests that change something carry their token.
+pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
+/// How long one is signed in.
+const LASTS_MS: i64 = 12 * 60 * 60 * 1000;
+/// For what the cookie is sealed.
+const PLACE: &str = "session";
+/// The longest cookie that is looked at.
+const COOKIE_BYTES_MAX: usize = 1_024;
+
+/// What the cookie says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    /// The digest of the key that was shown.
+    key: String,
+    /// Whether it was the admin key.
+    admin: bool,
+    /// When, in milliseconds.
+    at: i64,
+}
+
+/// Who signs in.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SignIn)]
+pub(crate) struct SignIn {
+    /// A tenant's key, or the admin key.
+    key: String,
+}
+
+/// Who is signed in, and what they may do.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
+pub(crate) struct SessionView {
+    /// Whether with the admin key.
+    admin: bool,
+    /// The key's tenant; absent for the admin key, which names one with `X-Tenant`.
+    tenant: Option<String>,
+    /// What the key may do.
+    #[schema(value_type = Vec<String>)]
+    scopes: Vec<Scope>,
+    /// To be sent as `X-CSRF-Token` with whatever changes something.
+    csrf_token: String,
+    /// The server's version.
+    version: &'static str,
+}
+
+/// Sign in
+///
+/// For browsers: sets a cookie that stands for the key. Programs send their key with each request instead.
+#[utoipa::path(
+    post,
+    path = "/v1/session",
+    operation_id = "signIn",
+    tag = "operations",
+    security(()),
+    request_body = SignIn,
+    responses((status = 200, description = "Signed in; the cookie is set", body = SessionView))
+)]
+pub(crate) async fn sign_in(State(app): State<Shared>, request: Request) -> Result<Response, ApiError> {
+    let headers = request.headers().clone();
+    refuse_other_sites(&headers)?;
+    let body = body::json_object(request).await?;
+    let SignIn { key } = serde_json::from_value(body.into()).map_err(|_| {
+        ApiError::invalid(vec![FieldError::new("key", "must be the key to sign in with, and nothing else")])
+    })?;
+    let key = key.trim().as_bytes();
+    let who = match app.admin_key.opens(key) {
+        true => Shown::Admin,
+        false => Shown::Key(app.keys.valid(key, &app).await?.ok_or_else(ApiError::unauthorized)?),
+    };
+    let (admin, digest) = match &who {
+        Shown::Admin => (true, app.admin_key.digest().to_vec()),
+        Shown::Key(key) => (false, key.digest.0.to_vec()),
+    };
+    let content =
+        Content { key: BASE64_URL_SAFE_NO_PAD.encode(digest), admin, at: app.clock.now().as_millis() };
+    let cookie = seal(&app, &content)?;
+    let view = view(&app, &who, &cookie);
+    let set = set_cookie(&cookie, LASTS_MS / 1000, &headers)?;
+    Ok(([(header::SET_COOKIE, set)], Json(view)).into_response())
+}
+
+/// Show who is signed in
+#[utoipa::path(
+    get,
+    path = "/v1/session",
+    operation_id = "getSession",
+    tag = "operations",
+    responses((status = 200, description = "Who", body = SessionView))
+)]
+pub(crate) async fn show(State(app): State<Shared>, parts: Parts) -> Result<Json<SessionView>, ApiError> {
+    let who = shown(&parts, &app).await?;
+    Ok(Json(view(&app, &who, cookie(&parts.headers).unwrap_or_default())))
+}
+
+/// Sign out
+#[utoipa::path(
+    delete,
+    path = "/v1/session",
+    operation_id = "signOut",
+    tag = "operations",
+    security(()),
+    responses((status = 204, description = "The cookie is gone"))
+)]
+pub(crate) async fn sign_out(headers: HeaderMap) -> Result<Response, ApiError> {
+    refuse_other_sites(&headers)?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, set_cookie("", 0, &headers)?)]).into_response())
+}
+
+/// Who a request's cookie stands for, if it has one that is good. Whatever changes something must carry the token too.
+pub(crate) async fn of(parts: &Parts, app: &App) -> Result<Option<Shown>, ApiError> {
+    let Some(cookie) = cookie(&parts.headers) else { return Ok(None) };
+    let Some(content) = open(app, cookie) else { return Ok(None) };
+    let Ok(digest) = BASE64_URL_SAFE_NO_PAD.decode(&content.key) else { return Ok(None) };
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        let token = parts.headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
+        if constant_time::verify_slices_are_equal(token, csrf_token(app, cookie).as_bytes()).is_err() {
+            let message =
+                "a request that changes something needs the X-CSRF-Token of its session: reload the page";
+            return Err(ApiError::forbidden(message));
+        }
+    }
+    if content.admin {
+        let same = constant_time::verify_slices_are_equal(&digest, app.admin_key.digest()).is_ok();
+        return Ok(same.then_some(Shown::Admin));
+    }
+    let Ok(digest) = digest.try_into() else { return Ok(None) };
+    Ok(app.keys.valid_digest(KeyDigest(digest), app).await?.map(Shown::Key))
+}
+
+fn view(app: &App, who: &Shown, cookie: &str) -> SessionView {
+    let (admin, tenant, scopes) = match who {
+        Shown::Admin => (true, None, Scope::ALL.to_vec()),
+        Shown::Key(key) => (false, Some(key.tenant.to_string()), key.scopes.clone()),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    SessionView { admin, tenant, scopes, csrf_token: csrf_token(app, cookie), version }
+}
+
+/// Bound to the very cookie: another session's token is of no use.
+fn csrf_token(app: &App, cookie: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &app.secret_key.derive("csrf"));
+    BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, cookie.as_bytes()))
+}
+
+fn seal(app: &App, content: &Content) -> Result<String, ApiError> {
+    let text = serde_json::to_string(content).map_err(|error| ApiError::internal(error.to_string()))?;
+    let sealed = app.secret_key.seal(PLACE, &text).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed.0))
+}
+
+fn open(app: &App, cookie: &str) -> Option<Content> {
+    let sealed = Sealed(BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?);
+    let content: Content = serde_json::from_str(&app.secret_key.open(PLACE, &sealed).ok()?).ok()?;
+    let age = app.clock.now().as_millis() - Time::from_millis(content.at).as_millis();
+    (0..LASTS_MS).contains(&age).then_some(content)
+}
+
+/// The tenant that a signed-in admin's page shows.
+pub(crate) fn shown_tenant(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers).and(named(headers, TENANT_COOKIE))
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    named(headers, COOKIE)
+}
+
+fn named<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = given.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(found, _)| *found == name)?;
+    (!value.is_empty() && value.len() <= COOKIE_BYTES_MAX).then_some(value)
+}
+
+/// `Secure` everywhere but on this very machine, where there is no TLS and nobody in between.
+fn set_cookie(value: &str, seconds: i64, headers: &HeaderMap) -> Result<HeaderValue, ApiError> {
+    let secure = if is_loopback_host(headers) { "" } else { "; Secure" };
+    let text = format!("{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    HeaderValue::from_str(&text).map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// A browser says which site a request comes from; programs that are no browsers say nothing.
+fn refuse_other_sites(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(ApiError::forbidden("signing in and out is for pages of this server alone")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let found = |value| cookie(&headers(&[("cookie", value)])).map(ToOwned::to_owned);
+        assert_eq!(found("a=b; postway_session=xyz; c=d").as_deref(), Some("xyz"));
+        assert_eq!(found("postway_session="), None);
+        assert_eq!(found("postway_sessions=xyz"), None);
+    }
+
+    #[test]
+    fn a_cookie_is_secure_everywhere_but_at_home() {
+        let set = |host| set_cookie("x", 60, &headers(&[("host", host)])).unwrap();
+        assert!(set("mail.example.org").to_str().unwrap().ends_with("SameSite=Strict; Secure"));
+        for home in ["127.0.0.1:8520", "localhost", "[::1]:8520"] {
+            assert!(set(home).to_str().unwrap().ends_with("HttpOnly; SameSite=Strict"), "{home}");
+        }
+    }
+
+    #[test]
+    fn other_sites_sign_nobody_in() {
+        for (site, fits) in
+            [("same-origin", true), ("none", true), ("cross-site", false), ("same-site", false)]
+        {
+            assert_eq!(refuse_other_sites(&headers(&[("sec-fetch-site", site)])).is_ok(), fits, "{site}");
+        }
+        assert!(refuse_other_sites(&HeaderMap::new()).is_ok());
+    }
+}

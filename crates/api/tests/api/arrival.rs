@@ -1,0 +1,82 @@
+//! Mail that comes in, as the inbound room would leave it.
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use postway_domain::{Clock, InboundState, Incarnation, LeaseToken, MessageUid, Time, inbound::Cursor};
+use postway_store::{
+    Inbound,
+    record::{Lease, MailboxKey, NewInbound, Registered, Registration, RouteRequest, Routed},
+};
+use serde_json::{Value, json};
+
+use crate::support::Api;
+
+impl Api {
+    /// A mailbox of the tenant `default`.
+    pub async fn mailbox(&self, id: &str, more: Value) -> Value {
+        let mut body =
+            json!({"id": id, "host": "imap.example.com", "username": id, "password": "first-secret"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.post("/v1/mailboxes", body).await.ok(201)
+    }
+
+    /// A mail in a mailbox of the tenant `default`.
+    pub async fn arrived(&self, mailbox: &str, raw: &str) -> MessageUid {
+        let key = MailboxKey { tenant: "default".parse().unwrap(), mailbox: mailbox.parse().unwrap() };
+        let seen = self.store.mailbox(&key).await.unwrap().unwrap().1.cursor;
+        let last_uid = seen.map_or(0, |cursor| cursor.last_uid) + 1;
+        let uid = MessageUid::new(self.clock.now(), &mut rand::rng());
+        let mail = NewInbound {
+            uid,
+            folder: "INBOX".to_owned(),
+            imap_uid: last_uid,
+            digest: Some(sha256(raw)),
+            size: raw.len() as u64,
+            arrived_at: Some(self.clock.now()),
+            sender: Some("first-bob@example.net".to_owned()),
+            recipients: Some("shop@example.com".to_owned()),
+            subject: Some("first-question".to_owned()),
+            message_id: Some("first-1@example.net".to_owned()),
+            body: Some(Bytes::copy_from_slice(raw.as_bytes()).into()),
+            state: InboundState::Received,
+            error: None,
+        };
+        let to = Cursor { uid_validity: 7, last_uid, not_before: None };
+        let at = self.clock.now();
+        let page = Registration { key, seen, to, uid_next: last_uid + 3, at, mails: vec![mail] };
+        assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });
+        uid
+    }
+
+    /// Deals with the one mail that is due, as `edit` says.
+    pub async fn routed(&self, to: InboundState, edit: impl FnOnce(&mut Routed)) {
+        let (now, token) = (self.clock.now(), LeaseToken::from_i64(5));
+        let until = Time::from_millis(now.as_millis() + 60_000);
+        let lease = Lease { incarnation: Incarnation::from_bytes([1; 16]), token, until };
+        let request = RouteRequest { lease, now, limit: 1, per_mailbox: 1 };
+        let claimed = self.store.claim_inbound(request).await.unwrap().remove(0);
+        let mut routed = Routed {
+            uid: claimed.uid,
+            token,
+            at: now,
+            to,
+            due_at: None,
+            tries: claimed.tries,
+            error: None,
+            kind: None,
+            result: None,
+            tags: Vec::new(),
+            messages: Vec::new(),
+            follow_up: None,
+            reminders: 0,
+            findings: Vec::new(),
+            received: None,
+        };
+        edit(&mut routed);
+        assert_eq!(self.store.settle_inbound(vec![routed]).await.unwrap(), [true]);
+    }
+}
+
+pub fn sha256(text: &str) -> [u8; 32] {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().try_into().unwrap()
+}
