@@ -2,6 +2,7 @@
 
 mod audit;
 mod binary;
+mod browser;
 mod client;
 mod gateway;
 mod load;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub use audit::{audit, check_history, copies};
+pub use browser::Browser;
 pub use client::Client;
 pub use gateway::{Gateway, Ran};
 pub use load::{Acknowledged, Load, a_while};

@@ -1,6 +1,6 @@
 //! Installed programs that tests start: where they are, and running one to its end.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{env, net::TcpListener, path::PathBuf, process::Command};
 
 /// Where a program is; servers are often not on the path of a user.
 pub(crate) fn program(name: &str) -> PathBuf {
@@ -18,4 +18,10 @@ pub(crate) fn run(command: &mut Command) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{command:?} failed: {}{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
+}
+
+/// A port of loopback that nobody has now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("a bound listener has an address").port()
 }

@@ -3,14 +3,18 @@
 //!
 //! Nothing here is linked into the product. All traffic stays on loopback, on ports the system chooses.
 
+pub mod axe;
 pub mod cable;
 pub mod cert;
 pub mod dkimpy;
+pub mod dovecot;
 pub mod galera;
 pub mod http_source;
+pub mod imap_sink;
 mod installed;
 pub mod mariadb;
 pub mod moto;
+pub mod postfix;
 pub mod postgres;
 mod python;
 pub mod smtp_sink;
@@ -18,5 +22,8 @@ pub mod smtp_sink;
 pub use cable::Cable;
 pub use cert::{TestCa, TestCert};
 pub use dkimpy::Dkimpy;
+pub use dovecot::Dovecot;
 pub use http_source::{HttpSource, Reply};
+pub use imap_sink::{ImapAct, ImapSink};
+pub use postfix::Postfix;
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};

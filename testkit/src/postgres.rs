@@ -7,7 +7,6 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
@@ -15,6 +14,8 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
+
+use crate::installed::free_port;
 
 /// Makes a server in a new folder, says `ready`, and ends it when its input ends. PostgreSQL does not run as root.
 const GUARD: &str = r#"
@@ -154,9 +155,4 @@ fn binaries() -> Option<PathBuf> {
     let newest_first = installed.into_iter().rev().map(|(_, bin)| bin);
     let has_all = |bin: &PathBuf| ["initdb", "pg_ctl", "psql"].iter().all(|name| bin.join(name).is_file());
     in_path.chain(newest_first).find(has_all)
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
 }

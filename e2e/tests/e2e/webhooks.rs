@@ -240,6 +240,32 @@ async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Mails are read many at once to be told of, but for those with many recipients.
+#[tokio::test]
+async fn one_that_lives_beside_many_dead_is_told_of_mails_to_one_and_to_many() -> anyhow::Result<()> {
+    const DEAD: usize = 40;
+    const TO_MANY: usize = 40;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    for number in 0..DEAD {
+        let nowhere = format!("http://127.0.0.1:9/{number}");
+        gateway.post("/v1/webhooks", json!({"url": nowhere, "events": ["*"]})).await?;
+    }
+    let many: Vec<String> = (0..TO_MANY).map(|number| format!("r{number}@example.net")).collect();
+    let crowd = mail_with("crowd", "ada@example.net", json!({"account": "sandbox", "to": many}));
+    send_all(&gateway, &[sandboxed("one"), crowd]).await?;
+    receiver.wait_for(4, PATIENCE).await;
+
+    let told = receiver.told()?;
+    for (id, recipients) in [("one", 1), ("crowd", TO_MANY)] {
+        let calls = &told[id];
+        assert_eq!(kinds(calls), SMOOTH, "{id}");
+        let sent = column(&calls[1].body["data"], "recipients", "status");
+        assert_eq!(sent, vec!["sent"; recipients], "{id}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> anyhow::Result<()> {
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
