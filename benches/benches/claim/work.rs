@@ -219,5 +219,6 @@ fn give_back(job: &Claimed) -> Change {
         refund: None,
         preparation: None,
         erases_bodies: false,
+        awaits_receipt: None,
     }
 }
