@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use postway_domain::{SubscriberKind, Time};
 
-use super::{Finished, PLACES_PER_SUBSCRIBER};
+use super::{FAILED, Finished, PLACES_PER_SUBSCRIBER, PROVEN, UNKNOWN};
 use crate::{
     callback, client_sync,
     outcome::{Conduct, Leased},
@@ -82,12 +82,12 @@ impl Line {
         (1 << self.doublings).min(self.bounds().window)
     }
 
-    /// Its standing: 0 if it answers, 1 if nothing is known, 2 if it failed.
+    /// Its standing.
     pub(super) fn rank(&self) -> usize {
         match (self.failures >= FAILURES_MAX, self.has_answered) {
-            (true, _) => 2,
-            (false, true) => 0,
-            (false, false) => 1,
+            (true, _) => FAILED,
+            (false, true) => PROVEN,
+            (false, false) => UNKNOWN,
         }
     }
 

@@ -10,7 +10,6 @@ mod line;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    ops::Bound,
     sync::Arc,
     time::Duration,
 };
@@ -37,10 +36,14 @@ pub(crate) const LEASED_MAX: usize = 1_024;
 const CLAIM_SUBSCRIBERS_MAX: usize = 64;
 /// Those of them that are kept for the unproven, where there are any.
 const CLAIM_UNPROVEN_MIN: usize = 16;
-/// How subscribers stand: they answer, nothing is known, they failed.
+/// How many standings there are.
 const RANKS: usize = 3;
-/// The standing of one that is met for the first time.
+/// The standing of one that answers.
+const PROVEN: usize = 0;
+/// Of one of which nothing is known.
 const UNKNOWN: usize = 1;
+/// Of one that failed repeatedly.
+const FAILED: usize = 2;
 /// Lines that are remembered although nothing is in them.
 const LINES_MAX: usize = 20_000;
 /// A call begins only if its lease lasts longer than the longest call.
@@ -115,39 +118,31 @@ impl Desk {
             (self.is_short, self.is_hungry) = (true, false);
             return Vec::new();
         }
+        let mut ranks: [Vec<&DueSubscriber>; RANKS] = Default::default();
+        for key in &self.due {
+            match self.lines.get(key) {
+                Some(line) if line.room(now) > 0 => ranks[line.rank()].push(key),
+                Some(_) => {}
+                None => ranks[UNKNOWN].push(key),
+            }
+        }
         let places = UNPROVEN_CALLS_MAX.saturating_sub(self.unproven_calls).min(CLAIM_SUBSCRIBERS_MAX);
-        let unknown = self.in_turn(1, places, now);
-        let failed = self.in_turn(2, places - unknown.len(), now);
-        let unproven: Vec<_> = unknown.into_iter().chain(failed).collect();
-        let kept = unproven.len().min(CLAIM_UNPROVEN_MIN);
-        let mut chosen = self.in_turn(0, CLAIM_SUBSCRIBERS_MAX - kept, now);
+        let in_turn = |rank: usize, count: usize| {
+            let (due, last) = (&ranks[rank], self.claimed_up_to[rank].as_ref());
+            let (before, behind) = due.split_at(due.partition_point(|key| Some(*key) <= last));
+            behind.iter().chain(before).take(count).map(move |key| (rank, (*key).clone())).collect::<Vec<_>>()
+        };
+        let mut unproven = in_turn(UNKNOWN, places);
+        unproven.extend(in_turn(FAILED, places - unproven.len()));
+        let mut chosen = in_turn(PROVEN, CLAIM_SUBSCRIBERS_MAX - unproven.len().min(CLAIM_UNPROVEN_MIN));
         chosen.extend(unproven);
         chosen.truncate(CLAIM_SUBSCRIBERS_MAX);
-        for key in &chosen {
-            let rank = self.rank(key);
-            self.claimed_up_to[rank] = Some(key.clone());
-        }
-        let has_room = |key: &DueSubscriber| self.lines.get(key).is_none_or(|line| line.room(now) > 0);
-        self.is_short = self.due.iter().filter(|key| has_room(key)).nth(chosen.len()).is_some();
+        self.is_short = ranks.iter().map(Vec::len).sum::<usize>() > chosen.len();
         self.is_hungry = self.is_short && !chosen.is_empty();
-        chosen
-    }
-
-    fn rank(&self, key: &DueSubscriber) -> usize {
-        self.lines.get(key).map_or(UNKNOWN, Line::rank)
-    }
-
-    /// So many of this rank that have room, those behind the last one that was claimed for first.
-    fn in_turn(&self, rank: usize, count: usize, now: Time) -> Vec<DueSubscriber> {
-        let last = self.claimed_up_to[rank].as_ref();
-        let behind = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let before = last.map(|last| self.due.range(..=last)).into_iter().flatten();
-        let is_one = |key: &&DueSubscriber| match self.lines.get(*key) {
-            Some(line) => line.rank() == rank && line.room(now) > 0,
-            None => rank == UNKNOWN,
-        };
-        let turns = self.due.range((behind, Bound::Unbounded)).chain(before);
-        turns.filter(is_one).take(count).cloned().collect()
+        for (rank, key) in &chosen {
+            self.claimed_up_to[*rank] = Some(key.clone());
+        }
+        chosen.into_iter().map(|(_, key)| key).collect()
     }
 
     /// Notes how a subscriber is to be reached from now on.
@@ -209,7 +204,7 @@ impl Desk {
             let Some(line) = self.lines.get_mut(&key) else { continue };
             line.leaves_turns();
             line.drop_lapsing(now.plus(LEASE_REST), back);
-            let is_unproven = line.rank() > 0;
+            let is_unproven = line.rank() != PROVEN;
             let has_place = !is_unproven || self.unproven_calls < UNPROVEN_CALLS_MAX;
             let called = if has_place { line.next_batch() } else { None };
             self.queue_up(key.clone());
