@@ -69,19 +69,23 @@ impl Sql {
                 "SELECT seq, id, {columns} FROM {schema}.outbox WHERE status = 'pending' ORDER BY seq LIMIT $1 \
                  FOR UPDATE SKIP LOCKED",
             ),
+            // Rows are named twice: a planner that takes a young table for empty would otherwise compare every pending row
+            // with every verdict.
             settle: sql(
                 "UPDATE {schema}.outbox o SET status = v.status, message_uid = v.uid, error = v.error, \
                  updated_at = to_timestamp($2 / 1000.0), \
                  accepted_at = CASE WHEN v.uid IS NOT NULL THEN to_timestamp($2 / 1000.0) END \
                  FROM jsonb_to_recordset($1::jsonb) AS v(seq bigint, status text, uid uuid, error text) \
-                 WHERE o.seq = v.seq AND o.status = 'pending'",
+                 WHERE o.seq = ANY (ARRAY(SELECT (j ->> 'seq')::bigint FROM jsonb_array_elements($1::jsonb) AS j)) \
+                 AND o.seq = v.seq AND o.status = 'pending'",
             ),
             write: sql("UPDATE {schema}.outbox o SET status = coalesce(v.status, o.status), \
                  error = CASE WHEN v.status IS NULL THEN o.error ELSE v.error END, \
                  outcome = coalesce(v.outcome, o.outcome), \
                  sent_at = coalesce(to_timestamp(v.sent_ms / 1000.0), o.sent_at), updated_at = to_timestamp($2 / 1000.0) \
                  FROM jsonb_to_recordset($1::jsonb) AS v(uid uuid, status text, error text, outcome text, sent_ms bigint) \
-                 WHERE o.message_uid = v.uid"),
+                 WHERE o.message_uid = ANY (ARRAY(SELECT (j ->> 'uid')::uuid FROM jsonb_array_elements($1::jsonb) AS j)) \
+                 AND o.message_uid = v.uid"),
             silent: sql("SELECT message_uid::text FROM {schema}.outbox \
                  WHERE status IN ('accepted', 'scheduled', 'in_doubt') AND updated_at < to_timestamp($1 / 1000.0) \
                  AND message_uid IS NOT NULL ORDER BY updated_at LIMIT $2"),
