@@ -224,7 +224,7 @@ async fn a_source_whose_connections_are_cut_is_drained_when_it_is_back() {
     database.run(insert);
     until(&database, DONE, "accepted").await;
     for _ in 0..3 {
-        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postway-outbox'");
+        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postway-outbox' AND datname = current_database()");
         database.run(insert);
     }
     until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "4").await;
