@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use postway_fuzz::feed;
-use postway_mime::{inspect_raw, pec, received};
+use postway_mime::{inspect_raw, pec, reading, received};
 
 const BOUNCE: &[u8] = b"Return-Path: <>\nFrom: MAILER-DAEMON@mx.example.org (Mail Delivery System)\n\
 To: b+aaaa@bounces.example.com\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
@@ -122,6 +122,11 @@ fn a_signature_is_judged_whatever_it_holds() {
             "nobody is trusted"
         );
     });
+}
+
+#[test]
+fn a_mail_is_shown_whatever_it_holds() {
+    feed(SEEDS, WORDS, |raw| drop(reading::read(raw)));
 }
 
 #[test]

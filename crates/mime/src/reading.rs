@@ -13,6 +13,8 @@ const FIELDS_MAX: usize = 500;
 const FIELD_CHARS_MAX: usize = 10_000;
 /// Attachments that are named, at most.
 const ATTACHMENTS_MAX: usize = 200;
+/// Lines that may begin a part; a mail with more of them is not taken apart.
+const DELIMITERS_MAX: usize = 10_000;
 /// Bytes of images that are put into the html, at most.
 const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -42,9 +44,16 @@ pub struct AttachedFile {
     pub content_id: Option<String>,
 }
 
-/// Reads a mail.
+/// All parts of a mail, unless it was made to be costly.
+pub fn taken_apart(raw: &[u8]) -> Option<Message<'_>> {
+    let delimiters = memchr::memmem::find_iter(raw, b"\n--").take(DELIMITERS_MAX + 1).count();
+    (delimiters <= DELIMITERS_MAX).then(|| MessageParser::default().parse(raw)).flatten()
+}
+
+/// Reads a mail. Of one that was made to be costly, the header only.
 pub fn read(raw: &[u8]) -> Reading {
-    let Some(message) = MessageParser::default().parse(raw) else { return Reading::default() };
+    let message = taken_apart(raw).or_else(|| MessageParser::default().parse_headers(raw));
+    let Some(message) = message else { return Reading::default() };
     let fields = message
         .headers_raw()
         .take(FIELDS_MAX)
@@ -61,7 +70,7 @@ pub fn read(raw: &[u8]) -> Reading {
 
 /// The bytes of an attachment by its place, with its description.
 pub fn attachment(raw: &[u8], place: usize) -> Option<(AttachedFile, Vec<u8>)> {
-    let message = MessageParser::default().parse(raw)?;
+    let message = taken_apart(raw)?;
     let part = message.attachments().take(ATTACHMENTS_MAX).nth(place)?;
     Some((described(part), part.contents().to_vec()))
 }
@@ -144,6 +153,15 @@ mod tests {
         let (file, bytes) = attachment(MAIL.as_bytes(), 0).unwrap();
         assert_eq!((file.content_type.as_str(), bytes.len()), ("image/png", 5));
         assert_eq!(attachment(MAIL.as_bytes(), 1), None);
+    }
+
+    #[test]
+    fn a_mail_of_very_many_parts_is_shown_by_its_header() {
+        let parts = "--b\r\n\r\nx\r\n".repeat(DELIMITERS_MAX + 1);
+        let head = "Subject: many\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\r\n";
+        let reading = read(format!("{head}{parts}").as_bytes());
+        assert_eq!(reading.fields[0], ("Subject".to_owned(), "many".to_owned()));
+        assert_eq!((reading.text, reading.attachments), (None, Vec::new()));
     }
 
     #[test]

@@ -8,7 +8,8 @@ mod summary;
 
 use std::borrow::Cow;
 
-use mail_parser::{Address, HeaderValue, Message, MessageParser, MimeHeaders, parsers::MessageStream};
+use mail_parser::{Address, HeaderValue, Message, MimeHeaders, parsers::MessageStream};
+use postway_mime::reading::taken_apart;
 
 pub(crate) use self::summary::{Summary, bounded};
 
@@ -20,8 +21,6 @@ const FIELDS_MAX: usize = 5_000;
 const FIELD_BYTES_MAX: usize = 16 * 1024;
 /// How many people of one field are read.
 const PEOPLE_MAX: usize = 1_000;
-/// Lines that may begin a part. A mail with more of them is not taken apart: it was made to be costly.
-const DELIMITERS_MAX: usize = 10_000;
 
 /// Somebody named in a header field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,12 +109,7 @@ impl<'a> Mail<'a> {
 
     /// All its parts, unless it was made to be costly.
     pub(crate) fn taken_apart(&self) -> Option<Message<'a>> {
-        let delimiters =
-            self.raw.windows(3).filter(|three| three == b"\n--").take(DELIMITERS_MAX + 1).count();
-        if delimiters > DELIMITERS_MAX {
-            return None;
-        }
-        MessageParser::new().parse(self.raw)
+        taken_apart(self.raw)
     }
 
     fn values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'a [u8]> + 's {
