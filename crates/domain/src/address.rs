@@ -10,7 +10,7 @@
 //! one domain are equal, hash alike and sort together. The local part is the receiver's business and is kept
 //! as written. Parsing fails with an [`AddressError`] that says which rule was broken; nothing here panics.
 //!
-//! Not done here: lists and groups, comments, obsolete syntax, and IDNA (a U-label stays one, and
+//! Not done here: groups, comments, obsolete syntax, and IDNA (a U-label stays one, and
 //! [`EmailAddress::needs_smtputf8`] says so).
 
 use std::fmt;
@@ -19,8 +19,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod list;
 mod mailbox;
 
+pub use list::split_list;
 pub use mailbox::Mailbox;
 
 /// The longest local part (RFC 5321, 4.5.3.1.1).

@@ -77,6 +77,9 @@ pub struct Cursor {
     pub last_uid: u32,
     /// Mail that came into the folder before this is not ours, also where its UIDs are given anew.
     pub not_before: Option<Time>,
+    /// The last UID that there was when these UIDs were first seen: only up to it can mail be from before. What is put into the
+    /// folder later is ours, whatever its date.
+    pub old_through: u32,
 }
 
 /// How much an event says about what became of a recipient: of two, the higher is shown, and of equal ones the later. None for

@@ -41,7 +41,7 @@ impl Api {
             state: InboundState::Received,
             error: None,
         };
-        let to = Cursor { uid_validity: 7, last_uid, not_before: None };
+        let to = Cursor { uid_validity: 7, last_uid, not_before: None, old_through: 0 };
         let at = self.clock.now();
         let page = Registration { key, seen, to, uid_next: last_uid + 3, at, mails: vec![mail] };
         assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });

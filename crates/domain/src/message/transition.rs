@@ -31,6 +31,8 @@ pub enum Input {
     Resolve(Resolution),
     /// An operator puts it back in the queue, or asks for the next attempt now.
     Replay,
+    /// Its sender asks for another time.
+    Reschedule,
     /// Its sender withdraws it.
     Cancel,
     /// Its time ran out.
@@ -131,6 +133,7 @@ impl Input {
         Input::Resolve(Resolution::Failed),
         Input::Resolve(Resolution::Resend),
         Input::Replay,
+        Input::Reschedule,
         Input::Cancel,
         Input::Expire,
         Input::Suppress,
@@ -180,7 +183,8 @@ fn end_waiting(input: Input) -> Next {
         | Input::Settle(_)
         | Input::LoseLease
         | Input::Resolve(_)
-        | Input::Replay => None,
+        | Input::Replay
+        | Input::Reschedule => None,
     }
 }
 
@@ -199,6 +203,7 @@ fn pass(input: Input) -> Next {
         | Input::LoseLease
         | Input::Resolve(_)
         | Input::Replay
+        | Input::Reschedule
         | Input::Cancel
         | Input::Expire
         | Input::Suppress => end_waiting(input),
@@ -239,6 +244,10 @@ fn from_scheduled(wait: Wait, input: Input) -> Next {
         (Wait::SendAt | Wait::Retry, Input::Replay) => {
             Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
         }
+        // A retry is due when the schedule says; only a time that was asked for can be asked for anew.
+        (Wait::SendAt, Input::Reschedule) => {
+            Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
+        }
         (Wait::SendAt | Wait::Retry | Wait::Fetch, input) => end_waiting(input),
     }
 }
@@ -260,6 +269,7 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
         | Input::CommitWire
         | Input::Resolve(_)
         | Input::Replay
+        | Input::Reschedule
         | Input::Cancel
         | Input::Expire
         | Input::Suppress => None,
@@ -289,6 +299,7 @@ fn from_doubt(input: Input) -> Next {
         | Input::CommitWire
         | Input::LoseLease
         | Input::Replay
+        | Input::Reschedule
         | Input::Cancel
         | Input::Expire
         | Input::Suppress => None,

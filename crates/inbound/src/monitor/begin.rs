@@ -42,7 +42,8 @@ pub(super) async fn first_cursor(
             None => (end, Some(since)),
         },
     };
-    Ok(Cursor { uid_validity: standing.uid_validity, last_uid: last_uid.min(end), not_before })
+    let uid_validity = standing.uid_validity;
+    Ok(Cursor { uid_validity, last_uid: last_uid.min(end), not_before, old_through: end })
 }
 
 /// When the newest mails came.

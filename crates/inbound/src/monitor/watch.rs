@@ -54,8 +54,6 @@ pub(super) struct Watch {
     key: MailboxKey,
     /// Whether there are more mailboxes than sessions, so that none is kept open.
     is_crowded: bool,
-    /// Up to this UID the folder may hold mail from before watching began: known after the first look.
-    old_through: Option<u32>,
     withheld: Withheld,
     faults: u32,
 }
@@ -83,7 +81,7 @@ impl Watch {
     pub(super) fn new(means: Arc<Means>, mailbox: WatchedMailbox, is_crowded: bool) -> Self {
         let key = MailboxKey { tenant: mailbox.tenant.clone(), mailbox: mailbox.id.clone() };
         let withheld = Withheld::new();
-        Self { means, mailbox, key, is_crowded, old_through: None, withheld, faults: 0 }
+        Self { means, mailbox, key, is_crowded, withheld, faults: 0 }
     }
 
     /// Watches until told to stop.
@@ -183,22 +181,15 @@ impl Watch {
         let end = standing.uid_next.saturating_sub(1);
         let Some((_, state)) = self.means.store.mailbox(&self.key).await? else { return Err(Fault::Gone) };
         let to = match state.cursor {
-            Some(cursor) if cursor.uid_validity == standing.uid_validity => {
-                // Whether the server gave UIDs anew before this process began is not known: what is behind may be old.
-                self.old_through.get_or_insert(if cursor.last_uid < end { end } else { 0 });
-                return Ok(cursor);
-            }
+            Some(cursor) if cursor.uid_validity == standing.uid_validity => return Ok(cursor),
             Some(cursor) => {
                 tracing::info!(tenant = %self.key.tenant, mailbox = %self.key.mailbox,
                     "the server gave the mail of a mailbox new UIDs; it is read anew, what is known is passed over");
-                self.old_through = Some(end);
                 self.withheld.clear();
-                Cursor { uid_validity: standing.uid_validity, last_uid: 0, not_before: cursor.not_before }
+                let uid_validity = standing.uid_validity;
+                Cursor { uid_validity, last_uid: 0, old_through: end, ..cursor }
             }
-            None => {
-                self.old_through = Some(end);
-                first_cursor(folder, standing, self.mailbox.settings.start).await?
-            }
+            None => first_cursor(folder, standing, self.mailbox.settings.start).await?,
         };
         self.register(state.cursor, to, standing, Vec::new()).await
     }
@@ -215,7 +206,7 @@ impl Watch {
         // A server that gets nowhere would be asked for ever.
         let through = page.through.clamp(cursor.last_uid.saturating_add(1), end);
         let (old, mails): (Vec<Listed>, Vec<Listed>) =
-            page.mails.into_iter().partition(|mail| self.is_old(mail, cursor));
+            page.mails.into_iter().partition(|mail| is_old(mail, cursor));
         tally::skipped(&self.key, old.len());
         let mut cursor = cursor;
         let mut rest = mails.as_slice();
@@ -254,13 +245,6 @@ impl Watch {
                 None => {}
             }
         }
-    }
-
-    /// Whether a mail came before watching began.
-    fn is_old(&self, mail: &Listed, cursor: Cursor) -> bool {
-        let may_be = self.old_through.is_some_and(|through| mail.uid <= through);
-        let before = |not_before| arrived_at(mail).is_some_and(|arrived| arrived < not_before);
-        may_be && cursor.not_before.is_some_and(before)
     }
 
     /// Registers mails and moves the cursor; where it stands then.
@@ -307,4 +291,10 @@ impl Watch {
             },
         }
     }
+}
+
+/// Whether a mail came before watching began.
+fn is_old(mail: &Listed, cursor: Cursor) -> bool {
+    let before = |not_before| arrived_at(mail).is_some_and(|arrived| arrived < not_before);
+    mail.uid <= cursor.old_through && cursor.not_before.is_some_and(before)
 }

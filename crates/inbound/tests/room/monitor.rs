@@ -58,6 +58,28 @@ async fn every_way_to_begin_takes_the_mail_it_says() {
 }
 
 #[tokio::test]
+async fn an_old_mail_that_is_moved_into_the_folder_is_taken_also_while_nobody_watches() {
+    for start in [Start::Now, Start::Since(day(90)), Start::Newest(1)] {
+        let house = House::new(start, ROLES).await;
+        for number in 1..=3 {
+            house.shelf.deliver(mail(number), day(91 + number as i64));
+        }
+        caught_up(&house).await;
+        let before = subjects(&house).await.len();
+        // Nobody watches now, and the dates are of long before watching began.
+        house.shelf.deliver(mail(5), day(1));
+        house.settled(before + 1).await;
+        house.shelf.renumber();
+        let is_read_anew = || async { house.state().await.cursor.is_some_and(|at| at.uid_validity == 2) };
+        house.until("it is read anew", is_read_anew).await;
+        house.shelf.deliver(mail(6), day(2));
+        let mails = house.settled(before + 2).await;
+        let moved = mails.iter().filter_map(|mail| mail.subject.as_deref());
+        assert_eq!(moved.skip(before).collect::<Vec<_>>(), ["Question 5", "Question 6"], "{start:?}");
+    }
+}
+
+#[tokio::test]
 async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
     let house = House::new(Start::Now, ROLES).await;
     let began = tokio::time::Instant::now();
@@ -96,7 +118,7 @@ async fn the_same_bytes_twice_are_one_mail_and_new_uids_change_nothing() {
     house.shelf.deliver(mail(3), day(1));
     house.settled(3).await;
     let cursor = house.state().await.cursor.unwrap();
-    assert_eq!(cursor, Cursor { uid_validity: 2, last_uid: 4, not_before: None });
+    assert_eq!(cursor, Cursor { uid_validity: 2, last_uid: 4, not_before: None, old_through: 4 });
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ impl House {
             state: InboundState::Received,
             error: None,
         };
-        let to = Cursor { uid_validity: 1, last_uid: 1, not_before: None };
+        let to = Cursor { uid_validity: 1, last_uid: 1, not_before: None, old_through: 0 };
         let page = Registration { key, seen: None, to, uid_next: 2, at: self.now(), mails: vec![mail] };
         assert_eq!(self.store.register(page).await.unwrap(), Registered::Done { new: 1, known: 0 });
         let (now, token) = (self.now(), LeaseToken::from_i64(1));

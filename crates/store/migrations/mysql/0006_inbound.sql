@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS mailbox_state (
     uid_validity BIGINT,
     last_uid     BIGINT,
     not_before   BIGINT,
+    old_through  BIGINT,
     uid_next     BIGINT,
     scanned_at   BIGINT,
     error        TEXT,

@@ -22,6 +22,7 @@ CREATE TABLE mailbox_state (
     uid_validity BIGINT,
     last_uid     BIGINT,
     not_before   BIGINT,
+    old_through  BIGINT,
     uid_next     BIGINT,
     scanned_at   BIGINT,
     error        TEXT,

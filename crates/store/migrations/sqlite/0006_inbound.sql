@@ -22,6 +22,7 @@ CREATE TABLE mailbox_state (
     uid_validity INTEGER,
     last_uid     INTEGER,
     not_before   INTEGER,
+    old_through  INTEGER,
     uid_next     INTEGER,
     scanned_at   INTEGER,
     error        TEXT,

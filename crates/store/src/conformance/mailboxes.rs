@@ -312,5 +312,5 @@ pub async fn a_purge_takes_mailboxes_along(store: &Shared) {
 
 /// A cursor.
 pub fn cursor(uid_validity: u32, last_uid: u32) -> Cursor {
-    Cursor { uid_validity, last_uid, not_before: None }
+    Cursor { uid_validity, last_uid, not_before: Some(at(5)), old_through: 3 }
 }

@@ -382,6 +382,7 @@ macro_rules! conformance_tests {
                 a_late_answer_is_refused_once_a_resend_is_claimed
                 a_token_not_kept_is_gone
                 a_waiting_message_is_cancelled_without_a_lease
+                a_waiting_message_is_given_another_time
                 history_has_no_gap
             }
             subscribers {

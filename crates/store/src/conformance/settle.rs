@@ -200,6 +200,31 @@ pub async fn a_waiting_message_is_cancelled_without_a_lease(store: &Shared) {
     assert!(claim(store, 1, at(10_000), 1).await.is_empty());
 }
 
+/// Sooner or later than before: it is due then and not when it was, and its account is woken.
+pub async fn a_waiting_message_is_given_another_time(store: &Shared) {
+    let (sooner, later) = (Sample::new(1).send_at(5_000), Sample::new(2).send_at(5_000));
+    let (sooner, later) = (accept(store, sooner).await, accept(store, later).await);
+    let moved = |uid, due_at| {
+        let fence = Fence { status: Status::Scheduled, token: None, version: Some(1) };
+        let change = step(uid, fence, State::Scheduled(Wait::SendAt), Input::Reschedule, at(5));
+        Change { due_at: Some(due_at), ..change }
+    };
+    assert!(apply(store, moved(sooner, at(1_000))).await);
+    assert_eq!(woken(store, 1).await, [sample::relay()]);
+    assert!(apply(store, moved(later, at(9_000))).await);
+    assert!(!apply(store, moved(later, at(1))).await, "the version it read is gone");
+
+    let found = record(store, later).await;
+    assert_eq!(found.summary.state, State::Scheduled(Wait::SendAt));
+    assert_eq!((found.summary.due_at, found.summary.version), (Some(at(9_000)), 2));
+    assert_eq!(kinds(&found).last(), Some(&EventKind::Scheduled));
+    assert_gapless(&found);
+    assert!(claim(store, 1, at(999), 2).await.is_empty());
+    let claimed: Vec<_> = claim(store, 1, at(8_999), 2).await.iter().map(|one| one.uid).collect();
+    assert_eq!(claimed, [sooner]);
+    assert_eq!(claim(store, 2, at(9_000), 2).await.remove(0).uid, later);
+}
+
 /// Through retries, doubts and resends, every entry has its place.
 pub async fn history_has_no_gap(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;

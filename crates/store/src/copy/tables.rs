@@ -314,6 +314,7 @@ pub(super) static TABLES: &[Table] = &[
             int("uid_validity"),
             int("last_uid"),
             int("not_before"),
+            int("old_through"),
             int("uid_next"),
             int("scanned_at"),
             text("error"),

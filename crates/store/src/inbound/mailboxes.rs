@@ -38,8 +38,8 @@ const AT_PLACE: Sql = Sql::same("SELECT id FROM mailbox WHERE tenant = ? AND pla
 const DELETE: Sql = Sql::same("DELETE FROM mailbox WHERE tenant = ? AND id = ?");
 const DELETE_RULES: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND mailbox = ?");
 const START_OVER: Sql = Sql::same(
-    "UPDATE mailbox_state SET uid_validity = NULL, last_uid = NULL, not_before = NULL, uid_next = NULL, scanned_at = NULL, \
-     error = NULL, error_since = NULL WHERE tenant = ? AND mailbox = ?",
+    "UPDATE mailbox_state SET uid_validity = NULL, last_uid = NULL, not_before = NULL, old_through = NULL, uid_next = NULL, \
+     scanned_at = NULL, error = NULL, error_since = NULL WHERE tenant = ? AND mailbox = ?",
 );
 const MARK: Sql =
     Sql::same("UPDATE mailbox_state SET deleted = 1 WHERE tenant = ? AND mailbox = ? AND deleted = 0");

@@ -20,7 +20,7 @@ use crate::{
 const INSERT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 const MOVE: Sql = Sql::same(
-    "UPDATE mailbox_state SET uid_validity = ?, last_uid = ?, not_before = ?, uid_next = ? \
+    "UPDATE mailbox_state SET uid_validity = ?, last_uid = ?, not_before = ?, old_through = ?, uid_next = ? \
      WHERE tenant = ? AND mailbox = ?",
 );
 pub(super) static SEEN: Multi =
@@ -78,7 +78,7 @@ pub(super) async fn register(
     let new = new_ones(session, page).await?;
     insert(session, page, &new).await?;
     let to = page.to;
-    let moved = values![to.uid_validity, to.last_uid, to.not_before, page.uid_next];
+    let moved = values![to.uid_validity, to.last_uid, to.not_before, to.old_through, page.uid_next];
     session.execute(MOVE, [moved, key_of(&page.key)].concat()).await?;
     let known = page.mails.len() - new.len();
     Ok(Registered::Done { new: count(new.len()), known: count(known) })

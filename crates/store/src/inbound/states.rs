@@ -14,7 +14,8 @@ use crate::{
 macro_rules! select {
     ($end:literal) => {
         concat!(
-            "SELECT tenant, mailbox, uid_validity, last_uid, not_before, uid_next, scanned_at, error, error_since ",
+            "SELECT tenant, mailbox, uid_validity, last_uid, not_before, old_through, uid_next, scanned_at, error, ",
+            "error_since ",
             "FROM mailbox_state WHERE deleted = 0",
             $end
         )
@@ -79,18 +80,18 @@ pub(super) async fn lock(
 
 /// From the columns that [`select!`] names.
 fn read(row: &Row) -> Result<MailboxState, StoreError> {
-    let cursor = match (row.opt_u32(2)?, row.opt_u32(3)?) {
-        (Some(uid_validity), Some(last_uid)) => {
-            Some(Cursor { uid_validity, last_uid, not_before: row.opt_time(4)? })
+    let cursor = match (row.opt_u32(2)?, row.opt_u32(3)?, row.opt_u32(5)?) {
+        (Some(uid_validity), Some(last_uid), Some(old_through)) => {
+            Some(Cursor { uid_validity, last_uid, not_before: row.opt_time(4)?, old_through })
         }
         _ => None,
     };
     Ok(MailboxState {
         key: MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? },
         cursor,
-        uid_next: row.opt_u32(5)?,
-        scanned_at: row.opt_time(6)?,
-        error: row.opt_string(7)?,
-        error_since: row.opt_time(8)?,
+        uid_next: row.opt_u32(6)?,
+        scanned_at: row.opt_time(7)?,
+        error: row.opt_string(8)?,
+        error_since: row.opt_time(9)?,
     })
 }
