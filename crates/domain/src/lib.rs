@@ -21,6 +21,7 @@ pub mod limit;
 pub mod liveness;
 pub mod mailbox;
 pub mod message;
+pub mod reference;
 pub mod retry;
 pub mod rule;
 pub mod secret;

@@ -37,6 +37,9 @@ pub struct TenantSettings {
     pub bounce_domain: Option<String>,
     /// The envelope sender of mail that names none, by accounts that name none.
     pub return_path: Option<String>,
+    /// Whom mail is from that names nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_from: Option<String>,
     /// Who it is to receivers that count complaints (`Feedback-ID`).
     pub feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
@@ -57,6 +60,7 @@ impl Default for TenantSettings {
             large_files: LargeFiles::default(),
             bounce_domain: None,
             return_path: None,
+            default_from: None,
             feedback_id: None,
             auto_submitted: false,
         }
@@ -248,6 +252,11 @@ impl TenantSettings {
             && path.parse::<crate::EmailAddress>().is_err()
         {
             wrong.push(("return_path", "must be an address".to_owned()));
+        }
+        if let Some(from) = &self.default_from
+            && from.parse::<crate::Mailbox>().is_err()
+        {
+            wrong.push(("default_from", "must be an address such as Shop <shop@example.com>".to_owned()));
         }
         if self.feedback_id.as_deref().is_some_and(|id| !is_feedback_id(id)) {
             wrong.push((

@@ -1,0 +1,330 @@
+//! What each of our states and events is called in the reference systems: one place for the doors and the views that speak
+//! as they do.
+//!
+//! Total by construction: every function here matches on all states or kinds, so that a new one does not compile before it
+//! has its words.
+
+use crate::{
+    event::{Event, EventKind},
+    inbound::InboundState,
+    message::{State, Wait},
+};
+
+/// Whether those who asked to hear of a message's end have heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Nobody asked, or somebody is still to hear.
+    No = 0,
+    /// Somebody is being called.
+    Calling = 1,
+    /// Everybody said so.
+    Acknowledged = 2,
+}
+
+/// What a message of reference 001 is called by, beside its own state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing else.
+    Plain = 0,
+    /// Its tenant or batch is suspended.
+    Suspended = 1,
+    /// A bounce came.
+    Bounced = 2,
+    /// Everybody was told of its end.
+    Reported = 3,
+}
+
+/// What an event led to, where its kind does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sense {
+    /// Its kind says it, or it led to neither of these.
+    Plain = 0,
+    /// The message is sent.
+    Sent = 1,
+    /// The message has ended otherwise.
+    Failed = 2,
+    /// The message is tried again after an attempt.
+    Retry = 3,
+}
+
+/// What became of the messages by which a mail was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// There is none.
+    Nothing = 0,
+    /// All are sent.
+    Sent = 1,
+    /// One is on its way.
+    Open = 2,
+    /// One has ended otherwise.
+    Failed = 3,
+}
+
+/// What `emails.status` of reference 000 says.
+pub fn status_000(state: State, told: Told) -> &'static str {
+    match (state, told) {
+        (State::Accepted, _) => "ACCEPTED",
+        (State::Validating, _) => "INTAKING",
+        (State::Ready | State::Scheduled(_), _) => "READY",
+        (State::Sending { .. } | State::InDoubt, _) => "PROCESSING",
+        (State::Invalid, _) => "INVALID",
+        (State::Sent, Told::No) => "SENT",
+        (State::Sent, Told::Calling) => "CALLING-SENT-CALLBACK",
+        (State::Sent, Told::Acknowledged) => "SENT-ACKNOWLEDGED",
+        (State::Failed | State::Suppressed | State::Cancelled | State::Expired, told) => match told {
+            Told::No => "FAILED",
+            Told::Calling => "CALLING-FAILED-CALLBACK",
+            Told::Acknowledged => "FAILED-ACKNOWLEDGED",
+        },
+    }
+}
+
+/// The state that a message of reference 001 is in.
+pub fn status_001(state: State, standing: Standing) -> &'static str {
+    match (state, standing) {
+        (_, Standing::Suspended) => "SUSPENDED",
+        (_, Standing::Bounced) => "BOUNCED",
+        (_, Standing::Reported) => "REPORTED",
+        (State::Accepted | State::Validating | State::Ready, Standing::Plain) => "PENDING",
+        (State::Scheduled(_), Standing::Plain) => "DEFERRED",
+        (State::Sending { .. } | State::InDoubt, Standing::Plain) => "SENDING",
+        (State::Sent, Standing::Plain) => "SENT",
+        (
+            State::Failed | State::Invalid | State::Suppressed | State::Cancelled | State::Expired,
+            Standing::Plain,
+        ) => "ERROR",
+    }
+}
+
+/// What `email_outbox.status` and `email_logs.status` of reference 004 say.
+pub fn status_004(state: State) -> &'static str {
+    match state {
+        State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => "RECEIVED",
+        State::Ready | State::Scheduled(Wait::SendAt) => "VALIDATED",
+        State::Scheduled(Wait::Retry) => "RETRY_SCHEDULED",
+        State::Sending { .. } | State::InDoubt => "SENT_ATTEMPT",
+        State::Sent => "SENT",
+        State::Failed | State::Suppressed | State::Cancelled | State::Expired => "FAILED",
+        State::Invalid => "VALIDATION_FAILED",
+    }
+}
+
+/// What `monitored_emails_tasks.status` of reference 002 says.
+pub fn status_002(state: InboundState, forwarded: Forwarded) -> &'static str {
+    match (state, forwarded) {
+        (InboundState::Received, _) => "received",
+        (InboundState::Routing, _) | (InboundState::Routed, Forwarded::Open) => "in_progress",
+        (InboundState::Routed, Forwarded::Sent) => "forwarded",
+        (InboundState::Routed, Forwarded::Nothing) | (InboundState::NoMatch | InboundState::Gone, _) => {
+            "skipped_no_match"
+        }
+        (InboundState::Routed, Forwarded::Failed) | (InboundState::Waiting | InboundState::Dead, _) => {
+            "error"
+        }
+    }
+}
+
+/// What an event adds to `email_statuses` of reference 000, if anything.
+pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Accepted => "ACCEPTED",
+        EventKind::Validated => "INTAKING",
+        EventKind::Invalid => "INVALID",
+        EventKind::Ready | EventKind::Scheduled | EventKind::Replayed => "READY",
+        EventKind::Sending | EventKind::InDoubt | EventKind::Resent => "PROCESSING",
+        EventKind::Sent => "SENT",
+        EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
+        EventKind::Resolved => match sense {
+            Sense::Sent => "SENT",
+            Sense::Failed => "FAILED",
+            Sense::Plain | Sense::Retry => "READY",
+        },
+        EventKind::Notifying => match sense {
+            Sense::Sent => "CALLING-SENT-CALLBACK",
+            Sense::Failed => "CALLING-FAILED-CALLBACK",
+            Sense::Plain | Sense::Retry => return None,
+        },
+        EventKind::Notified => match sense {
+            Sense::Sent => "SENT-ACKNOWLEDGED",
+            Sense::Failed => "FAILED-ACKNOWLEDGED",
+            Sense::Plain | Sense::Retry => return None,
+        },
+        EventKind::RecipientFailed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        | EventKind::Received => return None,
+    })
+}
+
+/// What an event adds to `email_events` of reference 004, if anything.
+pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Accepted => "RECEIVED",
+        EventKind::Validated | EventKind::Replayed => "VALIDATED",
+        EventKind::Invalid => "VALIDATION_FAILED",
+        EventKind::Sending | EventKind::Resent => "SENT_ATTEMPT",
+        EventKind::Sent => "SENT",
+        EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
+        EventKind::Scheduled => match sense {
+            Sense::Retry => "RETRY_SCHEDULED",
+            Sense::Plain | Sense::Sent | Sense::Failed => return None,
+        },
+        EventKind::Resolved => match sense {
+            Sense::Sent => "SENT",
+            Sense::Failed => "FAILED",
+            Sense::Plain | Sense::Retry => "VALIDATED",
+        },
+        // `validated` has said that it can be sent, and the attempt before a doubt that one was made.
+        EventKind::Ready
+        | EventKind::InDoubt
+        | EventKind::RecipientFailed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received => return None,
+    })
+}
+
+/// What the event at a place of a message's history led to; `state` is the message's now. The views say the same in SQL.
+pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
+    let Some(event) = events.get(at) else { return Sense::Plain };
+    let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
+    match event.kind {
+        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        EventKind::Resolved => match (events[at + 1..].iter().find_map(move_after), state) {
+            (None, State::Sent) => Sense::Sent,
+            (None, State::Failed) | (Some(EventKind::Replayed), _) => Sense::Failed,
+            _ => Sense::Plain,
+        },
+        EventKind::Notifying | EventKind::Notified => {
+            match (events[..at].iter().rev().find_map(move_before), state) {
+                (Some(EventKind::Sent), _) | (Some(EventKind::Resolved), State::Sent) => Sense::Sent,
+                (
+                    Some(
+                        EventKind::Failed
+                        | EventKind::Resolved
+                        | EventKind::Cancelled
+                        | EventKind::Expired
+                        | EventKind::Suppressed,
+                    ),
+                    _,
+                ) => Sense::Failed,
+                _ => Sense::Plain,
+            }
+        }
+        _ => Sense::Plain,
+    }
+}
+
+/// What may become of a message that was resolved.
+fn move_after(event: &Event) -> Option<EventKind> {
+    let moves = matches!(
+        event.kind,
+        EventKind::Sending
+            | EventKind::Resent
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed
+            | EventKind::Replayed
+    );
+    moves.then_some(event.kind)
+}
+
+/// How a message had come to stand where it did.
+fn move_before(event: &Event) -> Option<EventKind> {
+    let moves = matches!(
+        event.kind,
+        EventKind::Invalid
+            | EventKind::Sending
+            | EventKind::Sent
+            | EventKind::Failed
+            | EventKind::Resent
+            | EventKind::Resolved
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed
+    );
+    moves.then_some(event.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    fn words(kinds: &[EventKind], state: State) -> Vec<&'static str> {
+        let event = |(seq, kind): (usize, &EventKind)| Event {
+            seq: seq as i64,
+            at: Time::from_millis(0),
+            kind: *kind,
+            data: None,
+        };
+        let events: Vec<Event> = kinds.iter().enumerate().map(event).collect();
+        let word = |at: usize| history_000(events[at].kind, sense(&events, at, state));
+        (0..events.len()).filter_map(word).collect()
+    }
+
+    #[test]
+    fn a_history_is_told_in_the_words_of_reference_000() {
+        use EventKind::*;
+        assert_eq!(
+            words(
+                &[Accepted, Ready, Sending, Scheduled, Sending, Sent, Notifying, Notified, Bounced],
+                State::Sent
+            ),
+            [
+                "ACCEPTED",
+                "READY",
+                "PROCESSING",
+                "READY",
+                "PROCESSING",
+                "SENT",
+                "CALLING-SENT-CALLBACK",
+                "SENT-ACKNOWLEDGED"
+            ]
+        );
+        assert_eq!(
+            words(&[Sending, InDoubt, Resolved, Notifying], State::Failed),
+            ["PROCESSING", "PROCESSING", "FAILED", "CALLING-FAILED-CALLBACK"]
+        );
+        assert_eq!(words(&[InDoubt, Resolved], State::Sent), ["PROCESSING", "SENT"]);
+        assert_eq!(words(&[InDoubt, Resolved, Sending], State::Sent), ["PROCESSING", "READY", "PROCESSING"]);
+        assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "nothing of an end was told");
+    }
+
+    #[test]
+    fn a_retry_is_told_from_a_time_that_was_asked_for() {
+        let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(EventKind::Scheduled, sense));
+        assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
+    }
+
+    #[test]
+    fn every_state_has_a_word_of_each_system() {
+        let told = [Told::No, Told::Calling, Told::Acknowledged];
+        let standings = [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported];
+        for &state in State::ALL {
+            let words = told.map(|told| status_000(state, told)).into_iter();
+            let words = words.chain(standings.map(|standing| status_001(state, standing)));
+            let is_word =
+                |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
+            assert!(words.chain([status_004(state)]).all(is_word), "{state:?}");
+        }
+    }
+}
