@@ -39,9 +39,11 @@ mod retention;
 pub mod roster;
 mod rows;
 pub mod schema;
+mod search;
 mod sql;
 pub mod sqlite;
 mod terms;
+pub mod views;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

@@ -85,7 +85,7 @@ pub(crate) async fn told_once(stores: &[Shared]) {
     pages += tell(&stores[0], at(5)).await;
     assert_eq!(pages, 40);
     for id in ["one", "two"] {
-        let made = stores[0].deliveries(&tenant(), &id.parse().unwrap(), None, None, 99).await.unwrap();
+        let made = stores[0].deliveries(&tenant(), &id.parse().unwrap(), None, None, 99).await.unwrap().told;
         assert_eq!(made.len(), 40);
     }
 }
@@ -104,7 +104,7 @@ pub async fn many_subscribers_of_many_events_are_told_in_parts(store: &Shared) {
     assert!(calls <= 2);
     for n in [0, 11] {
         let id = format!("hook-{n}").parse().unwrap();
-        assert_eq!(store.deliveries(&tenant(), &id, None, None, 999).await.unwrap().len(), 600);
+        assert_eq!(store.deliveries(&tenant(), &id, None, None, 999).await.unwrap().told.len(), 600);
     }
     assert_eq!(store.report_state(at(1)).await.unwrap().due.len(), 12);
 }

@@ -13,7 +13,7 @@ use super::{
         step, within,
     },
 };
-use crate::record::{Change, Counts, FeedEvent, FeedPosition, Fence};
+use crate::record::{Change, Counts, FeedEvent, FeedPosition, Fence, Pace};
 
 /// Gives every page its place.
 pub(crate) async fn sequence(store: &Shared) -> u32 {
@@ -275,6 +275,40 @@ pub async fn hours_are_counted_once(store: &Shared) {
         assert_eq!(rows, expected);
     }
     assert_eq!(store.statistics(&other_tenant(), hour(0), hour(2)).await.unwrap().len(), 1);
+}
+
+/// What rates and charts are made of: told once it is fanned out, and of the last hour only.
+pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) {
+    const HOUR_MS: i64 = 60 * 60 * 1_000;
+    let begin = |ms: i64| Pace::begin_of(at(ms));
+    accept(store, Sample::new(1)).await;
+    accept(store, Sample::new(2)).await;
+    accept(store, Sample::new(3).from(OTHER_TENANT, ACCOUNT)).await;
+    assert!(store.pace(&tenant(), at(-HOUR_MS)).await.unwrap().is_empty(), "not fanned out");
+    let mut claimed = claim(store, 1, at(5), 2).await;
+    let (mut sent, failed) = (claimed.remove(0), claimed.remove(0));
+    assert!(commit_wire(store, &mut sent, at(6)).await);
+    assert!(apply(store, outcome(&sent, true, Outcome::Sent, at(40_000))).await);
+    assert!(apply(store, outcome(&failed, false, Outcome::Failed, at(40_000))).await);
+    for _ in 0..2 {
+        tell(store, at(41_000)).await;
+        let pace = store.pace(&tenant(), begin(0)).await.unwrap();
+        let expected = [
+            Pace { accepted: 2, ..Pace::empty(begin(0)) },
+            Pace { sent: 1, failed: 1, ..Pace::empty(begin(40_000)) },
+        ];
+        assert_eq!(pace, expected);
+    }
+    assert_eq!(store.pace(&tenant(), begin(10_000)).await.unwrap().len(), 1);
+    assert_eq!(store.pace(&other_tenant(), begin(0)).await.unwrap()[0].accepted, 1);
+    assert!(store.pace(&"nobody".parse().unwrap(), begin(0)).await.unwrap().is_empty());
+    // An hour and more later the same slots are used again, and have forgotten.
+    for ms in [400 * Pace::LASTS_MS, 400 * Pace::LASTS_MS + 1] {
+        accept(store, Sample::new(ms as u32).created(ms)).await;
+        tell(store, at(ms)).await;
+    }
+    let later = begin(400 * Pace::LASTS_MS);
+    assert_eq!(store.pace(&tenant(), later).await.unwrap(), [Pace { accepted: 2, ..Pace::empty(later) }]);
 }
 
 /// By what is written, by what gets its place, and by what is due.

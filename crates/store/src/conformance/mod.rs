@@ -41,6 +41,7 @@ pub mod read;
 pub mod recipients;
 pub mod retention;
 pub mod sample;
+pub mod search;
 pub mod settle;
 pub mod stage;
 pub mod subscribers;
@@ -233,6 +234,7 @@ macro_rules! conformance_tests {
                 the_feed_goes_on_from_any_place
                 a_reader_beside_writers_misses_nothing
                 hours_are_counted_once
+                what_happened_lately_is_counted_in_tens_of_seconds
                 reporters_are_woken
             }
             keys {
@@ -349,7 +351,6 @@ macro_rules! conformance_tests {
                 a_client_id_names_its_message
                 the_latest_provider_id_is_shown
                 stats_count_what_is_there
-                the_latest_moves_are_told_by_state_and_time
             }
             recipients {
                 a_known_recipient_reads_back_whole
@@ -371,6 +372,11 @@ macro_rules! conformance_tests {
                 slices_are_bounded_and_of_one_tenant
                 of_concurrent_calls_each_message_goes_once
                 what_is_sent_again_stays
+            }
+            search {
+                a_search_finds_all_page_by_page
+                failures_are_found_by_code_and_hidden_subjects_not
+                a_summary_names_the_first_recipient
             }
             settle {
                 a_sent_message_is_written_whole

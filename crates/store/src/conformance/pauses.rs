@@ -1,6 +1,6 @@
 //! What is suspended stays where it is, and holds nobody else.
 
-use postway_domain::{AccountId, EventKind, State, id::BatchCode, message::Outcome};
+use postway_domain::{AccountId, EventKind, State, Status, id::BatchCode, message::Outcome};
 
 use super::{
     Shared,
@@ -183,6 +183,16 @@ pub async fn batches_are_listed_with_what_waits(store: &Shared) {
     let after: BatchCode = "later".parse().unwrap();
     assert_eq!(store.batches(&tenant(), Some(&after), 2).await.unwrap(), expected[2..]);
     assert_eq!(store.batches(&other_tenant(), None, 9).await.unwrap(), [view("theirs", false, 1)]);
+    for (code, states) in [
+        ("Autumn", vec![(Status::Sending, 1)]),
+        ("later", vec![(Status::Scheduled, 1)]),
+        ("spring", vec![(Status::Ready, 3)]),
+        ("theirs", vec![]),
+        ("unseen", vec![]),
+    ] {
+        let found = store.batch_states(&tenant(), &code.parse().unwrap()).await.unwrap();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), states, "{code}");
+    }
 }
 
 /// Mail held by two pauses is held once.

@@ -251,21 +251,3 @@ pub async fn stats_count_what_is_there(store: &Shared) {
     let expected = [(Status::Accepted, 1), (Status::Ready, 1), (Status::Scheduled, 1), (Status::Sent, 1)];
     assert_eq!((counts(&mine), mine.oldest_due_at), (expected.to_vec(), Some(at(40))));
 }
-
-/// What the rates of `/v1/stats` are made of.
-pub async fn the_latest_moves_are_told_by_state_and_time(store: &Shared) {
-    for n in 1..=3 {
-        accept(store, Sample::new(n)).await;
-    }
-    let begun = store.messages(&tenant(), &Filter::default(), None, 9).await.unwrap();
-    let accepted_at = begun[0].created_at;
-    let accepted = store.latest(&tenant(), None, accepted_at, 9).await.unwrap();
-    assert_eq!(accepted, [accepted_at; 3]);
-    assert_eq!(store.latest(&tenant(), None, accepted_at, 2).await.unwrap().len(), 2);
-    assert!(store.latest(&tenant(), None, at(1), 9).await.unwrap().is_empty(), "none since");
-    claim(store, 1, at(50), 2).await;
-    assert_eq!(store.latest(&tenant(), Some(Status::Sending), at(50), 9).await.unwrap(), [at(50); 2]);
-    assert!(store.latest(&tenant(), Some(Status::Sending), at(51), 9).await.unwrap().is_empty());
-    let nobody = "nobody".parse().unwrap();
-    assert!(store.latest(&nobody, Some(Status::Sending), at(0), 9).await.unwrap().is_empty());
-}

@@ -111,7 +111,9 @@ pub async fn a_deleted_subscriber_is_gone_with_what_it_was_to_be_told(store: &Sh
     assert!(store.subscriber(&other_tenant(), &"one".parse().unwrap()).await.unwrap().is_some());
     direct(store, DirectoryChange::Forget(at(7))).await;
     subscribe(store, webhook(TENANT, "one")).await;
-    assert!(store.deliveries(&tenant(), &"one".parse().unwrap(), None, None, 9).await.unwrap().is_empty());
+    assert!(
+        store.deliveries(&tenant(), &"one".parse().unwrap(), None, None, 9).await.unwrap().told.is_empty()
+    );
 }
 
 /// Of one tenant, or of all.

@@ -54,6 +54,7 @@ fn whole(id: &str) -> Tenant {
         },
         bounce_domain: Some("bounce.example.com".to_owned()),
         return_path: Some("bounces@example.com".to_owned()),
+        default_from: Some("Initech <mail@example.com>".to_owned()),
         feedback_id: Some("initech".to_owned()),
         auto_submitted: true,
     };

@@ -486,4 +486,4 @@ pub(super) static TABLES: &[Table] = &[
 /// running processes.
 #[cfg(test)]
 pub(super) const NOT_COPIED: &[&str] =
-    &["schema_migration", "copy_progress", "tally", "node", "duty", "writer_mark"];
+    &["schema_migration", "copy_progress", "tally", "pace", "node", "duty", "writer_mark"];

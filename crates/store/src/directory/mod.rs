@@ -11,9 +11,11 @@ mod purge;
 mod suppressions;
 mod tenants;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
     id::{AuditId, BatchCode},
 };
 
@@ -223,6 +225,14 @@ impl<T: Portable> Directory for T {
         pauses::batches(&mut *self.reader().await?, tenant, after, limit).await
     }
 
+    async fn batch_states(
+        &self,
+        tenant: &TenantId,
+        code: &BatchCode,
+    ) -> Result<BTreeMap<Status, i64>, StoreError> {
+        pauses::batch_states(&mut *self.reader().await?, tenant, code).await
+    }
+
     async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {
         pauses::held(&mut *self.reader().await?, tenant).await
     }
@@ -287,6 +297,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         reports::statements(),
         crate::catalogue::statements(),
         crate::retention::statements(),
+        crate::search::statements(),
         inbound::statements(),
     ]
     .concat()

@@ -1,11 +1,12 @@
 //! What holds mail back: suspensions and open circuits, and how much they hold.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use postway_domain::{Lane, TenantId, id::BatchCode};
+use postway_domain::{Lane, Status, TenantId, id::BatchCode};
 
 use super::was_there;
 use crate::{
+    decode,
     error::StoreError,
     record::{AccountKey, BatchView, Changed, Circuit, Suspension, SuspensionScope},
     rows::Multi,
@@ -33,24 +34,29 @@ const HAS_LIST: i64 = 9;
 const KNOWS_RECIPIENTS: i64 = 8;
 /// Batches are known by their lanes, or by being suspended before their first message.
 const BATCHES: Sql = Sql::same(
-    "SELECT b.code, s.since FROM (SELECT batch AS code FROM lane WHERE tenant = ? AND batch IS NOT NULL \
-     UNION SELECT code FROM suspension WHERE tenant = ? AND kind = 1) AS b \
-     LEFT JOIN suspension s ON s.tenant = ? AND s.kind = 1 AND s.code = b.code \
-     WHERE b.code > ? ORDER BY b.code LIMIT ?",
+    "SELECT b.code, s.since FROM (SELECT code FROM (SELECT DISTINCT batch AS code FROM lane WHERE tenant = ? AND batch > ? \
+     ORDER BY batch LIMIT ?) AS used UNION SELECT code FROM (SELECT code FROM suspension WHERE tenant = ? AND kind = 1 \
+     AND code > ? ORDER BY code LIMIT ?) AS paused) AS b \
+     LEFT JOIN suspension s ON s.tenant = ? AND s.kind = 1 AND s.code = b.code ORDER BY b.code LIMIT ?",
 );
 /// Counted along the index of what waits, which MySQL has on a column of its own.
 const WAITING: Sql = Sql::or_mysql(
-    "SELECT COUNT(*) FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
-     AND m.due_at IS NOT NULL",
-    "SELECT COUNT(*) FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? AND l.batch = ?",
+    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
+     AND m.due_at IS NOT NULL LIMIT ?) AS found",
+    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
+     AND l.batch = ? LIMIT ?) AS found",
+);
+const STATES: Sql = Sql::same(
+    "SELECT status, COUNT(*) FROM (SELECT m.status AS status FROM lane l JOIN message m ON m.lane = l.id \
+     WHERE l.tenant = ? AND l.batch = ? LIMIT ?) AS found GROUP BY status",
 );
 const HELD: Sql = Sql::or_mysql(
-    "SELECT COUNT(*) FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND m.due_at IS NOT NULL \
+    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? \
+     AND m.due_at IS NOT NULL AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) LIMIT ?) AS found",
+    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
      AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))",
-    "SELECT COUNT(*) FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
-     AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))",
+     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) LIMIT ?) AS found",
 );
 /// Accounts that mail of a tenant, or of one of its batches, was ever for.
 const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
@@ -74,6 +80,7 @@ pub(super) const STATEMENTS: &[Sql] = &[
     LIST,
     BATCHES,
     WAITING,
+    STATES,
     HELD,
     ACCOUNTS,
     ACCOUNTS_OF_BATCH,
@@ -197,18 +204,30 @@ pub(super) async fn batches(
     limit: u32,
 ) -> Result<Vec<BatchView>, StoreError> {
     let id = tenant.as_str();
-    let values = values![id, id, id, after.map_or("", |code| code.as_str()), limit];
+    let after = after.map_or("", |code| code.as_str());
+    let values = values![id, after, limit, id, after, limit, id, limit];
     let mut batches = Vec::new();
     for row in session.rows(BATCHES, values).await? {
         let code: BatchCode = row.parsed(0)?;
-        let waiting = count(session, WAITING, values![id, code.as_str()]).await?;
+        let waiting = count(session, WAITING, values![id, code.as_str(), BatchView::WAITING_MAX]).await?;
         batches.push(BatchView { code, suspended_since: row.opt_time(1)?, waiting });
     }
     Ok(batches)
 }
 
+/// How many of a batch's messages stand where.
+pub(super) async fn batch_states(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    code: &BatchCode,
+) -> Result<BTreeMap<Status, i64>, StoreError> {
+    let values = values![tenant.as_str(), code.as_str(), BatchView::COUNTED_MAX];
+    let read = |row: &Row| Ok((decode::coded(row.int(0)?, Status::from_code)?, row.int(1)?));
+    session.rows(STATES, values).await?.iter().map(read).collect()
+}
+
 pub(super) async fn held(session: &mut dyn Session, tenant: &TenantId) -> Result<i64, StoreError> {
-    count(session, HELD, values![tenant.as_str()]).await
+    count(session, HELD, values![tenant.as_str(), Suspension::HELD_MAX]).await
 }
 
 async fn count(session: &mut dyn Session, sql: Sql, values: Vec<Value>) -> Result<i64, StoreError> {

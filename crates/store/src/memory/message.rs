@@ -80,6 +80,8 @@ impl Stored {
                     metadata: content.metadata,
                     provider_message_id: None,
                     sensitive: content.sensitive,
+                    recipient: None,
+                    recipient_count: 0,
                 },
                 raw: Kept::Nowhere,
                 payload: Kept::Nowhere,
@@ -107,7 +109,13 @@ impl Stored {
     /// As readers see it.
     pub fn summary(&self) -> MessageSummary {
         let summary = self.record.summary.clone();
-        MessageSummary { due_at: summary.due_at.or(self.preparable_at()), ..summary }
+        let recipients = &self.record.recipients;
+        MessageSummary {
+            due_at: summary.due_at.or(self.preparable_at()),
+            recipient: recipients.first().map(|first| first.address.clone()),
+            recipient_count: recipients.len() as i64,
+            ..summary
+        }
     }
 
     /// As readers see it, with its parts.

@@ -24,9 +24,12 @@ mod retention;
 mod subscribers;
 mod tables;
 
-use std::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -44,9 +47,9 @@ use crate::{
     port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit, ClaimRequest, Claimed,
-        DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey, MessageRecord, MessageSummary,
-        NewMessage, NodeBeat, NodeRecord, Preparation, QueueState, Stalled, Stats, Suppression, Suspension,
-        Used, WireCommit,
+        DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord,
+        NewMessage, NodeBeat, NodeRecord, Pace, Preparation, QueueState, Stalled, Stats, Suppression,
+        Suspension, Used, WireCommit,
     },
 };
 
@@ -195,14 +198,14 @@ impl Read for MemoryStore {
         Ok(self.tables()?.message(tenant, key))
     }
 
-    async fn messages(
+    async fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Result<Vec<MessageSummary>, StoreError> {
-        Ok(self.tables()?.messages(tenant, filter, before, limit))
+    ) -> Result<MessagePage, StoreError> {
+        Ok(self.tables()?.search(tenant, filter, before, limit))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
@@ -217,14 +220,8 @@ impl Read for MemoryStore {
         Ok(self.tables()?.payload(tenant, uid))
     }
 
-    async fn latest(
-        &self,
-        tenant: &TenantId,
-        state: Option<Status>,
-        since: Time,
-        limit: u32,
-    ) -> Result<Vec<Time>, StoreError> {
-        Ok(self.tables()?.latest(tenant, state, since, limit))
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+        Ok(self.tables()?.reports.pace_since(tenant, since))
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
@@ -294,6 +291,14 @@ impl Directory for MemoryStore {
         limit: u32,
     ) -> Result<Vec<BatchView>, StoreError> {
         Ok(self.tables()?.batches(tenant, after, limit))
+    }
+
+    async fn batch_states(
+        &self,
+        tenant: &TenantId,
+        code: &BatchCode,
+    ) -> Result<BTreeMap<Status, i64>, StoreError> {
+        Ok(self.tables()?.batch_states(tenant, code))
     }
 
     async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use postway_domain::{LaneId, TenantId, Time, id::BatchCode};
+use postway_domain::{LaneId, Status, TenantId, Time, id::BatchCode};
 
 use super::tables::{Queue, Tables};
 use crate::{
     directory,
-    record::{AccountKey, BatchView, DirectoryChange, SuspensionScope},
+    record::{AccountKey, BatchView, DirectoryChange, Suspension, SuspensionScope},
 };
 
 impl Tables {
@@ -49,9 +49,21 @@ impl Tables {
             .map(|(code, waiting)| BatchView {
                 suspended_since: suspended.get(&code).copied(),
                 code,
-                waiting,
+                waiting: waiting.min(BatchView::WAITING_MAX),
             })
             .collect()
+    }
+
+    /// See [`crate::Directory::batch_states`].
+    pub fn batch_states(&self, tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64> {
+        let mut states = BTreeMap::new();
+        let summaries = self.messages.values().map(|stored| &stored.record.summary);
+        let of_batch = summaries
+            .filter(|summary| summary.lane.tenant == *tenant && summary.lane.batch.as_ref() == Some(code));
+        for summary in of_batch.take(BatchView::COUNTED_MAX as usize) {
+            *states.entry(summary.state.status()).or_default() += 1;
+        }
+        states
     }
 
     /// See [`crate::Directory::held`].
@@ -60,6 +72,6 @@ impl Tables {
         let held = self.messages.values().map(|stored| &stored.record.summary).filter(|summary| {
             summary.lane.tenant == *tenant && summary.due_at.is_some() && !gates.pass(&summary.lane)
         });
-        held.count() as i64
+        (held.count() as i64).min(Suspension::HELD_MAX)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Bound;
 
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageUid, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{
-    Body, DedupKind, Filter, MessageBrief, MessageKey, MessageRecord, MessageSummary, Stats,
+    Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Stats,
 };
 
 impl Tables {
@@ -23,21 +23,24 @@ impl Tables {
         self.of_tenant(tenant, uid).map(Stored::read)
     }
 
-    /// See [`crate::Read::messages`].
-    pub fn messages(
+    /// See [`crate::Read::search`].
+    pub fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Vec<MessageSummary> {
+    ) -> MessagePage {
         let end = before.map_or(Bound::Unbounded, Bound::Excluded);
         let newest_first = self.messages.range((Bound::Unbounded, end)).rev().map(|(_, stored)| stored);
-        newest_first
+        let mut messages: Vec<MessageSummary> = newest_first
             .filter(|stored| stored.record.summary.lane.tenant == *tenant && matches(filter, &stored.record))
             .map(Stored::summary)
-            .take(limit as usize)
-            .collect()
+            .take(limit as usize + 1)
+            .collect();
+        let has_more = messages.len() > limit as usize;
+        messages.truncate(limit as usize);
+        MessagePage { next: messages.last().filter(|_| has_more).map(|last| last.uid), messages }
     }
 
     /// See [`crate::Read::briefs`].
@@ -57,20 +60,6 @@ impl Tables {
     /// See [`crate::Read::payload`].
     pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
         self.of_tenant(tenant, uid)?.payload.clone()
-    }
-
-    /// See [`crate::Read::latest`].
-    pub fn latest(&self, tenant: &TenantId, state: Option<Status>, since: Time, limit: u32) -> Vec<Time> {
-        let summaries = self.messages.values().map(|stored| &stored.record.summary);
-        let mut times: Vec<Time> = summaries
-            .filter(|summary| summary.lane.tenant == *tenant)
-            .filter(|summary| state.is_none_or(|state| summary.state.status() == state))
-            .map(|summary| if state.is_some() { summary.updated_at } else { summary.created_at })
-            .filter(|at| *at >= since)
-            .collect();
-        times.sort_by_key(|at| std::cmp::Reverse(*at));
-        times.truncate(limit as usize);
-        times
     }
 
     /// See [`crate::Read::stats`].
@@ -110,7 +99,16 @@ fn matches(filter: &Filter, record: &MessageRecord) -> bool {
         && holds(&filter.tag, |tag| summary.tags.contains(tag))
         && holds(&filter.request_id, |id| summary.request_id.as_ref() == Some(id))
         && holds(&filter.provider_message_id, has_provider_id)
+        && holds(&filter.subject, |wanted| {
+            !summary.sensitive && summary.subject.to_lowercase().contains(&wanted.to_lowercase())
+        })
+        && holds(&filter.error_code, |wanted| has_code(summary.error.as_deref(), wanted))
         && holds(&filter.since, |since| summary.created_at >= *since)
         && holds(&filter.until, |until| summary.created_at < *until)
         && (!filter.exhausted || summary.exhausted)
+}
+
+fn has_code(error: Option<&str>, wanted: &str) -> bool {
+    let error = error.and_then(|error| serde_json::from_str::<serde_json::Value>(error).ok());
+    error.is_some_and(|error| error["code"].as_str() == Some(wanted))
 }

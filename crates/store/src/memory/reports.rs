@@ -20,8 +20,8 @@ use crate::{
     journal::{Happening, Journal, Page},
     port::Report,
     record::{
-        Counts, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView, Notified,
-        ReportRequest, ReportState, ToNotify,
+        Counts, DeliveryPage, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
+        Notified, Pace, ReportRequest, ReportState, ToNotify,
     },
     reports::{count, hour_of, is_told, told_events},
 };
@@ -46,6 +46,8 @@ pub(super) struct Reports {
     pub(super) subscribers: BTreeMap<(TenantId, SubscriberId), Subscriber>,
     pub notifications: BTreeMap<NotificationKey, Notification>,
     pub statistics: BTreeMap<(TenantId, Time, AccountId), Counts>,
+    /// The last hour, and all before it.
+    pace: BTreeMap<(TenantId, Time), Pace>,
 }
 
 impl Reports {
@@ -109,11 +111,23 @@ impl Reports {
                     count(self.statistics.entry(hour).or_default(), entry, page.at);
                 }
             }
+            let mut counts = Counts::default();
+            page.entries.iter().for_each(|entry| count(&mut counts, entry, page.at));
+            let Counts { accepted, sent, failed, .. } = counts;
+            let begin = Pace::begin_of(page.at);
+            let pace = self.pace.entry((tenant.clone(), begin)).or_insert(Pace::empty(begin));
+            pace.add(Pace { at: begin, accepted, sent, failed });
             self.fanned_out = position.unwrap_or(self.fanned_out);
             fanned += 1;
         }
         self.statistics.retain(|_, counts| *counts != Counts::default());
         fanned
+    }
+
+    pub fn pace_since(&self, tenant: &TenantId, since: Time) -> Vec<Pace> {
+        let of_tenant = self.pace.range((tenant.clone(), since)..).take_while(|((of, _), _)| of == tenant);
+        let happened = |pace: &&Pace| pace.accepted + pace.sent + pace.failed > 0;
+        of_tenant.map(|(_, pace)| pace).filter(happened).copied().collect()
     }
 
     pub fn forget_message(&mut self, uid: MessageUid) {
@@ -124,6 +138,7 @@ impl Reports {
         self.notifications.retain(|key, _| key.tenant != *tenant);
         self.subscribers.retain(|(of, _), _| of != tenant);
         self.statistics.retain(|(of, ..), _| of != tenant);
+        self.pace.retain(|(of, _), _| of != tenant);
         self.pages.retain(|left| left.tenant != *tenant);
     }
 }
@@ -264,13 +279,13 @@ impl Report for MemoryStore {
         state: Option<NotificationState>,
         before: Option<(MessageUid, i64)>,
         limit: u32,
-    ) -> Result<Vec<NotificationView>, StoreError> {
+    ) -> Result<DeliveryPage, StoreError> {
         let tables = self.tables()?;
         let all = tables.reports.notifications.values().rev().map(|told| &told.view);
         let of_it = all.filter(|view| view.key.tenant == *tenant && view.key.subscriber == *subscriber);
         let older = of_it.filter(|view| before.is_none_or(|before| (view.key.uid, view.key.seq) < before));
         let wanted = older.filter(|view| state.is_none_or(|state| view.state == state));
-        Ok(wanted.take(limit as usize).cloned().collect())
+        Ok(DeliveryPage::of(wanted.take(limit as usize + 1).cloned().collect(), limit, None))
     }
 
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {

@@ -7,7 +7,11 @@ use super::{
     failed,
     read::{SUMMARY, read_recipient, read_summary, recipient_columns},
 };
-use crate::{decode, error::StoreError, record::MessageBrief};
+use crate::{
+    decode,
+    error::StoreError,
+    record::{MessageBrief, MessageSummary},
+};
 
 /// Ids of one statement.
 const AT_ONCE_MAX: usize = 128;
@@ -19,6 +23,24 @@ const RECIPIENTS: &str = concat!(
     recipient_columns!(),
     ", r.uid AS message FROM recipient r FORCE INDEX (PRIMARY) WHERE r.position <= "
 );
+
+/// These messages, in no order.
+pub(super) async fn summaries(
+    pool: &MySqlPool,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<Vec<MessageSummary>, StoreError> {
+    let mut summaries = Vec::with_capacity(uids.len());
+    for uids in uids.chunks(AT_ONCE_MAX) {
+        let mut query = QueryBuilder::<MySql>::new(SUMMARY);
+        query.push(MESSAGES).push_bind(tenant.as_str()).push(" AND m.uid IN (");
+        push_list(&mut query, uids);
+        for row in query.build().fetch_all(pool).await.map_err(failed)? {
+            summaries.push(read_summary(&row)?);
+        }
+    }
+    Ok(summaries)
+}
 
 pub(super) async fn briefs(
     pool: &MySqlPool,

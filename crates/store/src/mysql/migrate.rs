@@ -7,6 +7,7 @@ use super::failed;
 use crate::{
     error::StoreError,
     schema::{self, Migration, MigrationState},
+    views,
 };
 
 /// Every migration this program knows, in order; numbers and names are those of the other databases.
@@ -83,6 +84,9 @@ pub(super) async fn up(conn: &mut MySqlConnection) -> Result<Vec<Migration>, Sto
                 .await
                 .map_err(failed)?;
         }
+    }
+    if !missing.is_empty() {
+        views::mysql::come_back(conn).await;
     }
     Ok(missing)
 }

@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, Status, TenantId, Time};
+use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 use sqlx::{Connection, MySqlConnection, MySqlPool};
 use tokio::sync::Mutex;
 
@@ -49,9 +49,11 @@ use crate::{
     port::{Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
-        MessageRecord, MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
+        MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
+    reports,
     retention::Walks,
+    search,
     sql::{MysqlSession, Session},
 };
 
@@ -134,14 +136,16 @@ impl Read for MysqlStore {
         read::message(&self.readers, tenant, key).await
     }
 
-    async fn messages(
+    async fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Result<Vec<MessageSummary>, StoreError> {
-        read::messages(&self.readers, tenant, filter, before, limit).await
+    ) -> Result<MessagePage, StoreError> {
+        let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
+        let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
+        Ok(found.page(filter, messages))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
@@ -156,14 +160,8 @@ impl Read for MysqlStore {
         read::payload(&self.readers, tenant, uid).await
     }
 
-    async fn latest(
-        &self,
-        tenant: &TenantId,
-        state: Option<Status>,
-        since: Time,
-        limit: u32,
-    ) -> Result<Vec<Time>, StoreError> {
-        read::latest(&self.readers, tenant, state, since, limit).await
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+        reports::pace(&mut *self.reader().await?, tenant, since).await
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {

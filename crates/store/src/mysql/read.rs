@@ -13,13 +13,9 @@ use crate::{
     decode::{self, parsed},
     error::StoreError,
     record::{
-        AttemptView, Body, Filter, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply,
-        Stats,
+        AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply, Stats,
     },
 };
-
-/// A list by a status that has at most this many messages sorts them; beyond, it walks the tenant's messages.
-const SORT_MESSAGES_MAX: i64 = 20_000;
 
 /// The columns of a summary, in the order in which [`read_summary`] takes them.
 pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, c.client_id, l.tenant, l.account, l.priority, \
@@ -27,7 +23,9 @@ pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      COALESCE(m.due_at, CASE WHEN m.status = 0 OR m.wait = 3 THEN \
      (SELECT p.due_at FROM preparation p WHERE p.uid = m.uid) END), m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
      c.external_id, c.tags, c.metadata, (SELECT a.provider_message_id FROM attempt a WHERE a.uid = m.uid \
-     AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1), c.sensitive";
+     AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1), c.sensitive, \
+     (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.position LIMIT 1), \
+     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid)";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND `key` = ?";
 /// What [`read_recipient`] takes.
@@ -54,8 +52,6 @@ pub(super) const TALLY: &str =
 pub(super) const OLDEST_DUE: &str = "SELECT MIN(due_at) FROM (SELECT (SELECT m.due_at FROM message m \
      FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l \
      WHERE (? IS NULL OR l.tenant = ?)) AS lanes";
-pub(super) const COUNT: &str =
-    "SELECT CAST(COALESCE(SUM(`count`), 0) AS SIGNED) FROM tally WHERE tenant = ? AND status = ?";
 
 fn time_set(row: &MySqlRow, index: usize) -> Result<Time, StoreError> {
     Ok(Time::from_millis(row.try_get(index).map_err(failed)?))
@@ -96,6 +92,8 @@ pub(super) fn read_summary(row: &MySqlRow) -> Result<MessageSummary, StoreError>
         metadata: row.try_get(27).map_err(failed)?,
         provider_message_id: text(row, 28)?,
         sensitive: row.try_get::<i64, _>(29).map_err(failed)? != 0,
+        recipient: row.try_get(30).map_err(failed)?,
+        recipient_count: row.try_get(31).map_err(failed)?,
     })
 }
 
@@ -196,87 +194,6 @@ pub(super) async fn message(
     Ok(Some(record))
 }
 
-pub(super) async fn messages(
-    pool: &MySqlPool,
-    tenant: &TenantId,
-    filter: &Filter,
-    before: Option<MessageUid>,
-    limit: u32,
-) -> Result<Vec<MessageSummary>, StoreError> {
-    let mut query = QueryBuilder::<MySql>::new(SUMMARY);
-    query.push(" FROM message m ");
-    if let Some(status) = filter.status
-        && few(pool, tenant, status).await?
-    {
-        query.push("FORCE INDEX (message_status) ");
-    }
-    // Where another table's index finds the messages, the server may start there.
-    let elsewhere = [&filter.recipient, &filter.tag, &filter.request_id, &filter.provider_message_id];
-    let join = if elsewhere.iter().any(|text| text.is_some()) { "JOIN" } else { "STRAIGHT_JOIN" };
-    query.push(join).push(" content c ON c.uid = m.uid ");
-    query.push(join).push(" lane l ON l.id = m.lane WHERE m.tenant = ").push_bind(tenant.as_str());
-    if let Some(before) = before {
-        query.push(" AND m.uid < ").push_bind(before.as_bytes().to_vec());
-    }
-    if let Some(status) = filter.status {
-        query.push(" AND m.status = ").push_bind(status.code());
-    }
-    if let Some(account) = &filter.account {
-        query.push(" AND l.account = ").push_bind(account.as_str());
-    }
-    if let Some(batch) = &filter.batch {
-        query.push(" AND m.lane IN (SELECT id FROM lane WHERE tenant = ").push_bind(tenant.as_str());
-        query.push(" AND batch = ").push_bind(batch.as_bytes()).push(")");
-    }
-    if let Some(recipient) = &filter.recipient {
-        query
-            .push(" AND m.uid IN (SELECT uid FROM recipient WHERE address = ")
-            .push_bind(recipient)
-            // The index ignores accents and trailing spaces; addresses that differ in them are not the same.
-            .push(" AND CAST(LOWER(address) AS BINARY) = CAST(LOWER(")
-            .push_bind(recipient)
-            .push(") AS BINARY))");
-    }
-    if let Some(tag) = &filter.tag {
-        query.push(" AND m.uid IN (SELECT uid FROM tag WHERE tenant = ").push_bind(tenant.as_str());
-        query.push(" AND tag = ").push_bind(tag.as_bytes()).push(")");
-    }
-    if let Some(request) = &filter.request_id {
-        query
-            .push(" AND m.uid IN (SELECT uid FROM content WHERE request_id = ")
-            .push_bind(request.as_bytes())
-            .push(")");
-    }
-    if let Some(id) = &filter.provider_message_id {
-        query
-            .push(" AND m.uid IN (SELECT uid FROM attempt WHERE provider_message_id = ")
-            .push_bind(id.as_bytes())
-            .push(")");
-    }
-    if let Some(since) = filter.since {
-        query.push(" AND m.created_at >= ").push_bind(since.as_millis());
-    }
-    if let Some(until) = filter.until {
-        query.push(" AND m.created_at < ").push_bind(until.as_millis());
-    }
-    if filter.exhausted {
-        query.push(" AND m.exhausted = 1");
-    }
-    query.push(" ORDER BY m.uid DESC LIMIT ").push_bind(i64::from(limit));
-    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
-    rows.iter().map(read_summary).collect()
-}
-
-async fn few(pool: &MySqlPool, tenant: &TenantId, status: Status) -> Result<bool, StoreError> {
-    let count: i64 = sqlx::query_scalar(COUNT)
-        .bind(tenant.as_str())
-        .bind(status.code())
-        .fetch_one(pool)
-        .await
-        .map_err(failed)?;
-    Ok(count <= SORT_MESSAGES_MAX)
-}
-
 /// The bytes of a message, of this tenant where one is named.
 pub(super) async fn raw(
     pool: &MySqlPool,
@@ -311,45 +228,6 @@ async fn body(
     let Some(row) = found else { return Ok(None) };
     let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
     decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-pub(super) async fn latest(
-    pool: &MySqlPool,
-    tenant: &TenantId,
-    state: Option<Status>,
-    since: Time,
-    limit: u32,
-) -> Result<Vec<Time>, StoreError> {
-    let mut query = QueryBuilder::<MySql>::new("SELECT ");
-    match state {
-        Some(state) => {
-            query
-                .push("updated_at FROM message FORCE INDEX (message_status) WHERE status = ")
-                .push_bind(state.code());
-            query.push(" AND updated_at >= ").push_bind(since.as_millis());
-            query.push(" AND tenant = ").push_bind(tenant.as_str());
-            query.push(" ORDER BY updated_at DESC");
-        }
-        None => {
-            // Ids begin with the time of acceptance, so their order is its order.
-            query
-                .push("created_at FROM message FORCE INDEX (message_tenant) WHERE tenant = ")
-                .push_bind(tenant.as_str());
-            query.push(" AND created_at >= ").push_bind(since.as_millis());
-            query.push(" AND uid >= ").push_bind(first_uid(since).to_vec());
-            query.push(" ORDER BY uid DESC");
-        }
-    }
-    query.push(" LIMIT ").push_bind(i64::from(limit));
-    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
-    rows.iter().map(|row| time_set(row, 0)).collect()
-}
-
-/// The lowest id that a message accepted at `time` can have.
-fn first_uid(time: Time) -> [u8; 16] {
-    let mut uid = [0; 16];
-    uid[..6].copy_from_slice(&time.as_millis().max(0).to_be_bytes()[2..]);
-    uid
 }
 
 pub(super) async fn stats(

@@ -304,7 +304,6 @@ async fn every_statement_prepares() {
         read::PAYLOAD,
         read::KEPT,
         read::TALLY,
-        read::COUNT,
         read::OLDEST_DUE,
         queue::OVERDUE,
         queue::QUEUE,

@@ -6,6 +6,8 @@
 mod inbound;
 mod report;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, MessageUid,
@@ -21,8 +23,8 @@ use crate::{
     record::{
         Acceptance, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
         ClaimRequest, Claimed, DirectoryChange, DutyRecord, Filter, Link, MessageBrief, MessageKey,
-        MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, PreparationState, PrepareRequest,
-        QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
+        MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, Pace, PreparationState,
+        PrepareRequest, QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
 };
 
@@ -159,6 +161,9 @@ pub trait Catalogue: Send + Sync {
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError>;
 }
 
+/// Messages that are read at once.
+const PAGE_MAX: u32 = 500;
+
 /// The readers' side: API, command line, dashboard. Every read is confined to one tenant.
 #[async_trait]
 pub trait Read: Send + Sync {
@@ -166,14 +171,35 @@ pub trait Read: Send + Sync {
     async fn message(&self, tenant: &TenantId, key: &MessageKey)
     -> Result<Option<MessageRecord>, StoreError>;
 
-    /// Messages that match, newest first, after the cursor.
-    async fn messages(
+    /// A page of messages that match, newest first, after the cursor. It costs about the same whatever lies in the store, so
+    /// only so many messages are looked at: see [`MessagePage::next`].
+    async fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Result<Vec<MessageSummary>, StoreError>;
+    ) -> Result<MessagePage, StoreError>;
+
+    /// Messages that match, newest first, after the cursor: `limit` of them, or all, however long it takes.
+    async fn messages(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        mut before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<Vec<MessageSummary>, StoreError> {
+        let mut found: Vec<MessageSummary> = Vec::new();
+        loop {
+            let room = limit - u32::try_from(found.len()).unwrap_or(limit).min(limit);
+            let page = self.search(tenant, filter, before, room.min(PAGE_MAX)).await?;
+            found.extend(page.messages);
+            match page.next {
+                Some(next) if found.len() < limit as usize => before = Some(next),
+                _ => return Ok(found),
+            }
+        }
+    }
 
     /// These messages with their recipients, in no order, for whoever tells of many at once. Left out are those that are
     /// gone or of others, and those with more recipients than [`MessageBrief::RECIPIENTS_MAX`], which [`Read::message`] has.
@@ -185,15 +211,8 @@ pub trait Read: Send + Sync {
     /// The request as it was submitted, unless it was removed.
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
-    /// When a tenant's messages came into this state, or were accepted where none is named: those not before `since`,
-    /// newest first, at most `limit`. What a rate is made of.
-    async fn latest(
-        &self,
-        tenant: &TenantId,
-        state: Option<Status>,
-        since: Time,
-        limit: u32,
-    ) -> Result<Vec<Time>, StoreError>;
+    /// What happened to a tenant's messages lately, from this time on, in order: of the last hour, as far as it was fanned out.
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError>;
 
     /// Counts by status and the age of the oldest due message, for one tenant or for all.
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
@@ -240,7 +259,14 @@ pub trait Directory: Send + Sync {
         limit: u32,
     ) -> Result<Vec<BatchView>, StoreError>;
 
-    /// How many of a tenant's messages wait behind a suspension.
+    /// How many of a batch's messages stand where: of all, or of [`BatchView::COUNTED_MAX`].
+    async fn batch_states(
+        &self,
+        tenant: &TenantId,
+        code: &BatchCode,
+    ) -> Result<BTreeMap<Status, i64>, StoreError>;
+
+    /// How many of a tenant's messages wait behind a suspension; [`Suspension::HELD_MAX`] are so many or more.
     async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError>;
 
     /// A tenant's suppressed addresses, in order, after this one.

@@ -10,8 +10,8 @@ use postway_domain::{MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 use crate::{
     error::StoreError,
     record::{
-        Erased, Expunge, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
-        Notified, ReportRequest, ReportState, StatisticsRow, ToNotify, Tombstone,
+        DeliveryPage, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey, NotificationState,
+        NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify, Tombstone,
     },
 };
 
@@ -82,7 +82,7 @@ pub trait Report: Send + Sync {
         state: Option<NotificationState>,
         before: Option<(MessageUid, i64)>,
         limit: u32,
-    ) -> Result<Vec<NotificationView>, StoreError>;
+    ) -> Result<DeliveryPage, StoreError>;
 
     /// Makes a settled notification due again; `false` where it is not settled or not there.
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError>;

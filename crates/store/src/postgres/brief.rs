@@ -7,7 +7,11 @@ use super::{
     failed,
     read::{SNAPSHOT, SUMMARY, read_recipient, read_summary, recipient_columns},
 };
-use crate::{decode, error::StoreError, record::MessageBrief};
+use crate::{
+    decode,
+    error::StoreError,
+    record::{MessageBrief, MessageSummary},
+};
 
 const MESSAGES: &str = " FROM message m JOIN content c ON c.uid = m.uid JOIN lane l ON l.id = m.lane \
      WHERE m.uid = ANY ($1::bytea[]) AND m.tenant = $2";
@@ -16,6 +20,19 @@ pub(super) const RECIPIENTS: &str = concat!(
     recipient_columns!(),
     ", r.uid AS message FROM recipient r WHERE r.uid = ANY ($1::bytea[]) AND r.position <= $2 ORDER BY r.uid, r.position"
 );
+
+/// These messages, in no order.
+pub(super) async fn summaries(
+    pool: &PgPool,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<Vec<MessageSummary>, StoreError> {
+    let list: Vec<&[u8]> = uids.iter().map(|uid| uid.as_bytes().as_slice()).collect();
+    let mut query = QueryBuilder::<Postgres>::new(SUMMARY);
+    query.push(MESSAGES);
+    let rows = query.build().bind(&list).bind(tenant.as_str()).fetch_all(pool).await;
+    rows.map_err(failed)?.iter().map(read_summary).collect()
+}
 
 pub(super) async fn briefs(
     pool: &PgPool,

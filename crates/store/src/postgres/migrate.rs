@@ -6,6 +6,7 @@ use super::failed;
 use crate::{
     error::StoreError,
     schema::{self, Migration, MigrationState},
+    views::postgres as views,
 };
 
 /// Every migration this program knows, in order.
@@ -74,9 +75,12 @@ pub(super) async fn status(conn: &mut PgConnection) -> Result<Vec<MigrationState
 /// Applies what is missing and returns it. A crash leaves each step wholly done or not at all.
 pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreError> {
     let missing = schema::missing(MIGRATIONS, version(conn).await?);
-    for migration in &missing {
+    for (index, migration) in missing.iter().enumerate() {
         sqlx::query("BEGIN").execute(&mut *conn).await.map_err(failed)?;
         let step = async {
+            if index == 0 {
+                views::stand_aside(&mut *conn).await?;
+            }
             sqlx::query(CREATE_RECORD).execute(&mut *conn).await?;
             sqlx::raw_sql(migration.sql).execute(&mut *conn).await?;
             crate::crash::crash_point("store_migration");
@@ -91,6 +95,9 @@ pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreE
                     .bind(migration.version)
                     .execute(&mut *conn)
                     .await?;
+            }
+            if index + 1 == missing.len() {
+                views::come_back(&mut *conn).await?;
             }
             sqlx::query("COMMIT").execute(&mut *conn).await
         };

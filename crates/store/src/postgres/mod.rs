@@ -25,7 +25,7 @@ mod tests;
 use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
+use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
 use sqlx::{PgPool, Row, postgres::PgRow};
 
 use self::{connect::within, hints::Hints};
@@ -39,9 +39,11 @@ use crate::{
     port::{Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
-        MessageRecord, MessageSummary, NewMessage, QueueState, Stalled, Stats, WireCommit,
+        MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
+    reports,
     retention::Walks,
+    search,
     sql::{PostgresSession, Session},
 };
 
@@ -124,14 +126,16 @@ impl Read for PostgresStore {
         within(read::message(&self.readers, tenant, key)).await
     }
 
-    async fn messages(
+    async fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Result<Vec<MessageSummary>, StoreError> {
-        within(read::messages(&self.readers, tenant, filter, before, limit)).await
+    ) -> Result<MessagePage, StoreError> {
+        let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
+        let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
+        Ok(found.page(filter, messages))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
@@ -146,14 +150,8 @@ impl Read for PostgresStore {
         within(read::payload(&self.readers, tenant, uid)).await
     }
 
-    async fn latest(
-        &self,
-        tenant: &TenantId,
-        state: Option<Status>,
-        since: Time,
-        limit: u32,
-    ) -> Result<Vec<Time>, StoreError> {
-        within(read::latest(&self.readers, tenant, state, since, limit)).await
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+        reports::pace(&mut *self.reader().await?, tenant, since).await
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {

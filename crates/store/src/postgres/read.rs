@@ -13,7 +13,7 @@ use crate::{
     decode::{self, parsed},
     error::StoreError,
     record::{
-        AccountKey, AttemptView, Body, DueAccount, Filter, Kept, MessageKey, MessageRecord, MessageSummary,
+        AccountKey, AttemptView, Body, DueAccount, Kept, MessageKey, MessageRecord, MessageSummary,
         QueueState, RecipientView, SmtpReply, Stalled, Stats,
     },
 };
@@ -24,7 +24,9 @@ pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      COALESCE(m.due_at, CASE WHEN m.status = 0 OR m.wait = 3 THEN \
      (SELECT p.due_at FROM preparation p WHERE p.uid = m.uid) END), m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
      c.external_id, c.tags, c.metadata, (SELECT provider_message_id FROM attempt WHERE attempt.uid = m.uid \
-     AND provider_message_id IS NOT NULL ORDER BY number DESC LIMIT 1), c.sensitive";
+     AND provider_message_id IS NOT NULL ORDER BY number DESC LIMIT 1), c.sensitive, \
+     (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.position LIMIT 1), \
+     (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid)";
 
 pub(super) const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = $1 AND kind = 1 AND key = $2";
@@ -113,6 +115,8 @@ pub(super) fn read_summary(row: &PgRow) -> Result<MessageSummary, StoreError> {
         metadata: row.try_get(27).map_err(failed)?,
         provider_message_id: row.try_get(28).map_err(failed)?,
         sensitive: row.try_get::<i64, _>(29).map_err(failed)? != 0,
+        recipient: row.try_get(30).map_err(failed)?,
+        recipient_count: row.try_get(31).map_err(failed)?,
     })
 }
 
@@ -212,70 +216,6 @@ pub(super) async fn message(
     Ok(Some(record))
 }
 
-pub(super) async fn messages(
-    pool: &PgPool,
-    tenant: &TenantId,
-    filter: &Filter,
-    before: Option<MessageUid>,
-    limit: u32,
-) -> Result<Vec<MessageSummary>, StoreError> {
-    let texts =
-        [&filter.batch, &filter.recipient, &filter.tag, &filter.request_id, &filter.provider_message_id];
-    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-        // No stored text has one, and the server would refuse the question.
-        return Ok(Vec::new());
-    }
-    let mut query = QueryBuilder::<Postgres>::new(SUMMARY);
-    query.push(
-        " FROM message m JOIN content c ON c.uid = m.uid JOIN lane l ON l.id = m.lane WHERE m.tenant = ",
-    );
-    query.push_bind(tenant.as_str());
-    if let Some(before) = before {
-        query.push(" AND m.uid < ").push_bind(before.as_bytes().to_vec());
-    }
-    if let Some(status) = filter.status {
-        query.push(" AND m.status = ").push_bind(status.code());
-    }
-    if let Some(account) = &filter.account {
-        query.push(" AND l.account = ").push_bind(account.as_str());
-    }
-    if let Some(batch) = &filter.batch {
-        query.push(" AND m.lane IN (SELECT id FROM lane WHERE tenant = ").push_bind(tenant.as_str());
-        query.push(" AND batch = ").push_bind(batch).push(")");
-    }
-    if let Some(recipient) = &filter.recipient {
-        query
-            .push(" AND m.uid IN (SELECT uid FROM recipient WHERE lower(address) = lower(")
-            .push_bind(recipient)
-            .push(" COLLATE \"C\"))");
-    }
-    if let Some(tag) = &filter.tag {
-        query.push(" AND m.uid IN (SELECT uid FROM tag WHERE tenant = ").push_bind(tenant.as_str());
-        query.push(" AND tag = ").push_bind(tag).push(")");
-    }
-    if let Some(request) = &filter.request_id {
-        query.push(" AND m.uid IN (SELECT uid FROM content WHERE request_id = ").push_bind(request).push(")");
-    }
-    if let Some(id) = &filter.provider_message_id {
-        query
-            .push(" AND m.uid IN (SELECT uid FROM attempt WHERE provider_message_id = ")
-            .push_bind(id)
-            .push(")");
-    }
-    if let Some(since) = filter.since {
-        query.push(" AND m.created_at >= ").push_bind(since.as_millis());
-    }
-    if let Some(until) = filter.until {
-        query.push(" AND m.created_at < ").push_bind(until.as_millis());
-    }
-    if filter.exhausted {
-        query.push(" AND m.exhausted");
-    }
-    query.push(" ORDER BY m.uid DESC LIMIT ").push_bind(i64::from(limit));
-    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
-    rows.iter().map(read_summary).collect()
-}
-
 /// The bytes of a message, of this tenant where one is named.
 pub(super) async fn raw(
     pool: &PgPool,
@@ -309,41 +249,6 @@ async fn body(
     let Some(row) = found else { return Ok(None) };
     let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
     decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-pub(super) async fn latest(
-    pool: &PgPool,
-    tenant: &TenantId,
-    state: Option<Status>,
-    since: Time,
-    limit: u32,
-) -> Result<Vec<Time>, StoreError> {
-    let mut query = QueryBuilder::<Postgres>::new("SELECT ");
-    match state {
-        Some(state) => {
-            query.push("updated_at FROM message WHERE status = ").push_bind(state.code());
-            query.push(" AND updated_at >= ").push_bind(since.as_millis());
-            query.push(" AND tenant = ").push_bind(tenant.as_str());
-            query.push(" ORDER BY updated_at DESC");
-        }
-        None => {
-            // Ids begin with the time of acceptance, so their order is its order.
-            query.push("created_at FROM message WHERE tenant = ").push_bind(tenant.as_str());
-            query.push(" AND created_at >= ").push_bind(since.as_millis());
-            query.push(" AND uid >= ").push_bind(first_uid(since).to_vec());
-            query.push(" ORDER BY uid DESC");
-        }
-    }
-    query.push(" LIMIT ").push_bind(i64::from(limit));
-    let rows = query.build().fetch_all(pool).await.map_err(failed)?;
-    rows.iter().map(|row| time_set(row, 0)).collect()
-}
-
-/// The lowest id that a message accepted at `time` can have.
-fn first_uid(time: Time) -> [u8; 16] {
-    let mut uid = [0; 16];
-    uid[..6].copy_from_slice(&time.as_millis().max(0).to_be_bytes()[2..]);
-    uid
 }
 
 pub(super) async fn stats(pool: &PgPool, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {

@@ -164,6 +164,11 @@ pub struct Suspension {
     pub since: Time,
 }
 
+impl Suspension {
+    /// Messages behind suspensions that are counted, at most.
+    pub const HELD_MAX: i64 = 100_000;
+}
+
 /// Why an address gets no mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuppressionReason {
@@ -261,8 +266,15 @@ pub struct BatchView {
     pub code: BatchCode,
     /// Since when it is suspended, if it is.
     pub suspended_since: Option<Time>,
-    /// How many of its messages wait to be sent.
+    /// How many of its messages wait to be sent; [`BatchView::WAITING_MAX`] are so many or more.
     pub waiting: i64,
+}
+
+impl BatchView {
+    /// Waiting messages of a batch that are counted, at most.
+    pub const WAITING_MAX: i64 = 10_000;
+    /// Messages of a batch that are counted by state, at most.
+    pub const COUNTED_MAX: i64 = 10_000;
 }
 
 /// What an account has used of one limit.

@@ -29,12 +29,13 @@ pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
 pub use report::{
-    Call, Counts, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey,
+    Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey,
     NotificationState, NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify,
     Tombstone,
 };
 pub use view::{
-    AttemptView, Filter, Kept, MessageBrief, MessageKey, MessageRecord, MessageSummary, RecipientView, Stats,
+    AttemptView, Filter, Kept, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Pace,
+    RecipientView, Stats,
 };
 
 use postway_domain::{AccountId, TenantId};

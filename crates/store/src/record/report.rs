@@ -186,6 +186,30 @@ pub struct NotificationView {
     pub last_call: Option<Call>,
 }
 
+/// A page of what a subscriber was told, and is to be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryPage {
+    /// Those of the newest messages first.
+    pub told: Vec<NotificationView>,
+    /// Before which message and event the next page begins, where there may be one. Only so many are looked at for a page, so one
+    /// with fewer than were asked for, or none, may have a next.
+    pub next: Option<(MessageUid, i64)>,
+}
+
+impl DeliveryPage {
+    /// So many of what was found; `looked_until` is where to go on if that was not more.
+    pub(crate) fn of(
+        mut told: Vec<NotificationView>,
+        limit: u32,
+        looked_until: Option<(MessageUid, i64)>,
+    ) -> Self {
+        let has_more = told.len() > limit as usize;
+        told.truncate(limit as usize);
+        let last = told.last().filter(|_| has_more).map(|last| (last.key.uid, last.key.seq));
+        Self { told, next: last.or(looked_until) }
+    }
+}
+
 /// Which messages retention may remove.
 #[derive(Clone, Debug)]
 pub struct Expunge {

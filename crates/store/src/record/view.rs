@@ -107,6 +107,20 @@ pub struct MessageSummary {
     pub provider_message_id: Option<String>,
     /// Whether nobody may read its bodies.
     pub sensitive: bool,
+    /// The first of its recipients.
+    pub recipient: Option<String>,
+    /// How many recipients it has.
+    pub recipient_count: i64,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MessagePage {
+    /// The messages, newest first.
+    pub messages: Vec<MessageSummary>,
+    /// Before which message the next page begins, where there may be one. Only so many are looked at for a page, so one with
+    /// fewer messages than were asked for, or none, may have a next.
+    pub next: Option<MessageUid>,
 }
 
 /// Where bytes of a message are.
@@ -194,12 +208,55 @@ pub struct Filter {
     pub request_id: Option<String>,
     /// The relay's id of them.
     pub provider_message_id: Option<String>,
+    /// What their subject contains, in any case.
+    pub subject: Option<String>,
+    /// The code of their failure.
+    pub error_code: Option<String>,
     /// Accepted at or after.
     pub since: Option<Time>,
     /// Accepted before.
     pub until: Option<Time>,
     /// Failed because retries ran out.
     pub exhausted: bool,
+}
+
+/// What happened in ten seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// When they began.
+    pub at: Time,
+    /// Accepted.
+    pub accepted: i64,
+    /// Sent.
+    pub sent: i64,
+    /// Failed.
+    pub failed: i64,
+}
+
+impl Pace {
+    /// How long one lasts.
+    pub const LASTS_MS: i64 = 10_000;
+
+    /// Nothing, in the ten seconds from here.
+    pub fn empty(at: Time) -> Self {
+        Self { at, accepted: 0, sent: 0, failed: 0 }
+    }
+
+    /// When the one began that this time is in.
+    pub fn begin_of(at: Time) -> Time {
+        Time::from_millis(at.as_millis().div_euclid(Self::LASTS_MS) * Self::LASTS_MS)
+    }
+
+    /// Adds another of the same time; a later one takes its place, and an earlier one is left out.
+    pub(crate) fn add(&mut self, other: Self) {
+        if other.at > self.at {
+            *self = other;
+        } else if other.at == self.at {
+            self.accepted += other.accepted;
+            self.sent += other.sent;
+            self.failed += other.failed;
+        }
+    }
 }
 
 /// Counts.

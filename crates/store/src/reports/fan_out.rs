@@ -1,4 +1,4 @@
-//! From pages of the journal to notifications and counted hours.
+//! From pages of the journal to notifications, counted hours and the pace of the last one.
 //!
 //! Each page is done once, whoever calls: how far it went is a row that is locked, and moved on in the same transaction. A
 //! transaction takes whole pages until it has made enough, so neither many subscribers nor a large page make it endless.
@@ -11,7 +11,7 @@ use postway_domain::{
     subscriber::{EventFilter, event_name},
 };
 
-use super::hours;
+use super::{hours, pace};
 use crate::{
     decode,
     error::StoreError,
@@ -139,6 +139,7 @@ pub(super) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) ->
     let Some((last, ..)) = counted.last() else { return Ok(0) };
     insert(session, &told, now).await?;
     hours::write(session, counted).await?;
+    pace::write(session, counted).await?;
     journal::advance(session, journal::FAN_OUT, *last).await?;
     Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX))
 }

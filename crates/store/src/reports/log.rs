@@ -5,7 +5,7 @@ use postway_domain::{EventKind, MessageUid, TenantId, id::SubscriberId};
 use crate::{
     decode,
     error::StoreError,
-    record::{Call, NotificationKey, NotificationState, NotificationView},
+    record::{Call, DeliveryPage, NotificationKey, NotificationState, NotificationView},
     sql::{Row, Session, Sql, values},
 };
 
@@ -21,11 +21,19 @@ macro_rules! select {
 
 const OF_MESSAGE: Sql = Sql::same(select!("uid = ? AND tenant = ? ORDER BY seq, subscriber"));
 const OF_SUBSCRIBER: Sql = Sql::same(select!(
-    "tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) AND state BETWEEN ? AND ? \
+    "tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) AND uid >= ? AND state BETWEEN ? AND ? \
      ORDER BY uid DESC, seq DESC LIMIT ?"
 ));
+/// The message where a look ends, if there are more behind it.
+const LOOK: Sql = Sql::same(
+    "SELECT uid FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) \
+     ORDER BY uid DESC, seq DESC LIMIT 1 OFFSET ?",
+);
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[OF_MESSAGE, OF_SUBSCRIBER];
+pub(super) const STATEMENTS: &[Sql] = &[OF_MESSAGE, OF_SUBSCRIBER, LOOK];
+
+/// Notifications that are looked at for one page, where only those of one state are wanted.
+const LOOKED_MAX: u32 = 5_000;
 
 pub(super) async fn of_message(
     session: &mut dyn Session,
@@ -43,15 +51,30 @@ pub(super) async fn of_subscriber(
     state: Option<NotificationState>,
     before: Option<(MessageUid, i64)>,
     limit: u32,
-) -> Result<Vec<NotificationView>, StoreError> {
+) -> Result<DeliveryPage, StoreError> {
     let (uid, seq) = before.unwrap_or((MessageUid::from_bytes([0xff; 16]), i64::MAX));
+    let (tenant, subscriber) = (tenant.as_str(), subscriber.as_str());
+    let end = match state {
+        None => None,
+        Some(_) => {
+            let values = values![tenant, subscriber, uid.as_bytes(), uid.as_bytes(), seq, LOOKED_MAX];
+            let rows = session.rows(LOOK, values).await?;
+            rows.first().map(|row| row.id16(0).map(MessageUid::from_bytes)).transpose()?
+        }
+    };
     let (lowest, highest) = match state {
         Some(state) => (state, state),
         None => (NotificationState::Pending, NotificationState::Dead),
     };
     let (uid, lowest, highest) = (uid.as_bytes(), lowest.code(), highest.code());
-    let values = values![tenant.as_str(), subscriber.as_str(), uid, uid, seq, lowest, highest, limit];
-    session.rows(OF_SUBSCRIBER, values).await?.iter().map(read).collect()
+    let from = end.unwrap_or(MessageUid::from_bytes([0; 16]));
+    // One more than asked for tells whether there is a next page.
+    let most = i64::from(limit) + 1;
+    let values = values![tenant, subscriber, uid, uid, seq, from.as_bytes(), lowest, highest, most];
+    let rows = session.rows(OF_SUBSCRIBER, values).await?;
+    let told = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    // What was looked at ends with all events of its last message.
+    Ok(DeliveryPage::of(told, limit, end.map(|uid| (uid, 0))))
 }
 
 /// From the columns that [`select!`] names.

@@ -1,7 +1,7 @@
 //! Telling what became of messages, the same for every SQL database.
 //!
 //! [`subscribers`] are who is told. From the pages of the journal [`fan_out`] makes a notification for each event and
-//! subscriber, and counts hours; [`notifications`] are a queue of their own, leased and fenced like messages; [`feed`] reads
+//! subscriber, and counts hours and the [`pace`] of the last one; [`notifications`] are a queue of their own, leased and fenced like messages; [`feed`] reads
 //! the same pages for whoever asks. Writes go through the writers, so they share commits with everything else.
 
 mod fan_out;
@@ -10,6 +10,7 @@ mod history;
 mod hours;
 mod log;
 mod notifications;
+mod pace;
 mod settle;
 mod subscribers;
 
@@ -22,6 +23,7 @@ pub(crate) use hours::{count, hour_of};
 pub(crate) use notifications::add_head;
 #[cfg(test)]
 pub(crate) use notifications::{DUE, HEADS, LEASE};
+pub(crate) use pace::list as pace;
 #[cfg(test)]
 pub(crate) use settle::LEASED;
 pub(crate) use settle::{next_due, next_state, settle};
@@ -34,8 +36,8 @@ use crate::{
     journal,
     port::Report,
     record::{
-        FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView, Notified,
-        ReportRequest, ReportState, ToNotify,
+        DeliveryPage, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
+        Notified, ReportRequest, ReportState, ToNotify,
     },
 };
 
@@ -204,7 +206,7 @@ impl<T: Portable> Report for T {
         state: Option<NotificationState>,
         before: Option<(MessageUid, i64)>,
         limit: u32,
-    ) -> Result<Vec<NotificationView>, StoreError> {
+    ) -> Result<DeliveryPage, StoreError> {
         log::of_subscriber(&mut *self.reader().await?, tenant, subscriber, state, before, limit).await
     }
 
@@ -226,6 +228,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         history::statements(),
         hours::statements(),
         notifications::statements(),
+        pace::statements(),
         settle::statements(),
     ]
     .concat()

@@ -7,7 +7,11 @@ use super::{
     failed,
     read::{SUMMARY, read_recipient, read_summary, recipient_columns},
 };
-use crate::{decode, error::StoreError, record::MessageBrief};
+use crate::{
+    decode,
+    error::StoreError,
+    record::{MessageBrief, MessageSummary},
+};
 
 /// The ids come as a JSON list, so that there is one text for any number of them, and first, so that each is looked up.
 const MESSAGES: &str = " FROM json_each(?1) j CROSS JOIN message m ON m.uid = unhex(j.value, '-') \
@@ -19,12 +23,28 @@ pub(super) const RECIPIENTS: &str = concat!(
      AND r.position <= ?2 ORDER BY r.uid, r.position"
 );
 
+/// These messages, in no order.
+pub(super) async fn summaries(
+    pool: &SqlitePool,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<Vec<MessageSummary>, StoreError> {
+    let mut query = QueryBuilder::<Sqlite>::new(SUMMARY);
+    query.push(MESSAGES);
+    let rows = query.build().bind(listed(uids)).bind(tenant.as_str()).fetch_all(pool).await;
+    rows.map_err(failed)?.iter().map(read_summary).collect()
+}
+
+fn listed(uids: &[MessageUid]) -> String {
+    serde_json::Value::from_iter(uids.iter().map(ToString::to_string)).to_string()
+}
+
 pub(super) async fn briefs(
     pool: &SqlitePool,
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<Vec<MessageBrief>, StoreError> {
-    let list = serde_json::Value::from_iter(uids.iter().map(ToString::to_string)).to_string();
+    let list = listed(uids);
     // One snapshot, so that the parts agree with the state.
     let mut snapshot = pool.begin().await.map_err(failed)?;
     let mut query = QueryBuilder::<Sqlite>::new(SUMMARY);

@@ -18,7 +18,7 @@ mod tests;
 use std::{fs::File, sync::Arc};
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
+use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
 
 use self::engine::Txn;
@@ -32,13 +32,16 @@ use crate::{
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageBrief,
-        MessageKey, MessageRecord, MessageSummary, NewEvent, NewMessage, NodeBeat, NodeRecord, QueueState,
+        MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat, NodeRecord, Pace, QueueState,
         Stalled, Stats, WireCommit,
     },
+    reports,
     retention::Walks,
+    search,
     sql::{Session, SqliteSession},
 };
 
+pub(crate) use self::open::take_lock;
 pub use crate::schema::{Migration, MigrationState};
 
 /// A store in one SQLite file.
@@ -116,14 +119,16 @@ impl Read for SqliteStore {
         read::message(&self.readers, tenant, key).await
     }
 
-    async fn messages(
+    async fn search(
         &self,
         tenant: &TenantId,
         filter: &Filter,
         before: Option<MessageUid>,
         limit: u32,
-    ) -> Result<Vec<MessageSummary>, StoreError> {
-        read::messages(&self.readers, tenant, filter, before, limit).await
+    ) -> Result<MessagePage, StoreError> {
+        let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
+        let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
+        Ok(found.page(filter, messages))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
@@ -138,14 +143,8 @@ impl Read for SqliteStore {
         read::payload(&self.readers, tenant, uid).await
     }
 
-    async fn latest(
-        &self,
-        tenant: &TenantId,
-        state: Option<Status>,
-        since: Time,
-        limit: u32,
-    ) -> Result<Vec<Time>, StoreError> {
-        read::latest(&self.readers, tenant, state, since, limit).await
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+        reports::pace(&mut *self.reader().await?, tenant, since).await
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {

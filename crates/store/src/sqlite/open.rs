@@ -115,7 +115,8 @@ async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
         .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", path.display())))
 }
 
-fn take_lock(path: &Path) -> Result<File, StoreError> {
+/// Holds the file for this process, as long as the answer is kept.
+pub(crate) fn take_lock(path: &Path) -> Result<File, StoreError> {
     let mut lock_path = PathBuf::from(path).into_os_string();
     lock_path.push(".lock");
     let lock_path = PathBuf::from(lock_path);

@@ -99,7 +99,7 @@ pub async fn picture(store: &Shared, tenant: &TenantId) -> Vec<String> {
     let feed = store.feed(tenant, FeedPosition::default(), 9_999).await.unwrap();
     lines.extend(feed.iter().map(|one| format!("{one:?}")));
     for one in store.subscribers(Some(tenant)).await.unwrap() {
-        let told = store.deliveries(tenant, &one.id, None, None, 9_999).await.unwrap();
+        let told = store.deliveries(tenant, &one.id, None, None, 9_999).await.unwrap().told;
         lines.extend(told.iter().map(|view| format!("{view:?}")));
     }
     for number in [1, 2, 81] {

@@ -1,0 +1,10 @@
+SELECT {id} AS "emailLogId",
+    w.word AS "type",
+    {object:e.data:attempt=attempt,durationMs=duration_ms,sesMessageId=provider_message_id,errorCode=code,errorCategory=provider_category,errorMessage=message,originalCode=original_code,willRetry=will_retry,nextAttemptNumber=next_attempt,backoffDelay=backoff_ms} AS "metadata",
+    {at:e.at} AS "createdAt",
+    m.tenant AS "companyId",
+    m.uid AS "message_uid"
+FROM {event} e
+JOIN {message} m ON m.uid = e.uid
+JOIN {content} c ON c.uid = m.uid
+JOIN {words} w ON w.code = e.kind AND w.mark = {sense}

@@ -1,0 +1,13 @@
+SELECT {id} AS "id",
+    w.word AS "status",
+    c.raw_blob AS "eml_file_path",
+    c.payload_blob AS "payload_file_path",
+    {reason} AS "reason",
+    m.version AS "version",
+    {at:m.created_at} AS "created_at",
+    {at:m.updated_at} AS "updated_at",
+    m.tenant AS "tenant_id",
+    m.uid AS "message_uid"
+FROM {content} c
+JOIN {message} m ON m.uid = c.uid
+JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {told} = 0
