@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use postway_fuzz::feed;
+use postway_intake::smtp::parse_command;
 use postway_mime::{inspect_raw, pec, reading, received};
 
 const BOUNCE: &[u8] = b"Return-Path: <>\nFrom: MAILER-DAEMON@mx.example.org (Mail Delivery System)\n\
@@ -132,4 +133,53 @@ fn a_mail_is_shown_whatever_it_holds() {
 #[test]
 fn a_mail_that_is_handed_in_is_taken_or_refused() {
     feed(SEEDS, WORDS, |raw| drop(inspect_raw(raw)));
+}
+
+const COMMANDS: &[&[u8]] = &[
+    b"EHLO client.example",
+    b"AUTH PLAIN AGRlZmF1bHQAcHdfeA==",
+    b"MAIL FROM:<shop@example.com> SIZE=1234 BODY=8BITMIME SMTPUTF8 AUTH=<>",
+    b"RCPT TO:<\"a>\\\"b\"@example.net>",
+    b"RCPT TO:<@a.example,@b.example:c@[IPv6:2001:db8::1]>",
+    b"BDAT 4096 LAST",
+    b"VRFY ada",
+];
+
+const COMMAND_WORDS: &[&[u8]] = &[
+    b" ",
+    b"<",
+    b">",
+    b"\"",
+    b"\\",
+    b":",
+    b"@",
+    b"=",
+    b",",
+    b"\r",
+    b"\n",
+    b"\0",
+    b"MAIL FROM:",
+    b"RCPT TO:<",
+    b"BDAT ",
+    b"SIZE=",
+    b"SMTPUTF8",
+    b"LAST",
+    b"99999999999999999999",
+    b"\xc3\xb6",
+    b"\xff",
+    b"xn--",
+    b"..",
+];
+
+#[test]
+fn a_line_of_smtp_is_a_command_or_is_told_why_not() {
+    feed(COMMANDS, COMMAND_WORDS, |line| {
+        if let Err(fault) = parse_command(line) {
+            assert!((500..600).contains(&fault.reply.code));
+            assert!(
+                fault.reply.text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+                    && fault.reply.text.len() <= 400
+            );
+        }
+    });
 }

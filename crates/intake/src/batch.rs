@@ -1,10 +1,11 @@
-//! Many messages in one request: each is checked alone, all that pass are stored together.
+//! Many messages in one request: each is checked alone, all that pass are stored together, or only if all of them pass.
 //!
 //! `defaults` stand under each message: the message's own fields win, and `headers` and `metadata` are merged one level
 //! deep. Merging works on the JSON text of the fields, which are neither parsed nor copied for it more than once.
 
 use std::{borrow::Cow, collections::HashSet};
 
+use aws_lc_rs::digest;
 use bytes::Bytes;
 
 use serde::Deserialize;
@@ -50,6 +51,15 @@ pub struct RejectedItem {
     pub refusal: Refusal,
 }
 
+/// How much of a batch one refusal stops.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// The message alone.
+    Each,
+    /// All of them.
+    Whole,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BatchRequest<'a> {
@@ -65,20 +75,51 @@ type Item<'a> = Result<MessageRequest<'a>, Refusal>;
 impl Door {
     /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
     pub async fn accept_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
-        let taken = self.take_batch(ctx, body).await;
+        self.accept_many(ctx, body, Extent::Each).await
+    }
+
+    /// The same for all of them or none: where one does not pass, nothing is stored, and the others are answered as in a dry
+    /// run. The messages have no ids of their own. A batch under an idempotency key is known by all its messages: any other
+    /// batch under that key is refused as a whole.
+    pub async fn accept_whole_batch(
+        &self,
+        ctx: &RequestContext,
+        body: Bytes,
+    ) -> Result<BatchReceipt, Refusal> {
+        self.accept_many(ctx, body, Extent::Whole).await
+    }
+
+    async fn accept_many(
+        &self,
+        ctx: &RequestContext,
+        body: Bytes,
+        extent: Extent,
+    ) -> Result<BatchReceipt, Refusal> {
+        let taken = self.take_batch(ctx, body, extent).await;
         if let Ok(batch) = &taken {
             batch.results.iter().filter_map(|item| item.as_ref().err()).for_each(|item| item.refusal.count());
         }
         taken.inspect_err(Refusal::count)
     }
 
-    async fn take_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
+    async fn take_batch(
+        &self,
+        ctx: &RequestContext,
+        body: Bytes,
+        extent: Extent,
+    ) -> Result<BatchReceipt, Refusal> {
         self.check_request(ctx, body.len())?;
         let texts = weighed(body.len(), || self.read_batch(&body))?;
         let (messages, refusals) = self.prepare_batch(ctx, &body, &texts).await?;
-        let stored = match messages.is_empty() {
-            true => Vec::new(),
-            false => self.store_all(ctx, messages).await?,
+        let all_pass = refusals.iter().all(Option::is_none);
+        let stored = match extent {
+            _ if messages.is_empty() => Vec::new(),
+            Extent::Each => self.store_all(ctx, messages).await?,
+            Extent::Whole if all_pass => self.store_whole(ctx, messages).await?,
+            Extent::Whole => {
+                let rehearsal = RequestContext { dry_run: true, ..ctx.clone() };
+                self.store_all(&rehearsal, messages).await?
+            }
         };
         let mut stored = stored.into_iter();
         let mut results = Vec::with_capacity(refusals.len());
@@ -91,6 +132,36 @@ impl Door {
         }
         let accepted = results.iter().filter(|result| result.is_ok()).count();
         Ok(BatchReceipt { accepted, rejected: results.len() - accepted, results })
+    }
+
+    /// Stores a batch that is known as a whole. Its first message decides: whichever other batch came under the key has a
+    /// first message too, so the two meet there, before anything else of the second is stored. Should the store go away
+    /// after the first, its sender has no answer, and the same request again stores the rest.
+    async fn store_whole(
+        &self,
+        ctx: &RequestContext,
+        mut messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+        if let Some(place) = messages.iter().position(|message| message.client_id.is_some()) {
+            let field = format!("messages[{place}].id");
+            return Err(Refusal::field(field, "messages that are taken as a whole have no ids"));
+        }
+        if ctx.idempotency_key.is_none() || ctx.dry_run {
+            return Ok(self.store_all(ctx, messages).await?);
+        }
+        let mut hash = digest::Context::new(&digest::SHA256);
+        messages.iter().for_each(|message| hash.update(&message.fingerprint));
+        let whole = hash.finish();
+        messages.iter_mut().for_each(|message| message.fingerprint.copy_from_slice(whole.as_ref()));
+        let rest = messages.split_off(1);
+        let mut stored = self.store_all(ctx, messages).await?;
+        if let Some(Err(refusal)) = stored.first() {
+            return Err(refusal.clone());
+        }
+        if !rest.is_empty() {
+            stored.extend(self.store_all(ctx, rest).await?);
+        }
+        Ok(stored)
     }
 
     /// Checks and composes each message alone: those that pass, and for every place the refusal, if there is one.

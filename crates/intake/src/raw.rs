@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postway_domain::{Mailbox, Time};
-use postway_mime::{Composed, RawError, RawInfo, finish_raw, inspect_raw};
+use postway_mime::{Composed, RawError, RawInfo, Trace, finish_raw, inspect_raw};
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
@@ -79,7 +79,20 @@ impl Door {
         options: RawOptions,
         body: Bytes,
     ) -> Result<Receipt, Refusal> {
-        let taken = self.take_raw(ctx, &options, &body).await;
+        let taken = self.take_raw(ctx, &options, &body, None).await;
+        taken.inspect_err(Refusal::count)
+    }
+
+    /// The same for a mail that was handed over by SMTP: it gets the trace field that such mail has, and an envelope
+    /// sender that is its author's address is nobody's wish, so it goes where the account or the tenant has failures go.
+    pub async fn accept_submitted(
+        &self,
+        ctx: &RequestContext,
+        options: RawOptions,
+        body: Bytes,
+        trace: Trace<'_>,
+    ) -> Result<Receipt, Refusal> {
+        let taken = self.take_raw(ctx, &options, &body, Some(trace)).await;
         taken.inspect_err(Refusal::count)
     }
 
@@ -88,6 +101,7 @@ impl Door {
         ctx: &RequestContext,
         options: &RawOptions,
         body: &Bytes,
+        trace: Option<Trace<'_>>,
     ) -> Result<Receipt, Refusal> {
         self.check_request(ctx, body.len())?;
         if body.len() > self.limits.message_bytes_max {
@@ -103,6 +117,7 @@ impl Door {
                 None => Signers::default(),
             },
             info,
+            trace,
         };
         let message = weighed(body.len(), || {
             guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
@@ -115,10 +130,10 @@ impl Door {
         ctx: &RequestContext,
         options: &RawOptions,
         body: &Bytes,
-        around: RawSurroundings,
+        around: RawSurroundings<'_>,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
-        let RawSurroundings { route, house, signers, info } = around;
+        let RawSurroundings { route, house, signers, info, trace } = around;
         let limits = self.limits.of(&house.settings.content);
         let mut findings = Findings::default();
         let request = options.as_request();
@@ -144,11 +159,17 @@ impl Door {
         let names = Names::new(now, from.address(), &self.mail_domain);
         let mut bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
             .map_err(|error| refused(&error))?;
+        if let Some(trace) = trace {
+            bytes.splice(0..0, trace.field(now.as_seconds()).into_bytes());
+        }
+        let wished = return_path.filter(
+            |path| !matches!(path, ReturnPath::Address(to) if trace.is_some() && to == from.address()),
+        );
         sign(&mut bytes, &signers, &route, now)?;
         let mut subject = info.subject.unwrap_or_default();
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let sender = sender(return_path.as_ref(), &route, &house, &names, &self.verp_key, from.address());
+        let sender = sender(wished.as_ref(), &route, &house, &names, &self.verp_key, from.address());
         let mail = Mail {
             sender,
             names,
@@ -173,11 +194,13 @@ impl Door {
 }
 
 /// What was looked up for a ready-made mail, and what it says of itself.
-struct RawSurroundings {
+struct RawSurroundings<'a> {
     route: Lookup,
     house: Arc<House>,
     signers: Signers,
     info: RawInfo,
+    /// How it came by SMTP, if it did.
+    trace: Option<Trace<'a>>,
 }
 
 /// The envelope's recipients: those given, each as what the mail names it, or else those of the mail.

@@ -52,12 +52,13 @@ impl Door {
             Some(recipient) => self.find_recipient(tenant, &recipient.0).await?,
             None => None,
         };
+        let house = self.directory.house(tenant).await?;
         Ok(Surroundings {
             route: self.directory.route(tenant, account).await?,
-            house: self.directory.house(tenant).await?,
+            signers: self.signers_of(tenant, author(request, &house)).await?,
+            house,
             template,
             recipient,
-            signers: self.signers_of(tenant, request.from.as_deref()).await?,
         })
     }
 
@@ -101,6 +102,11 @@ impl Door {
         };
         self.store.recipient(tenant, &key).await
     }
+}
+
+/// Whom a message is from, as it says itself or else as its tenant does.
+pub(crate) fn author<'a>(request: &'a MessageRequest<'_>, house: &'a House) -> Option<&'a str> {
+    request.from.as_deref().or(house.settings.default_from.as_deref())
 }
 
 /// Checks the recipient that a message names against the directory and against its `to`.

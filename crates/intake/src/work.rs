@@ -12,7 +12,7 @@ const HEAVY_BYTES: usize = 256 * 1024;
 
 /// Does work on this many bytes. Heavy work tells the runtime to move its other tasks to another thread first, where
 /// the runtime has one.
-pub(crate) fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+pub fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     let multi_thread =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > HEAVY_BYTES && multi_thread() { tokio::task::block_in_place(work) } else { work() }

@@ -36,4 +36,4 @@ mod lines;
 pub use attachment::Attachment;
 pub use compose::{ComposeError, Composed, Draft, compose};
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
-pub use outgoing::{RawError, RawInfo, finish_raw, inspect_raw};
+pub use outgoing::{RawError, RawInfo, Trace, finish_raw, inspect_raw, own_fields};

@@ -8,6 +8,8 @@
 //! Both read the header through the same iterator, so nothing is hidden from one that the other sees: a `Bcc`
 //! behind a bare CR, with a space before its colon or after a line of white space is a `Bcc`.
 
+use std::net::IpAddr;
+
 use mail_builder::headers::date::Date;
 use mail_parser::{Address, HeaderName, HeaderValue, MessageParser};
 use postway_domain::address::{AddressError, EmailAddress, Mailbox};
@@ -154,6 +156,48 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
     Ok(out)
 }
 
+/// The fields of a mail that speak to Postway, `X-Postway-…`: their names and what they say, unfolded, in order. None of
+/// them is in the finished mail. Looks at the header only; the rest is [`inspect_raw`]'s to check.
+pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
+    let (fields, _) = read_fields(bytes)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let value = |field: &Field<'_>| {
+        let lines: Vec<_> = Lines::new(field.value).map(|(line, _)| text(line.trim_ascii())).collect();
+        lines.join(" ").trim().to_owned()
+    };
+    Ok(fields.iter().filter(|field| field.is_ours()).map(|field| (text(field.name), value(field))).collect())
+}
+
+/// From whom a mail was taken over SMTP, as its trace field tells (RFC 5321, 4.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace<'a> {
+    /// What the client called itself.
+    pub greeted_as: &'a str,
+    /// From where it came.
+    pub peer: IpAddr,
+    /// What we call ourselves.
+    pub by: &'a str,
+    /// The protocol's name, such as `ESMTPSA`.
+    pub with: &'static str,
+    /// Our name for the transaction.
+    pub id: &'a str,
+}
+
+impl Trace<'_> {
+    /// The field. What a client calls itself is its own invention: where it is no host's name, it is not repeated.
+    pub fn field(&self, date_unix: i64) -> String {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        let named = (1..=255).contains(&self.greeted_as.len()) && self.greeted_as.bytes().all(is_name);
+        let greeted_as = if named { self.greeted_as } else { "unknown" };
+        let tag = if self.peer.is_ipv6() { "IPv6:" } else { "" };
+        let Self { peer, by, with, id, .. } = self;
+        let date = Date::new(date_unix).to_rfc822();
+        format!(
+            "Received: from {greeted_as} ([{tag}{peer}])\r\n\tby {by} with {with} id {id};\r\n\t{date}\r\n"
+        )
+    }
+}
+
 /// One header field: its first line and its continuations, with whatever endings they have.
 pub(crate) struct Field<'a> {
     pub(crate) name: &'a [u8],
@@ -166,10 +210,14 @@ impl Field<'_> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    fn is_dropped(&self) -> bool {
+    fn is_ours(&self) -> bool {
         const OURS: &[u8] = b"X-Postway-";
+        self.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+    }
+
+    fn is_dropped(&self) -> bool {
         ["Bcc", "Resent-Bcc", "Return-Path", "X-Original-Message-ID"].iter().any(|name| self.is(name))
-            || self.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+            || self.is_ours()
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -200,9 +248,13 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// Parts header fields and body.
+/// Parts header fields and body, of a mail whose every line is fit to send.
 pub(crate) fn split(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
     check_lines(bytes)?;
+    read_fields(bytes)
+}
+
+fn read_fields(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
     let mut lines = Lines::new(bytes);
     let mut fields: Vec<Field<'_>> = Vec::new();
     // Where the value of the field being read begins.

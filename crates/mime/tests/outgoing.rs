@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
 use mail_parser::MessageParser;
-use postway_mime::{RawError, finish_raw, inspect_raw};
+use postway_mime::{RawError, Trace, finish_raw, inspect_raw, own_fields};
 use proptest::prelude::*;
 
 const UID: &str = "0190b5a2-7c1e-7d3a-9f00-0123456789ab";
@@ -136,5 +136,33 @@ proptest! {
             prop_assert_eq!(message.message_id(), Some("new@example.org"));
             prop_assert!(inspect_raw(&finished).is_ok() || inspected.is_err());
         }
+    }
+}
+
+#[test]
+fn fields_that_speak_to_us_are_read_unfolded_and_from_the_header_only() {
+    let mail = b"From: a@b\nx-postway-batch: one\n two \nX-Postway-Tag : t\n\nX-Postway-Account: body\n";
+    let found = own_fields(mail).unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(found, [pair("x-postway-batch", "one two"), pair("X-Postway-Tag", "t")]);
+    assert_eq!(own_fields(b"no header"), Err(RawError::Malformed { line: 1 }));
+}
+
+#[test]
+fn a_trace_repeats_only_what_a_host_may_be_called() {
+    let trace = |greeted_as| Trace {
+        greeted_as,
+        peer: "2001:db8::1".parse().unwrap(),
+        by: "mx.example",
+        with: "ESMTPSA",
+        id: "s-1",
+    };
+    assert_eq!(
+        trace("me.example").field(1_700_000_000),
+        "Received: from me.example ([IPv6:2001:db8::1])\r\n\tby mx.example with ESMTPSA id s-1;\r\n\t\
+         Tue, 14 Nov 2023 22:13:20 +0000\r\n"
+    );
+    for name in ["", "a b", "x;\r\nBcc: c@d", "\u{e9}"] {
+        assert!(trace(name).field(0).starts_with("Received: from unknown ("), "{name}");
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     limits::Limits,
     refusal::{Findings, Refusal},
     request::MessageRequest,
-    surroundings::{Surroundings, recipient_faults},
+    surroundings::{Surroundings, author, recipient_faults},
 };
 
 /// A message without a fault, as far as that can be told without fetching anything.
@@ -50,7 +50,7 @@ pub(crate) fn check<'a>(
     now: Time,
 ) -> Result<Checked<'a>, Refusal> {
     let mut findings = Findings::default();
-    let from = mailbox("from", request.from.as_deref(), &mut findings);
+    let from = mailbox("from", author(request, &around.house), &mut findings);
     let recipients = recipients(request, limits, &mut findings);
     if let Some(recipient) = &request.recipient {
         let faults = recipient_faults(&recipient.0, around.recipient.as_ref(), &recipients.to);

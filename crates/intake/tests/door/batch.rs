@@ -148,3 +148,44 @@ async fn a_full_batch_is_one_commit_and_keeps_its_order() {
     let ids: Vec<_> = receipt.results.iter().flatten().map(|receipt| receipt.id.clone()).collect();
     assert_eq!(ids, (0..1_000).map(|n| format!("m-{n}")).collect::<Vec<_>>());
 }
+
+async fn send_whole(
+    house: &House,
+    key: Option<&str>,
+    messages: Value,
+) -> Result<postway_intake::BatchReceipt, Refusal> {
+    let context = RequestContext { idempotency_key: key.map(str::to_owned), ..ctx() };
+    let body = json!({"messages": messages}).to_string();
+    house.door.accept_whole_batch(&context, body_of(body.as_bytes())).await
+}
+
+#[tokio::test]
+async fn a_whole_batch_is_taken_or_leaves_nothing() {
+    let house = House::new().await;
+    let bad = json!([message(json!({})), message(json!({"to": "nobody"}))]);
+    let refused = send_whole(&house, None, bad).await.unwrap();
+    assert_eq!((refused.accepted, refused.rejected, house.count().await), (1, 1, 0));
+    assert_eq!(refused.results[0].as_ref().unwrap().status, "valid");
+    let named = send_whole(&house, None, json!([message(json!({})), message(json!({"id": "a"}))])).await;
+    assert_eq!(fields(named), ["messages[1].id"]);
+    let taken = send_whole(&house, None, json!([message(json!({})), message(json!({}))])).await.unwrap();
+    assert_eq!((taken.accepted, house.count().await), (2, 2));
+}
+
+#[tokio::test]
+async fn a_whole_batch_is_known_by_all_its_messages() {
+    let house = House::new().await;
+    let text = |text: &str| message(json!({"text": text}));
+    let first = send_whole(&house, Some("k"), json!([text("a"), text("b")])).await.unwrap();
+    let again = send_whole(&house, Some("k"), json!([text("a"), text("b")])).await.unwrap();
+    let uids = |receipt: &postway_intake::BatchReceipt| {
+        receipt.results.iter().map(|one| one.as_ref().unwrap().uid).collect::<Vec<_>>()
+    };
+    assert_eq!(uids(&first), uids(&again));
+    for other in [json!([text("a"), text("c")]), json!([text("c"), text("b"), text("d")]), json!([text("a")])]
+    {
+        let refused = send_whole(&house, Some("k"), other).await;
+        assert!(matches!(refused, Err(Refusal::Conflict { .. })), "{refused:?}");
+    }
+    assert_eq!(house.count().await, 2);
+}

@@ -1,0 +1,93 @@
+//! A whole mail, through the door.
+
+use std::{net::IpAddr, time::Instant};
+
+use postway_mime::Trace;
+use secrecy::ExposeSecret;
+
+use super::{
+    Service,
+    conversation::Submission,
+    crash::crash_point,
+    gatekeeper::{Credentials, Denied},
+    options::Options,
+    reply::{NOT_STORED, Reply},
+};
+use crate::{Refusal, RequestContext};
+
+/// Who hands a mail over, and how.
+pub(super) struct Sender<'a> {
+    pub(super) credentials: &'a Credentials,
+    pub(super) greeted_as: &'a str,
+    pub(super) peer: IpAddr,
+    pub(super) session: &'a str,
+    /// Our name.
+    pub(super) by: &'a str,
+    pub(super) secure: bool,
+}
+
+/// Takes a mail, or says why not. A reply of 250 is given for what is durable only.
+pub(super) async fn accept(service: &Service, sender: &Sender<'_>, submission: Submission) -> Reply {
+    let reply = take(service, sender, submission).await;
+    let outcome = match reply.code {
+        ..300 => "accepted",
+        300..500 => "deferred",
+        500.. => "refused",
+    };
+    metrics::counter!("postway_smtp_messages_total", "outcome" => outcome).increment(1);
+    reply
+}
+
+async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) -> Reply {
+    let Submission { envelope, body, number, share } = submission;
+    let started = Instant::now();
+    let Credentials { username, key } = sender.credentials;
+    // The key may have been revoked since the login.
+    let tenant = match service.gatekeeper.admit(username, key.expose_secret().as_bytes(), sender.peer).await {
+        Ok(tenant) => tenant,
+        Err(Denied::Refused(why)) => return Reply::saying(550, "5.7.8", &why),
+        Err(Denied::Unavailable(error)) => {
+            tracing::warn!(%error, "a mail was not taken over SMTP: keys cannot be looked up");
+            return NOT_STORED;
+        }
+    };
+    let options = match Options::of(&envelope, &body) {
+        Ok(options) => options,
+        Err(reply) => return reply,
+    };
+    let id = format!("smtp-{}-{number}", sender.session);
+    let trace = Trace {
+        greeted_as: sender.greeted_as,
+        peer: sender.peer,
+        by: sender.by,
+        with: match (envelope.smtputf8, sender.secure) {
+            (false, false) => "ESMTPA",
+            (false, true) => "ESMTPSA",
+            (true, false) => "UTF8SMTPA",
+            (true, true) => "UTF8SMTPSA",
+        },
+        id: &id,
+    };
+    let context = RequestContext {
+        tenant,
+        request_id: id.clone(),
+        idempotency_key: options.idempotency_key,
+        dry_run: false,
+    };
+    crash_point("smtp_before_accept");
+    let taken = service.door.accept_submitted(&context, options.raw, body, trace).await;
+    crash_point("smtp_after_accept");
+    drop(share);
+    match taken {
+        Ok(receipt) => {
+            metrics::histogram!("postway_accept_seconds").record(started.elapsed().as_secs_f64());
+            Reply::saying(250, "2.0.0", &format!("accepted as {}", receipt.uid))
+        }
+        Err(refusal) => {
+            if let Refusal::Unavailable(error) = &refusal {
+                tracing::warn!(%error, request_id = id, "a mail was not taken over SMTP: it could not be stored");
+            }
+            Reply::from(&refusal)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What each command means, and when it may be said.
+
+use postway_domain::EmailAddress;
+
+use super::{Conversation, EHLO_FIRST, Ending, Envelope, MAIL_FIRST, OK, OUT_OF_ORDER, Stage, too_large};
+use crate::smtp::{
+    command::{Command, NEEDS_SMTPUTF8},
+    data::DataReader,
+    login::{self, Turn},
+    reply::Reply,
+};
+
+/// Mails of one session.
+const MAILS_MAX: u32 = 10_000;
+
+impl Conversation {
+    pub(super) fn obey(&mut self, command: Command<'_>) {
+        match command {
+            Command::Ehlo(name) => self.greet(name, true),
+            Command::Helo(name) => self.greet(name, false),
+            Command::StartTls => self.start_tls(),
+            Command::Auth { mechanism, initial } => match self.may_log_in() {
+                Ok(()) => self.turn(login::begin(mechanism, initial)),
+                Err(reply) => self.say(reply),
+            },
+            Command::Mail { from, size, smtputf8 } => self.mail(from, size, smtputf8),
+            Command::Rcpt(address) => self.rcpt(address),
+            Command::Data => match self.may_receive() {
+                Ok(()) if self.chunks.is_some() => self.say(OUT_OF_ORDER),
+                Ok(()) => {
+                    self.body = Some(self.empty_body());
+                    self.stage = Stage::Data(DataReader::new());
+                    Reply::new(354, "", "end with a line that is a dot alone").write(&mut self.output);
+                }
+                Err(reply) => self.say(reply),
+            },
+            Command::Bdat { octets, last } => self.begin_chunk(octets, last),
+            Command::Rset => {
+                self.forget_mail();
+                self.say(OK);
+            }
+            Command::Noop => self.say(OK),
+            Command::Vrfy => self.say(Reply::new(252, "2.1.5", "send mail, and it will be tried")),
+            Command::Help => {
+                self.say(Reply::new(214, "2.0.0", "see the guide to SMTP submission of Postway"))
+            }
+            Command::Quit => self.close(Reply::new(221, "2.0.0", "bye"), Ending::Quit),
+        }
+    }
+
+    fn greet(&mut self, name: &str, extended: bool) {
+        self.forget_mail();
+        self.greeted_as = Some(name.to_owned());
+        let own = &self.rules.name;
+        if !extended {
+            self.output.extend_from_slice(format!("250 {own}\r\n").as_bytes());
+            return;
+        }
+        let size = self.rules.message_bytes_max;
+        let mut lines = format!(
+            "250-{own}\r\n250-PIPELINING\r\n250-SIZE {size}\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
+             250-ENHANCEDSTATUSCODES\r\n"
+        );
+        if self.rules.offers_tls && !self.secure {
+            lines += "250-STARTTLS\r\n";
+        }
+        if self.may_show_key() {
+            lines += "250-AUTH PLAIN LOGIN\r\n";
+        }
+        lines += "250 CHUNKING\r\n";
+        self.output.extend_from_slice(lines.as_bytes());
+    }
+
+    fn may_show_key(&self) -> bool {
+        self.secure || self.rules.trusts_plain
+    }
+
+    fn start_tls(&mut self) {
+        if self.secure {
+            self.say(Reply::new(503, "5.5.1", "TLS is on already"));
+        } else if !self.rules.offers_tls {
+            self.say(Reply::new(502, "5.5.1", "there is no TLS here"));
+        } else {
+            self.stage = Stage::Securing;
+            Reply::new(220, "2.0.0", "go on under TLS").write(&mut self.output);
+        }
+    }
+
+    fn may_log_in(&self) -> Result<(), Reply> {
+        if self.greeted_as.is_none() {
+            return Err(EHLO_FIRST);
+        }
+        if self.admitted || self.envelope.is_some() {
+            return Err(OUT_OF_ORDER);
+        }
+        match self.may_show_key() {
+            true => Ok(()),
+            false => Err(Reply::new(538, "5.7.11", "a key may be shown under TLS only: say STARTTLS first")),
+        }
+    }
+
+    pub(super) fn turn(&mut self, turn: Turn) {
+        match turn {
+            Turn::Ask(awaited, reply) => {
+                self.stage = Stage::Login(awaited);
+                reply.write(&mut self.output);
+            }
+            Turn::Shown(credentials) => {
+                self.credentials = Some(credentials);
+                self.stage = Stage::Judging;
+            }
+            Turn::Failed(reply) => self.say(reply),
+        }
+    }
+
+    fn mail(&mut self, from: Option<EmailAddress>, size: Option<u64>, smtputf8: bool) {
+        if self.greeted_as.is_none() {
+            return self.say(EHLO_FIRST);
+        }
+        if !self.admitted {
+            return self.say(Reply::new(530, "5.7.0", "log in with a key first: AUTH PLAIN or AUTH LOGIN"));
+        }
+        if self.envelope.is_some() {
+            return self.say(OUT_OF_ORDER);
+        }
+        if self.mails >= MAILS_MAX {
+            return self.close(
+                Reply::new(421, "4.7.0", "that is enough for one session: connect again"),
+                Ending::Cut,
+            );
+        }
+        if size.is_some_and(|size| size > self.rules.message_bytes_max as u64) {
+            return self.say(too_large(self.rules.message_bytes_max));
+        }
+        self.envelope = Some(Envelope { from, to: Vec::new(), smtputf8 });
+        Reply::new(250, "2.1.0", "sender ok").write(&mut self.output);
+    }
+
+    fn rcpt(&mut self, address: EmailAddress) {
+        let recipients_max = self.rules.recipients_max;
+        let reply = match &mut self.envelope {
+            None => return self.say(MAIL_FIRST),
+            Some(_) if self.chunks.is_some() => return self.say(OUT_OF_ORDER),
+            Some(envelope) if address.needs_smtputf8() && !envelope.smtputf8 => NEEDS_SMTPUTF8,
+            Some(envelope) if envelope.to.len() >= recipients_max => Reply::new(
+                452,
+                "4.5.3",
+                "this mail has as many recipients as it may: send the rest with another",
+            ),
+            Some(envelope) => {
+                envelope.to.push(address);
+                Reply::new(250, "2.1.5", "recipient ok")
+            }
+        };
+        reply.write(&mut self.output);
+    }
+
+    pub(super) fn may_receive(&self) -> Result<(), Reply> {
+        match &self.envelope {
+            None => Err(MAIL_FIRST),
+            Some(envelope) if envelope.to.is_empty() => {
+                Err(Reply::new(554, "5.5.1", "there is no valid recipient"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}

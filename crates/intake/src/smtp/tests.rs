@@ -1,0 +1,300 @@
+//! Dialogues, without sockets: what is said, and what is answered.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::BytesMut;
+use proptest::prelude::*;
+use secrecy::ExposeSecret;
+
+use super::{
+    budget::Budget,
+    conversation::{Conversation, Ending, Rules, Step},
+    gatekeeper::Denied,
+    reply::Reply,
+};
+
+const MESSAGE_BYTES_MAX: usize = 1_000;
+const RECIPIENTS_MAX: usize = 3;
+const HELLO: &str = "EHLO me.example\r\n";
+const MAIL: &str = "MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\n";
+
+/// What a dialogue came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    /// All that was answered, the greeting included.
+    answers: String,
+    /// Mails that were stored: their recipients and bodies.
+    stored: Vec<(usize, String)>,
+    ending: Option<Ending>,
+}
+
+impl Told {
+    /// The codes of the replies after the greeting, each once whatever its number of lines.
+    fn codes(&self) -> Vec<&str> {
+        self.answers
+            .lines()
+            .skip(1)
+            .filter(|line| line.as_bytes()[3] == b' ')
+            .map(|line| &line[..3])
+            .collect()
+    }
+}
+
+fn login() -> String {
+    format!("{HELLO}AUTH PLAIN {}\r\n", BASE64_STANDARD.encode("\0shop\0good"))
+}
+
+fn rules() -> Rules {
+    Rules {
+        name: "mx.example".to_owned(),
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        recipients_max: RECIPIENTS_MAX,
+        offers_tls: true,
+        trusts_plain: true,
+    }
+}
+
+/// Says everything, in these pieces, with room for so many bytes. The key `good` opens.
+fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
+    let mut conversation = Conversation::new(rules, Budget::new(room), false);
+    let (mut told, mut input, mut pieces) = (Told::default(), BytesMut::new(), pieces.into_iter());
+    loop {
+        match conversation.advance(&mut input) {
+            Step::Read => match pieces.next() {
+                Some(piece) => input.extend_from_slice(piece),
+                None => break,
+            },
+            Step::StartTls => {
+                input.clear();
+                conversation.secured();
+            }
+            Step::Judge => {
+                let shown = conversation.credentials().unwrap();
+                let opens = shown.key.expose_secret() == "good" && shown.username == "shop";
+                conversation.judged(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });
+            }
+            Step::Store(mail) => {
+                let body = String::from_utf8_lossy(&mail.body).into_owned();
+                told.stored.push((mail.envelope.to.len(), body));
+                conversation.stored(&Reply::saying(250, "2.0.0", &format!("accepted as {}", mail.number)));
+            }
+            Step::Close(ending) => {
+                told.ending = Some(ending);
+                break;
+            }
+        }
+    }
+    told.answers = String::from_utf8(std::mem::take(conversation.output())).unwrap();
+    told
+}
+
+fn talk(said: &str) -> Told {
+    talk_with(rules(), 1024 * 1024, [said.as_bytes()])
+}
+
+#[test]
+fn the_extensions_are_those_that_hold_now() {
+    let told = talk(HELLO);
+    let expected = "220 mx.example ESMTP Postway\r\n250-mx.example\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n\
+        250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250-STARTTLS\r\n250-AUTH PLAIN LOGIN\r\n250 CHUNKING\r\n";
+    assert_eq!(told.answers, expected);
+    let far = talk_with(Rules { trusts_plain: false, ..rules() }, 0, [HELLO.as_bytes()]);
+    assert!(!far.answers.contains("AUTH") && far.answers.contains("STARTTLS"), "{}", far.answers);
+    let no_tls = talk_with(Rules { offers_tls: false, ..rules() }, 0, [HELLO.as_bytes()]);
+    assert!(!no_tls.answers.contains("STARTTLS"));
+}
+
+#[test]
+fn dialogues_are_answered_as_the_standards_say() {
+    let login = login();
+    let mail = format!("{login}{MAIL}");
+    let (name, wrong) = (BASE64_STANDARD.encode("shop"), BASE64_STANDARD.encode("bad"));
+    for (said, codes) in [
+        ("QUIT\r\n".to_owned(), vec!["221"]),
+        (format!("HELO me\r\n{MAIL}"), vec!["250", "530", "503"]),
+        (MAIL.to_owned(), vec!["503", "503"]),
+        (format!("{HELLO}AUTH LOGIN\r\n{name}\r\nZ29vZA==\r\n"), vec!["250", "334", "334", "235"]),
+        (format!("{HELLO}AUTH LOGIN {name}\r\nZ29vZA==\r\n"), vec!["250", "334", "235"]),
+        (format!("{HELLO}AUTH PLAIN\r\n*\r\n"), vec!["250", "334", "501"]),
+        (format!("{login}AUTH PLAIN\r\n"), vec!["250", "235", "503"]),
+        ("AUTH PLAIN\r\n".to_owned(), vec!["503"]),
+        (format!("{HELLO}AUTH LOGIN {name}\r\n{wrong}\r\n{MAIL}"), vec!["250", "334", "535", "530", "503"]),
+        (format!("{mail}DATA\r\nHi\r\n.\r\nQUIT\r\n"), vec!["250", "235", "250", "250", "354", "250", "221"]),
+        (format!("{mail}{MAIL}"), vec!["250", "235", "250", "250", "503", "250"]),
+        (format!("{mail}RSET\r\nDATA\r\n"), vec!["250", "235", "250", "250", "250", "503"]),
+        (format!("{mail}EHLO again\r\nDATA\r\n"), vec!["250", "235", "250", "250", "250", "503"]),
+        (format!("{login}MAIL FROM:<>\r\nDATA\r\n"), vec!["250", "235", "250", "554"]),
+        (format!("{login}MAIL FROM:<> SIZE=1000\r\n"), vec!["250", "235", "250"]),
+        (format!("{login}MAIL FROM:<> SIZE=1001\r\n"), vec!["250", "235", "552"]),
+        (format!("{login}MAIL FROM:<>\r\nRCPT TO:<é@example.net>\r\n"), vec!["250", "235", "250", "553"]),
+        (
+            format!("{login}MAIL FROM:<> SMTPUTF8\r\nRCPT TO:<é@example.net>\r\n"),
+            vec!["250", "235", "250", "250"],
+        ),
+        (
+            format!("{mail}{0}{0}{0}", "RCPT TO:<b@example.net>\r\n"),
+            vec!["250", "235", "250", "250", "250", "250", "452"],
+        ),
+        (
+            format!("{mail}BDAT 2\r\nHiBDAT 2 LAST\r\n\r\nNOOP\r\n"),
+            vec!["250", "235", "250", "250", "250", "250", "250"],
+        ),
+        (format!("{mail}BDAT 0 LAST\r\n"), vec!["250", "235", "250", "250", "250"]),
+        (
+            format!("{mail}BDAT 2\r\nHiDATA\r\nRCPT TO:<b@example.net>\r\n"),
+            vec!["250", "235", "250", "250", "250", "503", "503"],
+        ),
+        (format!("{login}BDAT 4\r\nQUITNOOP\r\n"), vec!["250", "235", "503", "250"]),
+        (
+            format!("{mail}BDAT 4 LAST\r\na\nb\nNOOP\r\nBDAT 1 LAST\r\nxRSET\r\n"),
+            vec!["250", "235", "250", "250", "554", "250", "503", "250"],
+        ),
+        (format!("{mail}BDAT 2 LAST\r\na\r"), vec!["250", "235", "250", "250", "554"]),
+        ("VRFY ada\r\nHELP\r\nNOOP\r\nTURN\r\n".to_owned(), vec!["252", "214", "250", "500"]),
+        ("BDAT x\r\nNOOP\r\n".to_owned(), vec!["501"]),
+        (format!("{}\r\nNOOP\r\n", "x".repeat(2_047)), vec!["500"]),
+        (format!("NOOP {}\r\nNOOP\r\n", "x".repeat(2_041)), vec!["250", "250"]),
+        (format!("{HELLO}AUTH PLAIN {}\r\n", "A".repeat(8_000)), vec!["250", "501"]),
+    ] {
+        let told = talk(&said);
+        assert_eq!(told.codes(), codes, "{said}\n{}", told.answers);
+    }
+}
+
+#[test]
+fn a_mail_is_stored_with_its_dots_and_its_recipients() {
+    let told =
+        talk(&format!("{}{MAIL}DATA\r\nSubject: x\r\n\r\n..a\r\n.\r\n{MAIL}BDAT 3 LAST\r\n.\r\n", login()));
+    let mails = [(1, "Subject: x\r\n\r\n.a\r\n".to_owned()), (1, ".\r\n".to_owned())];
+    assert_eq!(told.stored, mails, "{}", told.answers);
+    assert!(told.answers.ends_with("250 2.0.0 accepted as 2\r\n"));
+}
+
+#[test]
+fn a_bare_ending_is_the_end_of_everything() {
+    let tricks = [
+        "\n.\n",
+        "\n.\r\n",
+        "\r.\r",
+        "\r.\r\n",
+        "\r\n.\n",
+        "\r\n.\r",
+        "\r\n.\r\r\n",
+        "\r\r\n.\r\n",
+        "\n\r\n.\r\n",
+    ];
+    for trick in tricks {
+        let said = format!("{}{MAIL}DATA\r\nHi{trick}{MAIL}DATA\r\nsmuggled\r\n.\r\nQUIT\r\n", login());
+        let told = talk(&said);
+        assert_eq!(told.codes(), ["250", "235", "250", "250", "354", "554"], "{trick:?}");
+        assert_eq!((told.stored, told.ending), (Vec::new(), Some(Ending::Cut)), "{trick:?}");
+    }
+    for command in ["NOOP\nQUIT\r\n", "NOOP\rQUIT\r\n", "NOOP\r\r\n", "\nNOOP\r\n"] {
+        let told = talk(command);
+        assert_eq!((told.codes(), told.ending), (vec!["554"], Some(Ending::Cut)), "{command:?}");
+    }
+}
+
+#[test]
+fn what_was_said_before_tls_is_forgotten() {
+    let told = talk(&format!("{}STARTTLS\r\nMAIL FROM:<evil@example.com>\r\n", login()));
+    assert_eq!(told.codes(), ["250", "235", "220"], "the command behind STARTTLS is not obeyed");
+    let said = [format!("{}STARTTLS\r\n", login()), format!("{MAIL}EHLO x\r\n{MAIL}STARTTLS\r\n")];
+    let told = talk_with(rules(), 0, said.iter().map(String::as_bytes));
+    assert_eq!(
+        told.codes(),
+        ["250", "235", "220", "503", "503", "250", "530", "503", "503"],
+        "{}",
+        told.answers
+    );
+    assert_eq!(told.answers.matches("STARTTLS").count(), 1, "it is not offered twice");
+}
+
+#[test]
+fn a_key_is_not_asked_for_in_the_clear() {
+    let told = talk_with(Rules { trusts_plain: false, ..rules() }, 0, [login().as_bytes()]);
+    assert_eq!(told.codes(), ["250", "538"]);
+}
+
+#[test]
+fn three_wrong_keys_are_enough() {
+    let wrong = format!("AUTH PLAIN {}\r\n", BASE64_STANDARD.encode("\0shop\0bad"));
+    let told = talk(&format!("{HELLO}{wrong}{wrong}{wrong}NOOP\r\n"));
+    assert_eq!((told.codes(), told.ending), (vec!["250", "535", "535", "535"], Some(Ending::Cut)));
+}
+
+#[test]
+fn mistakes_have_an_end() {
+    let told = talk(&"X\r\n".repeat(30));
+    assert_eq!((told.codes().len(), told.ending), (21, Some(Ending::Cut)));
+    assert!(told.answers.ends_with("421 4.7.0 too many mistakes\r\n"));
+    let many = talk(&format!("{}MAIL FROM:<>\r\n{}", login(), "RCPT TO:<bad>\r\n".repeat(100)));
+    assert_eq!(
+        (many.codes().len(), many.ending),
+        (103, None),
+        "addresses that are none are no such mistakes"
+    );
+}
+
+#[test]
+fn a_mail_that_is_too_large_or_has_no_room_is_read_and_dropped() {
+    let large = "x\r\n".repeat(334);
+    let data = format!("{}{MAIL}DATA\r\n{large}.\r\n{MAIL}DATA\r\nHi\r\n.\r\n", login());
+    let told = talk(&data);
+    assert_eq!(told.codes()[4..], ["354", "552", "250", "250", "354", "250"]);
+    assert_eq!(told.stored, [(1, "Hi\r\n".to_owned())]);
+    let chunk = format!("{}{MAIL}BDAT {}\r\n{large}BDAT 2 LAST\r\nHiRSET\r\n", login(), large.len());
+    assert_eq!(talk(&chunk).codes()[4..], ["552", "503", "250"]);
+    let told = talk_with(rules(), 0, [data.as_bytes()]);
+    assert_eq!(told.codes()[4..], ["354", "552", "250", "250", "354", "452"]);
+}
+
+fn fragment() -> impl Strategy<Value = String> {
+    let fragments = [
+        HELLO,
+        MAIL,
+        "DATA\r\n",
+        ".\r\n",
+        "Hi\r\n",
+        "..x\r\n",
+        "BDAT 3\r\nabc",
+        "BDAT 2 LAST\r\n\r\n",
+        "RSET\r\n",
+        "NOOP\r\n",
+        "RCPT TO:<b@example.net>\r\n",
+        "MAIL FROM:<>\r\n",
+        "AUTH LOGIN\r\n",
+        "*\r\n",
+        "X\r\n",
+        "a\r",
+        "\n",
+        ".",
+        "BDAT 9 LAST\r\n",
+    ];
+    prop_oneof![
+        4 => proptest::sample::select(fragments.map(str::to_owned).to_vec()),
+        2 => Just(login()),
+        1 => Just("x".repeat(900)),
+        1 => "[ -~]{0,20}(\r\n)?",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_pieces_in_which_bytes_come_change_nothing(
+        fragments in proptest::collection::vec(fragment(), 0..24),
+        cuts in proptest::collection::vec(1_usize..40, 0..200),
+    ) {
+        let said = login() + &fragments.concat();
+        let whole = talk(&said);
+        let (mut pieces, mut rest) = (Vec::new(), said.as_bytes());
+        for cut in cuts {
+            let (piece, after) = rest.split_at(cut.min(rest.len()));
+            pieces.push(piece);
+            rest = after;
+        }
+        pieces.push(rest);
+        let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
+        prop_assert_eq!(&talk_with(rules(), 1024 * 1024, pieces), &whole);
+        prop_assert_eq!(&talk_with(rules(), 1024 * 1024, said.as_bytes().chunks(1)), &whole);
+    }
+}

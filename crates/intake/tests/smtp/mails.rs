@@ -1,0 +1,167 @@
+//! Mail that is taken, and what becomes of its header.
+
+use std::sync::atomic::Ordering;
+
+use postway_domain::{Priority, RecipientKind, TenantSettings};
+
+use crate::{House, MAIL, config, uid_of};
+
+#[tokio::test]
+async fn a_mail_is_durable_when_it_is_answered_and_has_its_trace() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let uid = uid_of(&client.send(MAIL).await);
+    let raw = house.raw(uid).await;
+    assert!(
+        raw.starts_with("Received: from me.example ([127.0.0.1])\r\n\tby mx.example with ESMTPA id smtp-"),
+        "{raw}"
+    );
+    assert!(raw.contains(";\r\n\tMon, 1 Jan 2024 00:00:00 +0000\r\nFrom: Shop"), "{raw}");
+    assert!(raw.contains("\r\nDate: ") && raw.contains(&format!("Message-ID: <{uid}@example.com>")), "{raw}");
+    assert!(raw.ends_with("\r\n\r\nHi.\r\n"), "{raw}");
+    let again = uid_of(&client.send(MAIL).await);
+    assert!(again != uid && house.count().await == 2);
+    client.expect("QUIT", "221").await;
+    assert!(client.is_over().await);
+}
+
+#[tokio::test]
+async fn the_envelope_decides_who_gets_it() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    client.say("MAIL FROM:<bounce@example.com>\r\nRCPT TO:<ada@example.net>\r\nRCPT TO:<hidden@example.net>\r\nDATA\r\n").await;
+    for code in ["250", "250", "250", "354"] {
+        assert!(client.reply().await.starts_with(code));
+    }
+    let mail = MAIL.replace("Subject:", "Bcc: nobody@example.net\r\nSubject:");
+    let uid = uid_of(&client.ask(&format!("{mail}.")).await);
+    let stored = house.stored(uid).await;
+    let recipients: Vec<_> = stored.recipients.iter().map(|to| (to.address.as_str(), to.kind)).collect();
+    assert_eq!(
+        recipients,
+        [("ada@example.net", RecipientKind::To), ("hidden@example.net", RecipientKind::Bcc)]
+    );
+    let raw = house.raw(uid).await;
+    assert!(!raw.contains("nobody@") && !raw.contains("hidden@"), "{raw}");
+}
+
+#[tokio::test]
+async fn header_fields_choose_options_and_do_not_leave() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let chosen = "X-Postway-Batch: news\r\nX-Postway-Priority: high\r\nX-Postway-Tag: a, b\r\nX-Postway-Client-Id: c-1\r\n\
+        X-Postway-Idempotency-Key: k\r\nX-Postway-Unknown: x\r\n";
+    let uid = uid_of(&client.send(&format!("{chosen}{MAIL}")).await);
+    let stored = house.stored(uid).await;
+    let lane = &stored.summary.lane;
+    assert_eq!(
+        (lane.batch.as_ref().map(|batch| batch.as_str()), lane.priority),
+        (Some("news"), Priority::High)
+    );
+    assert_eq!(stored.summary.tags, ["a", "b"]);
+    let raw = house.raw(uid).await;
+    assert_eq!(raw.matches("X-Postway-").count(), 1, "{raw}");
+    assert!(raw.contains(&format!("X-Postway-ID: {uid}")), "{raw}");
+
+    assert_eq!(uid_of(&client.send(&format!("{chosen}{MAIL}")).await), uid, "a repeat is the same mail");
+    let other = client.send(&format!("{chosen}{MAIL}PS\r\n")).await;
+    assert!(other.starts_with("554 5.6.0 "), "{other}");
+    for (header, named) in [
+        ("X-Postway-Priority: urgent", "X-Postway-Priority: "),
+        ("X-Postway-Account: nowhere", "X-Postway-Account: "),
+        ("X-Postway-Send-At: soon", "X-Postway-Send-At: "),
+        ("X-Postway-Idempotency-Key: \u{e9}", "X-Postway-Idempotency-Key: "),
+    ] {
+        let refused = client.send(&format!("{header}\r\n{MAIL}")).await;
+        assert!(refused.starts_with(&format!("550 5.6.0 {named}")), "{refused}");
+    }
+    assert_eq!(house.count().await, 1);
+}
+
+#[tokio::test]
+async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    for (mail, fault) in [
+        ("To: ada@example.net\r\n\r\nHi\r\n", "550 5.6.0 from: the mail has no From field"),
+        ("", "550 5.6.0 "),
+        ("Hi there\r\n", "550 5.6.0 line 1 of the mail is no header field"),
+        (
+            "From: a@example.com\r\nFrom: b@example.com\r\n\r\nHi\r\n",
+            "550 5.6.0 from: the mail has more than one",
+        ),
+        ("From: a@example.com\r\n\r\na\0b\r\n", "550 5.6.0 "),
+    ] {
+        let refused = client.send(mail).await;
+        assert!(refused.starts_with(fault), "{mail:?}: {refused}");
+    }
+    let large = client.send(&format!("{MAIL}{}", "x\r\n".repeat(22_000))).await;
+    assert!(large.starts_with("552 5.3.4 "), "{large}");
+    uid_of(&client.send(MAIL).await);
+    assert_eq!(house.count().await, 1);
+}
+
+#[tokio::test]
+async fn a_sender_that_is_the_author_leaves_bounces_to_the_tenant() {
+    let settings =
+        TenantSettings { bounce_domain: Some("bounces.example.com".to_owned()), ..TenantSettings::default() };
+    let house = House::with(config(), settings).await;
+    let mut client = house.sender().await;
+    let uid = uid_of(&client.send(MAIL).await);
+    let sender = house.sender_of(uid).await;
+    assert!(sender.ends_with("@bounces.example.com"), "{sender}");
+    client.expect("MAIL FROM:<other@example.com>", "250").await;
+    client.expect("RCPT TO:<ada@example.net>", "250").await;
+    client.expect("DATA", "354").await;
+    let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
+    assert_eq!(house.sender_of(uid).await, "other@example.com");
+}
+
+#[tokio::test]
+async fn a_key_that_was_revoked_opens_nothing_more() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    uid_of(&client.send(MAIL).await);
+    house.keys.revoked.lock().unwrap().insert("good".to_owned());
+    let refused = client.send(MAIL).await;
+    assert!(refused.starts_with("550 5.7.8 this key does not open"), "{refused}");
+    let mut late = house.client().await;
+    late.expect("EHLO me", "250").await;
+    late.expect(&crate::auth("good"), "535 5.7.8").await;
+    assert_eq!(house.count().await, 1);
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_looked_up_are_no_wrong_keys() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    house.keys.away.store(true, Ordering::Relaxed);
+    let deferred = client.send(MAIL).await;
+    assert!(deferred.starts_with("451 4.3.0 "), "{deferred}");
+    let mut other = house.client().await;
+    other.expect("EHLO me", "250").await;
+    for _ in 0..4 {
+        other.expect(&crate::auth("good"), "454 4.7.0").await;
+    }
+    house.keys.away.store(false, Ordering::Relaxed);
+    other.expect(&crate::auth("good"), "235").await;
+    uid_of(&client.send(MAIL).await);
+}
+
+#[tokio::test]
+async fn chunks_make_a_mail_too() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let (first, second) = MAIL.split_at(20);
+    let said = format!(
+        "MAIL FROM:<> BODY=8BITMIME\r\nRCPT TO:<ada@example.net>\r\nBDAT {}\r\n{first}BDAT {} LAST\r\n{second}",
+        first.len(),
+        second.len()
+    );
+    client.say(&said).await;
+    for _ in 0..3 {
+        assert!(client.reply().await.starts_with("250"));
+    }
+    let uid = uid_of(&client.reply().await);
+    assert_eq!(house.sender_of(uid).await, "");
+}

@@ -1,0 +1,295 @@
+//! The submission listener over real sockets, on the in-memory store: TLS, limits, keys, stopping.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod limits;
+mod mails;
+mod stopping;
+mod tls;
+
+use std::{
+    collections::HashSet,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::{
+    Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, Tenant, TenantId, TenantSettings,
+    Time, secret::SecretKey,
+};
+use postway_intake::{
+    Door, DoorParts, FetchConfig, Limits,
+    smtp::{Denied, Gatekeeper, Listener, Service, SmtpConfig},
+};
+use postway_net::{
+    Guard,
+    http::{HttpClient, HttpSettings},
+};
+use postway_store::{
+    Directory, Read, StoreError, Work,
+    blob::Depot,
+    memory::MemoryStore,
+    record::{AccountKey, AccountWant, ClaimRequest, Filter, Lease, MessageKey, MessageRecord},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+    sync::watch,
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// 2024-01-01T00:00:00Z.
+const NOW_MS: i64 = 1_704_067_200_000;
+const PATIENCE: Duration = Duration::from_secs(30);
+const MAIL: &str = "From: Shop <shop@example.com>\r\nTo: ada@example.net\r\nSubject: Hello\r\n\r\nHi.\r\n";
+
+struct StandingClock;
+
+impl Clock for StandingClock {
+    fn now(&self) -> Time {
+        Time::from_millis(NOW_MS)
+    }
+}
+
+/// Lets in who has a key that was not revoked, while it can be asked.
+#[derive(Default)]
+struct Keys {
+    revoked: Mutex<HashSet<String>>,
+    away: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Gatekeeper for Keys {
+    async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<TenantId, Denied> {
+        if self.away.load(Ordering::Relaxed) {
+            return Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned())));
+        }
+        let key = String::from_utf8_lossy(key).into_owned();
+        match key.starts_with("good") && !self.revoked.lock().unwrap().contains(&key) {
+            true => Ok(username.parse().unwrap()),
+            false => Err(Denied::Refused("this key does not open".to_owned())),
+        }
+    }
+}
+
+/// A listener with all that is behind it.
+struct House {
+    store: Arc<MemoryStore>,
+    door: Arc<Door>,
+    keys: Arc<Keys>,
+    address: Option<SocketAddr>,
+    tls_address: Option<SocketAddr>,
+    service: watch::Sender<Option<Service>>,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl House {
+    async fn new() -> Self {
+        Self::with(config(), TenantSettings::default()).await
+    }
+
+    async fn with(config: SmtpConfig, settings: TenantSettings) -> Self {
+        let house = Self::unopened(config, settings).await;
+        let service = Service { door: house.door.clone(), gatekeeper: house.keys.clone() };
+        house.service.send_replace(Some(service));
+        house
+    }
+
+    /// One that has no store yet, as far as its clients know.
+    async fn unopened(config: SmtpConfig, settings: TenantSettings) -> Self {
+        let (store, now) = (Arc::new(MemoryStore::new()), StandingClock.now());
+        let account: postway_domain::AccountId = "relay".parse().unwrap();
+        let default_account = Some(account.clone());
+        let made = Tenant { default_account, settings, ..Tenant::new(tenant(), "Default", now) };
+        assert!(store.create_tenant(made).await.unwrap());
+        let account = Account {
+            tenant: tenant(),
+            id: account,
+            settings: AccountSettings::sandbox(),
+            secret: None,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        assert!(store.create_account(account).await.unwrap());
+        let door = Arc::new(Door::new(DoorParts {
+            store: store.clone(),
+            depot: Arc::new(Depot::memory()),
+            clock: Arc::new(StandingClock),
+            secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
+            http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
+            fetch: FetchConfig::default(),
+            limits: Limits { message_bytes_max: 64 * 1024, ..Limits::default() },
+            mail_domain: "postway.example".to_owned(),
+            public_url: None,
+        }));
+        let listener = Listener::bind(config).await.unwrap();
+        let (address, tls_address) = (listener.address(), listener.tls_address());
+        let (service, served) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(listener.run(served, stop.clone()));
+        Self { store, door, keys: Arc::default(), address, tls_address, service, stop, serving }
+    }
+
+    /// A client that has been greeted.
+    async fn client(&self) -> Client<TcpStream> {
+        let mut client = self.connect().await;
+        assert!(client.reply().await.starts_with("220 "));
+        client
+    }
+
+    async fn connect(&self) -> Client<TcpStream> {
+        Client::new(TcpStream::connect(self.address.unwrap()).await.unwrap())
+    }
+
+    /// A client that has shown a key.
+    async fn sender(&self) -> Client<TcpStream> {
+        let mut client = self.client().await;
+        client.log_in("good").await;
+        client
+    }
+
+    async fn count(&self) -> usize {
+        self.store.messages(&tenant(), &Filter::default(), None, 10_000).await.unwrap().len()
+    }
+
+    async fn stored(&self, uid: MessageUid) -> MessageRecord {
+        self.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().expect("the message is stored")
+    }
+
+    /// The envelope sender, as a worker sees it that takes the message.
+    async fn sender_of(&self, uid: MessageUid) -> String {
+        let (now, mut random) = (StandingClock.now(), rand::rng());
+        let account = AccountKey { tenant: tenant(), account: "relay".parse().unwrap() };
+        let request = ClaimRequest {
+            wants: vec![AccountWant::unlimited(account, 1_000, false)],
+            lease: Lease {
+                incarnation: Incarnation::new(now, &mut random),
+                token: LeaseToken::new(&mut random),
+                until: now.plus(Duration::from_secs(60)),
+            },
+            now,
+            inline_bytes_max: 0,
+        };
+        let claimed = self.store.claim(request).await.unwrap();
+        claimed.into_iter().find(|claimed| claimed.uid == uid).expect("it is due").sender
+    }
+
+    async fn raw(&self, uid: MessageUid) -> String {
+        let raw = self.store.raw(&tenant(), uid).await.unwrap().expect("the message is stored");
+        String::from_utf8(self.door.resolve(&tenant(), raw).await.unwrap().to_vec()).unwrap()
+    }
+}
+
+/// On a free port, with waits that suit a test.
+fn config() -> SmtpConfig {
+    let mut config = SmtpConfig { listen: Some(loopback()), ..SmtpConfig::new("mx.example") };
+    config.patience.wrong_key = Duration::from_millis(1);
+    config
+}
+
+fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn tenant() -> TenantId {
+    "default".parse().unwrap()
+}
+
+/// The id in a reply to a mail that was taken.
+fn uid_of(reply: &str) -> MessageUid {
+    let uid = reply.trim_end().strip_prefix("250 2.0.0 accepted as ");
+    uid.unwrap_or_else(|| panic!("not taken: {reply}")).parse().unwrap()
+}
+
+/// The other end of a session.
+struct Client<S> {
+    stream: S,
+    unread: Vec<u8>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, unread: Vec::new() }
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+        self.stream.flush().await.unwrap();
+    }
+
+    /// The next reply, all its lines; empty when the connection has ended.
+    async fn reply(&mut self) -> String {
+        loop {
+            if let Some(end) = end_of_reply(&self.unread) {
+                return String::from_utf8(self.unread.drain(..end).collect()).unwrap();
+            }
+            let read = timeout(PATIENCE, self.stream.read_buf(&mut self.unread)).await.expect("an answer");
+            // Whoever was cut off may see a reset instead of an end.
+            if read.unwrap_or(0) == 0 {
+                return String::new();
+            }
+        }
+    }
+
+    /// Says one line and hears the answer.
+    async fn ask(&mut self, line: &str) -> String {
+        self.say(&format!("{line}\r\n")).await;
+        self.reply().await
+    }
+
+    async fn expect(&mut self, line: &str, code: &str) -> String {
+        let reply = self.ask(line).await;
+        assert!(reply.starts_with(code), "{line}: {reply:?}");
+        reply
+    }
+
+    async fn log_in(&mut self, key: &str) {
+        self.expect("EHLO me.example", "250").await;
+        self.expect(&auth(key), "235").await;
+    }
+
+    /// Hands a mail over; what the answer is.
+    async fn send(&mut self, mail: &str) -> String {
+        self.expect("MAIL FROM:<shop@example.com>", "250").await;
+        self.expect("RCPT TO:<ada@example.net>", "250").await;
+        self.expect("DATA", "354").await;
+        self.ask(&format!("{mail}.")).await
+    }
+
+    /// Hears whatever comes until the connection ends, in no particular language.
+    async fn end(&mut self) {
+        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut self.unread)).await.expect("an end");
+        drop(ended);
+    }
+
+    /// Whether the server has ended the connection.
+    async fn is_over(&mut self) -> bool {
+        self.reply().await.is_empty()
+    }
+}
+
+fn auth(key: &str) -> String {
+    format!("AUTH PLAIN {}", BASE64_STANDARD.encode(format!("\0default\0{key}")))
+}
+
+fn end_of_reply(bytes: &[u8]) -> Option<usize> {
+    let mut end = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        end += line.len();
+        match line {
+            [_, _, _, b' ', .., b'\n'] => return Some(end),
+            [.., b'\n'] => {}
+            _ => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,104 @@
+//! STARTTLS, TLS from the first byte, and certificates that change.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use postway_domain::TenantSettings;
+use postway_intake::smtp::{CertificateFiles, SmtpConfig};
+use postway_testkit::TestCert;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{Client, House, MAIL, config, loopback, uid_of};
+
+fn write(folder: &Path, certificate: &TestCert) {
+    std::fs::write(folder.join("key.pem"), &certificate.key_pem).unwrap();
+    std::fs::write(folder.join("cert.pem"), &certificate.cert_pem).unwrap();
+}
+
+async fn house(certificate: &TestCert) -> (TempDir, House) {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), certificate);
+    let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let mut config = SmtpConfig { tls_listen: Some(loopback()), certificate: Some(files), ..config() };
+    config.patience.certificate = Duration::from_millis(20);
+    (folder, House::with(config, TenantSettings::default()).await)
+}
+
+/// A handshake with somebody who trusts this certificate's authority; none where it fails.
+async fn handshake(tcp: TcpStream, trusted: &TestCert) -> Option<Client<TlsStream<TcpStream>>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.ca_pem.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, tcp).await.ok().map(Client::new)
+}
+
+async fn tls_client(house: &House, trusted: &TestCert) -> Option<Client<TlsStream<TcpStream>>> {
+    handshake(TcpStream::connect(house.tls_address.unwrap()).await.unwrap(), trusted).await
+}
+
+#[tokio::test]
+async fn starttls_begins_anew_and_hears_nothing_from_before() {
+    let certificate = TestCert::localhost();
+    let (_folder, house) = house(&certificate).await;
+    let mut plain = house.client().await;
+    assert!(plain.expect("EHLO me", "250").await.contains("STARTTLS"));
+    // What follows STARTTLS in the same packet is never obeyed.
+    plain.say("STARTTLS\r\nEHLO injected\r\n").await;
+    assert!(plain.reply().await.starts_with("220 2.0.0 "));
+    let mut client = handshake(plain.stream, &certificate).await.unwrap();
+    client.expect("MAIL FROM:<>", "503").await;
+    let offered = client.expect("EHLO me.example", "250").await;
+    assert!(offered.contains("AUTH PLAIN LOGIN") && !offered.contains("STARTTLS"), "{offered}");
+    client.expect(&crate::auth("good"), "235").await;
+    let uid = uid_of(&client.send(MAIL).await);
+    assert!(house.raw(uid).await.contains(" with ESMTPSA id "));
+    client.expect("STARTTLS", "503").await;
+    client.expect("QUIT", "221").await;
+    assert!(client.is_over().await);
+}
+
+#[tokio::test]
+async fn tls_may_begin_with_the_first_byte() {
+    let certificate = TestCert::localhost();
+    let (_folder, house) = house(&certificate).await;
+    let mut client = tls_client(&house, &certificate).await.unwrap();
+    assert!(client.reply().await.starts_with("220 "));
+    client.log_in("good").await;
+    uid_of(&client.send(MAIL).await);
+    // Somebody who speaks no TLS there is hung up on, and nobody else notices.
+    let mut confused = Client::new(TcpStream::connect(house.tls_address.unwrap()).await.unwrap());
+    confused.say("EHLO me\r\n").await;
+    confused.end().await;
+    uid_of(&client.send(MAIL).await);
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_shown_to_new_sessions() {
+    let (old, new) = (TestCert::localhost(), TestCert::localhost());
+    let (folder, house) = house(&old).await;
+    let mut before = tls_client(&house, &old).await.unwrap();
+    write(folder.path(), &new);
+    let mut after = None;
+    for _ in 0..1_000 {
+        after = tls_client(&house, &new).await;
+        if after.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(after.expect("the new one is shown").reply().await.starts_with("220 "));
+    before.reply().await;
+    before.log_in("good").await;
+    uid_of(&before.send(MAIL).await);
+}
