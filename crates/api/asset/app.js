@@ -2,8 +2,8 @@
 // when it is first looked at.
 
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./vendor/preact.js";
-import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn, signOut } from "./api.js";
-import { Dialogs } from "./part/dialog.js";
+import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn, signOut, url } from "./api.js";
+import { Dialogs, edit } from "./part/dialog.js";
 import { Form } from "./part/form.js";
 import { Icon } from "./part/icon.js";
 import { Fault, Loading, useLoad } from "./part/load.js";
@@ -56,16 +56,41 @@ function SignIn({ done }) {
   </main>`;
 }
 
+const TENANTS_MAX = 2_000;
+
+/** Those that fit into a menu. Where there are more, `next_cursor` is left. */
+async function listTenants(signal) {
+  const page = { data: [] };
+  do {
+    const next = await get("/v1/tenants", { limit: 500, cursor: page.next_cursor }, signal);
+    page.data.push(...next.data);
+    page.next_cursor = next.next_cursor;
+  } while (page.next_cursor && page.data.length < TENANTS_MAX);
+  return page;
+}
+
+/** The id of a tenant that the menu has no room for. */
+const askTenant = () =>
+  edit({
+    title: "Look at another tenant",
+    fields: [{ name: "id", label: "Id", required: true }],
+    action: "Look",
+    save: async ({ id = "" }) => (await get(url`/v1/tenants/${id}`)).id,
+  });
+
 function TenantSwitch({ changed }) {
-  const tenants = useLoad((signal) => get("/v1/tenants", { limit: 500 }, signal));
+  const tenants = useLoad(listTenants);
   useEffect(() => {
     addEventListener("tenantschange", tenants.reload);
     return () => removeEventListener("tenantschange", tenants.reload);
   }, []);
   const known = tenants.data?.data ?? [{ id: currentTenant() }];
   const options = known.some(({ id }) => id === currentTenant()) ? known : [{ id: currentTenant() }, ...known];
-  const choose = (event) => {
-    chooseTenant(event.target.value);
+  const choose = async (event) => {
+    const id = event.target.value || (await askTenant());
+    event.target.value = currentTenant();
+    if (!id) return;
+    chooseTenant(id);
     changed();
   };
   return html`<label class="tenant"><span class="small muted">Tenant</span>
@@ -73,6 +98,7 @@ function TenantSwitch({ changed }) {
       ${options.map(({ id, name }) =>
         html`<option value=${id} selected=${id === currentTenant()}>
           ${name && name !== id ? `${name} (${id})` : id}</option>`)}
+      ${tenants.data?.next_cursor && html`<option value="">Another…</option>`}
     </select>
   </label>`;
 }

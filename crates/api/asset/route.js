@@ -28,7 +28,7 @@ export const ROUTES = [
   ["outbox", "outbox", "Outbox sources", "read"],
   ["tenants", "tenants", "Tenants", "admin"],
   ["tenants/:id", "tenant", "Tenant", "admin"],
-  ["settings", "tenant", "Settings", "admin"],
+  ["settings", "tenant", "Settings", "read"],
   ["nodes", "nodes", "Nodes", "admin"],
   ["audit", "audit", "Audit log", "admin"],
 ].map(([path, file, title, scope]) => ({ path, file, title, scope }));

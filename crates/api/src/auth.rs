@@ -7,6 +7,7 @@
 //! A handler says what it needs by what it takes: a [`Sender`], a [`Reader`], a [`Manager`] or the [`Admin`]. Refusals
 //! are 401 where no valid key came, 403 where the key is valid and not enough.
 
+mod key_check;
 mod ring;
 
 use std::{
@@ -23,6 +24,7 @@ use axum::{
 };
 use postway_domain::{ApiKey, Scope, TenantId};
 
+pub use self::key_check::{KeyCheck, KeyDenied};
 pub(crate) use self::ring::KeyRing;
 use crate::{
     error::ApiError,
@@ -103,10 +105,27 @@ pub(crate) struct Caller {
 impl Caller {
     /// Who sent this request, if they may do what is within `scope`.
     async fn with(scope: Scope, parts: &Parts, app: &Shared) -> Result<Self, ApiError> {
-        let key = match shown(parts, app).await? {
+        Self::named(shown(parts, app).await?, scope, None, parts, app).await
+    }
+
+    /// Who shows this key, for the tenant that the request names in a way of its own. A tenant's key names its own, or none.
+    pub(crate) async fn named(
+        who: Shown,
+        scope: Scope,
+        tenant: Option<&str>,
+        parts: &Parts,
+        app: &App,
+    ) -> Result<Self, ApiError> {
+        let key = match who {
+            Shown::Key(key) if tenant.is_some_and(|tenant| tenant != key.tenant.as_str()) => {
+                return Err(ApiError::forbidden("this key is of another tenant than the one named"));
+            }
             Shown::Key(key) => key,
             Shown::Admin => {
-                let tenant = named_tenant(parts)?;
+                let tenant = match tenant {
+                    None => named_tenant(parts)?,
+                    Some(name) => name.parse().map_err(|_| no_tenant(name))?,
+                };
                 return match app.knows_tenant(&tenant).await? {
                     true => Ok(Self { tenant, actor: Actor::Admin }),
                     false => Err(no_tenant(tenant.as_str())),
@@ -235,7 +254,7 @@ fn named_tenant(parts: &Parts) -> Result<TenantId, ApiError> {
 
 fn no_tenant(name: &str) -> ApiError {
     let shown: String = name.chars().take(TenantId::BYTES_MAX).collect();
-    ApiError::not_found(format!("there is no tenant `{shown}`; X-Tenant must name one that exists"))
+    ApiError::not_found(format!("there is no tenant `{shown}`; name one that exists (X-Tenant)"))
 }
 
 #[cfg(test)]

@@ -3,18 +3,20 @@
 //! A suspended batch's messages stay where they are and cost nothing; mail for it is still accepted, and others go on. A
 //! code that was never seen can be suspended before its first message.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::{FromRequestParts, Path, State},
     http::{Uri, request::Parts},
 };
-use postway_domain::{TenantId, Time, id::BatchCode};
+use postway_domain::{Status, TenantId, Time, id::BatchCode};
 use postway_store::record::{BatchView as Batch, DirectoryChange, Suspension, SuspensionScope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::{Manager, Reader},
+    auth::{Caller, Manager, Reader},
     error::ApiError,
     page::{self, Paging},
     query::Parameters,
@@ -34,7 +36,7 @@ pub(crate) struct BatchView {
     /// Since when.
     #[schema(value_type = Option<String>, format = DateTime)]
     suspended_since: Option<Time>,
-    /// How many of its messages wait to be sent.
+    /// How many of its messages wait to be sent; 10,000 are so many or more.
     waiting: i64,
 }
 
@@ -42,6 +44,18 @@ impl From<Batch> for BatchView {
     fn from(Batch { code, suspended_since, waiting }: Batch) -> Self {
         Self { code: code.to_string(), suspended: suspended_since.is_some(), suspended_since, waiting }
     }
+}
+
+/// A batch, with how far it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BatchProgress {
+    #[serde(flatten)]
+    batch: BatchView,
+    /// How many of its messages stand where; states that none is in are not there.
+    #[schema(value_type = Object, example = json!({"ready": 3, "sent": 12}))]
+    by_status: BTreeMap<Status, i64>,
+    /// Whether these are all: of a larger batch 10,000 are counted.
+    counted_all: bool,
 }
 
 /// A page of batches.
@@ -98,23 +112,27 @@ pub(crate) async fn list(
 }
 
 /// Show a batch
+///
+/// With how many of its messages stand where.
 #[utoipa::path(
     get,
     path = "/v1/batches/{code}",
     operation_id = "getBatch",
     tag = "batches",
     params(("code" = String, Path, description = "The batch")),
-    responses((status = 200, description = "The batch", body = BatchView))
+    responses((status = 200, description = "The batch", body = BatchProgress))
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
     caller: Reader,
     NamedBatch(code): NamedBatch,
-) -> Result<Json<BatchView>, ApiError> {
-    match find(&app, &caller.tenant, &code).await? {
-        Some(batch) => Ok(Json(batch.into())),
-        None => Err(ApiError::not_found(format!("there is no batch `{code}`"))),
-    }
+) -> Result<Json<BatchProgress>, ApiError> {
+    let Some(batch) = find(&app, &caller.tenant, &code).await? else {
+        return Err(ApiError::not_found(format!("there is no batch `{code}`")));
+    };
+    let by_status = app.store.batch_states(&caller.tenant, &code).await?;
+    let counted_all = by_status.values().sum::<i64>() < Batch::COUNTED_MAX;
+    Ok(Json(BatchProgress { batch: batch.into(), by_status, counted_all }))
 }
 
 /// Suspend a batch
@@ -135,13 +153,24 @@ pub(crate) async fn suspend(
     request_id: RequestId,
     NamedBatch(code): NamedBatch,
 ) -> Result<Json<BatchView>, ApiError> {
+    hold(&app, &caller, &request_id, &code).await?;
+    as_it_is(&app, &caller.tenant, code).await
+}
+
+/// Holds a batch.
+pub(crate) async fn hold(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    code: &BatchCode,
+) -> Result<(), ApiError> {
     let tenant = &caller.tenant;
-    let entry = app.audit(&caller.actor, Some(tenant), "batch.suspend", code.as_str(), &request_id, None);
+    let entry = app.audit(&caller.actor, Some(tenant), "batch.suspend", code.as_str(), request_id, None);
     let scope = SuspensionScope::Batch(code.clone());
     let suspension = Suspension { tenant: tenant.clone(), scope, since: app.clock.now() };
     app.store.change(DirectoryChange::Suspend(suspension), Some(entry)).await?;
     tracing::info!(%tenant, batch = %code, "batch suspended");
-    as_it_is(&app, tenant, code).await
+    Ok(())
 }
 
 /// Activate a batch
@@ -161,12 +190,28 @@ pub(crate) async fn activate(
     request_id: RequestId,
     NamedBatch(code): NamedBatch,
 ) -> Result<Json<BatchView>, ApiError> {
+    let_go(&app, &caller, &request_id, &code).await?;
+    as_it_is(&app, &caller.tenant, code).await
+}
+
+/// Lets a held batch go on.
+pub(crate) async fn let_go(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    code: &BatchCode,
+) -> Result<(), ApiError> {
     let tenant = &caller.tenant;
-    let entry = app.audit(&caller.actor, Some(tenant), "batch.activate", code.as_str(), &request_id, None);
+    let entry = app.audit(&caller.actor, Some(tenant), "batch.activate", code.as_str(), request_id, None);
     let change = DirectoryChange::Activate(tenant.clone(), SuspensionScope::Batch(code.clone()));
     app.store.change(change, Some(entry)).await?;
     tracing::info!(%tenant, batch = %code, "batch activated");
-    as_it_is(&app, tenant, code).await
+    Ok(())
+}
+
+/// How many of a batch's messages wait to be sent, as its view counts them.
+pub(crate) async fn waiting(app: &App, tenant: &TenantId, code: &BatchCode) -> Result<i64, ApiError> {
+    Ok(find(app, tenant, code).await?.map_or(0, |batch| batch.waiting))
 }
 
 async fn as_it_is(app: &App, tenant: &TenantId, code: BatchCode) -> Result<Json<BatchView>, ApiError> {

@@ -13,7 +13,13 @@ use serde_json::json;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use crate::{auth::Manager, error::ApiError, query::Parameters, request_id::RequestId, state::Shared};
+use crate::{
+    auth::{Caller, Manager},
+    error::ApiError,
+    query::Parameters,
+    request_id::RequestId,
+    state::{App, Shared},
+};
 
 /// Messages removed in one transaction.
 pub(crate) const SLICE: u32 = 200;
@@ -24,9 +30,9 @@ pub(crate) const TIME_MAX: Duration = Duration::from_secs(20);
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Cleanup {
     /// Messages that were removed.
-    deleted: u64,
+    pub(crate) deleted: u64,
     /// Whether there may be more: call again.
-    more: bool,
+    pub(crate) more: bool,
 }
 
 /// Remove old messages
@@ -51,19 +57,23 @@ pub(crate) async fn cleanup(
     let mut query = Parameters::of(&uri)?;
     let older_than = query.parse("older_than_seconds", str::parse).map(Duration::from_secs);
     query.finish()?;
+    remove(&app, &caller, &request_id, older_than).await.map(Json)
+}
+
+/// Removes what ended and was reported so long ago, or as long ago as the tenant's own setting says.
+pub(crate) async fn remove(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    older_than: Option<Duration>,
+) -> Result<Cleanup, ApiError> {
     let tenant = app.store.tenant(&caller.tenant).await?;
     let settings = tenant.map(|tenant| tenant.settings).unwrap_or_default();
     let kept = older_than.unwrap_or_else(|| settings.report_retention());
     let detail = json!({"older_than_seconds": kept.as_secs()});
     let tenant = &caller.tenant;
-    let entry = app.audit(
-        &caller.actor,
-        Some(tenant),
-        "messages.cleanup",
-        tenant.as_str(),
-        &request_id,
-        Some(detail),
-    );
+    let entry =
+        app.audit(&caller.actor, Some(tenant), "messages.cleanup", tenant.as_str(), request_id, Some(detail));
     app.record(entry).await?;
 
     let recipient_key = app.secret_key.derive(Tenant::TRACE_KEY_LABEL);
@@ -84,7 +94,7 @@ pub(crate) async fn cleanup(
         let more = removed == SLICE;
         if !more || Instant::now() >= deadline {
             tracing::info!(%tenant, deleted, more, "messages were removed on request");
-            return Ok(Json(Cleanup { deleted, more }));
+            return Ok(Cleanup { deleted, more });
         }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct ReplayItem {
         ("tag" = Option<String>, Query, description = "Only those with this label"),
         ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
         ("provider_message_id" = Option<String>, Query, description = "Only the one that the relay calls so"),
+        ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
+        ("error_code" = Option<String>, Query, description = "Only those whose failure has this code"),
         ("since" = Option<String>, Query, description = "Accepted at or after this time"),
         ("until" = Option<String>, Query, description = "Accepted before this time"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),

@@ -158,11 +158,7 @@ impl ApiError {
 
     /// 422: understood, but some fields are wrong.
     pub(crate) fn invalid(details: Vec<FieldError>) -> Self {
-        let message = match details.as_slice() {
-            [] => "the request failed its checks".to_owned(),
-            [one] => one.to_string(),
-            [first, rest @ ..] => format!("{first} (and {} more, see details)", rest.len()),
-        };
+        let message = sentence(&details);
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "validation_error", message);
         error.0.details = details;
         error
@@ -193,6 +189,40 @@ impl ApiError {
         error
     }
 
+    /// The status it is answered with, unless a door says otherwise.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Its stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// The sentence for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The fields that failed their checks.
+    pub(crate) fn details(&self) -> &[FieldError] {
+        &self.0.details
+    }
+
+    /// The same with every field under another name, as the users of another door know it.
+    pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        if self.0.details.is_empty() {
+            return self;
+        }
+        let mut inner = *self.0;
+        for detail in &mut inner.details {
+            detail.field = name(&detail.field);
+        }
+        let Inner { status, code, details, cause, .. } = inner;
+        let message = sentence(&details);
+        Self(Box::new(Inner { status, code, message, details, cause }))
+    }
+
     /// What only the log may know.
     pub(crate) fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
@@ -209,6 +239,15 @@ impl ApiError {
         let answer = ErrorAnswer { error: self.into_body(Some(request_id.to_owned())) };
         // Strings and lists of strings always serialize; the fallback keeps even that promise harmless.
         serde_json::to_vec(&answer).unwrap_or_else(|_| br#"{"error":{"code":"internal"}}"#.to_vec())
+    }
+}
+
+/// What failed, in one sentence.
+fn sentence(details: &[FieldError]) -> String {
+    match details {
+        [] => "the request failed its checks".to_owned(),
+        [one] => one.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more, see details)", rest.len()),
     }
 }
 

@@ -16,6 +16,7 @@ use futures::FutureExt;
 use postway_domain::Clock;
 
 use crate::{
+    compat::Dress,
     error::ApiError,
     request_id::{self, RequestId},
 };
@@ -27,11 +28,7 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
-    // The state behind a panicking handler is the store's, which has its own transactions: nothing is left torn.
-    let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response,
-        Err(panic) => ApiError::internal(panic_text(&*panic)).into_response(),
-    };
+    let mut response = caught(next.run(request)).await;
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         write_error(&mut response, error, &id, route);
@@ -43,6 +40,16 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
     response
 }
 
+/// What a handler answers, or 500 if it panics. The state behind a panicking handler is the store's, which has its own
+/// transactions: nothing is left torn.
+pub(crate) async fn caught(answer: impl Future<Output = Response>) -> Response {
+    match AssertUnwindSafe(answer).catch_unwind().await {
+        Ok(response) => response,
+        Err(panic) => ApiError::internal(panic_text(&*panic)).into_response(),
+    }
+}
+
+/// Writes the body, in the words of the door that the request came by.
 fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: &str) {
     match (response.status(), error.cause()) {
         (StatusCode::SERVICE_UNAVAILABLE, Some(cause)) => {
@@ -58,7 +65,15 @@ fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: 
     }
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    *response.body_mut() = Body::from(error.into_json(id.as_str()));
+    let body = match response.extensions_mut().remove::<&'static Dress>() {
+        None => error.into_json(id.as_str()),
+        Some(dress) => {
+            let (status, body) = (dress.refuse)(&error, id.as_str());
+            *response.status_mut() = status;
+            body.to_string().into_bytes()
+        }
+    };
+    *response.body_mut() = Body::from(body);
 }
 
 fn record(method: &Method, route: &str, status: StatusCode, started: Instant, id: &RequestId) {

@@ -14,6 +14,7 @@ mod auth;
 mod batch;
 mod body;
 mod cleanup;
+mod compat;
 mod contact;
 mod dashboard;
 mod dead_letter;
@@ -54,7 +55,8 @@ mod token;
 mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
-pub use auth::AdminKey;
+pub use auth::{AdminKey, KeyCheck, KeyDenied};
+pub use compat::{CompatConfig, DoorName, UnknownDoor};
 pub use error::{ApiError, FieldError};
 pub use mailbox::probe::{InboundProbe, MailboxStep};
 pub use openapi::document;
@@ -79,14 +81,24 @@ pub fn waiting_router(clock: Arc<dyn Clock>) -> Router {
 
 /// The whole surface, ready to be served. Its state is complete; nothing is spawned.
 pub fn router(state: ApiState) -> Router {
+    surface(state).0
+}
+
+/// The same, with what says to other ways in who may send. Both have one memory of keys: a key revoked by the one is
+/// revoked for the other at once.
+pub fn surface(state: ApiState) -> (Router, KeyCheck) {
+    let doors = compat::routes(&state.compat);
     let app = Arc::new(App::new(state));
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
-    router
+    let keys = KeyCheck(app.clone());
+    let router = router
+        .merge(doors)
         .route("/", axum::routing::get(dashboard::home))
         .route("/assets/{*path}", axum::routing::get(dashboard::asset))
         .fallback(frame::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(middleware::from_fn_with_state(clock, frame::frame))
-        .with_state(app)
+        .with_state(app);
+    (router, keys)
 }

@@ -121,7 +121,7 @@ fn disposition(filename: Option<&str>) -> String {
 }
 
 /// Takes a mail apart beside the runtime: a large one takes its time, and a panic is that request's alone.
-async fn look<T: Send + 'static>(
+pub(crate) async fn look<T: Send + 'static>(
     raw: Bytes,
     read: impl FnOnce(&[u8]) -> T + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -128,6 +128,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(inbound::content::attachment))
         .routes(routes!(inbound::operate::replay))
         .routes(routes!(inbound::operate::resolve))
+        .routes(routes!(tenant::own))
         .routes(routes!(tenant::create, tenant::list))
         .routes(routes!(tenant::show, tenant::change::patch, tenant::delete))
         .routes(routes!(tenant::pause::suspend))

@@ -29,7 +29,27 @@ pub(crate) async fn operate(
     input: Input,
     request_id: &RequestId,
 ) -> Result<Summary, ApiError> {
-    move_on(app, tenant, id, input, request_id, |_| true).await
+    move_on(app, tenant, id, input, None, request_id, |_| true).await
+}
+
+/// Gives a message that waits for its time another one; a time that has passed is now.
+pub(crate) async fn reschedule(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    send_at: Time,
+    request_id: &RequestId,
+) -> Result<Summary, ApiError> {
+    let ahead_max = app.door.limits().send_at_ahead_max;
+    if send_at.since(app.clock.now()) > ahead_max {
+        let days = ahead_max.as_secs() / (24 * 60 * 60);
+        return Err(ApiError::field("send_at", format!("must be at most {days} days ahead")));
+    }
+    let expires_at = find(app, tenant, id).await?.summary.expires_at;
+    if expires_at.is_some_and(|expires_at| expires_at <= send_at) {
+        return Err(ApiError::field("send_at", "must be before the message's expires_at"));
+    }
+    move_on(app, tenant, id, Input::Reschedule, Some(send_at), request_id, |_| true).await
 }
 
 /// Puts a dead letter back in the queue. Any other message is left as it is.
@@ -39,7 +59,7 @@ pub(crate) async fn replay(
     id: &str,
     request_id: &RequestId,
 ) -> Result<Summary, ApiError> {
-    move_on(app, tenant, id, Input::Replay, request_id, |state| state == State::Failed).await
+    move_on(app, tenant, id, Input::Replay, None, request_id, |state| state == State::Failed).await
 }
 
 async fn move_on(
@@ -47,6 +67,7 @@ async fn move_on(
     tenant: &TenantId,
     id: &str,
     input: Input,
+    send_at: Option<Time>,
     request_id: &RequestId,
     concerns: impl Fn(State) -> bool,
 ) -> Result<Summary, ApiError> {
@@ -60,7 +81,7 @@ async fn move_on(
             )));
         }
         let (to, effects) = transition(state, input).map_err(refuse)?;
-        let change = change(&record, input, to, effects, app.clock.now(), request_id);
+        let change = change(&record, input, send_at, to, effects, app.clock.now(), request_id);
         let uid = record.summary.uid;
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             if to != state {
@@ -79,6 +100,7 @@ async fn move_on(
 fn change(
     record: &MessageRecord,
     input: Input,
+    send_at: Option<Time>,
     to: State,
     effects: Effects,
     now: Time,
@@ -88,6 +110,9 @@ fn change(
     let data = match input {
         Input::Resolve(resolution) => {
             json!({"by": "operator", "request_id": request_id.as_str(), "outcome": word(resolution)})
+        }
+        Input::Reschedule => {
+            json!({"by": "operator", "request_id": request_id.as_str(), "send_at": send_at})
         }
         _ => json!({"by": "operator", "request_id": request_id.as_str()}),
     };
@@ -101,7 +126,7 @@ fn change(
         },
         to,
         at: now,
-        due_at: goes_again.then_some(now),
+        due_at: send_at.map(|at| at.max(now)).or(goes_again.then_some(now)),
         keep_token: false,
         retries: goes_again.then_some(0),
         doubts: None,
@@ -169,6 +194,9 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
             format!(
                 "the message is {status}; only one that failed, or waits for its time or its next attempt, can be sent now"
             )
+        }
+        Input::Reschedule => {
+            format!("the message is {status}; only one that waits for the time it was given can have another")
         }
         Input::Resolve(_) => format!("the message is {status}; only one in_doubt can be resolved"),
         _ => format!("the message is {status}; this cannot be done to it"),

@@ -17,9 +17,9 @@ pub(crate) struct MessageRequest {
     id: Option<String>,
     /// The account to send by; your tenant's default when absent.
     account: Option<String>,
-    /// The sender, with or without a name.
+    /// The sender, with or without a name; needed unless the tenant has a `default_from`.
     #[schema(example = "Shop <shop@example.com>")]
-    from: String,
+    from: Option<String>,
     /// Recipients: a list, or one string. At most 1,000 with `cc` and `bcc`.
     #[schema(example = json!(["ada@example.net"]))]
     to: Vec<String>,
@@ -229,6 +229,9 @@ pub(crate) struct TenantRequest {
     /// The envelope sender of mail that names none, by accounts that name none.
     #[schema(example = "bounces@example.com")]
     return_path: Option<String>,
+    /// Whom mail is from that names nobody.
+    #[schema(example = "Acme <mail@acme.example>")]
+    default_from: Option<String>,
     /// Who it is to receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`.
     #[schema(example = "acme-mail")]
     feedback_id: Option<String>,

@@ -15,6 +15,7 @@ use crate::{
     account::probe::AccountProbe,
     audit::AuditIds,
     auth::{AdminKey, KeyRing},
+    compat::CompatConfig,
     feed::Seats,
     mailbox::probe::InboundProbe,
     token::Pace,
@@ -43,6 +44,8 @@ pub struct ApiState {
     pub outbox: Arc<Desk>,
     /// Tries mailboxes and rules.
     pub inbound: Arc<dyn InboundProbe>,
+    /// Which doors of other systems are open.
+    pub compat: CompatConfig,
 }
 
 /// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
@@ -69,8 +72,19 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(state: ApiState) -> Self {
-        let ApiState { store, door, clock, admin_key, secret_key, metrics, roster, probe, outbox, inbound } =
-            state;
+        let ApiState {
+            store,
+            door,
+            clock,
+            admin_key,
+            secret_key,
+            metrics,
+            roster,
+            probe,
+            outbox,
+            inbound,
+            ..
+        } = state;
         let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
         Self {
             store,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use postway_domain::{Status, TenantId, Time};
+use postway_store::record::Pace;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,10 +14,8 @@ use crate::{
     state::{App, Shared},
 };
 
-/// Rates look back this far.
-const WINDOW_MS: i64 = 60_000;
-/// At most this many messages are looked at for a rate.
-const SAMPLE: u32 = 1_000;
+/// Rates look back this far, at least.
+const WINDOW_MS: i64 = 50_000;
 
 /// Counts of a tenant's messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,12 +24,11 @@ pub(crate) struct StatsView {
     /// How many messages stand where; every state is there.
     #[schema(value_type = Object, example = json!({"ready": 0, "sent": 12}))]
     by_status: BTreeMap<Status, i64>,
-    /// How many wait behind a suspension of the tenant, their batch or their account.
+    /// How many wait behind a suspension of the tenant, their batch or their account; 100,000 are so many or more.
     held: i64,
     /// How long the longest-waiting due message has been due.
     oldest_due_seconds: u64,
-    /// Messages per second over the last minute, or over the last thousand where that is shorter: `accepted`, `sent`,
-    /// `failed`.
+    /// Messages per second over the last minute: `accepted`, `sent`, `failed`.
     #[schema(value_type = Object)]
     rates: BTreeMap<&'static str, f64>,
 }
@@ -54,24 +52,24 @@ pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, Ap
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
     by_status.extend(found.by_status);
     let oldest_due_seconds = found.oldest_due_at.map_or(0, |due| now.since(due).as_secs());
-    let mut rates = BTreeMap::new();
-    for (name, state) in [("accepted", None), ("sent", Some(Status::Sent)), ("failed", Some(Status::Failed))]
-    {
-        let since = Time::from_millis(now.as_millis() - WINDOW_MS);
-        let latest = app.store.latest(tenant, state, since, SAMPLE).await?;
-        rates.insert(name, rate(&latest, now));
-    }
+    let since = Pace::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
+    let rates = rates(&app.store.pace(tenant, since).await?, since, now);
     let held = app.store.held(tenant).await?;
     Ok(StatsView { by_status, held, oldest_due_seconds, rates })
 }
 
-/// Messages per second: over the whole window where few came, over the time of the sample where many did.
-fn rate(latest: &[Time], now: Time) -> f64 {
-    let Some(oldest) = latest.last() else { return 0.0 };
-    let full = latest.len() == SAMPLE as usize;
-    let over_ms = if full { (now.as_millis() - oldest.as_millis()).max(1) } else { WINDOW_MS };
-    let per_second = latest.len() as f64 * 1000.0 / over_ms as f64;
-    (per_second * 100.0).round() / 100.0
+/// Messages per second since then.
+fn rates(pace: &[Pace], since: Time, now: Time) -> BTreeMap<&'static str, f64> {
+    let over_ms = (now.as_millis() - since.as_millis()).max(1) as f64;
+    let rate = |count: fn(&Pace) -> i64| {
+        let per_second = pace.iter().map(count).sum::<i64>() as f64 * 1_000.0 / over_ms;
+        (per_second * 100.0).round() / 100.0
+    };
+    BTreeMap::from([
+        ("accepted", rate(|pace| pace.accepted)),
+        ("sent", rate(|pace| pace.sent)),
+        ("failed", rate(|pace| pace.failed)),
+    ])
 }
 
 #[cfg(test)]
@@ -79,11 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_counted_over_the_window_and_many_over_their_own_time() {
-        let now = Time::from_millis(1_000_000);
-        assert_eq!(rate(&[], now), 0.0);
-        assert_eq!(rate(&[now; 30], now), 0.5);
-        let many: Vec<Time> = (0..i64::from(SAMPLE)).map(|n| Time::from_millis(1_000_000 - n)).collect();
-        assert_eq!(rate(&many, now).round(), 1001.0);
+    fn a_rate_is_over_the_time_that_was_looked_at() {
+        let at = Time::from_millis;
+        assert_eq!(rates(&[], at(0), at(50_000))["sent"], 0.0);
+        let pace = [
+            Pace { sent: 20, ..Pace::empty(at(0)) },
+            Pace { sent: 10, accepted: 1, ..Pace::empty(at(10_000)) },
+        ];
+        let rates = rates(&pace, at(0), at(60_000));
+        assert_eq!((rates["sent"], rates["accepted"], rates["failed"]), (0.5, 0.02, 0.0));
     }
 }

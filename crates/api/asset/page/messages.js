@@ -9,7 +9,7 @@ import { Filters } from "../part/filters.js";
 import { Icon } from "../part/icon.js";
 import { Empty, useLoad } from "../part/load.js";
 import { Listing, under } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { Ago, count } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = [
@@ -25,6 +25,7 @@ const filters = (accounts) => [
   { name: "account", label: "Account", kind: "choice", options: ["", ...accounts], extra: true },
   { name: "batch", label: "Batch", extra: true },
   { name: "tag", label: "Tag", extra: true },
+  { name: "error_code", label: "Error code", placeholder: "smtp_550", extra: true },
   { name: "since", label: "Since", kind: "time", extra: true },
   { name: "until", label: "Until", kind: "time", extra: true },
 ];
@@ -41,6 +42,11 @@ const columns = [
     kind: "wide",
     cell: (one) => html`<a href=${link(`messages/${one.uid}`)}>${one.subject || "(no subject)"}</a>
       ${under([one.id, one.reason].filter(Boolean).join(" · "))}`,
+  },
+  {
+    head: "To",
+    cell: (one) => html`<span class="break">${one.to}</span>${one.recipient_count > 1 &&
+      under(`and ${count(one.recipient_count - 1)} more`)}`,
   },
   { head: "Account", cell: (one) => one.account },
   { head: "Batch", cell: (one) => one.batch ?? "" },

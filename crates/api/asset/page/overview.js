@@ -15,6 +15,8 @@ import { link } from "../route.js";
 /** A message that has been due for longer than this is late. */
 const LATE_SECONDS = 300;
 const HOUR_MS = 3_600_000;
+/** The server counts no further. */
+const HELD_MAX = 100_000;
 
 export default function Overview() {
   const [now, setNow] = useState(null);
@@ -67,7 +69,7 @@ const Standing = ({ now }) => html`
                 ${count(number)}</strong></a></li>`,
           )}
         ${now.held > 0 && html`<li><a href=${link("batches")}><${Badge} status="held" /><strong>
-          ${count(now.held)}</strong></a></li>`}
+          ${held(now)}</strong></a></li>`}
       </ul>
     </section>
     ${
@@ -77,7 +79,8 @@ const Standing = ({ now }) => html`
       <ul class="bars">
         ${now.failures.slice(0, 8).map(
           ({ code, count: number }) => html`<li>
-            <a href=${link("messages", { status: "failed" })}><code>${code}</code><span>${count(number)}</span></a>
+            <a href=${link("messages", { status: "failed", error_code: code })}><code>${code}</code>
+              <span>${count(number)}</span></a>
             <progress value=${number} max=${now.failures[0].count} aria-label=${`${code}: ${number}`}></progress>
           </li>`,
         )}
@@ -102,6 +105,7 @@ const Standing = ({ now }) => html`
   }
 `;
 
+const held = (now) => (now.held < HELD_MAX ? count(now.held) : `${count(HELD_MAX)}+`);
 const wait = (ms) => (ms === null ? "–" : span(ms / 1000));
 
 const Tile = ({ name, value, tone = "" }) =>
@@ -134,7 +138,7 @@ function Problems({ now }) {
       `${count(waiting)} in doubt`,
       "the relay's last answer was lost: say what became of them",
     ],
-    now.held > 0 && [link("batches"), `${count(now.held)} held`, "behind a suspended batch, account or tenant"],
+    now.held > 0 && [link("batches"), `${held(now)} held`, "behind a suspended batch, account or tenant"],
     now.oldest_due_seconds > LATE_SECONDS && [
       link("messages", { status: "ready" }),
       "The queue does not keep up",

@@ -1,14 +1,15 @@
-// One tenant: its settings and its keys. `#/settings` is that of the tenant that is looked at.
+// One tenant: its settings and its keys. `#/settings` is that of the tenant that is looked at; its own key only reads
+// them.
 
 import { html, useState } from "../vendor/preact.js";
-import { currentTenant, get, patch, post, remove, url } from "../api.js";
+import { currentTenant, get, patch, post, remove, session, url } from "../api.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
 import { confirm, edit, secretOnce } from "../part/dialog.js";
 import { Form } from "../part/form.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
-import { Listing } from "../part/table.js";
+import { Facts, Listing } from "../part/table.js";
 import { Ago } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
@@ -18,6 +19,7 @@ const FIELDS = [
   { name: "default_account", label: "Default account", hint: "For mail that names none." },
   { name: "weight", label: "Weight", kind: "number", hint: "Its share where tenants compete." },
   { name: "return_path", label: "Return path" },
+  { name: "default_from", label: "Default sender" },
   { name: "bounce_domain", label: "Bounce domain" },
   { name: "feedback_id", label: "Feedback-ID" },
   {
@@ -50,7 +52,7 @@ const FIELDS = [
 
 export default function Tenant({ params }) {
   const id = params.id ?? currentTenant();
-  const path = url`/v1/tenants/${id}`;
+  const path = session().admin ? url`/v1/tenants/${id}` : "/v1/tenant";
   const tenant = useLoad((signal) => get(path, {}, signal), [id]);
   const save = async (body) => {
     if (Object.keys(body).length) await patch(path, { ...body, version: tenant.data.version });
@@ -64,14 +66,25 @@ export default function Tenant({ params }) {
       ${(one) => html`
         <div class="title"><h1>${params.id ? one.name || one.id : `Settings of ${one.name || one.id}`}</h1>
           <${Switched} on=${!one.suspended} /></div>
-        <${Keys} path=${`${path}/keys`} />
+        ${!session().admin && html`<${Shown} one=${one} />`}
+        ${session().admin && html`<${Keys} path=${`${path}/keys`} />
         <section class="card"><h2>What it is called at</h2><${Remotes} one=${one} save=${save} /></section>
         <section class="card"><h2>Settings</h2><${Form} key=${one.version} fields=${FIELDS} value=${one} action="Save"
-          onSubmit=${save} /></section>
+          onSubmit=${save} /></section>`}
       `}
     <//>
   `;
 }
+
+const said = (value) => (typeof value === "boolean" ? (value ? "yes" : "no") : value);
+const at = (one, name) => name.split(".").reduce((part, key) => part?.[key], one);
+
+/** The settings for those who may not change them. */
+const Shown = ({ one }) => html`<${Facts} pairs=${[
+  ["Id", html`<code class="break">${one.id}</code>`],
+  ...FIELDS.map(({ name, label }) => [label, said(at(one, name))]),
+  ...REMOTES.map(([name, title]) => [title, one[name]?.url]),
+]} />`;
 
 const REMOTES = [
   ["client_sync", "Delivery reports go to"],

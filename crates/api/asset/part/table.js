@@ -32,6 +32,17 @@ export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy }
   </div>
 `;
 
+/** How often the server is asked to look further for one page. */
+const LOOKS_MAX = 50;
+
+/** The first page that has something: for one page the server looks at some thousands, and then says where to go on. */
+async function found(read, path, query, signal) {
+  let page = await read(path, query, signal);
+  for (let looks = 1; !page.data.length && page.next_cursor && looks < LOOKS_MAX; looks++)
+    page = await read(path, { ...query, cursor: page.next_cursor }, signal);
+  return page;
+}
+
 /** The pages of a list. `empty` is shown where there is nothing; `turn` reads the page anew when it changes. */
 export function Listing({ path, query = {}, empty, turn = 0, every, read = get, ...table }) {
   const [cursors, setCursors] = useState([]);
@@ -39,7 +50,7 @@ export function Listing({ path, query = {}, empty, turn = 0, every, read = get, 
   useEffect(() => setCursors([]), [path, asked]);
   const cursor = cursors.at(-1);
   const { data, error, loading, reload } = useLoad(
-    (signal) => read(path, { ...query, cursor }, signal),
+    (signal) => found(read, path, { ...query, cursor }, signal),
     [path, asked, cursor, turn],
     every,
   );
@@ -47,8 +58,9 @@ export function Listing({ path, query = {}, empty, turn = 0, every, read = get, 
   const more = data.next_cursor;
   return html`
     ${error && html`<${Fault} error=${error} retry=${reload} />`}
-    ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading} ...${table} />` : cursor
-      ? html`<p class="muted">Nothing more.</p>` : empty}
+    ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading} ...${table} />` : more
+      ? html`<p class="muted">Nothing so far. Next looks further.</p>` : cursor
+        ? html`<p class="muted">Nothing more.</p>` : empty}
     ${
       (more || cursor) &&
       html`<nav class="pages" aria-label=${`Pages of ${table.caption.toLowerCase()}`}>

@@ -77,7 +77,8 @@ pub(crate) async fn put(
     update(&app, &caller, &request_id, &id, &body, true).await.map(Json)
 }
 
-async fn update(
+/// Changes the fields that `body` has, or replaces all.
+pub(crate) async fn update(
     app: &App,
     caller: &Caller,
     request_id: &RequestId,

@@ -17,7 +17,7 @@ use axum::{
 };
 use postway_domain::{Account, AccountId, AccountSettings, TenantId, secret::Sealed};
 use postway_store::record::{AccountKey, Changed, DirectoryChange, SuspensionScope};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) use self::view::{AccountList, AccountView};
 use self::{
@@ -25,7 +25,7 @@ use self::{
     schema::AccountRequest,
 };
 use crate::{
-    auth::{Actor, Manager, Reader},
+    auth::{Actor, Caller, Manager, Reader},
     body,
     error::{ApiError, FieldError},
     request_id::RequestId,
@@ -46,12 +46,12 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedAccount {
     }
 }
 
-fn no_account(given: &str) -> ApiError {
+pub(crate) fn no_account(given: &str) -> ApiError {
     let shown: String = given.chars().take(AccountId::BYTES_MAX).collect();
     ApiError::not_found(format!("there is no account `{shown}`"))
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &AccountId) -> Result<Account, ApiError> {
+pub(crate) async fn find(app: &App, tenant: &TenantId, id: &AccountId) -> Result<Account, ApiError> {
     app.store.account(tenant, id).await?.ok_or_else(|| no_account(id.as_str()))
 }
 
@@ -74,7 +74,18 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let mut body = body::json_object(request).await?;
+    let view = make(&app, &caller, &request_id, body::json_object(request).await?).await?;
+    let location = [(header::LOCATION, format!("/v1/accounts/{}", view.id()))];
+    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+}
+
+/// Makes the account that `body` describes.
+pub(crate) async fn make(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    mut body: Map<String, Value>,
+) -> Result<AccountView, ApiError> {
     let id = read_id(body.remove("id"));
     let now = app.clock.now();
     let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
@@ -85,15 +96,15 @@ pub(crate) async fn create(
             return Err(ApiError::invalid(wrong.collect()));
         }
     };
-    check_target(&app, &caller.actor, None, &mut settings)?;
-    check_fallback(&app, &caller.tenant, &id, &settings).await?;
+    check_target(app, &caller.actor, None, &mut settings)?;
+    check_fallback(app, &caller.tenant, &id, &settings).await?;
     let tenant = caller.tenant.clone();
-    let secret = seal(&app, &tenant, &id, secret, None)?;
+    let secret = seal(app, &tenant, &id, secret, None)?;
     let account = Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
     let view = AccountView::new(&account, false);
     let (tenant, id) = (account.tenant.clone(), account.id.clone());
     let detail = Some(json!({"kind": account.settings.kind.as_str()}));
-    let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), &request_id, detail);
+    let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), request_id, detail);
     match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
         Changed::Done => {}
         _ => {
@@ -102,8 +113,7 @@ pub(crate) async fn create(
         }
     }
     tracing::info!(%tenant, account = %id, "account created");
-    let location = [(header::LOCATION, format!("/v1/accounts/{id}"))];
-    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+    Ok(view)
 }
 
 fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {
@@ -204,13 +214,18 @@ fn seal(
     responses((status = 200, description = "All of them, by id", body = AccountList))
 )]
 pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<AccountList>, ApiError> {
-    let accounts = app.store.accounts(Some(&caller.tenant)).await?;
-    let suspensions = app.store.suspensions(&caller.tenant).await?;
+    all(&app, &caller.tenant).await.map(Json)
+}
+
+/// Every account of a tenant.
+pub(crate) async fn all(app: &App, tenant: &TenantId) -> Result<AccountList, ApiError> {
+    let accounts = app.store.accounts(Some(tenant)).await?;
+    let suspensions = app.store.suspensions(tenant).await?;
     let view = |account: &Account| {
         let scope = SuspensionScope::Account(account.id.clone());
         AccountView::new(account, suspensions.iter().any(|one| one.scope == scope))
     };
-    Ok(Json(AccountList { data: accounts.iter().map(view).collect(), next_cursor: None }))
+    Ok(AccountList { data: accounts.iter().map(view).collect(), next_cursor: None })
 }
 
 /// Show an account
@@ -250,18 +265,29 @@ pub(crate) async fn delete(
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
 ) -> Result<StatusCode, ApiError> {
+    remove(&app, &caller, &request_id, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes an account that nothing needs.
+pub(crate) async fn remove(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    id: &AccountId,
+) -> Result<(), ApiError> {
     let tenant = &caller.tenant;
     let accounts = app.store.accounts(Some(tenant)).await?;
-    if let Some(other) = accounts.iter().find(|account| account.settings.fallback.as_ref() == Some(&id)) {
+    if let Some(other) = accounts.iter().find(|account| account.settings.fallback.as_ref() == Some(id)) {
         let message = format!("the account `{}` falls back to `{id}`: change that first", other.id);
         return Err(ApiError::conflict(message));
     }
-    let entry = app.audit(&caller.actor, Some(tenant), "account.delete", id.as_str(), &request_id, None);
+    let entry = app.audit(&caller.actor, Some(tenant), "account.delete", id.as_str(), request_id, None);
     let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
     match app.store.change(DirectoryChange::DeleteAccount(key), Some(entry)).await? {
         Changed::Done => {
             tracing::info!(%tenant, account = %id, "account deleted");
-            Ok(StatusCode::NO_CONTENT)
+            Ok(())
         }
         Changed::Missing | Changed::Already | Changed::Exists | Changed::Stale => {
             Err(no_account(id.as_str()))

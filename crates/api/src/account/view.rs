@@ -156,12 +156,17 @@ pub(crate) struct UsedView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountList {
     /// By id.
-    pub(super) data: Vec<AccountView>,
+    pub(crate) data: Vec<AccountView>,
     /// Always null: the list comes whole.
     pub(super) next_cursor: Option<String>,
 }
 
 impl AccountView {
+    /// Its id.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(super) fn new(account: &Account, suspended: bool) -> Self {
         let settings = account.settings.clone();
         let limits = settings.limits;
@@ -204,7 +209,7 @@ impl AccountView {
     }
 
     /// With how it stands at the moment.
-    pub(super) async fn with_standing(app: &App, account: &Account) -> Result<Self, ApiError> {
+    pub(crate) async fn with_standing(app: &App, account: &Account) -> Result<Self, ApiError> {
         let key = super::key_of(account);
         let now = app.clock.now();
         let limits = account.settings.effective_limits(now);

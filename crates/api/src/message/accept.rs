@@ -7,7 +7,8 @@ use axum::{
     http::HeaderMap,
     response::Response,
 };
-use postway_intake::RequestContext;
+use bytes::Bytes;
+use postway_intake::{Receipt, RequestContext};
 
 use super::{ReceiptView, raw_in};
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     query::{Parameters, flag},
     request_id::RequestId,
     schema::MessageRequest,
-    state::Shared,
+    state::{App, Shared},
 };
 
 /// The longest idempotency key.
@@ -59,14 +60,20 @@ pub(crate) async fn accept(
     let context = context(caller, &id, &parts.headers, dry_run)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
-    let timed = AcceptTimer::start();
-    let receipt = app.door.accept_json(&context, bytes).await?;
-    timed.stop();
+    let receipt = take(&app, &context, bytes).await?;
     Ok(super::receipt(receipt, dry_run))
 }
 
+/// Takes one message, whichever call brought it.
+pub(crate) async fn take(app: &App, context: &RequestContext, bytes: Bytes) -> Result<Receipt, ApiError> {
+    let timed = AcceptTimer::start();
+    let receipt = app.door.accept_json(context, bytes).await?;
+    timed.stop();
+    Ok(receipt)
+}
+
 /// Who brings a message, as the door wants to know it.
-pub(super) fn context(
+pub(crate) fn context(
     Sender(caller): Sender,
     id: &RequestId,
     headers: &HeaderMap,

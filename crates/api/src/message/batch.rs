@@ -5,8 +5,9 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
+use bytes::Bytes;
 use postway_domain::MessageUid;
-use postway_intake::{BatchReceipt, Receipt, RejectedItem};
+use postway_intake::{BatchReceipt, Receipt, RejectedItem, RequestContext};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,7 +19,7 @@ use crate::{
     query::{Parameters, flag},
     request_id::RequestId,
     schema::BatchRequest,
-    state::Shared,
+    state::{App, Shared},
 };
 
 /// What became of a batch.
@@ -81,12 +82,34 @@ pub(crate) async fn accept(
     let context = context(caller, &id, &parts.headers, dry_run)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
-    let timed = AcceptTimer::start();
-    let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, bytes).await?;
-    timed.stop();
+    let BatchReceipt { accepted, rejected, results } = take(&app, &context, bytes).await?;
     let results = results.into_iter().map(item).collect();
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(BatchView { accepted, rejected, results })))
+}
+
+/// Takes many messages, whichever call brought them.
+pub(crate) async fn take(
+    app: &App,
+    context: &RequestContext,
+    bytes: Bytes,
+) -> Result<BatchReceipt, ApiError> {
+    let timed = AcceptTimer::start();
+    let receipt = app.door.accept_batch(context, bytes).await?;
+    timed.stop();
+    Ok(receipt)
+}
+
+/// Takes many messages, or none of them where one is refused.
+pub(crate) async fn take_whole(
+    app: &App,
+    context: &RequestContext,
+    bytes: Bytes,
+) -> Result<BatchReceipt, ApiError> {
+    let timed = AcceptTimer::start();
+    let receipt = app.door.accept_whole_batch(context, bytes).await?;
+    timed.stop();
+    Ok(receipt)
 }
 
 fn item(result: Result<Receipt, RejectedItem>) -> BatchItem {

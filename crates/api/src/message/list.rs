@@ -3,7 +3,7 @@
 use axum::{Json, extract::State, http::Uri};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{AccountId, EmailAddress, MessageUid, Status, TenantId, Time, id::BatchCode};
-use postway_store::record::{Filter, MessageSummary};
+use postway_store::record::{Filter, MessagePage};
 
 use super::{
     gate,
@@ -19,13 +19,11 @@ use crate::{
 
 /// The longest text a filter is compared with.
 const TEXT_BYTES_MAX: usize = 998;
-/// Messages read at once where their subjects are looked at, and how often that is done for one page.
-const LOOK: u32 = 500;
-const LOOKS_MAX: u32 = 20;
 
 /// List messages
 ///
-/// Newest first. Every filter given must hold. Unknown parameters are refused.
+/// Newest first. Every filter given must hold. Unknown parameters are refused. For one page some thousands are looked at at most:
+/// where `next_cursor` is there, go on with it, also after a page with fewer messages than asked for, or none.
 #[utoipa::path(
     get,
     path = "/v1/messages",
@@ -36,10 +34,11 @@ const LOOKS_MAX: u32 = 20;
         ("account" = Option<String>, Query, description = "Only those of this account"),
         ("batch" = Option<String>, Query, description = "Only those of this batch"),
         ("recipient" = Option<String>, Query, description = "Only those to this address"),
-        ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case. Ten thousand messages are looked at for one page; where `next_cursor` is there, go on with it"),
+        ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
         ("tag" = Option<String>, Query, description = "Only those with this label"),
         ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
         ("provider_message_id" = Option<String>, Query, description = "Only the one that the relay calls so"),
+        ("error_code" = Option<String>, Query, description = "Only those whose latest failure has this code, such as `smtp_550`"),
         ("since" = Option<String>, Query, description = "Accepted at or after this time"),
         ("until" = Option<String>, Query, description = "Accepted before this time"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
@@ -68,6 +67,8 @@ pub(crate) fn filter(query: &mut Parameters) -> Filter {
         tag: query.parse("tag", bounded),
         request_id: query.parse("request_id", bounded),
         provider_message_id: query.parse("provider_message_id", bounded),
+        subject: query.parse("subject", bounded),
+        error_code: query.parse("error_code", bounded),
         since: query.parse("since", str::parse::<Time>),
         until: query.parse("until", str::parse::<Time>),
         exhausted: false,
@@ -89,61 +90,19 @@ pub(crate) async fn page(
     mut query: Parameters,
 ) -> Result<Json<MessageList>, ApiError> {
     let Paging { limit, cursor } = Paging::take(&mut query);
-    let subject = query.parse("subject", bounded).map(|text| text.to_lowercase());
     query.finish()?;
     let before = cursor.as_deref().map(read_cursor).transpose()?;
-    let (found, next) = match subject {
-        Some(subject) => with_subject(app, tenant, &filter, &subject, before, limit).await?,
-        None => {
-            // One more than asked for tells whether there is a next page.
-            let mut found = app.store.messages(tenant, &filter, before, limit + 1).await?;
-            let more = found.len() > limit as usize;
-            found.truncate(limit as usize);
-            let next = found.last().filter(|_| more).map(|last| last.uid);
-            (found, next)
-        }
-    };
-    let next_cursor = next.map(write_cursor);
-    let suspensions = gate::suspensions(app, tenant, found.iter()).await?;
-    let data = found.into_iter().map(|message| Summary::new(message, &suspensions)).collect();
-    Ok(Json(MessageList { data, next_cursor }))
+    let MessagePage { messages, next } = app.store.search(tenant, &filter, before, limit).await?;
+    let suspensions = gate::suspensions(app, tenant, messages.iter()).await?;
+    let data = messages.into_iter().map(|message| Summary::new(message, &suspensions)).collect();
+    Ok(Json(MessageList { data, next_cursor: next.map(write_cursor) }))
 }
 
-/// Those whose subject contains `subject`, in lower case, and where the next page begins. No index helps with that, so only so
-/// many are looked at.
-async fn with_subject(
-    app: &App,
-    tenant: &TenantId,
-    filter: &Filter,
-    subject: &str,
-    mut before: Option<MessageUid>,
-    limit: u32,
-) -> Result<(Vec<MessageSummary>, Option<MessageUid>), ApiError> {
-    let mut found = Vec::new();
-    for _ in 0..LOOKS_MAX {
-        let page = app.store.messages(tenant, filter, before, LOOK).await?;
-        let was_last = page.len() < LOOK as usize;
-        for message in page {
-            before = Some(message.uid);
-            if message.subject.to_lowercase().contains(subject) {
-                found.push(message);
-                if found.len() == limit as usize {
-                    return Ok((found, before));
-                }
-            }
-        }
-        if was_last {
-            return Ok((found, None));
-        }
-    }
-    Ok((found, before))
-}
-
-fn write_cursor(last: MessageUid) -> String {
+pub(crate) fn write_cursor(last: MessageUid) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(last.as_bytes())
 }
 
-fn read_cursor(text: &str) -> Result<MessageUid, ApiError> {
+pub(crate) fn read_cursor(text: &str) -> Result<MessageUid, ApiError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
     bytes.map(MessageUid::from_bytes).ok_or_else(|| {
         ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")

@@ -1,9 +1,15 @@
 //! `GET /v1/messages/{id}`: one message with its recipients, attempts, history, and who was told of it.
 
 use axum::{Json, extract::State};
+use postway_domain::{Subscriber, TenantId};
+use postway_store::record::{MessageRecord, NotificationView};
 
 use super::{GivenId, find, gate, view::Message};
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{
+    auth::Reader,
+    error::ApiError,
+    state::{App, Shared},
+};
 
 /// Show a message
 #[utoipa::path(
@@ -21,12 +27,22 @@ pub(crate) async fn show(
 ) -> Result<Json<Message>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
     let suspensions = gate::suspensions(&app, &caller.tenant, std::iter::once(&record.summary)).await?;
-    let told = app.store.notifications(&caller.tenant, record.summary.uid).await?;
+    let (told, subscribers) = told(&app, &caller.tenant, &record).await?;
+    Ok(Json(Message::new(record, &suspensions, told, &subscribers)))
+}
+
+/// What was told of a message, and who there is to be told, once it has ended.
+pub(crate) async fn told(
+    app: &App,
+    tenant: &TenantId,
+    record: &MessageRecord,
+) -> Result<(Vec<NotificationView>, Vec<Subscriber>), ApiError> {
+    let told = app.store.notifications(tenant, record.summary.uid).await?;
     let subscribers = match record.summary.state.status().is_final() {
-        true => app.store.subscribers(Some(&caller.tenant)).await?,
+        true => app.store.subscribers(Some(tenant)).await?,
         false => Vec::new(),
     };
-    Ok(Json(Message::new(record, &suspensions, told, &subscribers)))
+    Ok((told, subscribers))
 }
 
 /// The message whose client called it `batch`: that path is a call of its own, but only for POST.

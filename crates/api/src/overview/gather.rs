@@ -24,8 +24,6 @@ const FAILURES_MS: i64 = 24 * 60 * 60 * 1000;
 const ACCOUNTS_MAX: usize = 200;
 /// Minutes in the chart.
 const MINUTES: i64 = 60;
-/// Times that the chart is made of, for each line of it, at most.
-const TIMES_MAX: u32 = 20_000;
 const MINUTE_MS: i64 = 60_000;
 
 /// How a tenant's mail is doing.
@@ -110,9 +108,9 @@ struct Minute {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     at: Option<Time>,
-    accepted: u32,
-    sent: u32,
-    failed: u32,
+    accepted: i64,
+    sent: i64,
+    failed: i64,
 }
 
 pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, ApiError> {
@@ -140,7 +138,8 @@ async fn latest(
     since: Option<Time>,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let filter = Filter { status: Some(status), since, ..Filter::default() };
-    Ok(app.store.messages(tenant, &filter, None, SAMPLE).await?)
+    // One page: what is among the newest, in bounded time.
+    Ok(app.store.search(tenant, &filter, None, SAMPLE).await?.messages)
 }
 
 /// From when a message could be sent until it was.
@@ -212,16 +211,12 @@ async fn last_hour(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<Minute
     let mut minutes: Vec<Minute> = (0..MINUTES)
         .map(|n| Minute { at: Some(Time::from_millis((first + n) * MINUTE_MS)), ..Minute::default() })
         .collect();
-    for state in [None, Some(Status::Sent), Some(Status::Failed)] {
-        for at in app.store.latest(tenant, state, since, TIMES_MAX).await? {
-            let place = usize::try_from(at.as_millis().div_euclid(MINUTE_MS) - first).ok();
-            let Some(minute) = place.and_then(|place| minutes.get_mut(place)) else { continue };
-            match state {
-                None => minute.accepted += 1,
-                Some(Status::Sent) => minute.sent += 1,
-                Some(_) => minute.failed += 1,
-            }
-        }
+    for pace in app.store.pace(tenant, since).await? {
+        let place = usize::try_from(pace.at.as_millis().div_euclid(MINUTE_MS) - first).ok();
+        let Some(minute) = place.and_then(|place| minutes.get_mut(place)) else { continue };
+        minute.accepted += pace.accepted;
+        minute.sent += pace.sent;
+        minute.failed += pace.failed;
     }
     Ok(minutes)
 }

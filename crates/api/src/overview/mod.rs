@@ -1,6 +1,7 @@
 //! `GET /v1/overview`: how a tenant's mail is doing, on one page. As JSON once, or as server-sent events that go on.
 //!
-//! Everything is read from the store with bounds of its own, so it costs the same with a thousand messages and with a million.
+//! Everything is read from the store with bounds of its own, so it costs the same with a thousand messages and with a million. What
+//! happened in the last hour is as counted by whoever fans out the journal: a moment late.
 
 mod gather;
 

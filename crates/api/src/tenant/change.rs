@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Tenant, Time};
+use postway_domain::{Tenant, TenantId, Time};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
@@ -43,9 +43,20 @@ pub(crate) async fn patch(
     request: Request,
 ) -> Result<Json<TenantView>, ApiError> {
     let body = body::json_object(request).await?;
+    update(&app, &admin, &request_id, &id, &body).await.map(Json)
+}
+
+/// Merges `body` into the tenant.
+pub(crate) async fn update(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    id: &TenantId,
+    body: &Map<String, Value>,
+) -> Result<TenantView, ApiError> {
     for _ in 0..TRIES_MAX {
-        let current = find(&app, &id).await?;
-        let since = suspended_since(&app, &id).await?;
+        let current = find(app, id).await?;
+        let since = suspended_since(app, id).await?;
         if let Some(expected) = body.get("version").and_then(Value::as_i64)
             && expected != current.version
         {
@@ -54,15 +65,14 @@ pub(crate) async fn patch(
             return Err(ApiError::conflict(message));
         }
         let expected = current.version;
-        let changed = changed(&app, current, body.clone(), since).await?;
+        let changed = changed(app, current, body.clone(), since).await?;
         let shown = TenantView::new(&changed, since);
         let detail = json!({"fields": body.keys().collect::<Vec<_>>(), "version": changed.version});
-        let entry =
-            app.audit(&admin.actor, Some(&id), "tenant.update", id.as_str(), &request_id, Some(detail));
+        let entry = app.audit(&admin.actor, Some(id), "tenant.update", id.as_str(), request_id, Some(detail));
         let change = DirectoryChange::UpdateTenant(changed, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(tenant = %id, version = expected + 1, "tenant changed");
-            return Ok(Json(shown));
+            return Ok(shown);
         }
     }
     Err(ApiError::conflict("the tenant is being changed by others; read it and try again"))

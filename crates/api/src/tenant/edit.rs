@@ -90,6 +90,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         large_files: fields.read("large_files", LARGE_FILES).unwrap_or_default(),
         bounce_domain: fields.text("bounce_domain", 253),
         return_path: fields.text("return_path", ADDRESS_CHARS_MAX).filter(|path| !path.is_empty()),
+        default_from: fields.text("default_from", ADDRESS_CHARS_MAX).filter(|from| !from.is_empty()),
         feedback_id: fields.text("feedback_id", 100).filter(|id| !id.is_empty()),
         auto_submitted: fields.read("auto_submitted", FLAG).unwrap_or_default(),
     };
@@ -216,7 +217,10 @@ mod tests {
                 json!({"content": {"html_required": 1}, "auto_submitted": "yes"}),
                 &["content.html_required", "auto_submitted"],
             ),
-            (json!({"return_path": "nobody", "feedback_id": "a"}), &["return_path", "feedback_id"]),
+            (
+                json!({"return_path": "nobody", "default_from": "nobody", "feedback_id": "a"}),
+                &["return_path", "default_from", "feedback_id"],
+            ),
             (
                 json!({"default_account": "a b", "bounce_domain": "a b"}),
                 &["default_account", "bounce_domain"],

@@ -20,7 +20,7 @@ use crate::{
     fields::Fields,
     request_id::RequestId,
     schema::KeyRequest,
-    state::Shared,
+    state::{App, Shared},
 };
 
 const NAME_CHARS_MAX: usize = 200;
@@ -69,7 +69,7 @@ pub(crate) struct NewKeyView {
     view: KeyView,
     /// The key itself: shown this once.
     #[schema(example = "pw_Zm9vYmFy_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHM")]
-    key: String,
+    pub(crate) key: String,
 }
 
 /// A tenant's keys.
@@ -117,10 +117,22 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<(StatusCode, Json<NewKeyView>), ApiError> {
     let body = body::json_object(request).await?;
-    find(&app, &tenant).await?;
+    let made = make(&app, &admin, &request_id, &tenant, body).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Makes the key that `body` describes.
+pub(crate) async fn make(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    tenant: &TenantId,
+    body: Map<String, Value>,
+) -> Result<NewKeyView, ApiError> {
+    find(app, tenant).await?;
     let now = app.clock.now();
     let wanted = read(body, now).map_err(ApiError::invalid)?;
-    let in_use = app.store.keys(&tenant).await?.iter().filter(|key| key.revoked_at.is_none()).count();
+    let in_use = app.store.keys(tenant).await?.iter().filter(|key| key.revoked_at.is_none()).count();
     if in_use >= KEYS_MAX {
         return Err(ApiError::conflict(format!("the tenant has {KEYS_MAX} keys, the most: revoke some")));
     }
@@ -143,10 +155,10 @@ pub(crate) async fn create(
             "name": &key.name, "scopes": &key.scopes, "allow_ips": &key.networks, "expires_at": key.expires_at,
         });
         let entry =
-            app.audit(&admin.actor, Some(&tenant), "key.create", id.as_str(), &request_id, Some(detail));
+            app.audit(&admin.actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
         if app.store.change(DirectoryChange::CreateKey(key), Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, key = %id, "key created");
-            return Ok((StatusCode::CREATED, Json(NewKeyView { view, key: text })));
+            return Ok(NewKeyView { view, key: text });
         }
     }
     Err(ApiError::conflict("no free id was found for the key; try again"))

@@ -1,4 +1,4 @@
-//! `/v1/tenants`: whose mail it is. For the admin key alone.
+//! `/v1/tenants`: whose mail it is. For the admin key alone; a tenant's own key reads its tenant at `/v1/tenant`.
 //!
 //! A new tenant has a `sandbox` account, so that its mail goes somewhere at once. Tokens and passwords in its settings go
 //! in, sealed before they are stored, and never come out. A deleted tenant is gone at once, its data soon after, and its
@@ -19,12 +19,12 @@ use axum::{
 };
 use postway_domain::{Account, AccountId, AccountSettings, Tenant, TenantId, TenantSettings, Time};
 use postway_store::record::{Changed, DirectoryChange, SuspensionScope};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::edit::Edited;
 pub(crate) use self::view::{LargeFilesView, TenantList, TenantView};
 use crate::{
-    auth::{Admin, DEFAULT_TENANT},
+    auth::{Admin, DEFAULT_TENANT, Reader},
     body,
     error::{ApiError, FieldError},
     page::{self, Paging},
@@ -51,7 +51,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedTenant {
     }
 }
 
-fn no_tenant(given: &str) -> ApiError {
+pub(crate) fn no_tenant(given: &str) -> ApiError {
     let shown: String = given.chars().take(TenantId::BYTES_MAX).collect();
     ApiError::not_found(format!("there is no tenant `{shown}`"))
 }
@@ -91,7 +91,18 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let mut body = body::json_object(request).await?;
+    let shown = make(&app, &admin, &request_id, body::json_object(request).await?).await?;
+    let location = [(header::LOCATION, format!("/v1/tenants/{}", shown.id()))];
+    Ok((StatusCode::CREATED, location, Json(shown)).into_response())
+}
+
+/// Makes the tenant that `body` describes.
+pub(crate) async fn make(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    mut body: Map<String, Value>,
+) -> Result<TenantView, ApiError> {
     let id = read_id(body.remove("id"));
     let mut wrong = edit::take_shown_only(&mut body, None);
     let now = app.clock.now();
@@ -112,7 +123,7 @@ pub(crate) async fn create(
             return Err(ApiError::invalid(wrong));
         }
     };
-    let secret = secret::reseal(&app, &id, None, edited.client_sync, edited.attachment_endpoint)?;
+    let secret = secret::reseal(app, &id, None, edited.client_sync, edited.attachment_endpoint)?;
     let tenant = Tenant {
         name: edited.name.unwrap_or_else(|| id.to_string()),
         default_account: Some(first_account.clone()),
@@ -122,7 +133,7 @@ pub(crate) async fn create(
     };
     let shown = TenantView::new(&tenant, None);
     let detail = json!({"name": &tenant.name});
-    let entry = app.audit(&admin.actor, Some(&id), "tenant.create", id.as_str(), &request_id, Some(detail));
+    let entry = app.audit(&admin.actor, Some(&id), "tenant.create", id.as_str(), request_id, Some(detail));
     let account = Account {
         tenant: id.clone(),
         id: first_account,
@@ -139,8 +150,7 @@ pub(crate) async fn create(
         )));
     }
     tracing::info!(tenant = %id, "tenant created");
-    let location = [(header::LOCATION, format!("/v1/tenants/{id}"))];
-    Ok((StatusCode::CREATED, location, Json(shown)).into_response())
+    Ok(shown)
 }
 
 fn read_id(given: Option<Value>) -> Result<TenantId, FieldError> {
@@ -170,6 +180,11 @@ pub(crate) async fn list(
     let mut query = Parameters::of(&uri)?;
     let Paging { limit, cursor } = Paging::take(&mut query);
     query.finish()?;
+    page_of(&app, Paging { limit, cursor }).await.map(Json)
+}
+
+/// A page of tenants.
+pub(crate) async fn page_of(app: &App, Paging { limit, cursor }: Paging) -> Result<TenantList, ApiError> {
     let after: Option<TenantId> = cursor.as_deref().map(page::read_cursor).transpose()?;
     let read = |after: Option<TenantId>, limit| {
         let store = &app.store;
@@ -179,9 +194,9 @@ pub(crate) async fn list(
     let (tenants, next) = page::filled(after, limit, read, |tenant| tenant.id.clone(), is_there).await?;
     let mut data = Vec::with_capacity(tenants.len());
     for tenant in &tenants {
-        data.push(view(&app, tenant).await?);
+        data.push(view(app, tenant).await?);
     }
-    Ok(Json(TenantList { data, next_cursor: next.as_ref().map(page::write_cursor) }))
+    Ok(TenantList { data, next_cursor: next.as_ref().map(page::write_cursor) })
 }
 
 /// Show a tenant
@@ -198,8 +213,29 @@ pub(crate) async fn show(
     _: Admin,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
-    let tenant = find(&app, &id).await?;
-    view(&app, &tenant).await.map(Json)
+    one(&app, &id).await.map(Json)
+}
+
+/// Show your tenant
+///
+/// The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. They are changed with the admin key.
+#[utoipa::path(
+    get,
+    path = "/v1/tenant",
+    operation_id = "getOwnTenant",
+    tag = "tenants",
+    responses((status = 200, description = "The tenant, without its secrets", body = TenantView))
+)]
+pub(crate) async fn own(
+    State(app): State<Shared>,
+    Reader(caller): Reader,
+) -> Result<Json<TenantView>, ApiError> {
+    one(&app, &caller.tenant).await.map(Json)
+}
+
+/// One tenant as it is shown.
+pub(crate) async fn one(app: &App, id: &TenantId) -> Result<TenantView, ApiError> {
+    view(app, &find(app, id).await?).await
 }
 
 /// Delete a tenant
@@ -227,22 +263,33 @@ pub(crate) async fn delete(
     let mut query = Parameters::of(&uri)?;
     let confirm = query.take("confirm");
     query.finish()?;
-    if id.as_str() == DEFAULT_TENANT {
-        return Err(ApiError::conflict("the tenant `default` cannot be deleted"));
-    }
     find(&app, &id).await?;
     if confirm.as_deref() != Some(id.as_str()) {
         let message =
             format!("deleting a tenant deletes its mail, accounts and keys: confirm with ?confirm={id}");
         return Err(ApiError::field("confirm", message));
     }
-    let entry = app.audit(&admin.actor, Some(&id), "tenant.delete", id.as_str(), &request_id, None);
+    remove(&app, &admin, &request_id, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a tenant with all it has; `default` stays.
+pub(crate) async fn remove(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    id: TenantId,
+) -> Result<(), ApiError> {
+    if id.as_str() == DEFAULT_TENANT {
+        return Err(ApiError::conflict("the tenant `default` cannot be deleted"));
+    }
+    let entry = app.audit(&admin.actor, Some(&id), "tenant.delete", id.as_str(), request_id, None);
     let change = DirectoryChange::DeleteTenant(id.clone(), app.clock.now());
     match app.store.change(change, Some(entry)).await? {
         Changed::Done => {
             app.forget_tenant(&id);
             tracing::info!(tenant = %id, "tenant deleted");
-            Ok(StatusCode::NO_CONTENT)
+            Ok(())
         }
         _ => Err(no_tenant(id.as_str())),
     }

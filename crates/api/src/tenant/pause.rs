@@ -1,10 +1,16 @@
 //! `POST /v1/tenants/{id}/suspend` and `/activate`: all of a tenant's mail held, and let go.
 
 use axum::{Json, extract::State};
+use postway_domain::TenantId;
 use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
 
 use super::{NamedTenant, TenantView, find, view};
-use crate::{auth::Admin, error::ApiError, request_id::RequestId, state::Shared};
+use crate::{
+    auth::Admin,
+    error::ApiError,
+    request_id::RequestId,
+    state::{App, Shared},
+};
 
 /// Suspend a tenant
 ///
@@ -23,11 +29,21 @@ pub(crate) async fn suspend(
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
-    let tenant = find(&app, &id).await?;
-    let entry = app.audit(&admin.actor, Some(&id), "tenant.suspend", id.as_str(), &request_id, None);
+    hold(&app, &admin, &request_id, id).await.map(Json)
+}
+
+/// Holds all mail of a tenant.
+pub(crate) async fn hold(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    id: TenantId,
+) -> Result<TenantView, ApiError> {
+    let tenant = find(app, &id).await?;
+    let entry = app.audit(&admin.actor, Some(&id), "tenant.suspend", id.as_str(), request_id, None);
     let suspension = Suspension { tenant: id, scope: SuspensionScope::Tenant, since: app.clock.now() };
     app.store.change(DirectoryChange::Suspend(suspension), Some(entry)).await?;
-    view(&app, &tenant).await.map(Json)
+    view(app, &tenant).await
 }
 
 /// Activate a tenant
@@ -47,8 +63,18 @@ pub(crate) async fn activate(
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
-    let tenant = find(&app, &id).await?;
-    let entry = app.audit(&admin.actor, Some(&id), "tenant.activate", id.as_str(), &request_id, None);
+    let_go(&app, &admin, &request_id, id).await.map(Json)
+}
+
+/// Lets a held tenant's mail go on.
+pub(crate) async fn let_go(
+    app: &App,
+    admin: &Admin,
+    request_id: &RequestId,
+    id: TenantId,
+) -> Result<TenantView, ApiError> {
+    let tenant = find(app, &id).await?;
+    let entry = app.audit(&admin.actor, Some(&id), "tenant.activate", id.as_str(), request_id, None);
     app.store.change(DirectoryChange::Activate(id, SuspensionScope::Tenant), Some(entry)).await?;
-    view(&app, &tenant).await.map(Json)
+    view(app, &tenant).await
 }

@@ -49,6 +49,9 @@ pub(crate) struct TenantView {
     bounce_domain: Option<String>,
     /// The envelope sender of mail that names none, by accounts that name none.
     return_path: Option<String>,
+    /// Whom mail is from that names nobody.
+    #[schema(example = "Acme <mail@acme.example>")]
+    default_from: Option<String>,
     /// Who it is to receivers that count complaints (`Feedback-ID`).
     feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`).
@@ -123,12 +126,17 @@ pub(crate) struct RemoteAuthView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TenantList {
     /// By id.
-    pub(super) data: Vec<TenantView>,
+    pub(crate) data: Vec<TenantView>,
     /// Give this as `cursor` for the next; null at the end.
-    pub(super) next_cursor: Option<String>,
+    pub(crate) next_cursor: Option<String>,
 }
 
 impl TenantView {
+    /// Its id.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(super) fn new(tenant: &Tenant, suspended_since: Option<Time>) -> Self {
         let settings = tenant.settings.clone();
         Self {
@@ -157,6 +165,7 @@ impl TenantView {
             },
             bounce_domain: settings.bounce_domain,
             return_path: settings.return_path,
+            default_from: settings.default_from,
             feedback_id: settings.feedback_id,
             auto_submitted: settings.auto_submitted,
             version: tenant.version,

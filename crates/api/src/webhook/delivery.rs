@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
 };
 use postway_domain::{MessageUid, Time, id::SubscriberId};
-use postway_store::record::{Call, NotificationKey, NotificationState, NotificationView};
+use postway_store::record::{Call, DeliveryPage, NotificationKey, NotificationState, NotificationView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -73,7 +73,7 @@ pub(crate) struct CallView {
 pub(crate) struct DeliveryList {
     /// Those of the newest messages first.
     data: Vec<Delivery>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Give this as `cursor` for the next; null at the end. It may follow a page with fewer than asked for, or none.
     next_cursor: Option<String>,
 }
 
@@ -151,13 +151,9 @@ pub(crate) async fn list(
     let tenant = &caller.tenant;
     find(&app, tenant, &id).await?;
     let before = before.map(|Place(uid, seq)| (uid, seq));
-    // One more than asked for tells whether there is a next page.
-    let mut found = app.store.deliveries(tenant, &id, status, before, limit + 1).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let place = |last: &NotificationView| page::write_cursor(&Place(last.key.uid, last.key.seq));
-    let next_cursor = found.last().filter(|_| more).map(place);
-    Ok(Json(DeliveryList { data: found.into_iter().map(Delivery::from).collect(), next_cursor }))
+    let DeliveryPage { told, next } = app.store.deliveries(tenant, &id, status, before, limit).await?;
+    let next_cursor = next.map(|(uid, seq)| page::write_cursor(&Place(uid, seq)));
+    Ok(Json(DeliveryList { data: told.into_iter().map(Delivery::from).collect(), next_cursor }))
 }
 
 /// `{id}/deliveries/{uid}/{sequence}` in a path. What cannot be such a thing names none.

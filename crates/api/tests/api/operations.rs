@@ -123,6 +123,7 @@ async fn the_openapi_document_lists_every_route() {
         "GET /v1/templates",
         "GET /v1/templates/{name}",
         "GET /v1/templates/{name}/versions",
+        "GET /v1/tenant",
         "GET /v1/tenants",
         "GET /v1/tenants/{id}",
         "GET /v1/tenants/{id}/keys",

@@ -21,6 +21,8 @@ async fn a_message_comes_back_with_all_its_fields_and_parts() {
         "priority",
         "batch",
         "subject",
+        "to",
+        "recipient_count",
         "created_at",
         "updated_at",
         "due_at",
@@ -201,4 +203,29 @@ async fn what_holds_a_message_is_explained() {
         doubt["gates"][0]["until"].is_null() && doubt["next_at"].is_null(),
         "held for an operator: {doubt}"
     );
+}
+
+#[tokio::test]
+async fn a_list_names_the_first_recipient_and_is_filtered_by_subject_and_code() {
+    let api = Api::start().await;
+    api.stored("one", State::Failed, &[("ada@example.net", Failed), ("bob@example.net", Sent)]).await;
+    api.clock.forward_ms(1);
+    api.stored("two", State::Ready, &[("cy@example.net", Pending)]).await;
+    let list = api.get("/v1/messages").await.ok(200);
+    let whom = |n: usize| (list["data"][n]["to"].clone(), list["data"][n]["recipient_count"].clone());
+    assert_eq!(whom(0), (json!("cy@example.net"), json!(1)));
+    assert_eq!(whom(1), (json!("ada@example.net"), json!(2)));
+    let code = list["data"][1]["error"]["code"].as_str().unwrap().to_owned();
+    let found = |query: String| {
+        let api = &api;
+        async move {
+            let list = api.get(&format!("/v1/messages?{query}")).await.ok(200);
+            assert_eq!(list["next_cursor"], Value::Null);
+            list["data"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(found(format!("error_code={code}")).await, ["one"]);
+    assert_eq!(found("error_code=none".to_owned()).await, Vec::<Value>::new());
+    assert_eq!(found(format!("status=ready&error_code={code}")).await, Vec::<Value>::new());
+    assert_eq!(found("subject=no+such+words".to_owned()).await, Vec::<Value>::new());
 }

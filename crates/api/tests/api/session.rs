@@ -137,8 +137,10 @@ async fn the_page_is_served_with_a_policy_and_every_part_it_names() {
 async fn the_overview_tells_what_is_stuck() {
     let api = Api::start().await;
     api.stored("m-1", State::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
+    api.fan_out().await;
     let overview = api.get("/v1/overview").await.ok(200);
     assert_eq!(overview["by_status"]["ready"], 1);
+    assert_eq!(overview["rates"]["accepted"], 0.02);
     assert_eq!(overview["last_hour"].as_array().unwrap().len(), 60);
     assert_eq!(overview["last_hour"][59]["accepted"], 1);
     assert_eq!(overview["time_in_queue"], json!({"p50_ms": null, "p95_ms": null, "sample": 0}));

@@ -12,7 +12,8 @@ use axum::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
-    AccountProbe, AdminKey, ApiState, InboundProbe, MailboxStep, ProbeStep, RuleTrial, WebhookTest,
+    AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, ProbeStep, RuleTrial,
+    WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
@@ -166,6 +167,11 @@ impl Api {
 
     /// With a secret key of its own.
     pub async fn with_secret_key(secret_key: SecretKey) -> Self {
+        Self::with(secret_key, CompatConfig::default()).await
+    }
+
+    /// With a secret key and doors of its own.
+    pub async fn with(secret_key: SecretKey, compat: CompatConfig) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         for tenant in ["default", "other"] {
@@ -198,6 +204,7 @@ impl Api {
             probe: Arc::new(Probe),
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
+            compat,
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

@@ -51,6 +51,19 @@ async fn a_new_tenant_can_send_at_once_and_to_nobody() {
 }
 
 #[tokio::test]
+async fn a_tenants_own_key_reads_its_settings_and_changes_none() {
+    let api = with_acme().await;
+    let reader = api.key("acme", json!({"scopes": ["read"]})).await;
+    let own = api.as_key(&reader, "GET", "/v1/tenant", "").await.ok(200);
+    assert_eq!((&own["id"], &own["name"]), (&json!("acme"), &json!("Acme Ltd")));
+    assert_eq!(own, api.get("/v1/tenants/acme").await.ok(200));
+    api.as_key(&reader, "GET", "/v1/tenants/acme", "").await.refused(403, "forbidden");
+    let sender = api.key("acme", json!({"scopes": ["send"]})).await;
+    api.as_key(&sender, "GET", "/v1/tenant", "").await.refused(403, "forbidden");
+    assert_eq!(api.get("/v1/tenant").await.ok(200)["id"], "default");
+}
+
+#[tokio::test]
 async fn a_change_is_merged_and_can_be_bound_to_a_version() {
     let api = with_acme().await;
     let patch = |body: Value| api.call("PATCH", "/v1/tenants/acme", body.to_string());

@@ -11,13 +11,12 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::gate::held_by;
-use notification::reported_at;
-pub(crate) use notification::{Notification, event_told};
-use outcome::BounceView;
+pub(crate) use notification::{Notification, event_told, reported_at};
+pub(crate) use outcome::{BounceView, bounce_reported_at, of_message};
 pub(crate) use part::{Attempt, EventView, FailureView, Recipient, object_or_empty};
 
 /// What is shown in the place of a sensitive message's subject.
-const HIDDEN: &str = "[hidden]";
+pub(crate) const HIDDEN: &str = "[hidden]";
 
 /// A message, as in lists.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,6 +47,11 @@ pub(crate) struct Summary {
     sensitive: bool,
     /// The subject; `[hidden]` where the message is sensitive.
     subject: String,
+    /// The first recipient.
+    #[schema(example = "ada@example.net")]
+    to: Option<String>,
+    /// How many recipients it has.
+    recipient_count: i64,
     /// When it was accepted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -134,7 +138,7 @@ pub(crate) struct Message {
 pub(crate) struct MessageList {
     /// Newest first.
     pub(crate) data: Vec<Summary>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Give this as `cursor` for the next; null at the end. It may follow a page with fewer messages than asked for, or none.
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -164,6 +168,8 @@ impl Summary {
             batch: message.lane.batch.as_ref().map(ToString::to_string),
             sensitive: message.sensitive,
             subject: if message.sensitive { HIDDEN.to_owned() } else { message.subject },
+            to: message.recipient,
+            recipient_count: message.recipient_count,
             created_at: message.created_at,
             updated_at: message.updated_at,
             due_at: message.due_at,
@@ -193,7 +199,7 @@ impl Summary {
 }
 
 /// Why it is where it is: the failure's words, or what it waits for, or who ended it.
-fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
+pub(crate) fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
     let said = error.and_then(|error| error.message.clone());
     match state {
         State::Scheduled(wait) => said.or_else(|| Some(wait.as_str().to_owned())),
@@ -211,7 +217,7 @@ fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
 }
 
 /// Where bytes are: below the place for blobs, as the depot lays them out.
-fn path(kept: &Kept) -> Option<String> {
+pub(crate) fn path(kept: &Kept) -> Option<String> {
     match kept {
         Kept::Nowhere => None,
         Kept::Inline(_) => Some("inline".to_owned()),
@@ -231,8 +237,8 @@ impl Message {
         subscribers: &[Subscriber],
     ) -> Self {
         let reported_at = reported_at(&record, &told, subscribers);
-        let bounce_reported_at = outcome::bounce_reported_at(&told);
-        let (outcome, bounce) = outcome::of_message(&record.recipients, bounce_reported_at);
+        let bounce_reported_at = bounce_reported_at(&told);
+        let (outcome, bounce) = of_message(&record.recipients, bounce_reported_at);
         Self {
             summary: Summary { reported_at, outcome, bounce, ..Summary::new(record.summary, suspensions) },
             recipient_id: record.recipient.map(|id| id.to_string()),

@@ -52,7 +52,7 @@ pub(crate) fn event_told(told: &NotificationView) -> &'static str {
 }
 
 /// Since when a message is reported: it has ended, and nobody is still to be told.
-pub(super) fn reported_at(
+pub(crate) fn reported_at(
     record: &MessageRecord,
     told: &[NotificationView],
     subscribers: &[Subscriber],

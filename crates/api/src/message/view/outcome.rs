@@ -13,23 +13,23 @@ pub(crate) struct BounceView {
     /// `hard` where the address itself is bad, which suppresses it; `soft` otherwise.
     #[serde(rename = "type", default)]
     #[schema(example = "hard")]
-    kind: Option<String>,
+    pub(crate) kind: Option<String>,
     /// The code that came back.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "5.1.1")]
-    code: Option<Value>,
+    pub(crate) code: Option<Value>,
     /// Why, in one word or more.
     #[serde(default)]
     #[schema(example = "user_unknown")]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// When it came.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
-    at: Option<Time>,
+    pub(crate) at: Option<Time>,
     /// When everybody who asked for it had been told; null in lists.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
-    reported_at: Option<Time>,
+    pub(crate) reported_at: Option<Time>,
 }
 
 impl BounceView {
@@ -50,7 +50,7 @@ pub(super) fn of_recipient(
 }
 
 /// What became of the message: the worst that is known of a recipient.
-pub(super) fn of_message(
+pub(crate) fn of_message(
     recipients: &[RecipientView],
     reported_at: Option<Time>,
 ) -> (Option<EventKind>, Option<BounceView>) {
@@ -61,7 +61,7 @@ pub(super) fn of_message(
 }
 
 /// When all who are told of bounces had been told of this message's; none while somebody is still to be.
-pub(super) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
+pub(crate) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
     let bounces = || told.iter().filter(|told| told.kind == EventKind::Bounced);
     match bounces().all(|told| told.state.is_settled()) {
         true => bounces().filter_map(|told| told.settled_at).max(),

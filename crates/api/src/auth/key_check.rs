@@ -1,0 +1,50 @@
+//! Keys for those who do not come by HTTP: the same keys, the same memory of them and the same rules.
+
+use std::net::IpAddr;
+
+use postway_domain::{Scope, TenantId};
+use postway_store::StoreError;
+
+use super::DEFAULT_TENANT;
+use crate::state::Shared;
+
+/// Says who may hand over mail.
+#[derive(Clone)]
+pub struct KeyCheck(pub(crate) Shared);
+
+/// Why a key does not do.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyDenied {
+    /// It opens nothing, or not this; the words are for its holder.
+    #[error("{0}")]
+    Refused(String),
+    /// The store cannot be asked.
+    #[error(transparent)]
+    Unavailable(#[from] StoreError),
+}
+
+impl KeyCheck {
+    /// For which tenant somebody from `peer` sends with this key: the key's own, or the one that `tenant` names where it
+    /// is the admin key, `default` when empty.
+    pub async fn sender(&self, tenant: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, KeyDenied> {
+        let app = &self.0;
+        let refused = |why: String| Err(KeyDenied::Refused(why));
+        if app.admin_key.opens(key) {
+            let name = if tenant.is_empty() { DEFAULT_TENANT } else { tenant };
+            return match name.parse::<TenantId>() {
+                Ok(id) if app.knows_tenant(&id).await? => Ok(id),
+                _ => refused("with the admin key the user name must be a tenant that exists".to_owned()),
+            };
+        }
+        match app.keys.valid(key, app).await? {
+            None => refused("this key does not open: use one that is valid".to_owned()),
+            Some(key) if !key.allows(Some(peer)) => {
+                refused("this key may not be used from your address (its allow_ips)".to_owned())
+            }
+            Some(key) if !key.scopes.contains(&Scope::Send) => {
+                refused("this key lacks the scope `send`: use one that has it".to_owned())
+            }
+            Some(key) => Ok(key.tenant.clone()),
+        }
+    }
+}

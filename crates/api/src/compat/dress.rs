@@ -1,0 +1,140 @@
+//! What makes a router a door: its own header for keys, and its own words for errors.
+//!
+//! A handler behind a door returns an [`ApiError`] like any other. On its way out the door attaches its [`Dress`] to the
+//! answer, and the frame around everything, which knows the request's id, lets it write the body. So every refusal, of an
+//! extractor, a handler or a panic, leaves in the door's shape and is logged as any other.
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::Response,
+};
+use serde_json::Value;
+
+use crate::{error::ApiError, frame, state::Shared};
+
+/// How a door takes keys and says no.
+pub(crate) struct Dress {
+    /// The header, in lower case, that its users send their key in; `Authorization: Bearer` works too.
+    pub(crate) key_header: &'static str,
+    /// The status and the body of an error, given the request's id.
+    pub(crate) refuse: fn(&ApiError, &str) -> (StatusCode, Value),
+}
+
+/// A door under a prefix of its own: all below it is its.
+pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
+    bare: Router<S>,
+    dress: &'static Dress,
+) -> Router<S> {
+    bare.fallback(frame::no_such_path)
+        .method_not_allowed_fallback(frame::no_such_method)
+        .layer(middleware::from_fn_with_state(dress, wear))
+}
+
+/// A door among our own routes: only the paths that it has are its.
+pub(super) fn at_root(bare: Router<Shared>, dress: &'static Dress) -> Router<Shared> {
+    bare.method_not_allowed_fallback(frame::no_such_method)
+        .route_layer(middleware::from_fn_with_state(dress, wear))
+}
+
+async fn wear(State(dress): State<&'static Dress>, mut request: Request, next: Next) -> Response {
+    show_key(&mut request, dress.key_header);
+    let mut response = frame::caught(next.run(request)).await;
+    response.extensions_mut().insert(dress);
+    response
+}
+
+/// Shows a key that came in the door's own header where the rest of the surface looks for it. Whoever sends that header
+/// means it, so it goes before any other.
+fn show_key(request: &mut Request, name: &'static str) {
+    let Some(key) = request.headers_mut().remove(name) else { return };
+    let bearer = [b"Bearer ", key.as_bytes()].concat();
+    if let Ok(value) = HeaderValue::from_bytes(&bearer) {
+        request.headers_mut().insert(header::AUTHORIZATION, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::{
+        body::{Body, to_bytes},
+        routing::get,
+    };
+    use postway_domain::{Clock, Time};
+    use postway_store::StoreError;
+    use serde_json::json;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> Time {
+            Time::from_millis(1_700_000_000_000)
+        }
+    }
+
+    const TEAPOT: Dress = Dress {
+        key_header: "x-teapot-key",
+        refuse: |error, request_id| {
+            (StatusCode::IM_A_TEAPOT, json!({"was": error.status().as_u16(), "of": request_id}))
+        },
+    };
+
+    async fn panics() {
+        panic!("index out of bounds in /srv/secret");
+    }
+
+    async fn store_is_away() -> ApiError {
+        StoreError::Unavailable("unable to open /srv/secret".to_owned()).into()
+    }
+
+    async fn is_busy() -> ApiError {
+        ApiError::too_many("slow down")
+    }
+
+    async fn shows_key(request: Request) -> String {
+        let shown = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or("?"));
+        shown.unwrap_or("none").to_owned()
+    }
+
+    async fn answer(path: &str) -> (StatusCode, String) {
+        let door = Router::new()
+            .route("/panics", get(panics))
+            .route("/away", get(store_is_away))
+            .route("/busy", get(is_busy))
+            .route("/key", get(shows_key));
+        let router = Router::new()
+            .nest("/door", under_prefix(door, &TEAPOT))
+            .fallback(frame::no_such_path)
+            .layer(middleware::from_fn_with_state(Arc::new(Noon) as Arc<dyn Clock>, frame::frame));
+        let request =
+            Request::get(path).header("x-request-id", "r-1").header("x-teapot-key", "k").body(Body::empty());
+        let response = router.oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(response.headers()["x-request-id"], "r-1");
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn whatever_goes_wrong_behind_a_door_leaves_in_its_dress() {
+        for (path, was) in [("panics", 500), ("away", 503), ("busy", 429), ("nowhere", 404)] {
+            let (status, body) = answer(&format!("/door/{path}")).await;
+            assert_eq!(status, StatusCode::IM_A_TEAPOT, "{path}");
+            let expected = json!({"was": was, "of": "r-1"});
+            assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected, "{path}");
+        }
+        assert_eq!(answer("/nowhere").await.0, StatusCode::NOT_FOUND, "not behind the door");
+    }
+
+    #[tokio::test]
+    async fn a_key_in_the_doors_own_header_is_shown_as_any_other() {
+        assert_eq!(answer("/door/key").await, (StatusCode::OK, "Bearer k".to_owned()));
+    }
+}

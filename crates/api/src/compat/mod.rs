@@ -1,0 +1,54 @@
+//! Doors that users already know: the routes of other systems, translated to ours.
+//!
+//! Each door lives under its own prefix (`/compat/001`, `/compat/resend`, …), and one of them may be at `/` too. A door
+//! is translation and nothing else: it reads its users' JSON, writes ours, hands that to the one intake, and says what
+//! came of it in its users' words. What is checked, stored and sent is decided behind it.
+//!
+//! Promises: every error leaves in the shape of the door it came by, panics, unknown paths and large bodies included; a key is
+//! taken from the door's own header as well as from ours; what is refused is named by the field's name in that door.
+//! A door that is switched off is 404, as if there were none.
+
+mod bundle;
+mod dress;
+mod letter;
+mod name;
+mod postmark;
+mod read;
+mod reference_000;
+mod reference_001;
+mod reference_004;
+mod resend;
+mod translate;
+
+use axum::Router;
+
+pub(crate) use dress::Dress;
+pub use name::{CompatConfig, DoorName, UnknownDoor};
+
+use crate::state::Shared;
+
+/// The routes of every door that is open, each under its prefix, and the chosen one at `/`.
+pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
+    let nested = config.doors.iter().fold(Router::new(), |router, door| {
+        let (bare, dress) = of(*door);
+        router.nest(&format!("/compat/{door}"), dress::under_prefix(bare, dress))
+    });
+    match config.root {
+        None => nested,
+        Some(door) => {
+            let (bare, dress) = of(door);
+            nested.merge(dress::at_root(bare, dress))
+        }
+    }
+}
+
+/// A door's routes, and how it takes keys and words errors.
+fn of(door: DoorName) -> (Router<Shared>, &'static Dress) {
+    match door {
+        DoorName::Reference000 => (reference_000::routes(), &reference_000::DRESS),
+        DoorName::Reference001 => (reference_001::routes(), &reference_001::DRESS),
+        DoorName::Reference004 => (reference_004::routes(), &reference_004::DRESS),
+        DoorName::Resend => (resend::routes(), &resend::DRESS),
+        DoorName::Postmark => (postmark::routes(), &postmark::DRESS),
+    }
+}

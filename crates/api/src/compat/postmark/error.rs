@@ -1,0 +1,230 @@
+//! Errors as Postmark's users know them: `{"ErrorCode", "Message"}`, mostly with 422.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{
+    compat::translate::renamed,
+    error::{ApiError, FieldError},
+};
+
+/// The most faults that one message names.
+const FAULTS_MAX: usize = 10;
+/// Our fields, and what they are called there.
+const NAMES: [(&str, &str); 18] = [
+    ("from", "From"),
+    ("to", "To"),
+    ("cc", "Cc"),
+    ("bcc", "Bcc"),
+    ("reply_to", "ReplyTo"),
+    ("subject", "Subject"),
+    ("text", "TextBody"),
+    ("html", "HtmlBody"),
+    ("tags", "Tag"),
+    ("metadata", "Metadata"),
+    ("batch", "MessageStream"),
+    ("messages", "Messages"),
+    ("attachments", "Attachments"),
+    ("filename", "Name"),
+    ("content", "Content"),
+    ("content_type", "ContentType"),
+    ("content_id", "ContentID"),
+    ("headers", "Headers"),
+];
+
+/// A fault by the number that users know it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The key opens nothing, or not this.
+    Token,
+    /// The store is away, or the fault is ours.
+    Maintenance,
+    /// The request cannot be sent.
+    Email,
+    /// The body is no JSON.
+    Json,
+    /// The body is JSON of another shape.
+    Shape,
+    /// Every recipient is suppressed.
+    Inactive,
+    /// The body says that it is something else.
+    JsonRequired,
+    /// The batch is too long.
+    BatchLong,
+    /// Asked too often.
+    RateLimit,
+    /// There is no such message.
+    NoMessage,
+    /// There is no such template.
+    NoTemplate,
+    /// The template is not named.
+    TemplateMissing,
+    /// The template cannot be rendered.
+    TemplateInvalid,
+}
+
+impl Fault {
+    const ALL: [Self; 13] = [
+        Self::Token,
+        Self::Maintenance,
+        Self::Email,
+        Self::Json,
+        Self::Shape,
+        Self::Inactive,
+        Self::JsonRequired,
+        Self::BatchLong,
+        Self::RateLimit,
+        Self::NoMessage,
+        Self::NoTemplate,
+        Self::TemplateMissing,
+        Self::TemplateInvalid,
+    ];
+
+    fn number(self) -> u16 {
+        match self {
+            Self::Token => 10,
+            Self::Maintenance => 100,
+            Self::Email => 300,
+            Self::Json => 402,
+            Self::Shape => 403,
+            Self::Inactive => 406,
+            Self::JsonRequired => 409,
+            Self::BatchLong => 410,
+            Self::RateLimit => 429,
+            Self::NoMessage => 701,
+            Self::NoTemplate => 1101,
+            Self::TemplateMissing => 1120,
+            Self::TemplateInvalid => 1122,
+        }
+    }
+
+    /// As the code of a field's fault, by which [`refuse`] knows it again.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Token => "10",
+            Self::Maintenance => "100",
+            Self::Email => "300",
+            Self::Json => "402",
+            Self::Shape => "403",
+            Self::Inactive => "406",
+            Self::JsonRequired => "409",
+            Self::BatchLong => "410",
+            Self::RateLimit => "429",
+            Self::NoMessage => "701",
+            Self::NoTemplate => "1101",
+            Self::TemplateMissing => "1120",
+            Self::TemplateInvalid => "1122",
+        }
+    }
+
+    /// The fault of a field; of the whole where the field is empty.
+    pub(super) fn at(self, field: impl Into<String>, message: impl Into<String>) -> FieldError {
+        FieldError { code: Some(self.code()), ..FieldError::new(field, message) }
+    }
+
+    /// The same as an error.
+    pub(super) fn error(self, field: impl Into<String>, message: impl Into<String>) -> ApiError {
+        ApiError::invalid(vec![self.at(field, message)])
+    }
+
+    fn of(error: &ApiError) -> Self {
+        match error.code() {
+            "unauthorized" | "forbidden" => Self::Token,
+            "malformed_request" => Self::Json,
+            "unsupported_media_type" => Self::JsonRequired,
+            "too_many_requests" => Self::RateLimit,
+            "validation_error" => error.details().first().map_or(Self::Email, Self::of_field),
+            _ if error.status().is_client_error() => Self::Email,
+            _ => Self::Maintenance,
+        }
+    }
+
+    fn of_field(detail: &FieldError) -> Self {
+        let named = |code: &str| Self::ALL.into_iter().find(|fault| fault.code() == code);
+        if let Some(fault) = detail.code.and_then(named) {
+            return fault;
+        }
+        match detail.field.as_str() {
+            "TemplateAlias" => Self::NoTemplate,
+            "Messages" => Self::BatchLong,
+            field if field.starts_with("TemplateModel") => Self::TemplateInvalid,
+            _ => Self::Email,
+        }
+    }
+}
+
+/// The answer to a request that was not done.
+pub(super) fn refuse(error: &ApiError, _request_id: &str) -> (StatusCode, Value) {
+    let status = match error.status() {
+        StatusCode::BAD_REQUEST | StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::UNPROCESSABLE_ENTITY,
+        StatusCode::FORBIDDEN => StatusCode::UNAUTHORIZED,
+        status => status,
+    };
+    (status, body(error))
+}
+
+/// The body of an error, also for one message of a batch.
+pub(super) fn body(error: &ApiError) -> Value {
+    json!({"ErrorCode": Fault::of(error).number(), "Message": words(error)})
+}
+
+fn words(error: &ApiError) -> String {
+    match error.details() {
+        [] => error.message().to_owned(),
+        details => details.iter().take(FAULTS_MAX).map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// The same error, with our fields under their names.
+pub(super) fn theirs(error: ApiError) -> ApiError {
+    error.renamed(|path| match path.split_once('.') {
+        Some(("template", "name")) => "TemplateAlias".to_owned(),
+        Some(("template", rest)) => rest.replacen("variables", "TemplateModel", 1),
+        Some(("headers", name)) => format!("Headers.{name}"),
+        _ if path == "template" => "TemplateModel".to_owned(),
+        // There is one tag, so it has no place.
+        _ if path.starts_with("tags[") => "Tag".to_owned(),
+        _ => renamed(path, &NAMES),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_number_that_users_know() {
+        for fault in Fault::ALL {
+            assert_eq!(fault.code(), fault.number().to_string());
+            assert_eq!(Fault::of(&fault.error("To", "no")), fault);
+        }
+        let field = |field: &str| ApiError::field(field, "no");
+        for (error, status, code) in [
+            (ApiError::unauthorized(), 401, 10),
+            (ApiError::forbidden("no"), 401, 10),
+            (ApiError::malformed("no"), 422, 402),
+            (ApiError::media_type("no"), 422, 409),
+            (ApiError::not_found("no"), 404, 300),
+            (ApiError::too_large("no"), 413, 300),
+            (ApiError::too_many("no"), 429, 429),
+            (ApiError::unavailable("no", "cause"), 503, 100),
+            (ApiError::internal("cause"), 500, 100),
+            (field("from"), 422, 300),
+            (field("template.name"), 422, 1101),
+            (field("template.variables"), 422, 1122),
+            (field("messages"), 422, 410),
+        ] {
+            let told = error.message().to_owned();
+            let (got, body) = refuse(&theirs(error), "r");
+            assert_eq!((got.as_u16(), body["ErrorCode"].as_u64()), (status, Some(code)), "{told}");
+        }
+    }
+
+    #[test]
+    fn all_faults_are_told_in_their_names() {
+        let faults = ["to[1]", "attachments[0].filename", "tags[0]", "headers.content", "html"];
+        let error = ApiError::invalid(faults.map(|field| FieldError::new(field, "no")).into());
+        let said = "To[1]: no; Attachments[0].Name: no; Tag: no; Headers.content: no; HtmlBody: no";
+        assert_eq!(body(&theirs(error))["Message"], said);
+    }
+}

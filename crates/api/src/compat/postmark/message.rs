@@ -1,0 +1,240 @@
+//! A message as Postmark's users write it, as ours.
+
+use serde_json::{Value, value::RawValue};
+
+use super::error::Fault;
+use crate::{
+    compat::translate::{Fields, Items, Ours, split_addresses, text},
+    error::{ApiError, FieldError},
+};
+
+/// The most recipients, in all three fields together.
+const RECIPIENTS_MAX: usize = 50;
+/// The stream that a message is of unless it says otherwise: it is no batch.
+pub(super) const STREAM: &str = "outbound";
+/// Fields whose values are the same in ours.
+const SAME: [(&str, &str); 5] = [
+    ("From", "from"),
+    ("Subject", "subject"),
+    ("HtmlBody", "html"),
+    ("TextBody", "text"),
+    ("Metadata", "metadata"),
+];
+const RECIPIENTS: [(&str, &str); 3] = [("To", "to"), ("Cc", "cc"), ("Bcc", "bcc")];
+/// The same for a file.
+const FILE: [(&str, &str); 3] =
+    [("Name", "filename"), ("Content", "content"), ("ContentType", "content_type")];
+
+/// A message, translated.
+pub(super) struct Translated {
+    /// Ours, as JSON.
+    pub(super) json: String,
+    /// To whom, as it was written, by the name of the field; said again in the answer.
+    pub(super) named: Vec<(&'static str, String)>,
+}
+
+impl Translated {
+    /// Everybody it is for.
+    pub(super) fn recipients(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().flat_map(|(_, list)| split_addresses(list))
+    }
+}
+
+/// Our message for one of theirs, whose words come from a template or from itself.
+pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, ApiError> {
+    let mut fields = Fields::read(json)?;
+    let mut ours = Ours::with_capacity(json.len() + 64);
+    let (mut faults, mut named) = (Vec::new(), Vec::new());
+    for (theirs, name) in SAME {
+        if let Some(value) = fields.take(theirs) {
+            ours.json(name, value.get());
+        }
+    }
+    for (theirs, name) in RECIPIENTS {
+        let Some(value) = fields.take(theirs) else { continue };
+        match text(value) {
+            Some(list) => {
+                ours.json(name, &Value::from(split_addresses(&list)).to_string());
+                named.push((theirs, list.into_owned()));
+            }
+            None => faults.push(Fault::Shape.at(theirs, "must be a text, with commas between addresses")),
+        }
+    }
+    if let Some(value) = fields.take("ReplyTo") {
+        ours.addresses("reply_to", value);
+    }
+    if let Some(tag) = fields.take("Tag").filter(|tag| tag.get() != "\"\"") {
+        ours.json("tags", &format!("[{}]", tag.get()));
+    }
+    if let Some(stream) =
+        fields.take("MessageStream").filter(|stream| text(stream).as_deref() != Some(STREAM))
+    {
+        ours.json("batch", stream.get());
+    }
+    let lists = [
+        ("headers", fields.take("Headers").map(headers)),
+        ("attachments", fields.take("Attachments").map(files)),
+    ];
+    for (name, value) in lists.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        match value {
+            Ok(json) => ours.json(name, &json),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if from_template {
+        match template(&mut fields) {
+            Ok(json) => ours.json("template", &json),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let translated = Translated { json: ours.into_json(), named };
+    let count = translated.recipients().count();
+    if count > RECIPIENTS_MAX {
+        faults.push(
+            Fault::Email.at("To", format!("there are {count} recipients: use at most {RECIPIENTS_MAX}")),
+        );
+    }
+    match faults.is_empty() {
+        true => Ok(translated),
+        false => Err(ApiError::invalid(faults)),
+    }
+}
+
+/// `TemplateAlias` or `TemplateId`, which is a number there, and `TemplateModel`.
+fn template(fields: &mut Fields<'_>) -> Result<String, FieldError> {
+    let model = fields.take("TemplateModel");
+    let alias = fields.take("TemplateAlias");
+    let Some(name) = alias.or(fields.take("TemplateId")) else {
+        return Err(Fault::TemplateMissing.at("TemplateAlias", "is missing: give it, or TemplateId"));
+    };
+    let mut ours = Ours::with_capacity(model.map_or(0, |model| model.get().len()) + 64);
+    match text(name) {
+        Some(name) => ours.text("name", &name),
+        None => ours.text("name", name.get()),
+    }
+    if let Some(model) = model {
+        ours.json("variables", model.get());
+    }
+    Ok(ours.into_json())
+}
+
+/// `[{Name, Value}]` as an object. A name that is there twice is the intake's to refuse.
+fn headers(value: &RawValue) -> Result<String, FieldError> {
+    let mut json = String::from("{");
+    for (place, item) in Items::read("Headers", value).map_err(of_shape)?.0.into_iter().enumerate() {
+        let field = |name: &str| format!("Headers[{place}].{name}");
+        let mut fields = inner(&format!("Headers[{place}]"), item)?;
+        let name = fields.take("Name").and_then(text);
+        let name = name.ok_or_else(|| Fault::Email.at(field("Name"), "must be a text"))?;
+        let value = fields.take("Value").ok_or_else(|| Fault::Email.at(field("Value"), "is missing"))?;
+        if place > 0 {
+            json.push(',');
+        }
+        json.push_str(&Value::from(name).to_string());
+        json.push(':');
+        json.push_str(value.get());
+    }
+    json.push('}');
+    Ok(json)
+}
+
+fn files(value: &RawValue) -> Result<String, FieldError> {
+    let mut json = String::with_capacity(value.get().len() + 64);
+    json.push('[');
+    for (place, item) in Items::read("Attachments", value).map_err(of_shape)?.0.into_iter().enumerate() {
+        let mut fields = inner(&format!("Attachments[{place}]"), item)?;
+        let mut ours = Ours::with_capacity(item.get().len() + 32);
+        for (theirs, name) in FILE {
+            if let Some(value) = fields.take(theirs) {
+                ours.json(name, value.get());
+            }
+        }
+        if let Some(id) = fields.take("ContentID").filter(|id| id.get() != "\"\"") {
+            match text(id) {
+                Some(id) => ours.text("content_id", id.strip_prefix("cid:").unwrap_or(&id)),
+                None => ours.json("content_id", id.get()),
+            }
+            ours.json("inline", "true");
+        }
+        if place > 0 {
+            json.push(',');
+        }
+        json.push_str(&ours.into_json());
+    }
+    json.push(']');
+    Ok(json)
+}
+
+/// The fields of an object inside the message.
+fn inner<'a>(field: &str, value: &'a RawValue) -> Result<Fields<'a>, FieldError> {
+    serde_json::from_str(value.get()).map_err(|_| Fault::Shape.at(field, "must be an object"))
+}
+
+fn of_shape(FieldError { field, message, .. }: FieldError) -> FieldError {
+    Fault::Shape.at(field, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn made(message: Value, from_template: bool) -> Value {
+        let translated = self::message(message.to_string().as_bytes(), from_template).unwrap();
+        serde_json::from_str(&translated.json).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_ours() {
+        let message = json!({
+            "From": "Shop <shop@example.com>", "To": "\"Lovelace, Ada\" <a@example.net>, b@example.net", "Cc": "",
+            "Bcc": "c@example.net", "Subject": "Hi", "Tag": "receipt", "HtmlBody": "<p>Hi", "TextBody": "Hi",
+            "ReplyTo": "d@example.com, e@example.com", "Metadata": {"order": "7"}, "MessageStream": "broadcast",
+            "Headers": [{"Name": "X-A", "Value": "1"}], "TrackOpens": true, "TrackLinks": "None",
+            "Attachments": [{"Name": "a.png", "Content": "aGk=", "ContentType": "image/png", "ContentID": "cid:logo"},
+                            {"Name": "b.txt", "Content": "aGk=", "ContentID": ""}],
+        });
+        assert_eq!(
+            made(message, false),
+            json!({
+                "from": "Shop <shop@example.com>", "to": ["\"Lovelace, Ada\" <a@example.net>", "b@example.net"],
+                "cc": [], "bcc": ["c@example.net"], "subject": "Hi", "tags": ["receipt"], "html": "<p>Hi", "text": "Hi",
+                "reply_to": ["d@example.com", "e@example.com"], "metadata": {"order": "7"}, "batch": "broadcast",
+                "headers": {"X-A": "1"},
+                "attachments": [
+                    {"filename": "a.png", "content": "aGk=", "content_type": "image/png", "content_id": "logo", "inline": true},
+                    {"filename": "b.txt", "content": "aGk="},
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn a_template_goes_by_its_alias_or_its_number() {
+        let model = json!({"n": 1});
+        let by = |name: &str, value: Value| {
+            made(json!({name: value, "TemplateModel": model}), true)["template"].clone()
+        };
+        assert_eq!(by("TemplateAlias", "hi".into()), json!({"name": "hi", "variables": model}));
+        assert_eq!(by("TemplateId", 1234.into()), json!({"name": "1234", "variables": model}));
+        assert_eq!(made(json!({"MessageStream": "outbound", "TemplateAlias": "x"}), false), json!({}));
+    }
+
+    #[test]
+    fn what_has_no_place_here_is_named() {
+        let long = vec!["a@example.net"; 51].join(",");
+        for (message, field) in [
+            (json!({"To": long}), "To"),
+            (json!({"To": ["a@example.net"]}), "To"),
+            (json!({"Headers": {}}), "Headers"),
+            (json!({"Headers": [{"Value": "x"}]}), "Headers[0].Name"),
+            (json!({"Attachments": ["x"]}), "Attachments[0]"),
+            (json!({}), "TemplateAlias"),
+        ] {
+            let error =
+                self::message(message.to_string().as_bytes(), field == "TemplateAlias").err().unwrap();
+            assert_eq!(error.details()[0].field, field);
+        }
+    }
+}

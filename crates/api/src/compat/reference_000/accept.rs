@@ -1,0 +1,178 @@
+//! `POST /emails {"data":[…]}`: many mails, each with its own result, in order.
+
+use std::borrow::Cow;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use bytes::Bytes;
+use postway_intake::weighed;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{CUSTOM_NAMES, NAMES, Names};
+use crate::{
+    auth::Sender,
+    body,
+    compat::{
+        bundle::Bundle,
+        translate::{Batch, Fields, Items, Ours, is_null, renamed, shown_id, text, unknown},
+    },
+    error::{ApiError, FieldError},
+    message::{accept::context, batch},
+    request_id::RequestId,
+    state::Shared,
+};
+
+pub(super) async fn accept(
+    State(app): State<Shared>,
+    caller: Sender,
+    request_id: RequestId,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let (parts, body) = request.into_parts();
+    let context = context(caller, &request_id, &parts.headers, false)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;
+    let mut taken = match mails.iter().any(Result::is_ok) {
+        true => batch::take(&app, &context, Bytes::from(ours)).await?.results,
+        false => Vec::new(),
+    }
+    .into_iter();
+    let (mut results, mut successful) = (Vec::with_capacity(mails.len()), 0);
+    for mail in mails {
+        let (id, error) = match mail {
+            Err(refused) => refused,
+            Ok(names) => match taken.next() {
+                Some(Ok(receipt)) => {
+                    successful += 1;
+                    results.push(json!({"id": receipt.id, "status": "success"}));
+                    continue;
+                }
+                Some(Err(item)) => {
+                    let error = ApiError::from(item.refusal).renamed(|field| renamed(field, names));
+                    (item.id, error)
+                }
+                None => return Err(ApiError::internal("the door did not answer for every message")),
+            },
+        };
+        let error = json!({"code": error.code(), "message": error.message(), "details": error.details()});
+        results.push(json!({"id": id, "status": "error", "error": error}));
+    }
+    let (total, failed) = (results.len(), results.len() - successful);
+    let status = match (successful, failed) {
+        (_, 0) => StatusCode::CREATED,
+        (0, _) => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::OK,
+    };
+    let summary = json!({"total": total, "successful": successful, "failed": failed});
+    Ok((status, Json(json!({"summary": summary, "results": results}))))
+}
+
+/// Why a mail could not be translated, and its id as far as it can be read.
+type Refused = (Option<String>, ApiError);
+
+/// Ours, of those that could be translated; and for each in order what its fields are called, or why it could not be.
+fn read(bytes: &[u8]) -> Result<(String, Vec<Result<Names, Refused>>), ApiError> {
+    let Bundle { messages, beside } = Bundle::read(bytes, "data")?;
+    beside.finish()?;
+    if messages.is_empty() {
+        return Err(ApiError::field("data", "is empty: give at least one mail"));
+    }
+    let mut ours = Batch::with_capacity(bytes.len() + 64 * messages.len());
+    let mut mails = Vec::with_capacity(messages.len());
+    for mail in messages {
+        let Some(mail) = mail else {
+            mails.push(Err((None, ApiError::field("", "must be an object"))));
+            continue;
+        };
+        let id = mail.get("id");
+        mails.push(match translate(mail) {
+            Ok((message, names)) => {
+                ours.add(&message);
+                Ok(names)
+            }
+            Err(error) => Err((id.and_then(shown_id), error)),
+        });
+    }
+    Ok((ours.into_json(), mails))
+}
+
+/// One of its mails in our words, and what its fields are called.
+fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
+    let mut ours = Ours::with_capacity(mail.len() + 32);
+    let mail = mail.once()?;
+    let (mut names, mut wrong) = (NAMES, Vec::new());
+    for (name, value) in mail.0.iter().filter(|(_, value)| !is_null(value)) {
+        match &**name {
+            "id" | "from" | "subject" | "headers" | "metadata" => ours.json(name, value.get()),
+            "custom_headers" if mail.get("headers").is_some() => {
+                wrong.push(FieldError::new("custom_headers", "is the same as headers: give one of them"));
+            }
+            "custom_headers" => {
+                names = CUSTOM_NAMES;
+                ours.json("headers", value.get());
+            }
+            "to" | "cc" | "bcc" | "reply_to" => ours.addresses(name, value),
+            "body_html" => ours.json("html", value.get()),
+            "body_text" => ours.json("text", value.get()),
+            "attachments" => match attachments(value) {
+                Ok(files) => ours.json("attachments", &files),
+                Err(fault) => wrong.push(fault),
+            },
+            _ => wrong.push(unknown(name)),
+        }
+    }
+    if wrong.is_empty() { Ok((ours.into_json(), names)) } else { Err(ApiError::invalid(wrong)) }
+}
+
+/// Its files in our words: a text is a path, and the file is called as its last part; an object is ours already.
+fn attachments(list: &RawValue) -> Result<String, FieldError> {
+    let Items(files) = Items::read("attachments", list)?;
+    let ours = files.into_iter().map(|file| match text(file) {
+        None => Cow::Borrowed(file.get()),
+        Some(path) => {
+            let mut ours = Ours::with_capacity(2 * path.len() + 32);
+            ours.text("path", &path);
+            ours.text("filename", path.rsplit('/').next().unwrap_or_default());
+            Cow::Owned(ours.into_json())
+        }
+    });
+    Ok(format!("[{}]", ours.collect::<Vec<_>>().join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translated(mail: Value) -> Result<(Value, Names), Vec<String>> {
+        let json = mail.to_string();
+        let ours = Fields::read(json.as_bytes()).and_then(translate);
+        ours.map(|(json, names)| (serde_json::from_str(&json).unwrap(), names))
+            .map_err(|error| error.details().iter().map(|detail| detail.field.clone()).collect())
+    }
+
+    #[test]
+    fn a_mail_is_said_in_our_words() {
+        let mail = json!({"id": "a", "to": "b@x.example, c@x.example", "reply_to": "d@x.example", "body_text": "é",
+            "custom_headers": {"X-A": "1"}, "headers": null,
+            "attachments": ["/files/ü/a \"b\".pdf", {"filename": "c.txt", "content": "YQ=="}]});
+        let expected = json!({"id": "a", "to": ["b@x.example", "c@x.example"], "reply_to": "d@x.example",
+            "text": "é", "headers": {"X-A": "1"}, "attachments": [
+                {"path": "/files/ü/a \"b\".pdf", "filename": "a \"b\".pdf"},
+                {"filename": "c.txt", "content": "YQ=="}]});
+        assert_eq!(translated(mail), Ok((expected, CUSTOM_NAMES)));
+    }
+
+    #[test]
+    fn what_cannot_be_translated_is_named() {
+        for (mail, fields) in [
+            (json!({"headers": {}, "custom_headers": {}}), &["custom_headers"][..]),
+            (json!({"attachments": "/a", "colour": 1}), &["attachments", "colour"]),
+        ] {
+            assert_eq!(translated(mail.clone()).unwrap_err(), fields, "{mail}");
+        }
+    }
+}

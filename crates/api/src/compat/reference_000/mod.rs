@@ -1,0 +1,51 @@
+//! The door of reference 000, an outbox with callbacks: mails in by the list, their states, and the way back for those
+//! that are stuck.
+//!
+//! A mail's id is its sender's, a UUID as a rule; the same one again with the same content changes nothing. An error is
+//! `{"error":"…","code":"…","details":[…]}`.
+
+mod accept;
+mod list;
+mod requeue;
+mod word;
+
+use axum::{
+    Router,
+    http::StatusCode,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+
+use super::Dress;
+use crate::{error::ApiError, health, state::Shared};
+
+/// How this door takes keys and says no.
+pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
+
+/// Our fields in the names of a door.
+type Names = &'static [(&'static str, &'static str)];
+
+/// Our fields in its names.
+const NAMES: Names = &[("html", "body_html"), ("text", "body_text")];
+/// The same for a mail that calls its headers by the other name.
+const CUSTOM_NAMES: Names = &[("html", "body_html"), ("text", "body_text"), ("headers", "custom_headers")];
+
+/// Its routes.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/emails", get(list::list).post(accept::accept))
+        .route("/emails/stale", get(list::stale))
+        .route("/emails/invalid", get(list::invalid))
+        .route("/emails/requeue", post(requeue::many))
+        .route("/emails/{id}", get(list::show))
+        .route("/emails/{id}/requeue", post(requeue::one))
+        .route("/stale-emails", get(list::bare_stale))
+        .route("/invalid-emails", get(list::bare_invalid))
+        .route("/health-check", get(health::live))
+}
+
+fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
+    let body = json!({"error": error.message(), "code": error.code(), "request_id": request_id,
+        "details": error.details()});
+    (error.status(), body)
+}

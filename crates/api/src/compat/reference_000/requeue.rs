@@ -1,0 +1,136 @@
+//! `POST /emails/{id}/requeue` and `/emails/requeue`: another try, for one, for some, or for all that are stale.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use futures::StreamExt;
+use postway_domain::{
+    State as Stands, TenantId,
+    message::{Input, Resolution},
+};
+use serde_json::{Map, Value, json};
+
+use super::list::{STALE_S, find_stale, of};
+use crate::{
+    auth::Sender,
+    body,
+    compat::read::Whole,
+    error::{ApiError, FieldError},
+    message::GivenId,
+    operate::operate,
+    page::Paging,
+    request_id::RequestId,
+    state::{App, Shared},
+};
+
+/// The most mails of one call.
+const IDS_MAX: usize = 500;
+/// How many are moved at once; together they share a commit.
+const TOGETHER: usize = 64;
+
+pub(super) async fn one(
+    State(app): State<Shared>,
+    caller: Sender,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+) -> Result<StatusCode, ApiError> {
+    requeue(&app, &caller.tenant, &id, &request_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `{"ids":[…]}`, or `{"stale":true,"older_than_seconds":900}` for a page of the stale ones.
+pub(super) async fn many(
+    State(app): State<Shared>,
+    caller: Sender,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let ids = match read(body::json_object(request).await?)? {
+        Which::These(ids) => ids,
+        Which::Stale(older_than_s) => {
+            let paging = Paging { limit: IDS_MAX as u32, cursor: None };
+            let stale = find_stale(&app, &caller.tenant, older_than_s, paging).await?.messages;
+            stale.iter().map(Whole::id).collect()
+        }
+    };
+    let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
+    let each = futures::stream::iter(ids).map(|id| async move {
+        let outcome = requeue(app, tenant, &id, request_id).await;
+        (id, outcome)
+    });
+    let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;
+    let requeued = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count();
+    let data: Vec<Value> = outcomes
+        .into_iter()
+        .map(|(id, outcome)| match outcome {
+            Ok(status) => json!({"id": id, "status": status}),
+            Err(error) => json!({"id": id, "error": error.message(), "code": error.code()}),
+        })
+        .collect();
+    Ok(Json(json!({"requeued": requeued, "refused": data.len() - requeued, "data": data})))
+}
+
+/// Gives a mail another try; what it is then. One that waits for its turn already has it.
+async fn requeue(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    request_id: &RequestId,
+) -> Result<&'static str, ApiError> {
+    let whole = Whole::find(app, tenant, id).await?;
+    let input = match whole.record.summary.state {
+        Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(of(&whole)),
+        // The operator has decided: it goes again, under the same Message-ID.
+        Stands::InDoubt => Input::Resolve(Resolution::Resend),
+        Stands::Scheduled(_)
+        | Stands::Sending { .. }
+        | Stands::Sent
+        | Stands::Failed
+        | Stands::Invalid
+        | Stands::Suppressed
+        | Stands::Cancelled
+        | Stands::Expired => Input::Replay,
+    };
+    operate(app, tenant, id, input, request_id).await?;
+    Ok(of(&Whole::find(app, tenant, id).await?))
+}
+
+/// Which mails are meant.
+#[derive(Debug, PartialEq)]
+enum Which {
+    These(Vec<String>),
+    Stale(u64),
+}
+
+fn read(mut body: Map<String, Value>) -> Result<Which, ApiError> {
+    let (ids, stale) = (body.remove("ids"), body.remove("stale"));
+    let older_than = body.remove("older_than_seconds");
+    if let Some(name) = body.keys().next() {
+        return Err(ApiError::field(name, "is no field of this call"));
+    }
+    match (ids, stale, older_than) {
+        (Some(Value::Array(ids)), None | Some(Value::Bool(false)), None) => {
+            if !(1..=IDS_MAX).contains(&ids.len()) {
+                return Err(ApiError::field("ids", format!("must be a list of 1 to {IDS_MAX} ids")));
+            }
+            let text = |(index, id): (usize, Value)| match id {
+                Value::String(id) => Ok(id),
+                _ => Err(FieldError::new(format!("ids[{index}]"), "must be a text")),
+            };
+            let ids: Result<Vec<String>, FieldError> = ids.into_iter().enumerate().map(text).collect();
+            ids.map(Which::These).map_err(|wrong| ApiError::invalid(vec![wrong]))
+        }
+        (None, Some(Value::Bool(true)), older_than) => match older_than {
+            None => Ok(Which::Stale(STALE_S)),
+            Some(seconds) => match seconds.as_u64() {
+                Some(seconds) => Ok(Which::Stale(seconds)),
+                None => Err(ApiError::field("older_than_seconds", "must be a whole number of seconds")),
+            },
+        },
+        _ => {
+            Err(ApiError::field("ids", "give the ids of mails, or \"stale\": true for those that are stuck"))
+        }
+    }
+}

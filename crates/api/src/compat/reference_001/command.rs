@@ -1,0 +1,227 @@
+//! The other commands: holding and letting go, removing, and how it stands.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, Uri, request::Parts},
+};
+use futures::StreamExt;
+use postway_domain::{Scope, Status, TenantId, id::BatchCode, message::Input};
+use postway_store::record::SuspensionScope;
+use serde_json::{Map, Value, json};
+
+use super::{caller, named_caller, reason};
+use crate::{
+    auth::Admin,
+    batch, body, cleanup,
+    error::{ApiError, FieldError},
+    operate::operate,
+    query::Parameters,
+    request_id::RequestId,
+    state::{App, Shared},
+    tenant::pause,
+};
+
+/// The most messages of one deletion.
+const IDS_MAX: usize = 1_000;
+/// How many are withdrawn at once; together they share a commit.
+const TOGETHER: usize = 64;
+/// What has not begun.
+const PENDING: &[Status] = &[Status::Accepted, Status::Validating, Status::Ready];
+
+/// `POST /commands/suspend?tenant_id=&batch_code=`: a batch, or without one the whole tenant.
+pub(super) async fn suspend(
+    State(app): State<Shared>,
+    request_id: RequestId,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    pause(&app, &request_id, &parts, true).await
+}
+
+/// `POST /commands/activate?tenant_id=&batch_code=`.
+pub(super) async fn activate(
+    State(app): State<Shared>,
+    request_id: RequestId,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    pause(&app, &request_id, &parts, false).await
+}
+
+async fn pause(
+    app: &App,
+    request_id: &RequestId,
+    parts: &Parts,
+    hold: bool,
+) -> Result<Json<Value>, ApiError> {
+    let mut query = Parameters::of(&parts.uri)?;
+    let named = query.take("tenant_id");
+    let code = query.parse("batch_code", str::parse::<BatchCode>);
+    query.finish()?;
+    let caller = named_caller(app, parts, Scope::Manage, named.as_deref()).await?;
+    let tenant = caller.tenant.clone();
+    match &code {
+        Some(code) if hold => batch::hold(app, &caller, request_id, code).await?,
+        Some(code) => batch::let_go(app, &caller, request_id, code).await?,
+        // Who is held by the operator must not let themselves go.
+        None if !caller.actor.is_admin() => {
+            return Err(ApiError::forbidden("a whole tenant needs the admin token; name a batch_code"));
+        }
+        None => {
+            let admin = Admin { actor: caller.actor };
+            let tenant = tenant.clone();
+            match hold {
+                true => drop(pause::hold(app, &admin, request_id, tenant).await?),
+                false => drop(pause::let_go(app, &admin, request_id, tenant).await?),
+            }
+        }
+    }
+    let pending = match &code {
+        Some(code) => batch::waiting(app, &tenant, code).await?,
+        None => {
+            let by_status = app.store.stats(Some(&tenant), app.clock.now()).await?.by_status;
+            let waits = PENDING.iter().chain(&[Status::Scheduled]);
+            waits.filter_map(|status| by_status.get(status)).sum()
+        }
+    };
+    Ok(Json(json!({
+        "ok": true,
+        "tenant_id": tenant,
+        "batch_code": code.map(|code| code.to_string()),
+        "suspended_batches": suspended(app, &tenant).await?,
+        "pending_messages": pending,
+    })))
+}
+
+/// The codes of a tenant's held batches; `*` where all of it is held.
+async fn suspended(app: &App, tenant: &TenantId) -> Result<Vec<String>, ApiError> {
+    let held = app.store.suspensions(tenant).await?.into_iter();
+    let code = |scope| match scope {
+        SuspensionScope::Tenant => Some("*".to_owned()),
+        SuspensionScope::Batch(code) => Some(code.to_string()),
+        SuspensionScope::Account(_) => None,
+    };
+    Ok(held.filter_map(|one| code(one.scope)).collect())
+}
+
+/// `POST /commands/cleanup-messages?tenant_id=&older_than_seconds=`.
+pub(super) async fn clean_up(
+    State(app): State<Shared>,
+    request_id: RequestId,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    let mut query = Parameters::of(&parts.uri)?;
+    let named = query.take("tenant_id");
+    let older_than = query.parse("older_than_seconds", str::parse).map(Duration::from_secs);
+    query.finish()?;
+    let caller = named_caller(&app, &parts, Scope::Manage, named.as_deref()).await?;
+    let done = cleanup::remove(&app, &caller, &request_id, older_than).await?;
+    Ok(Json(json!({"ok": true, "removed": done.deleted, "more": done.more})))
+}
+
+/// `POST /commands/run-now`: nothing to do, for due mail is sent the moment it is due. Its users ask, and are told so.
+pub(super) async fn run_now(State(app): State<Shared>, parts: Parts) -> Result<Json<Value>, ApiError> {
+    let mut query = Parameters::of(&parts.uri)?;
+    let named = query.take("tenant_id");
+    query.finish()?;
+    caller(&app, &parts, Scope::Send, named.as_deref()).await?;
+    Ok(Json(json!({"ok": true})))
+}
+
+/// `POST /commands/delete-messages {"ids":[…]}`: withdraws those that still wait. What has ended stays until cleanup.
+pub(super) async fn delete(
+    State(app): State<Shared>,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let (parts, body) = request.into_parts();
+    let mut query = Parameters::of(&parts.uri)?;
+    let in_query = query.take("tenant_id");
+    query.finish()?;
+    caller(&app, &parts, Scope::Send, in_query.as_deref()).await?;
+    let mut request = Request::new(body);
+    request.headers_mut().clone_from(&parts.headers);
+    let (ids, in_body) = read_ids(body::json_object(request).await?)?;
+    let named = in_query.or(in_body);
+    let caller = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
+    let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
+    let each = futures::stream::iter(ids).map(|id| async move {
+        let outcome = operate(app, tenant, &id, Input::Cancel, request_id).await;
+        (id, outcome)
+    });
+    let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;
+    let (mut removed, mut not_found, mut kept) = (0, Vec::new(), Vec::new());
+    for (id, outcome) in outcomes {
+        match outcome {
+            Ok(_) => removed += 1,
+            Err(error) if error.status() == StatusCode::NOT_FOUND => not_found.push(id),
+            Err(error) if error.status() == StatusCode::CONFLICT => {
+                kept.push(json!({"id": id, "reason": reason(&error)}));
+            }
+            // What was withdrawn stays so; whoever asks again finds it among the kept.
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Json(json!({"ok": true, "removed": removed, "not_found": not_found, "kept": kept})))
+}
+
+fn read_ids(mut body: Map<String, Value>) -> Result<(Vec<String>, Option<String>), ApiError> {
+    let mut wrong = Vec::new();
+    let ids = match body.remove("ids") {
+        Some(Value::Array(ids)) if (1..=IDS_MAX).contains(&ids.len()) => ids,
+        _ => {
+            wrong.push(FieldError::new("ids", format!("must be a list of 1 to {IDS_MAX} ids")));
+            Vec::new()
+        }
+    };
+    let tenant = match body.remove("tenant_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(tenant)) => Some(tenant),
+        Some(_) => {
+            wrong.push(FieldError::new("tenant_id", "must be a text"));
+            None
+        }
+    };
+    wrong.extend(body.keys().map(|name| FieldError::new(name, "is no field of this call")));
+    let mut read = Vec::with_capacity(ids.len());
+    for (index, id) in ids.into_iter().enumerate() {
+        match id {
+            Value::String(id) => read.push(id),
+            _ => wrong.push(FieldError::new(format!("ids[{index}]"), "must be a text")),
+        }
+    }
+    if wrong.is_empty() { Ok((read, tenant)) } else { Err(ApiError::invalid(wrong)) }
+}
+
+/// `GET /status`: whether the tenant's mail goes out, and how many messages stand where.
+pub(super) async fn status(
+    State(app): State<Shared>,
+    uri: Uri,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    let mut query = Parameters::of(&uri)?;
+    let named = query.take("tenant_id");
+    query.finish()?;
+    let caller = caller(&app, &parts, Scope::Read, named.as_deref()).await?;
+    let suspensions = app.store.suspensions(&caller.tenant).await?;
+    let active = !suspensions.iter().any(|one| one.scope == SuspensionScope::Tenant);
+    let by_status = app.store.stats(Some(&caller.tenant), app.clock.now()).await?.by_status;
+    let count = |statuses: &[Status]| -> i64 { statuses.iter().filter_map(|one| by_status.get(one)).sum() };
+    Ok(Json(json!({
+        "ok": true,
+        "active": active,
+        "tenant_id": caller.tenant,
+        "pending": count(PENDING),
+        "deferred": count(&[Status::Scheduled]),
+        "sending": count(&[Status::Sending, Status::InDoubt]),
+        "sent": count(&[Status::Sent]),
+        "error": count(&[
+            Status::Failed,
+            Status::Invalid,
+            Status::Suppressed,
+            Status::Cancelled,
+            Status::Expired,
+        ]),
+    })))
+}

@@ -1,0 +1,103 @@
+//! The door of reference 001, a message proxy for many tenants: commands under `/commands/…`, lists beside them.
+//!
+//! A token comes as `X-API-Token`. A tenant's token works for its tenant: a `tenant_id` that names another is 403. The
+//! admin token names the tenant with `tenant_id`, and must where a command holds, lets go or removes. Every answer has
+//! `ok`; an error is `{"ok":false,"error":"…","detail":"…"}` with what failed, twice, for there are clients of both kinds.
+
+mod account;
+mod add;
+mod command;
+mod list;
+mod message;
+mod tenant;
+mod word;
+
+use axum::{
+    Router,
+    http::{StatusCode, request::Parts},
+    routing::{get, post},
+};
+use postway_domain::Scope;
+use serde_json::{Value, json};
+
+use super::Dress;
+use crate::{
+    auth::{Caller, Shown},
+    error::ApiError,
+    health,
+    state::{App, Shared},
+};
+
+/// How this door takes keys and says no.
+pub(super) const DRESS: Dress = Dress { key_header: "x-api-token", refuse };
+
+/// Our fields in its names.
+const NAMES: &[(&str, &str)] = &[
+    ("account", "account_id"),
+    ("text", "body"),
+    ("html", "body"),
+    ("batch", "batch_code"),
+    ("send_at", "deferred_ts"),
+    ("external_id", "message_id"),
+    ("content_type", "mime_type"),
+];
+
+/// Its routes.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/commands/add-messages", post(add::add))
+        .route("/commands/delete-messages", post(command::delete))
+        .route("/commands/suspend", post(command::suspend))
+        .route("/commands/activate", post(command::activate))
+        .route("/commands/cleanup-messages", post(command::clean_up))
+        .route("/commands/run-now", post(command::run_now))
+        .route("/messages", get(list::list))
+        .route("/account", get(account::list).post(account::put))
+        .route("/accounts", get(account::list).post(account::put))
+        .route("/account/{id}", get(account::show).delete(account::delete))
+        .route("/accounts/{id}", get(account::show).delete(account::delete))
+        .route("/tenant", get(tenant::list).post(tenant::put))
+        .route("/tenants", get(tenant::list).post(tenant::put))
+        .route("/tenant/{id}", get(tenant::show).put(tenant::update).delete(tenant::delete))
+        .route("/tenants/{id}", get(tenant::show).put(tenant::update).delete(tenant::delete))
+        .route("/status", get(command::status))
+        .route("/health", get(health::live))
+}
+
+fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
+    let message = match error.status() {
+        StatusCode::UNAUTHORIZED => "a valid token is needed: send it as `X-API-Token: TOKEN`".to_owned(),
+        _ => reason(error),
+    };
+    let body = json!({"ok": false, "error": message, "detail": message, "code": error.code(),
+        "request_id": request_id});
+    (error.status(), body)
+}
+
+/// What is wrong, in one line: every field that is, up to ten.
+fn reason(error: &ApiError) -> String {
+    match error.details() {
+        [] => error.message().to_owned(),
+        details => details.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// Who asks, for the tenant that they name, if they may do what is within `scope`.
+async fn caller(app: &App, parts: &Parts, scope: Scope, tenant: Option<&str>) -> Result<Caller, ApiError> {
+    let who = crate::auth::shown(parts, app).await?;
+    Caller::named(who, scope, tenant, parts, app).await
+}
+
+/// The same where the admin token must say for whom: what is held or removed by mistake is somebody's mail.
+async fn named_caller(
+    app: &App,
+    parts: &Parts,
+    scope: Scope,
+    tenant: Option<&str>,
+) -> Result<Caller, ApiError> {
+    let who = crate::auth::shown(parts, app).await?;
+    if matches!(who, Shown::Admin) && tenant.is_none() && !parts.headers.contains_key("x-tenant") {
+        return Err(ApiError::field("tenant_id", "is needed with the admin token: say whose mail it is"));
+    }
+    Caller::named(who, scope, tenant, parts, app).await
+}

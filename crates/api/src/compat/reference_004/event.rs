@@ -1,0 +1,68 @@
+//! What it calls events, and what it says of each.
+
+use postway_domain::{
+    Event,
+    reference::{Sense, event_004},
+};
+use serde_json::{Map, Value, json};
+
+/// Our particulars in its names.
+const NAMES: &[(&str, &str)] = &[
+    ("attempt", "attempt"),
+    ("duration_ms", "durationMs"),
+    ("code", "errorCode"),
+    ("provider_category", "errorCategory"),
+    ("message", "errorMessage"),
+    ("original_code", "originalCode"),
+    ("will_retry", "willRetry"),
+    ("next_attempt", "nextAttemptNumber"),
+    ("backoff_ms", "backoffDelay"),
+    ("provider_message_id", "sesMessageId"),
+];
+
+/// An event in its words; none where it has no such event.
+pub(super) fn view(event: &Event, sense: Sense) -> Option<Value> {
+    let word = event_004(event.kind, sense)?;
+    let data: Map<String, Value> =
+        event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
+    let said =
+        NAMES.iter().filter_map(|(ours, theirs)| Some(((*theirs).to_owned(), data.get(*ours)?.clone())));
+    let mut metadata: Map<String, Value> = said.filter(|(_, value)| !value.is_null()).collect();
+    if word == "FAILED" {
+        metadata.entry("willRetry").or_insert(Value::Bool(false));
+    }
+    Some(json!({"type": word, "metadata": metadata, "createdAt": event.at}))
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::{EventKind, Time};
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_says_what_its_users_look_for() {
+        let said = |kind, data: Value, sense| {
+            view(&Event { seq: 1, at: Time::from_millis(0), kind, data: Some(data.to_string()) }, sense)
+        };
+        let event = |kind, data| said(kind, data, Sense::Plain);
+        let retry = said(
+            EventKind::Scheduled,
+            json!({"attempt": 1, "duration_ms": 9, "code": "SES_THROTTLING", "provider_category": "QUOTA_ERROR",
+                "message": "slow down", "original_code": "Throttling", "will_retry": true, "next_attempt": 2,
+                "backoff_ms": 1000, "phase": "request"}),
+            Sense::Retry,
+        );
+        assert_eq!(
+            retry.unwrap(),
+            json!({"type": "RETRY_SCHEDULED", "createdAt": "1970-01-01T00:00:00.000Z", "metadata": {
+                "attempt": 1, "durationMs": 9, "errorCode": "SES_THROTTLING", "errorCategory": "QUOTA_ERROR",
+                "errorMessage": "slow down", "originalCode": "Throttling", "willRetry": true,
+                "nextAttemptNumber": 2, "backoffDelay": 1000}})
+        );
+        let sent = event(EventKind::Sent, json!({"attempt": 2, "provider_message_id": "0100"})).unwrap();
+        assert_eq!(sent["metadata"], json!({"attempt": 2, "sesMessageId": "0100"}));
+        assert_eq!(event(EventKind::Cancelled, json!({})).unwrap()["metadata"], json!({"willRetry": false}));
+        assert_eq!(event(EventKind::Scheduled, json!({"due_at": "x"})), None, "a time of the sender's own");
+    }
+}

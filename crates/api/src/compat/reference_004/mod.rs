@@ -1,0 +1,50 @@
+//! The door of reference 004, a gateway that validates and sends: one mail in, its pipeline's states and events out.
+//!
+//! A key comes as `X-API-Key`; `Idempotency-Key` and `X-Request-Id` mean what they mean everywhere here. Its mails need
+//! no sender: the tenant's `default_from` stands in. Errors are `{"error":{"code","message","requestId","details"}}`,
+//! whose `code` for a mail that fails a check is the check's own (`INVALID_EMAIL`, `INVALID_TEMPLATE`, …).
+
+mod event;
+mod send;
+mod show;
+mod word;
+
+use axum::{
+    Router,
+    http::StatusCode,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+
+use super::Dress;
+use crate::{error::ApiError, state::Shared};
+
+/// How this door takes keys and says no.
+pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
+
+/// Our fields in its names.
+const NAMES: &[(&str, &str)] = &[
+    ("reply_to", "replyTo"),
+    ("external_id", "externalId"),
+    ("content_type", "contentType"),
+    ("content_id", "contentId"),
+];
+
+/// Its routes.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/email/send", post(send::send))
+        .route("/v1/emails", get(show::list))
+        .route("/v1/emails/{id}", get(show::show))
+}
+
+fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
+    let message = match error.status() {
+        StatusCode::UNAUTHORIZED => "a valid key is needed: send it as `X-API-Key: KEY`",
+        _ => error.message(),
+    };
+    let code = error.details().iter().find_map(|detail| detail.code);
+    let code = code.map_or_else(|| error.code().to_uppercase(), str::to_owned);
+    let body = json!({"code": code, "message": message, "requestId": request_id, "details": error.details()});
+    (error.status(), json!({ "error": body }))
+}

@@ -1,0 +1,180 @@
+//! `POST /v1/email/send`: one mail.
+
+use std::borrow::Cow;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use bytes::Bytes;
+use postway_domain::{MessageUid, RecipientKey, TenantId, Time};
+use postway_intake::weighed;
+use serde_json::{Value, json, value::RawValue};
+
+use super::NAMES;
+use crate::{
+    auth::Sender,
+    body,
+    compat::translate::{Fields, Items, Ours, expect_text, is_null, renamed, unknown},
+    error::{ApiError, FieldError},
+    message::accept::{context, take},
+    recipient::personal,
+    request_id::RequestId,
+    state::{App, Shared},
+};
+
+/// A mail in our words, all but the recipient who is known by a personal number alone.
+struct Translated<'a> {
+    ours: Ours,
+    recipient: Option<Recipient<'a>>,
+}
+
+/// Whom of the directory it is for.
+#[derive(Default)]
+struct Recipient<'a> {
+    fields: Vec<(&'static str, &'a RawValue)>,
+    personal_number: Option<Cow<'a, str>>,
+}
+
+pub(super) async fn send(
+    State(app): State<Shared>,
+    caller: Sender,
+    request_id: RequestId,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let (parts, body) = request.into_parts();
+    let tenant = caller.tenant.clone();
+    let context = context(caller, &request_id, &parts.headers, false)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;
+    if let Some(recipient) = recipient {
+        ours.json("recipient", &in_directory(&app, &tenant, recipient).await?);
+    }
+    let taken = take(&app, &context, Bytes::from(ours.into_json())).await;
+    let receipt = taken.map_err(|error| error.renamed(|field| renamed(field, NAMES)))?;
+    let answer = json!({
+        "outboxId": receipt.uid,
+        "jobId": receipt.uid,
+        "requestId": request_id.as_str(),
+        "status": "RECEIVED",
+        "receivedAt": received_at(receipt.uid),
+    });
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// When a message came: its uid begins with the time, so that a repeat is answered as the first.
+fn received_at(uid: MessageUid) -> Time {
+    let [a, b, c, d, e, f, ..] = *uid.as_bytes();
+    Time::from_millis(i64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+}
+
+/// Its mail in our words.
+fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
+    let fields = Fields::read(bytes)?;
+    let mut ours = Ours::with_capacity(bytes.len() + 64);
+    let (mut whom, mut wrong) = (None, Vec::new());
+    for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
+        match &**name {
+            "from" | "subject" | "html" | "text" | "headers" | "tags" => ours.json(name, value.get()),
+            "to" | "cc" | "bcc" => ours.addresses(name, value),
+            "replyTo" => ours.addresses("reply_to", value),
+            "externalId" => ours.json("external_id", value.get()),
+            "recipient" => match recipient(value) {
+                Ok(read) => whom = Some(read),
+                Err(faults) => wrong.extend(faults),
+            },
+            "attachments" => match attachments(value) {
+                Ok(files) => ours.json("attachments", &files),
+                Err(faults) => wrong.extend(faults),
+            },
+            _ => wrong.push(unknown(name)),
+        }
+    }
+    if wrong.is_empty() { Ok(Translated { ours, recipient: whom }) } else { Err(ApiError::invalid(wrong)) }
+}
+
+fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
+    let Ok(Fields(fields)) = Fields::read(value.get().as_bytes()) else {
+        return Err(vec![FieldError::new("recipient", "must be an object, with each field once")]);
+    };
+    let (mut read, mut wrong) = (Recipient::default(), Vec::new());
+    for (name, value) in fields.into_iter().filter(|(_, value)| !is_null(value)) {
+        match &*name {
+            "id" | "recipientId" => read.fields.push(("id", value)),
+            "externalId" => read.fields.push(("external_id", value)),
+            "name" | "nome" | "razaoSocial" => read.fields.push(("name", value)),
+            "email" => read.fields.push(("email", value)),
+            "cpfCnpj" => match expect_text("recipient.cpfCnpj", value) {
+                Ok(number) => read.personal_number = Some(number),
+                Err(fault) => wrong.push(fault),
+            },
+            _ => {
+                let FieldError { field, message, .. } = unknown(&name);
+                wrong.push(FieldError::new(format!("recipient.{field}"), message));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+}
+
+/// The recipient in our words. A personal number is never kept in the clear: the entry of the directory that has it stands
+/// in its place, or where there is none, its digest.
+async fn in_directory(
+    app: &App,
+    tenant: &TenantId,
+    Recipient { fields, personal_number }: Recipient<'_>,
+) -> Result<String, ApiError> {
+    let mut ours = Ours::with_capacity(256);
+    for (name, value) in &fields {
+        ours.json(name, value.get());
+    }
+    let is_named = fields.iter().any(|(name, _)| matches!(*name, "id" | "external_id"));
+    if let Some(number) = personal_number.filter(|_| !is_named) {
+        let digests = personal::digests(&app.secret_key, tenant, &number);
+        let mut known = None;
+        for digest in &digests {
+            known = app.store.recipient(tenant, &RecipientKey::Personal(*digest)).await?;
+            if known.is_some() {
+                break;
+            }
+        }
+        match (known, digests.first()) {
+            (Some(known), _) => ours.text("id", &known.id.to_string()),
+            (None, Some(digest)) => {
+                let hex: String = digest.0.iter().map(|byte| format!("{byte:02x}")).collect();
+                ours.text("external_id", &hex);
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(ours.into_json())
+}
+
+fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
+    let Items(files) = Items::read("attachments", list).map_err(|wrong| vec![wrong])?;
+    let mut wrong = Vec::new();
+    let mut translated = Vec::with_capacity(files.len());
+    for (index, file) in files.into_iter().enumerate() {
+        let at = format!("attachments[{index}]");
+        let Ok(Fields(fields)) = Fields::read(file.get().as_bytes()) else {
+            wrong.push(FieldError::new(at, "must be an object, with each field once"));
+            continue;
+        };
+        let mut ours = Ours::with_capacity(file.get().len());
+        for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
+            match &**name {
+                "filename" | "content" | "url" | "path" | "inline" => ours.json(name, value.get()),
+                "contentType" => ours.json("content_type", value.get()),
+                "contentId" => ours.json("content_id", value.get()),
+                _ => {
+                    let FieldError { field, message, .. } = unknown(name);
+                    wrong.push(FieldError::new(format!("{at}.{field}"), message));
+                }
+            }
+        }
+        translated.push(ours.into_json());
+    }
+    if wrong.is_empty() { Ok(format!("[{}]", translated.join(","))) } else { Err(wrong) }
+}

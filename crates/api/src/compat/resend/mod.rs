@@ -1,0 +1,50 @@
+//! The door of Resend, so that its SDKs work with another base address and a key of ours.
+//!
+//! `POST /emails`, `/emails/batch`, `GET /emails`, `GET` and `PATCH /emails/{id}`, `POST /emails/{id}/cancel`. An email's id
+//! is the message's uid. As there, a field that the call does not know is passed over; one that it knows and that cannot be
+//! honoured here, such as a topic, is refused. A batch is taken whole or not at all, unless `x-batch-validation: permissive`
+//! asks for the valid ones.
+
+mod change;
+mod email;
+mod error;
+mod read;
+mod send;
+mod word;
+
+use axum::{
+    Json, Router,
+    extract::Request,
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+
+use super::Dress;
+use crate::state::Shared;
+
+/// How this door takes keys and says no.
+pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse: error::refuse };
+
+/// Its routes.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/emails", post(send::send).get(read::list))
+        .route("/emails/batch", post(send::batch))
+        .route("/emails/{id}", get(read::show).patch(change::update))
+        .route("/emails/{id}/cancel", post(change::cancel))
+        .route_layer(middleware::from_fn(expect_key))
+}
+
+/// Its users tell a key that is missing from one that is wrong.
+async fn expect_key(request: Request, next: Next) -> Response {
+    match request.headers().contains_key(header::AUTHORIZATION) {
+        true => next.run(request).await,
+        false => {
+            let message = "there is no key: send it as `Authorization: Bearer KEY`";
+            let body = error::body(StatusCode::UNAUTHORIZED, "missing_api_key", message);
+            (StatusCode::UNAUTHORIZED, Json(body)).into_response()
+        }
+    }
+}

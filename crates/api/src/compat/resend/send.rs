@@ -1,0 +1,155 @@
+//! `POST /emails` and `POST /emails/batch`.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::HeaderMap,
+};
+use bytes::Bytes;
+use postway_intake::{BatchReceipt, Receipt};
+use serde_json::{Value, json};
+
+use super::{
+    email,
+    error::{theirs, words},
+};
+use crate::{
+    auth::Sender,
+    body,
+    compat::translate::Items,
+    error::{ApiError, FieldError},
+    message::{accept, batch as many},
+    request_id::RequestId,
+    state::Shared,
+};
+
+/// The most emails of a batch.
+const BATCH_MAX: usize = 100;
+
+pub(super) async fn send(
+    State(app): State<Shared>,
+    caller: Sender,
+    id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let (parts, body) = request.into_parts();
+    let context = accept::context(caller, &id, &parts.headers, false)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let message = email::message(&bytes)?;
+    let receipt = accept::take(&app, &context, message.into()).await.map_err(theirs)?;
+    Ok(Json(json!({"id": receipt.uid})))
+}
+
+pub(super) async fn batch(
+    State(app): State<Shared>,
+    caller: Sender,
+    id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let (parts, body) = request.into_parts();
+    let is_strict = is_strict(&parts.headers)?;
+    let context = accept::context(caller, &id, &parts.headers, false)?;
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let emails = read(&bytes)?;
+    let (request, mut results) = translate(&emails, bytes.len());
+    if is_strict {
+        all_or_none(&results)?;
+    }
+    if results.iter().any(Result::is_ok) {
+        let BatchReceipt { results: taken, .. } = match is_strict {
+            true => many::take_whole(&app, &context, request).await,
+            false => many::take(&app, &context, request).await,
+        }
+        .map_err(theirs)?;
+        let mut taken = taken.into_iter();
+        for result in results.iter_mut().filter(|result| result.is_ok()) {
+            *result = match taken.next() {
+                Some(Ok(receipt)) => Ok(Some(receipt)),
+                Some(Err(rejected)) => Err(theirs(rejected.refusal.into())),
+                None => Err(ApiError::internal("the door did not answer for every message")),
+            };
+        }
+    }
+    if is_strict {
+        all_or_none(&results)?;
+    }
+    Ok(Json(answer(results, is_strict)))
+}
+
+/// What is known of an email: refused, to be taken, or taken.
+type Outcome = Result<Option<Receipt>, ApiError>;
+
+fn is_strict(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match headers.get("x-batch-validation").map(|value| value.as_bytes()) {
+        None | Some(b"strict") => Ok(true),
+        Some(b"permissive") => Ok(false),
+        Some(_) => Err(ApiError::field("x-batch-validation", "must be strict or permissive")),
+    }
+}
+
+fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
+    let emails: Items<'_> = serde_json::from_slice(bytes).map_err(|error| match error.is_data() {
+        true => ApiError::field("", "the body must be a list of emails"),
+        false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
+    })?;
+    match emails.0.len() {
+        0 => Err(ApiError::field("", "give at least one email")),
+        1..=BATCH_MAX => Ok(emails),
+        count => Err(ApiError::field("", format!("there are {count} emails: send at most {BATCH_MAX}"))),
+    }
+}
+
+/// Our batch of those that can be translated, and for every place whether it is in it.
+fn translate(emails: &Items<'_>, bytes: usize) -> (Bytes, Vec<Outcome>) {
+    let mut json = String::with_capacity(bytes + 64 * emails.0.len());
+    json.push_str("{\"messages\":[");
+    let mut results = Vec::with_capacity(emails.0.len());
+    for item in &emails.0 {
+        results.push(email::message(item.get().as_bytes()).map(|message| {
+            if !json.ends_with('[') {
+                json.push(',');
+            }
+            json.push_str(&message);
+            None
+        }));
+    }
+    json.push_str("]}");
+    (json.into(), results)
+}
+
+/// The faults of all emails, each field with its email's place before it.
+fn all_or_none(results: &[Outcome]) -> Result<(), ApiError> {
+    let mut faults = Vec::new();
+    for (place, error) in
+        results.iter().enumerate().filter_map(|(place, result)| Some((place, result.as_ref().err()?)))
+    {
+        if error.details().is_empty() {
+            // Too large, or the store went away: that is no fault of a field.
+            return Err(error.clone());
+        }
+        faults.extend(error.details().iter().map(|detail| {
+            let dot = if detail.field.is_empty() { "" } else { "." };
+            FieldError { field: format!("[{place}]{dot}{}", detail.field), ..detail.clone() }
+        }));
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::invalid(faults)),
+    }
+}
+
+fn answer(results: Vec<Outcome>, is_strict: bool) -> Value {
+    let (mut data, mut errors) = (Vec::new(), Vec::new());
+    for (index, result) in results.into_iter().enumerate() {
+        match result {
+            Ok(receipt) => data.extend(receipt.map(|receipt| json!({"id": receipt.uid}))),
+            Err(error) => errors.push(json!({"index": index, "message": words(&error)})),
+        }
+    }
+    match is_strict {
+        true => json!({"data": data}),
+        false => json!({"data": data, "errors": errors}),
+    }
+}

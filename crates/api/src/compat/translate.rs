@@ -1,0 +1,296 @@
+//! From their JSON to ours, field by field, without reading what need not be understood.
+//!
+//! A value that means the same in both is copied as the text it came as: a body of megabytes is neither unescaped nor
+//! checked here, for the intake does that. What it finds wrong it names as ours; [`renamed`] says it as theirs.
+
+use std::{borrow::Cow, collections::HashSet, fmt};
+
+pub(crate) use postway_domain::address::split_list as split_addresses;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::error::{ApiError, FieldError};
+
+/// More fields of an object than this are not even read.
+const FIELDS_MAX: usize = 1_000;
+/// So many names are compared with each other; of more, each is looked up.
+const FEW: usize = 32;
+/// The longest id that a refused message is named by.
+const ID_CHARS_MAX: usize = 128;
+/// More items of a list than this are not even read.
+const ITEMS_MAX: usize = 100_000;
+
+/// A text, borrowed unless it was escaped.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// An object's fields in their order, each as the text it came as.
+pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Those of a JSON object; each is there once.
+    pub(crate) fn read(json: &'a [u8]) -> Result<Self, ApiError> {
+        serde_json::from_slice::<Self>(json).map_err(unreadable)?.once()
+    }
+
+    /// The same, if each is there once.
+    pub(crate) fn once(self) -> Result<Self, ApiError> {
+        let twice = match self.0.len() {
+            0..=FEW => {
+                (1..self.0.len()).find(|&at| self.0[..at].iter().any(|(name, _)| *name == self.0[at].0))
+            }
+            _ => {
+                let mut seen = HashSet::with_capacity(self.0.len());
+                self.0.iter().position(|(name, _)| !seen.insert(&**name))
+            }
+        };
+        match twice {
+            Some(at) => Err(ApiError::field(&*self.0[at].0, "is given twice")),
+            None => Ok(self),
+        }
+    }
+
+    /// One of them, unless it is absent or null.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| *value)
+            .filter(|value| !is_null(value))
+    }
+
+    /// About how many bytes of JSON they are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
+    }
+
+    /// Takes one out, unless it is absent or null.
+    pub(crate) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        let at = self.0.iter().position(|(other, _)| other == name)?;
+        Some(self.0.swap_remove(at).1).filter(|value| !is_null(value))
+    }
+
+    /// Refuses all that is left.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::invalid(self.0.iter().map(|(name, _)| unknown(name)).collect())),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    if fields.len() == FIELDS_MAX {
+                        return Err(A::Error::custom(format_args!(
+                            "there are more than {FIELDS_MAX} fields"
+                        )));
+                    }
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// A list's items, each as the text it came as.
+pub(crate) struct Items<'a>(pub(crate) Vec<&'a RawValue>);
+
+impl<'a> Items<'a> {
+    /// Those of the list that `field` must be.
+    pub(crate) fn read(field: &str, list: &'a RawValue) -> Result<Self, FieldError> {
+        serde_json::from_str(list.get()).map_err(|error| FieldError::new(field, reason(&error)))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ItemsVisitor;
+
+        impl<'de> Visitor<'de> for ItemsVisitor {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    if items.len() == ITEMS_MAX {
+                        return Err(A::Error::custom(format_args!("there are more than {ITEMS_MAX} items")));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+/// Our message, as it is written.
+pub(crate) struct Ours(String);
+
+impl Ours {
+    /// With room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut json = String::with_capacity(bytes);
+        json.push('{');
+        Self(json)
+    }
+
+    /// Adds a field whose value is JSON already.
+    pub(crate) fn json(&mut self, name: &str, json: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        // Names are ours: they need no escaping.
+        self.0.push('"');
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+    }
+
+    /// Adds a text.
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
+        self.json(name, &serde_json::Value::from(text).to_string());
+    }
+
+    /// Adds addresses: a list as it is, and a text with commas as the list that it stands for.
+    pub(crate) fn addresses(&mut self, name: &str, value: &RawValue) {
+        match text(value) {
+            Some(line) if line.contains(',') => {
+                self.json(name, &serde_json::Value::from(split_addresses(&line)).to_string());
+            }
+            _ => self.json(name, value.get()),
+        }
+    }
+
+    /// The whole.
+    pub(crate) fn into_json(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// Our batch, as it is written.
+pub(crate) struct Batch(String);
+
+impl Batch {
+    const OPENING: &str = r#"{"messages":["#;
+
+    /// With room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut json = String::with_capacity(bytes + Self::OPENING.len());
+        json.push_str(Self::OPENING);
+        Self(json)
+    }
+
+    /// Adds a message of ours.
+    pub(crate) fn add(&mut self, message: &str) {
+        if self.0.len() > Self::OPENING.len() {
+            self.0.push(',');
+        }
+        self.0.push_str(message);
+    }
+
+    /// The whole.
+    pub(crate) fn into_json(mut self) -> String {
+        self.0.push_str("]}");
+        self.0
+    }
+}
+
+/// Whether a value is `null`, which means the same as no value.
+pub(crate) fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+/// A value as text, if it is one.
+pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(value.get()).ok().map(|Text(text)| text)
+}
+
+/// The id of a refused message, to be shown to its sender.
+pub(crate) fn shown_id(id: &RawValue) -> Option<String> {
+    Some(text(id)?.chars().take(ID_CHARS_MAX).collect())
+}
+
+/// A field that must be text.
+pub(crate) fn expect_text<'a>(field: &str, value: &'a RawValue) -> Result<Cow<'a, str>, FieldError> {
+    text(value).ok_or_else(|| FieldError::new(field, "must be a text"))
+}
+
+/// What a field is that nobody knows.
+pub(crate) fn unknown(name: &str) -> FieldError {
+    let shown: String = name.chars().take(100).collect();
+    FieldError::new(shown, "is no field of this call: remove it or correct its name")
+}
+
+/// The path of a field of ours, such as `attachments[0].content_type`, in their names.
+pub(crate) fn renamed(path: &str, names: &[(&str, &str)]) -> String {
+    let rename = |part: &str| {
+        let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+        let theirs = names.iter().find(|(ours, _)| *ours == name).map_or(name, |(_, theirs)| theirs);
+        format!("{theirs}{rest}")
+    };
+    path.split('.').map(rename).collect::<Vec<_>>().join(".")
+}
+
+pub(super) fn unreadable(error: serde_json::Error) -> ApiError {
+    match error.is_data() {
+        true => ApiError::field("", format!("the body must be an object: {}", reason(&error))),
+        false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
+    }
+}
+
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_their_text_and_are_there_once() {
+        let mut fields = Fields::read(br#"{"a": [1, 2],"b":null,"\u0063":"x\n"}"#).ok().unwrap();
+        assert_eq!(fields.take("a").unwrap().get(), "[1, 2]");
+        assert!(fields.take("b").is_none() && fields.take("d").is_none());
+        assert_eq!(text(fields.take("c").unwrap()).unwrap(), "x\n");
+        assert!(fields.finish().is_ok());
+        for (bad, status) in [("{", 400), ("[]", 422), (r#"{"a":1,"a":2}"#, 422), ("", 400)] {
+            assert_eq!(Fields::read(bad.as_bytes()).err().unwrap().status().as_u16(), status, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_said_in_their_names() {
+        let names = [("send_at", "deferred_ts"), ("content_type", "mime_type")];
+        assert_eq!(renamed("send_at", &names), "deferred_ts");
+        assert_eq!(renamed("attachments[3].content_type", &names), "attachments[3].mime_type");
+        assert_eq!(renamed("to[1]", &names), "to[1]");
+    }
+}

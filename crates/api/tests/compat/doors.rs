@@ -1,0 +1,114 @@
+//! What all doors have in common: where they are, whom they let in, and that each refuses in its own words.
+
+use axum::{body::Body, http::Request};
+use postway_api::{CompatConfig, DoorName};
+use postway_domain::secret::SecretKey;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, KEY, REQUEST_BYTES_MAX};
+
+pub async fn with_header(api: &Api, header: (&str, &str), method: &str, path: &str, body: Value) -> Answer {
+    let request = Request::builder().method(method).uri(path).header(header.0, header.1);
+    api.ask(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+async fn with_doors(doors: &[DoorName], root: Option<DoorName>) -> Api {
+    let config = CompatConfig { doors: doors.iter().copied().collect(), root };
+    Api::with(SecretKey::from_bytes(&[7; 32]).unwrap(), config).await
+}
+
+/// What makes an error of a door: its status, and a check of its shape.
+#[track_caller]
+fn is_refused_by(door: &str, answer: &Answer, status: u16) {
+    let json = answer.json();
+    assert_eq!(answer.status.as_u16(), status, "{door}: {json}");
+    assert_eq!(answer.headers["content-type"], "application/json", "{door}");
+    match door {
+        "001" => {
+            assert!(json["ok"] == json!(false) && json["error"].is_string(), "{door}: {json}");
+            assert_eq!(json["detail"], json["error"], "{door}");
+        }
+        "004" => {
+            assert!(json["error"]["code"].is_string() && json["error"]["message"].is_string(), "{json}");
+            assert_eq!(json["error"]["requestId"], answer.headers["x-request-id"].to_str().unwrap());
+        }
+        _ => assert!(json["error"].is_string() && json["code"].is_string(), "{door}: {json}"),
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_is_in_the_shape_of_its_door() {
+    let api = Api::start().await;
+    for (door, path) in [("000", "/emails"), ("001", "/commands/add-messages"), ("004", "/v1/email/send")] {
+        let path = format!("/compat/{door}{path}");
+        let nobody = api.ask(Request::post(&path).body(Body::from("{}")).unwrap()).await;
+        is_refused_by(door, &nobody, 401);
+        assert!(nobody.headers.contains_key("www-authenticate"));
+        let stranger = with_header(&api, ("authorization", "Bearer nobody"), "POST", &path, json!({})).await;
+        is_refused_by(door, &stranger, 401);
+        is_refused_by(door, &api.call("DELETE", &path, "").await, 405);
+        is_refused_by(door, &api.get(&format!("/compat/{door}/nothing/here")).await, 404);
+        is_refused_by(door, &api.call("POST", &path, "{").await, 400);
+        is_refused_by(door, &api.call("POST", &path, "[]").await, 422);
+        let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(REQUEST_BYTES_MAX));
+        is_refused_by(door, &api.call("POST", &path, large).await, 413);
+        let key = api.key("default", json!({"name": "reader", "scopes": ["read"]})).await;
+        is_refused_by(
+            door,
+            &api.as_key(&key, "POST", &path, json!({"messages": [], "data": []}).to_string()).await,
+            403,
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_door_takes_its_own_header_and_ours_and_its_own_goes_first() {
+    let api = Api::start().await;
+    for (header, path) in [
+        ("x-api-token", "/compat/001/status"),
+        ("x-api-key", "/compat/001/status"),
+        ("x-api-key", "/compat/004/v1/emails"),
+        ("x-api-key", "/compat/000/emails"),
+    ] {
+        with_header(&api, (header, KEY), "GET", path, json!({})).await.ok(200);
+    }
+    let both = Request::get("/compat/001/status")
+        .header("x-api-token", KEY)
+        .header("authorization", "Bearer nobody")
+        .body(Body::empty());
+    api.ask(both.unwrap()).await.ok(200);
+    with_header(&api, ("x-api-token", KEY), "GET", "/v1/messages", json!({}))
+        .await
+        .refused(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn a_door_that_is_switched_off_is_not_there() {
+    let api = with_doors(&[DoorName::Reference001], None).await;
+    api.get("/compat/001/status").await.ok(200);
+    for path in ["/compat/000/emails", "/compat/004/v1/emails", "/status", "/messages"] {
+        api.get(path).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn every_door_may_be_at_the_root_and_ours_stays_where_it_is() {
+    for (door, path) in [
+        (DoorName::Reference000, "/emails"),
+        (DoorName::Reference001, "/messages"),
+        (DoorName::Reference004, "/v1/emails"),
+    ] {
+        let api = with_doors(&DoorName::ALL, Some(door)).await;
+        api.get(path).await.ok(200);
+        api.get(&format!("/compat/{door}{path}")).await.ok(200);
+        is_refused_by(door.as_str(), &api.call("DELETE", path, "").await, 405);
+        is_refused_by(door.as_str(), &api.ask(Request::get(path).body(Body::empty()).unwrap()).await, 401);
+        api.get("/v1/messages").await.ok(200);
+        api.get("/v1/messages/none").await.refused(404, "not_found");
+        api.get("/nothing/here").await.refused(404, "not_found");
+        assert_eq!(api.get("/").await.status.as_u16(), 200);
+    }
+    for door in [DoorName::Resend, DoorName::Postmark] {
+        with_doors(&DoorName::ALL, Some(door)).await.get("/v1/messages").await.ok(200);
+    }
+}

@@ -1,0 +1,16 @@
+//! The doors of other systems, asked as their own users ask them.
+
+// A test that cannot go on stops where it is.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "shared with the tests of our own surface")]
+#[path = "../api/support.rs"]
+mod support;
+
+mod doors;
+mod postmark;
+mod reference_000;
+mod reference_001;
+mod reference_001_clients;
+mod reference_004;
+mod resend;

@@ -1,0 +1,190 @@
+//! Reference 000: mails in by the list, their states, and the way back.
+
+use std::collections::HashSet;
+
+use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_store::record::NotificationState;
+use serde_json::{Value, json};
+
+use crate::support::Api;
+
+const EMAILS: &str = "/compat/000/emails";
+
+fn mail(id: &str) -> Value {
+    json!({"id": id, "from": "shop@example.com", "to": "ada@example.net", "subject": "Your order",
+        "body_html": "<p>Thank you.</p>", "body_text": "Thank you."})
+}
+
+#[tokio::test]
+async fn every_mail_has_its_own_result_in_order() {
+    let api = Api::start().await;
+    let id = "0190a000-0000-7000-8000-000000000001";
+    let mut odd = mail("odd");
+    odd["colour"] = json!("red");
+    let mut empty = mail("empty");
+    empty["body_html"] = json!(7);
+    let mut filed = mail("filed");
+    filed["attachments"] = json!([{"filename": "a.txt", "content": "aGVsbG8="}]);
+    let answer = api.post(EMAILS, json!({"data": [mail(id), odd, empty, filed]})).await.ok(200);
+    assert_eq!(answer["summary"], json!({"total": 4, "successful": 2, "failed": 2}));
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results[0], json!({"id": id, "status": "success"}));
+    assert_eq!(results[3], json!({"id": "filed", "status": "success"}));
+    for (result, id, field) in [(&results[1], "odd", "colour"), (&results[2], "empty", "body_html")] {
+        assert_eq!((&result["id"], &result["status"]), (&json!(id), &json!("error")));
+        let error = &result["error"];
+        assert_eq!(
+            (&error["code"], &error["details"][0]["field"]),
+            (&json!("validation_error"), &json!(field))
+        );
+        assert!(error["message"].as_str().unwrap().starts_with(&format!("{field}: ")), "{error}");
+    }
+    let shown = api.get(&format!("{EMAILS}/{id}")).await.ok(200);
+    assert_eq!((&shown["id"], &shown["status"]), (&json!(id), &json!("READY")));
+    assert_eq!(shown["history"][0]["status"], "ACCEPTED");
+    assert_eq!((&shown["payload_file_path"], &shown["eml_file_path"]), (&json!("inline"), &json!("inline")));
+    let again = api.post(EMAILS, json!({"data": [mail(id)]})).await.ok(201);
+    assert_eq!(again["summary"], json!({"total": 1, "successful": 1, "failed": 0}), "a repeat");
+    let mut other = mail(id);
+    other["subject"] = json!("Another");
+    let refused = api.post(EMAILS, json!({"data": [other]})).await;
+    let answer = refused.json();
+    assert_eq!((refused.status.as_u16(), &answer["summary"]["failed"]), (422, &json!(1)));
+    assert_eq!(answer["results"][0]["error"]["code"], "conflict");
+    for body in [json!({}), json!({"data": []}), json!({"data": {}}), json!({"data": [], "x": 1})] {
+        assert_eq!(api.post(EMAILS, body.clone()).await.status.as_u16(), 422, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn headers_files_and_answers_may_come_in_its_own_form() {
+    let api = Api::start().await;
+    let mut whole = mail("whole");
+    whole["custom_headers"] = json!({"X-Order": "17"});
+    whole["reply_to"] = json!("help@example.com");
+    api.post(EMAILS, json!({"data": [whole.clone()]})).await.ok(201);
+    let raw = api.get("/v1/messages/whole/raw").await;
+    let raw = String::from_utf8_lossy(&raw.body);
+    assert!(raw.contains("X-Order: 17") && raw.contains("Reply-To: <help@example.com>"), "{raw}");
+    let payload = |path: &str| {
+        json!({"data": [{"id": "f", "from": "shop@example.com", "to": "ada@example.net",
+        "subject": "s", "body_text": "t", "attachments": [path]}]})
+    };
+    let refused = api.post(EMAILS, payload("files/a.pdf")).await;
+    assert_eq!(refused.status.as_u16(), 422, "{}", refused.json());
+    let field = &refused.json()["results"][0]["error"]["details"][0]["field"];
+    assert!(field.as_str().unwrap().starts_with("attachments[0]"), "{field}");
+    whole["headers"] = json!({"X-Order": "18"});
+    let mut broken = mail("broken");
+    broken["custom_headers"] = json!({"X-Order": "a\r\nBcc: eve@example.net"});
+    let refused = api.post(EMAILS, json!({"data": [whole, broken]})).await;
+    assert_eq!(refused.status.as_u16(), 422);
+    for result in refused.json()["results"].as_array().unwrap() {
+        let field = result["error"]["details"][0]["field"].as_str().unwrap();
+        assert!(field.starts_with("custom_headers"), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn its_health_needs_no_key() {
+    let api = Api::start().await;
+    let request = Request::get("/compat/000/health-check").body(Body::empty()).unwrap();
+    assert_eq!(api.ask(request).await.ok(200), json!({"status": "ok"}));
+}
+
+#[tokio::test]
+async fn a_state_says_how_it_stands_with_the_callback() {
+    let api = Api::start().await;
+    api.post("/v1/webhooks", json!({"url": "https://app.example.com/hook", "events": ["*"]})).await.ok(201);
+    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    api.stored("failed", State::Failed, &[("ada@example.net", Failed)]).await;
+    let status = async |id: &str| api.get(&format!("{EMAILS}/{id}")).await.ok(200)["status"].clone();
+    assert_eq!((status("sent").await, status("failed").await), (json!("SENT"), json!("FAILED")));
+    assert!(api.notify(NotificationState::Acknowledged, 200).await >= 2);
+    assert_eq!(status("sent").await, "SENT-ACKNOWLEDGED");
+    assert_eq!(status("failed").await, "FAILED-ACKNOWLEDGED");
+    let list = async |status: &str| {
+        let list = api.get(&format!("{EMAILS}?status={status}")).await.ok(200);
+        list["data"].as_array().unwrap().len()
+    };
+    assert_eq!((list("SENT").await, list("SENT-ACKNOWLEDGED").await), (0, 1));
+    assert_eq!(api.get(&format!("{EMAILS}?status=GONE")).await.status.as_u16(), 422);
+}
+
+#[tokio::test]
+async fn stale_and_invalid_mails_are_listed_and_stale_ones_go_again() {
+    let api = Api::start().await;
+    api.stored("waits", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
+    api.stored("doubt", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.stored("ready", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("invalid", State::Invalid, &[("ada@example.net", Pending)]).await;
+    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    let ids = async |path: &str| -> Vec<String> {
+        let list = api.get(&format!("{EMAILS}{path}")).await.ok(200);
+        let data = list["data"].as_array().unwrap().iter();
+        let mut ids: Vec<String> = data.map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids("/invalid").await, ["invalid"]);
+    assert!(ids("/stale").await.is_empty());
+    api.clock.forward_ms(901_000);
+    assert_eq!(ids("/stale").await, ["doubt", "ready", "waits"]);
+    assert!(ids("/stale?older_than_seconds=1000").await.is_empty());
+    let bare = api.get("/compat/000/stale-emails?limit=2").await;
+    let (first, cursor) = (bare.ok(200), bare.headers["x-next-cursor"].to_str().unwrap());
+    let rest = api.get(&format!("/compat/000/stale-emails?limit=2&cursor={cursor}")).await;
+    let (first, rest_of_it) = (first.as_array().unwrap().clone(), rest.ok(200));
+    assert!(!rest.headers.contains_key("x-next-cursor"));
+    let both: HashSet<&str> =
+        first.iter().chain(rest_of_it.as_array().unwrap()).map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(both, HashSet::from(["doubt", "ready", "waits"]));
+    let bare = api.get("/compat/000/invalid-emails").await.ok(200);
+    assert_eq!((&bare[0]["id"], &bare[0]["status"]), (&json!("invalid"), &json!("INVALID")));
+    assert_eq!(bare.as_array().unwrap().len(), 1);
+    let answer = api.post(&format!("{EMAILS}/requeue"), json!({"stale": true})).await.ok(200);
+    assert_eq!((&answer["requeued"], &answer["refused"]), (&json!(3), &json!(0)), "{answer}");
+    assert_eq!(ids("?status=READY").await, ["doubt", "ready", "waits"]);
+    let answer =
+        api.post(&format!("{EMAILS}/requeue"), json!({"ids": ["sent", "none", "ready"]})).await.ok(200);
+    assert_eq!((&answer["requeued"], &answer["refused"]), (&json!(1), &json!(2)));
+    assert_eq!(answer["data"][0]["code"], "conflict");
+    assert_eq!(answer["data"][1]["code"], "not_found");
+    api.stored("failed", State::Failed, &[("ada@example.net", Failed)]).await;
+    let one = api.post(&format!("{EMAILS}/failed/requeue"), json!({})).await;
+    assert_eq!((one.status.as_u16(), one.body.len()), (204, 0));
+    assert_eq!(api.get(&format!("{EMAILS}/failed")).await.ok(200)["status"], "READY");
+    let sent = api.post(&format!("{EMAILS}/sent/requeue"), json!({})).await;
+    assert_eq!((sent.status.as_u16(), &sent.json()["code"]), (409, &json!("conflict")));
+    for body in [json!({}), json!({"ids": []}), json!({"ids": [1]}), json!({"stale": false}), json!({"x": 1})]
+    {
+        assert_eq!(api.post(&format!("{EMAILS}/requeue"), body.clone()).await.status.as_u16(), 422, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn another_tenants_mail_is_not_there() {
+    let api = Api::start().await;
+    api.post(EMAILS, json!({"data": [mail("ours")]})).await.ok(201);
+    let key = api.key("other", json!({"name": "all", "scopes": ["send", "read", "manage"]})).await;
+    for (method, path) in [("GET", "/ours"), ("POST", "/ours/requeue")] {
+        let answer = api.as_key(&key, method, &format!("{EMAILS}{path}"), "").await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (404, &json!("not_found")), "{path}");
+    }
+    for path in ["", "/stale?older_than_seconds=0", "/invalid"] {
+        assert_eq!(api.as_key(&key, "GET", &format!("{EMAILS}{path}"), "").await.ok(200)["data"], json!([]));
+    }
+    for path in ["/stale-emails?older_than_seconds=0", "/invalid-emails"] {
+        let path = format!("/compat/000{path}");
+        assert_eq!(api.as_key(&key, "GET", &path, "").await.ok(200), json!([]));
+        assert_eq!(
+            api.ask(Request::get(&path).body(Body::empty()).unwrap()).await.status.as_u16(),
+            401,
+            "{path}"
+        );
+    }
+    let accepted =
+        api.as_key(&key, "POST", EMAILS, json!({"data": [mail("ours")]}).to_string()).await.ok(201);
+    assert_eq!(accepted["summary"]["successful"], 1, "ids are each tenant's own");
+}

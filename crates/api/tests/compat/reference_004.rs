@@ -1,0 +1,191 @@
+//! Reference 004: one mail in, its states and events out.
+
+use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus::*, State, message::Wait};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, KEY};
+
+const SEND: &str = "/compat/004/v1/email/send";
+
+fn mail() -> Value {
+    json!({"from": "Shop <shop@example.com>", "to": "ada@example.net", "subject": "Your order",
+        "html": "<p>Thank you.</p>"})
+}
+
+async fn send(api: &Api, body: &Value, key: Option<&str>) -> Answer {
+    let mut request = Request::post(SEND).header("x-api-key", KEY).header("x-request-id", "req-1");
+    if let Some(key) = key {
+        request = request.header("idempotency-key", key);
+    }
+    api.ask(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+fn with(fields: Value) -> Value {
+    let mut mail = mail();
+    mail.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    mail
+}
+
+#[tokio::test]
+async fn a_mail_is_received_and_found_by_its_outbox_id() {
+    let api = Api::start().await;
+    let body =
+        with(json!({"cc": ["bob@example.net"], "bcc": "cy@example.net", "replyTo": "help@example.com",
+        "headers": {"X-Order": "1"}, "tags": ["receipt"], "externalId": "order-7", "text": "Thank you.",
+        "recipient": {"externalId": "C-1", "cpfCnpj": "123.456.789-09", "razaoSocial": "Ada Ltda",
+            "email": "ada@example.net"},
+        "attachments": [{"filename": "a.txt", "content": "aGVsbG8=", "contentType": "text/plain"}]}));
+    let answer = send(&api, &body, None).await.ok(202);
+    assert_eq!((&answer["status"], &answer["requestId"]), (&json!("RECEIVED"), &json!("req-1")));
+    assert_eq!(answer["outboxId"], answer["jobId"]);
+    assert_eq!(answer["receivedAt"], "2023-11-14T22:13:20.000Z");
+    let id = answer["outboxId"].as_str().unwrap();
+    let shown = api.get(&format!("/compat/004/v1/emails/{id}")).await.ok(200);
+    assert_eq!((&shown["status"], &shown["companyId"]), (&json!("VALIDATED"), &json!("default")));
+    assert_eq!((&shown["to"], &shown["cc"]), (&json!("ada@example.net"), &json!(["bob@example.net"])));
+    assert_eq!((&shown["externalId"], &shown["requestId"]), (&json!("order-7"), &json!("req-1")));
+    assert_eq!(
+        (&shown["events"][0]["type"], &shown["events"][1]["type"]),
+        (&json!("RECEIVED"), &json!("VALIDATED"))
+    );
+    let payload = api.get(&format!("/v1/messages/{id}/payload")).await;
+    assert!(!payload.json().to_string().contains("456"), "a personal number is not kept: {:?}", payload.body);
+}
+
+#[tokio::test]
+async fn a_repeat_is_answered_as_the_first_and_another_body_is_refused() {
+    let api = Api::start().await;
+    let first = send(&api, &mail(), Some("key-1")).await.ok(202);
+    api.clock.forward_ms(5_000);
+    assert_eq!(send(&api, &mail(), Some("key-1")).await.ok(202), first);
+    let other = send(&api, &with(json!({"subject": "Another"})), Some("key-1")).await;
+    assert_eq!((other.status.as_u16(), &other.json()["error"]["code"]), (409, &json!("CONFLICT")));
+    assert_ne!(send(&api, &mail(), Some("key-2")).await.ok(202)["outboxId"], first["outboxId"]);
+}
+
+#[tokio::test]
+async fn the_tenants_sender_stands_in_where_a_mail_has_none() {
+    let api = Api::start().await;
+    let mut body = mail();
+    body.as_object_mut().unwrap().remove("from");
+    let refused = send(&api, &body, None).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["error"]["details"][0]["field"]),
+        (422, &json!("from"))
+    );
+    api.patch("/v1/tenants/default", json!({"default_from": "Shop <shop@example.com>"})).await.ok(200);
+    let answer = send(&api, &body, None).await.ok(202);
+    let id = answer["outboxId"].as_str().unwrap();
+    let raw = api.get(&format!("/v1/messages/{id}/raw")).await;
+    assert!(
+        String::from_utf8_lossy(&raw.body).contains("From: \"Shop\" <shop@example.com>"),
+        "{:?}",
+        raw.body
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_in_its_words_with_its_codes() {
+    let api = Api::start().await;
+    for (fields, field, code) in [
+        (json!({"to": "nobody"}), "to", "INVALID_EMAIL"),
+        (json!({"replyTo": "nobody"}), "replyTo", "INVALID_EMAIL"),
+        (json!({"subject": "x".repeat(200)}), "subject", "INVALID_TEMPLATE"),
+        (json!({"html": "<script>alert(1)</script>"}), "html", "INVALID_TEMPLATE"),
+        (json!({"externalId": 7}), "externalId", "INVALID_PAYLOAD"),
+        (
+            json!({"recipient": {"externalId": "C", "email": "bob@example.net"}}),
+            "recipient.email",
+            "INVALID_EMAIL",
+        ),
+        (
+            json!({"recipient": {"cpfCnpj": "12345678909", "email": "bob@example.net"}}),
+            "recipient.email",
+            "INVALID_EMAIL",
+        ),
+        (json!({"recipient": {"email": "ada@example.net"}}), "recipient", "INVALID_PAYLOAD"),
+        (json!({"colour": "red"}), "colour", "VALIDATION_ERROR"),
+        (json!({"recipient": {"colour": 1}}), "recipient.colour", "VALIDATION_ERROR"),
+        (
+            json!({"attachments": [{"filename": "a", "colour": 1}]}),
+            "attachments[0].colour",
+            "VALIDATION_ERROR",
+        ),
+    ] {
+        let answer = send(&api, &with(fields.clone()), None).await;
+        let error = &answer.json()["error"];
+        assert_eq!(answer.status.as_u16(), 422, "{fields} {error}");
+        assert_eq!(
+            (&error["details"][0]["field"], &error["code"]),
+            (&json!(field), &json!(code)),
+            "{fields}"
+        );
+        assert_eq!(error["requestId"], "req-1");
+    }
+    assert_eq!(api.get("/v1/messages").await.ok(200)["data"], json!([]), "nothing was taken");
+}
+
+#[tokio::test]
+async fn a_known_recipient_is_found_by_the_personal_number() {
+    let api = Api::start().await;
+    let known = json!({"address": "ada@example.net", "name": "Ada", "personal_number": "12345678909"});
+    let known = api.post("/v1/recipients", known).await;
+    let known = known.json();
+    let body = with(json!({"recipient": {"cpfCnpj": "12345678909", "email": "ada@example.net"}}));
+    let answer = send(&api, &body, None).await.ok(202);
+    let shown =
+        api.get(&format!("/compat/004/v1/emails/{}", answer["outboxId"].as_str().unwrap())).await.ok(200);
+    assert_eq!(shown["recipientId"], known["id"], "{known}");
+}
+
+#[tokio::test]
+async fn states_are_those_its_users_know_and_lists_go_by_them() {
+    let api = Api::start().await;
+    for (id, state, recipient) in [
+        ("sent", State::Sent, Sent),
+        ("failed", State::Failed, Failed),
+        ("cancelled", State::Cancelled, Cancelled),
+        ("retry", State::Scheduled(Wait::Retry), Pending),
+        ("later", State::Scheduled(Wait::SendAt), Pending),
+        ("ready", State::Ready, Pending),
+        ("doubt", State::InDoubt, InDoubt),
+        ("invalid", State::Invalid, Pending),
+    ] {
+        api.stored(id, state, &[("ada@example.net", recipient)]).await;
+    }
+    let list = async |status: &str| {
+        let list = api.get(&format!("/compat/004/v1/emails?status={status}")).await.ok(200);
+        list["data"].as_array().unwrap().len()
+    };
+    for (status, count) in [
+        ("SENT", 1),
+        ("FAILED", 2),
+        ("RETRY_SCHEDULED", 1),
+        ("VALIDATED", 2),
+        ("SENT_ATTEMPT", 1),
+        ("VALIDATION_FAILED", 1),
+        ("RECEIVED", 0),
+    ] {
+        assert_eq!(list(status).await, count, "{status}");
+    }
+    let failed = api.get("/compat/004/v1/emails/failed").await.ok(200);
+    assert_eq!((&failed["errorCode"], &failed["errorReason"]), (&json!("smtp_450"), &json!("come back")));
+    assert_eq!(failed["events"].as_array().unwrap().last().unwrap()["type"], "FAILED");
+    assert_eq!(api.get("/compat/004/v1/emails?status=sent").await.status.as_u16(), 422);
+    assert_eq!(
+        api.get("/compat/004/v1/emails?requestId=req-7").await.ok(200)["data"].as_array().unwrap().len(),
+        8
+    );
+}
+
+#[tokio::test]
+async fn another_tenants_mail_is_not_there() {
+    let api = Api::start().await;
+    let id = send(&api, &mail(), None).await.ok(202)["outboxId"].as_str().unwrap().to_owned();
+    let key = api.key("other", json!({"name": "all", "scopes": ["send", "read", "manage"]})).await;
+    let answer = api.as_key(&key, "GET", &format!("/compat/004/v1/emails/{id}"), "").await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (404, &json!("NOT_FOUND")));
+    let list = api.as_key(&key, "GET", "/compat/004/v1/emails", "").await.ok(200);
+    assert_eq!(list["data"], json!([]));
+}

@@ -1,0 +1,334 @@
+//! The door of Resend: good and bad input, batches, and that one tenant's key sees nothing of another's.
+
+use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus, State};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Api, KEY, REQUEST_BYTES_MAX};
+
+const DOOR: &str = "/compat/resend";
+
+fn email(subject: &str) -> Value {
+    json!({"from": "Shop <shop@example.com>", "to": ["ada@example.net"], "subject": subject, "html": "<p>Hi</p>"})
+}
+
+fn with(mut email: Value, part: Value) -> Value {
+    email.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    email
+}
+
+impl Api {
+    async fn resend(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{DOOR}{path}"));
+        request = request.header("content-type", "application/json");
+        if !headers.iter().any(|(name, _)| *name == "authorization") {
+            request = request.header("authorization", format!("Bearer {KEY}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_null() { Body::empty() } else { body.to_string().into() };
+        self.ask(request.body(body).unwrap()).await
+    }
+
+    async fn count(&self) -> usize {
+        self.get("/v1/messages").await.ok(200)["data"].as_array().unwrap().len()
+    }
+}
+
+/// Checks the shape of an error; its message.
+#[track_caller]
+fn refused(answer: &Answer, status: u16, name: &str) -> String {
+    let json = answer.json();
+    assert_eq!((answer.status.as_u16(), json["name"].as_str()), (status, Some(name)), "{json}");
+    assert_eq!(answer.headers["content-type"], "application/json");
+    assert_eq!(json["statusCode"], status, "{json}");
+    assert_eq!(json.as_object().unwrap().len(), 3, "{json}");
+    json["message"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn id(answer: &Answer) -> String {
+    answer.ok(200)["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_email_is_taken_shown_and_listed() {
+    let api = Api::start().await;
+    let sent = with(
+        email("Hi"),
+        json!({
+            "cc": "cc@example.net", "bcc": ["bcc@example.net"], "reply_to": "Help <help@example.com>", "text": "Hi",
+            "tags": [{"name": "kind", "value": "receipt"}], "headers": {"X-Order": "7"},
+            "attachments": [{"filename": "a.txt", "content": "aGk="}],
+        }),
+    );
+    let id = id(&api.resend("POST", "/emails", &[], sent).await);
+    let shown = api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+    for (name, value) in [
+        ("object", json!("email")),
+        ("id", json!(id)),
+        ("from", json!("\"Shop\" <shop@example.com>")),
+        ("to", json!(["ada@example.net"])),
+        ("cc", json!(["cc@example.net"])),
+        ("bcc", json!(["bcc@example.net"])),
+        ("reply_to", json!(["\"Help\" <help@example.com>"])),
+        ("subject", json!("Hi")),
+        ("last_event", json!("queued")),
+        ("scheduled_at", json!(null)),
+        ("tags", json!([{"name": "kind", "value": "receipt"}])),
+    ] {
+        assert_eq!(shown[name], value, "{name} of {shown}");
+    }
+    assert!(shown["html"].as_str().unwrap().contains("<p>Hi</p>"), "{shown}");
+    assert_eq!(shown["text"].as_str().unwrap().trim(), "Hi");
+    let ours = api.get(&format!("/v1/messages/{id}")).await.ok(200);
+    assert_eq!((&ours["uid"], &ours["tags"]), (&json!(id), &json!(["kind:receipt"])));
+
+    for subject in ["Two", "Three"] {
+        api.clock.forward_ms(1);
+        api.resend("POST", "/emails", &[], email(subject)).await.ok(200);
+    }
+    let first = api.resend("GET", "/emails?limit=2", &[], Value::Null).await.ok(200);
+    assert_eq!((&first["object"], &first["has_more"]), (&json!("list"), &json!(true)));
+    let subjects = |page: &Value| {
+        let data = page["data"].as_array().unwrap().iter();
+        data.map(|email| email["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(subjects(&first), ["Three", "Two"]);
+    let after = first["data"][1]["id"].as_str().unwrap();
+    let rest = api.resend("GET", &format!("/emails?limit=2&after={after}"), &[], Value::Null).await.ok(200);
+    assert_eq!((subjects(&rest), &rest["has_more"]), (vec!["Hi".to_owned()], &json!(false)));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_as_its_users_know_it() {
+    let api = Api::start().await;
+    for (part, name, said) in [
+        (json!({"from": null}), "missing_required_field", "`from`: is missing"),
+        (json!({"to": null}), "missing_required_field", "`to`: is missing"),
+        (json!({"subject": null}), "missing_required_field", "`subject`: is missing"),
+        (json!({"from": "shop"}), "invalid_from_address", "`from`"),
+        (json!({"to": ["ada"]}), "validation_error", "`to[0]`"),
+        (json!({"to": 5}), "validation_error", "`to`"),
+        (json!({"html": null}), "validation_error", "neither text nor html"),
+        (json!({"scheduled_at": "in 1 min"}), "validation_error", "`scheduled_at`: not a time"),
+        (json!({"template": {"id": "none"}, "html": null}), "validation_error", "`template.id`"),
+        (
+            json!({"attachments": [{"filename": "a", "content": "%"}]}),
+            "invalid_attachment",
+            "`attachments[0].content`",
+        ),
+        (
+            json!({"attachments": [{"filename": "a", "path": "ftp://x"}]}),
+            "invalid_attachment",
+            "`attachments[0].path`",
+        ),
+        (json!({"headers": {"Message-ID": "x"}}), "validation_error", "`headers.Message-ID`"),
+        (json!({"topic_id": "news"}), "validation_error", "`topic_id`"),
+    ] {
+        let answer = api.resend("POST", "/emails", &[], with(email("Hi"), part.clone())).await;
+        let message = refused(&answer, 422, name);
+        assert!(message.contains(said), "{part}: {message}");
+    }
+    let broken = api.call("POST", &format!("{DOOR}/emails"), "{").await;
+    refused(&broken, 400, "validation_error");
+    let large = with(email("Hi"), json!({"text": "x".repeat(REQUEST_BYTES_MAX)}));
+    refused(&api.resend("POST", "/emails", &[], large).await, 413, "validation_error");
+    refused(&api.resend("GET", "/emails/none", &[], Value::Null).await, 404, "not_found");
+    refused(&api.resend("GET", "/domains", &[], Value::Null).await, 404, "not_found");
+    refused(&api.resend("DELETE", "/emails", &[], Value::Null).await, 405, "method_not_allowed");
+    refused(&api.resend("GET", "/emails?limit=0", &[], Value::Null).await, 422, "validation_error");
+    refused(&api.resend("GET", "/emails?before=x", &[], Value::Null).await, 422, "validation_error");
+    assert_eq!(api.count().await, 0);
+}
+
+#[tokio::test]
+async fn a_key_is_missing_wrong_or_too_weak() {
+    let api = Api::start().await;
+    let missing = Request::get(format!("{DOOR}/emails")).body(Body::empty()).unwrap();
+    refused(&api.ask(missing).await, 401, "missing_api_key");
+    let wrong = [("authorization", "Bearer re_123")];
+    refused(&api.resend("POST", "/emails", &wrong, email("Hi")).await, 403, "invalid_api_key");
+    let only_sends = api.key("other", json!({"name": "k", "scopes": ["send"]})).await;
+    let header = [("authorization", &*format!("Bearer {only_sends}"))];
+    let id = id(&api.resend("POST", "/emails", &header, email("Hi")).await);
+    let shown = api.resend("GET", &format!("/emails/{id}"), &header, Value::Null).await;
+    refused(&shown, 401, "restricted_api_key");
+}
+
+#[tokio::test]
+async fn a_tenants_key_sees_its_own_emails_only() {
+    let api = Api::start().await;
+    let scheduled = with(email("Hi"), json!({"scheduled_at": "2023-12-01T00:00:00Z"}));
+    let id = id(&api.resend("POST", "/emails", &[], scheduled).await);
+    let key = api.key("other", json!({"name": "k", "scopes": ["send", "read", "manage"]})).await;
+    let other = [("authorization", &*format!("Bearer {key}"))];
+    refused(&api.resend("GET", &format!("/emails/{id}"), &other, Value::Null).await, 404, "not_found");
+    refused(
+        &api.resend("POST", &format!("/emails/{id}/cancel"), &other, Value::Null).await,
+        404,
+        "not_found",
+    );
+    let later = json!({"scheduled_at": "2023-12-02T00:00:00Z"});
+    refused(&api.resend("PATCH", &format!("/emails/{id}"), &other, later).await, 404, "not_found");
+    let list = api.resend("GET", "/emails", &other, Value::Null).await.ok(200);
+    assert_eq!(list["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_key_for_repeats_gives_the_same_email_and_refuses_another() {
+    let api = Api::start().await;
+    let key = [("idempotency-key", "order-7")];
+    let first = id(&api.resend("POST", "/emails", &key, email("Hi")).await);
+    assert_eq!(id(&api.resend("POST", "/emails", &key, email("Hi")).await), first);
+    let other = api.resend("POST", "/emails", &key, email("Other")).await;
+    refused(&other, 409, "invalid_idempotent_request");
+    let long = "x".repeat(257);
+    let answer = api.resend("POST", "/emails", &[("idempotency-key", &long)], email("Hi")).await;
+    refused(&answer, 400, "invalid_idempotency_key");
+    assert_eq!(api.count().await, 1);
+}
+
+#[tokio::test]
+async fn a_batch_is_taken_whole_or_not_at_all() {
+    let api = Api::start().await;
+    let good = json!([email("One"), email("Two")]);
+    let taken = api.resend("POST", "/emails/batch", &[], good).await.ok(200);
+    assert_eq!(taken["data"].as_array().unwrap().len(), 2);
+    assert!(taken.get("errors").is_none(), "{taken}");
+    let one_bad = json!([email("One"), with(email("Two"), json!({"to": "ada"}))]);
+    let message = refused(&api.resend("POST", "/emails/batch", &[], one_bad).await, 422, "validation_error");
+    assert!(message.starts_with("`[1].to`"), "{message}");
+    let untranslated = json!([with(email("One"), json!({"from": null})), email("Two")]);
+    let answer = api.resend("POST", "/emails/batch", &[], untranslated).await;
+    assert!(refused(&answer, 422, "missing_required_field").starts_with("`[0].from`"));
+    for bad in [json!([]), json!({}), Value::Array(vec![email("x"); 101])] {
+        refused(&api.resend("POST", "/emails/batch", &[], bad).await, 422, "validation_error");
+    }
+    let odd = [("x-batch-validation", "lenient")];
+    refused(&api.resend("POST", "/emails/batch", &odd, json!([email("x")])).await, 422, "validation_error");
+    assert_eq!(api.count().await, 2, "only the batch that was good");
+}
+
+#[tokio::test]
+async fn a_permissive_batch_takes_the_valid_ones_and_names_the_others() {
+    let api = Api::start().await;
+    let batch = json!([
+        with(email("0"), json!({"from": null})),
+        email("1"),
+        with(email("2"), json!({"to": "ada"})),
+        email("3"),
+    ]);
+    let permissive = [("x-batch-validation", "permissive")];
+    let answer = api.resend("POST", "/emails/batch", &permissive, batch).await.ok(200);
+    let ids: Vec<&str> =
+        answer["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let mut subjects = Vec::new();
+    for id in &ids {
+        subjects.push(api.get(&format!("/v1/messages/{id}")).await.ok(200)["subject"].clone());
+    }
+    assert_eq!(subjects, ["1", "3"]);
+    let errors = answer["errors"].as_array().unwrap();
+    assert_eq!(errors.iter().map(|error| error["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(errors[0]["message"], "`from`: is missing");
+    let none = json!([with(email("0"), json!({"from": null}))]);
+    let answer = api.resend("POST", "/emails/batch", &permissive, none).await.ok(200);
+    assert_eq!((&answer["data"], answer["errors"].as_array().unwrap().len()), (&json!([]), 1));
+}
+
+#[tokio::test]
+async fn a_batch_under_a_key_is_known_as_a_whole() {
+    let api = Api::start().await;
+    let key = [("idempotency-key", "run-1")];
+    let send = async |batch: Value| api.resend("POST", "/emails/batch", &key, batch).await;
+    let first = send(json!([email("One"), email("Two")])).await.ok(200);
+    assert_eq!(send(json!([email("One"), email("Two")])).await.ok(200), first);
+    for other in [
+        json!([email("One"), email("Other")]),
+        json!([email("Other"), email("Two")]),
+        json!([email("One")]),
+        json!([email("Other"), email("Two"), email("Three")]),
+    ] {
+        refused(&send(other).await, 409, "invalid_idempotent_request");
+    }
+    assert_eq!(api.count().await, 2);
+}
+
+#[tokio::test]
+async fn an_email_that_waits_gets_another_time_or_none() {
+    let api = Api::start().await;
+    let scheduled = with(email("Hi"), json!({"scheduled_at": "2023-12-01T00:00:00Z"}));
+    let id = id(&api.resend("POST", "/emails", &[], scheduled).await);
+    let path = format!("/emails/{id}");
+    let show = async || api.resend("GET", &path, &[], Value::Null).await.ok(200);
+    let shown = show().await;
+    assert_eq!(
+        (&shown["last_event"], &shown["scheduled_at"]),
+        (&json!("scheduled"), &json!("2023-12-01T00:00:00.000Z"))
+    );
+    let later = json!({"scheduled_at": "2023-12-24T12:00:00.000Z"});
+    let updated = api.resend("PATCH", &path, &[], later).await.ok(200);
+    assert_eq!(updated, json!({"object": "email", "id": id}));
+    assert_eq!(show().await["scheduled_at"], "2023-12-24T12:00:00.000Z");
+    let events = api.get(&format!("/v1/messages/{id}")).await.ok(200)["events"].clone();
+    let last = events.as_array().unwrap().last().unwrap().clone();
+    assert_eq!(
+        (&last["type"], &last["data"]["send_at"]),
+        (&json!("scheduled"), &json!("2023-12-24T12:00:00.000Z"))
+    );
+
+    for (body, name) in [
+        (json!({}), "missing_required_field"),
+        (json!({"scheduled_at": "tomorrow"}), "validation_error"),
+        (json!({"scheduled_at": "2033-12-24T12:00:00Z"}), "validation_error"),
+    ] {
+        let message = refused(&api.resend("PATCH", &path, &[], body).await, 422, name);
+        assert!(message.contains("`scheduled_at`"), "{message}");
+    }
+    let canceled = api.resend("POST", &format!("{path}/cancel"), &[], Value::Null).await.ok(200);
+    assert_eq!(canceled, json!({"object": "email", "id": id}));
+    assert_eq!(show().await["last_event"], "canceled");
+    let again = api.resend("POST", &format!("{path}/cancel"), &[], Value::Null).await;
+    assert!(refused(&again, 422, "validation_error").contains("cancelled"));
+    let later = json!({"scheduled_at": "2023-12-25T12:00:00Z"});
+    assert!(
+        refused(&api.resend("PATCH", &path, &[], later).await, 422, "validation_error").contains("cancelled")
+    );
+}
+
+#[tokio::test]
+async fn a_message_must_be_rescheduled_before_it_expires() {
+    let api = Api::start().await;
+    let message = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t",
+                         "send_at": "2023-12-01T00:00:00Z", "expires_at": "2023-12-02T00:00:00Z"});
+    let uid = api.post("/v1/messages", message).await.ok(202)["uid"].as_str().unwrap().to_owned();
+    let path = format!("/emails/{uid}");
+    let late = api.resend("PATCH", &path, &[], json!({"scheduled_at": "2023-12-02T00:00:00Z"})).await;
+    assert!(refused(&late, 422, "validation_error").contains("expires_at"));
+    api.resend("PATCH", &path, &[], json!({"scheduled_at": "2020-01-01T00:00:00Z"})).await.ok(200);
+    let due = api.get(&format!("/v1/messages/{uid}")).await.ok(200);
+    assert_eq!(
+        (&due["status"], &due["due_at"]),
+        (&json!("scheduled"), &due["updated_at"]),
+        "the past is now"
+    );
+}
+
+#[tokio::test]
+async fn what_came_by_another_way_is_shown_and_secrets_are_not() {
+    let api = Api::start().await;
+    api.stored("plain", State::Sent, &[("ada@example.net", RecipientStatus::Sent)]).await;
+    let shown = api.resend("GET", "/emails/plain", &[], Value::Null).await.ok(200);
+    assert_eq!(
+        (&shown["last_event"], &shown["tags"]),
+        (&json!("sent"), &json!([{"name": "receipt", "value": ""}]))
+    );
+    let hide = |message: &mut postway_store::record::NewMessage| message.content.sensitive = true;
+    api.stored_with("secret", State::Ready, &[("ada@example.net", RecipientStatus::Pending)], hide).await;
+    let shown = api.resend("GET", "/emails/secret", &[], Value::Null).await.ok(200);
+    assert_eq!(
+        (&shown["subject"], &shown["text"], &shown["from"]),
+        (&json!("[hidden]"), &json!(null), &json!(""))
+    );
+}
