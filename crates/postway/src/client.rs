@@ -39,7 +39,7 @@ pub enum Body<'a> {
 }
 
 /// A connection to one server, for one key and tenant.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
     base: Url,
@@ -90,6 +90,21 @@ impl Client {
     /// The server's address.
     pub fn base(&self) -> &Url {
         &self.base
+    }
+
+    /// The same server and key, for another tenant.
+    pub fn for_tenant(&self, tenant: &str) -> Self {
+        Self {
+            http: self.http.clone(),
+            base: self.base.clone(),
+            key: self.key.clone(),
+            tenant: Some(tenant.to_owned()),
+        }
+    }
+
+    /// Whether the server is on this machine, as far as its address says.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.base)
     }
 
     /// The headers that say who asks, as lines of HTTP/1.1; for the bench, which writes its requests itself.

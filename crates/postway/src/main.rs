@@ -18,11 +18,14 @@ mod membership;
 mod outbox;
 mod output;
 mod probe;
+mod progress;
 mod reporting;
 mod retention;
 mod shutdown;
+mod submission;
 mod sweep;
 mod telemetry;
+mod top;
 mod wire;
 
 use std::process::ExitCode;

@@ -20,9 +20,13 @@ pub struct Output {
 impl Output {
     /// Prints JSON if `json`, else tables.
     pub fn new(json: bool) -> Self {
-        let colour =
-            io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { json, colour }
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
+        Self { json, colour: io::stdout().is_terminal() && !plain }
+    }
+
+    /// Whether there may be colours.
+    pub fn colours(self) -> bool {
+        self.colour
     }
 
     /// Whether a program reads.
@@ -95,6 +99,11 @@ impl Output {
     }
 }
 
+/// Whether the terminal says that it understands nothing but text.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb")
+}
+
 fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -106,7 +115,7 @@ fn trimmed(table: &Table) -> String {
 }
 
 /// A subject or reply comes from strangers: control characters must not reach a terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
 

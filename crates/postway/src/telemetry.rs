@@ -101,6 +101,10 @@ fn describe() {
         Unit::Seconds,
         "Reading a mailbox to its end, by tenant and mailbox"
     );
+    describe_gauge!(
+        "postway_nodes_alive",
+        "Nodes that share the database and are alive, as this one sees it"
+    );
     describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");
     describe_gauge!(
         "postway_oldest_due_seconds",
@@ -130,6 +134,12 @@ fn describe() {
     describe_counter!("postway_outbox_rows_total", "Rows taken from outboxes, by source and outcome");
     describe_counter!("postway_outbox_errors_total", "Failures to serve an outbox, by source");
     describe_histogram!("postway_outbox_batch_rows", Unit::Count, "Rows taken in one round, by source");
+    describe_gauge!("postway_smtp_sessions", "Connections to the SMTP listener");
+    describe_counter!(
+        "postway_smtp_sessions_total",
+        "Connections to the SMTP listener that ended, by outcome"
+    );
+    describe_counter!("postway_smtp_messages_total", "Mails handed over by SMTP, by outcome");
     describe_histogram!("postway_store_group_size", Unit::Count, "Writes that shared one commit");
 }
 

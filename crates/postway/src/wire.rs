@@ -8,7 +8,7 @@ use postway_api::{AdminKey, ApiState};
 use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Deadlines};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_inbound::ImapSource;
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool};
+use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool, smtp};
 use postway_net::{
     Guard,
     http::{HttpClient, HttpSettings},
@@ -31,6 +31,7 @@ use crate::{
     probe::{InboundTrials, Probe},
     reporting::Reporter,
     shutdown::Signals,
+    submission,
 };
 
 /// How long a receiver of reports may take to accept a connection: one that is away must not hold its place for long.
@@ -64,6 +65,10 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let (serve_router, router) = watch::channel(postway_api::waiting_router(clock.clone()));
     let stop_http = CancellationToken::new();
     let http = tokio::spawn(http::serve(listener, router, stop_http.clone()));
+    let (serve_smtp, smtp_service) = watch::channel(None);
+    let submission = submission::bind(&config.smtp).await?;
+    let smtp_announced = submission.as_ref().map(submission::announced).unwrap_or_default();
+    let submission = tokio::spawn(submission::run(submission, smtp_service, stop_http.clone()));
 
     let started = async {
         let store = database::open(&config.database).await?;
@@ -134,9 +139,9 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     });
     let outboxes = Outboxes::new(&config.outbox, &door, &membership, &secret_key)?;
     let prober = Prober::new(secret_key.clone(), clock.clone(), guard.clone(), &config.smtp.ehlo_name);
-    let router = postway_api::router(ApiState {
+    let (router, keys_of_senders) = postway_api::surface(ApiState {
         store: store.clone(),
-        door,
+        door: door.clone(),
         clock: clock.clone(),
         admin_key: AdminKey::new(&admin_key.text),
         secret_key: secret_key.clone(),
@@ -154,6 +159,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             store: store.clone(),
             source: ImapSource::new(secret_key.clone(), guard.clone()),
         }),
+        compat: config.compat.clone(),
     });
 
     let stop = CancellationToken::new();
@@ -189,18 +195,24 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
     let beating = tokio::spawn(membership.run(stop.clone()));
     drop(serve_router.send_replace(router));
+    let gatekeeper = Arc::new(submission::Keys(keys_of_senders));
+    drop(serve_smtp.send_replace(Some(smtp::Service { door, gatekeeper })));
 
     if admin_key.fresh {
         keys::write_admin_key(config, &admin_key)?;
     }
-    announce(config, address, &admin_key);
+    announce(config, address, &smtp_announced, &admin_key);
 
     signals.next().await;
     tracing::info!("stopping: finishing what is on the wire");
     stop_http.cancel();
     let drained = async {
         // Together, so that the whole stop keeps to the bound of the longer one.
-        let (finished, http) = tokio::join!(dispatcher.drain(), tokio::time::timeout(HTTP_DRAIN, http));
+        let (finished, http, smtp) =
+            tokio::join!(dispatcher.drain(), tokio::time::timeout(HTTP_DRAIN, http), submission);
+        if let Err(error) = smtp {
+            tracing::warn!(%error, "the SMTP listener ended badly");
+        }
         match http {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended badly"),
@@ -290,9 +302,10 @@ async fn keep_metrics(handle: PrometheusHandle, every: Duration, stop: Cancellat
 }
 
 /// Tells the person at the terminal where it listens and, the first time, the key.
-fn announce(config: &Config, address: std::net::SocketAddr, key: &keys::AdminKeyText) {
+fn announce(config: &Config, address: std::net::SocketAddr, smtp: &str, key: &keys::AdminKeyText) {
     let mut out = std::io::stdout().lock();
     let mut lines = format!("postway listens on http://{address}\n  docs: http://{address}/docs\n");
+    lines += smtp;
     lines += &format!("  data: {}\n", config.data_dir.display());
     if key.fresh {
         lines += &format!("  admin key: {}\n", key.text);

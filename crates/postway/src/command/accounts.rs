@@ -81,10 +81,10 @@ struct SettingsArgs {
     /// The relay's host
     #[arg(long)]
     host: Option<String>,
-    /// The relay's port
+    /// The relay's port [default: 587 for starttls, 465 for implicit, else 25]
     #[arg(long)]
     port: Option<u16>,
-    /// How the connection is protected
+    /// How the connection is protected (create: starttls unless told)
     #[arg(long, value_parser = ["starttls", "implicit", "none", "opportunistic"])]
     tls: Option<String>,
     /// The user name for AUTH
@@ -123,7 +123,7 @@ struct SettingsArgs {
     /// Mails on the first, second, … day of a new account
     #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
     warm_up: Option<Vec<u32>>,
-    /// Connections open at the same time
+    /// Connections open at the same time, per node (create: 10 unless told)
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
     /// The envelope sender

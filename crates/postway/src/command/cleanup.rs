@@ -10,6 +10,7 @@ use super::Session;
 use crate::client::{Body, Client};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::Rounds;
 
 #[derive(Args, Debug)]
 pub struct CleanupArgs {
@@ -51,14 +52,16 @@ async fn to_the_end(
     counts: &[&'static str],
 ) -> Result<(), Failure> {
     let mut sums = Sums::new(counts);
+    let mut rounds = Rounds::start();
     loop {
         let body = body.map_or(Body::Empty, Body::Json);
         let answer = client.call(Method::POST, &["v1", call], query, body).await?;
         if sums.add(&answer).is_break() {
             break;
         }
-        eprintln!("{}", sums.told());
+        rounds.told(sums.told());
     }
+    drop(rounds);
     match output.is_json() {
         true => output.json(&sums.json()),
         false => output.text(&sums.told()),

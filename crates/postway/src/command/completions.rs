@@ -13,7 +13,12 @@ pub struct CompletionsArgs {
 }
 
 pub fn run(session: &Session, args: &CompletionsArgs) -> Result<(), Failure> {
+    session.output.bytes(&script(args.shell))
+}
+
+/// The script for a shell.
+pub fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "postway", &mut script);
-    session.output.bytes(&script)
+    clap_complete::generate(shell, &mut Cli::command(), "postway", &mut script);
+    script
 }

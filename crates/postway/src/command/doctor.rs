@@ -1,4 +1,6 @@
 //! `postway doctor`: what stands in the way of delivered mail, and what to do about it.
+//!
+//! Alone it looks at everything, and works without a server too; `domain` and `mailboxes` look closer at one thing.
 
 use std::net::SocketAddr;
 
@@ -10,9 +12,23 @@ use serde_json::{Value, json};
 use super::Session;
 use crate::client::Body;
 use crate::clock::NodeClock;
-use crate::doctor::{ExpectedKey, Options, Report, SystemDns, check_domain, judge_mailbox};
+use crate::doctor::{
+    AREAS, Checkup, ExpectedKey, Options, Report, Standing, Subject, SystemDns, check_domain, examine,
+    judge_mailbox,
+};
 use crate::failure::Failure;
 use crate::output::{field, list};
+use crate::progress::steps;
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct DoctorArgs {
+    /// Ask this name server instead of the system's, as in 192.0.2.1:53
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    dns: Option<SocketAddr>,
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum DoctorCommand {
@@ -37,11 +53,48 @@ pub struct DomainArgs {
     dns: Option<SocketAddr>,
 }
 
-pub async fn run(session: &Session, command: DoctorCommand) -> Result<(), Failure> {
-    match command {
-        DoctorCommand::Domain(args) => domain(session, args).await,
-        DoctorCommand::Mailboxes => mailboxes(session).await,
+pub async fn run(session: &Session, args: DoctorArgs) -> Result<(), Failure> {
+    match args.command {
+        None => everything(session, args.dns).await,
+        Some(DoctorCommand::Domain(args)) => domain(session, args).await,
+        Some(DoctorCommand::Mailboxes) => mailboxes(session).await,
     }
+}
+
+async fn everything(session: &Session, dns: Option<SocketAddr>) -> Result<(), Failure> {
+    let client = session.client();
+    let elsewhere = session.names_a_server() && client.as_ref().is_ok_and(|client| !client.is_local());
+    let subject = Subject {
+        loaded: (!elsewhere).then(|| session.load_or_errors()),
+        config_file: session.config_file(),
+        client,
+        tenant: session.tenant(),
+        dns,
+    };
+    let bar = steps(AREAS, "checked");
+    bar.tick();
+    let checkup = examine(&subject, &|area| {
+        bar.set_message(area.area);
+        bar.inc(1);
+    })
+    .await;
+    bar.finish_and_clear();
+    let problems = checkup.count(Standing::Problem);
+    match session.output.is_json() {
+        true => session.output.json(&as_json(&checkup)?)?,
+        false => session.output.text(&checkup.text(session.output.colours()))?,
+    }
+    match problems {
+        0 => Ok(()),
+        1 => Err(anyhow::anyhow!("1 problem needs attention").into()),
+        problems => Err(anyhow::anyhow!("{problems} problems need attention").into()),
+    }
+}
+
+fn as_json(checkup: &Checkup) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(checkup).map_err(anyhow::Error::new)?;
+    value["sound"] = json!(checkup.count(Standing::Problem) == 0);
+    Ok(value)
 }
 
 /// Every mailbox, by what the server knows of it and a trial of its own.

@@ -68,7 +68,7 @@ pub struct SettingsArgs {
     /// Its port [default: 993, or 143 without implicit TLS]
     #[arg(long)]
     port: Option<u16>,
-    /// How the connection is protected
+    /// How the connection is protected [default: implicit]
     #[arg(long, value_parser = ["implicit", "starttls", "none"])]
     tls: Option<String>,
     /// Who signs in
@@ -92,7 +92,7 @@ pub struct SettingsArgs {
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Seconds between two looks where the server does not tell of new mail by itself
+    /// Seconds between two looks where the server does not tell of new mail by itself [default: 60]
     #[arg(long, value_name = "N")]
     poll_seconds: Option<u32>,
     /// Where to begin: now, beginning, newest:N or a time [default: now]

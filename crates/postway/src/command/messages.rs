@@ -1,6 +1,7 @@
 //! `postway messages`: list, show and steer messages.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use postway_domain::Status;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -28,6 +29,11 @@ pub enum MessagesCommand {
     Raw(MessageRef),
     /// Print the request that brought a message
     Payload(MessageRef),
+}
+
+/// The words of all states, also for completion.
+fn states() -> PossibleValuesParser {
+    Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().into()
 }
 
 #[derive(Args, Debug)]
@@ -58,7 +64,7 @@ enum Outcome {
 #[derive(Args, Debug)]
 pub struct ListArgs {
     /// Only messages in this state
-    #[arg(long)]
+    #[arg(long, value_parser = states())]
     status: Option<String>,
     /// Only messages of this account
     #[arg(long)]

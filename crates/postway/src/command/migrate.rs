@@ -29,6 +29,7 @@ pub enum MigrateCommand {
     /// Apply the migrations that are missing
     Up,
     /// Copy everything to another database; run again, it goes on where it was
+    #[command(after_help = super::examples::COPY)]
     Copy(CopyArgs),
 }
 

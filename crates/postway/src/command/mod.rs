@@ -14,6 +14,7 @@ mod contacts;
 mod dkim;
 mod doctor;
 mod events;
+mod examples;
 mod inbound;
 mod input;
 mod inspect;
@@ -35,6 +36,8 @@ mod suppressions;
 mod template_files;
 mod templates;
 mod tenants;
+mod top;
+mod views;
 mod webhooks;
 
 use std::path::PathBuf;
@@ -42,13 +45,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::{Client, Target};
-use crate::config::Loaded;
+use crate::config::{ConfigErrors, Loaded};
 use crate::failure::{EXIT_CODES, Failure};
 use crate::output::Output;
 
 /// A durable email gateway: takes mail, never loses it, sends it, tells what became of it.
 #[derive(Debug, Parser)]
-#[command(name = "postway", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "postway", version, after_help = format!("{}\n\n{EXIT_CODES}", examples::START), propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -85,14 +88,16 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server
+    #[command(after_help = examples::SERVE)]
     Serve,
     /// Hand over one mail
+    #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
     /// List, show and steer messages
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
     /// List, show, push, preview and delete templates
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::TEMPLATES)]
     Templates(templates::TemplatesCommand),
     /// List, add, show and delete recipients
     #[command(subcommand)]
@@ -100,11 +105,11 @@ enum Command {
     /// Make, list, show, suspend, activate and delete keys that sign a domain's mail
     #[command(subcommand)]
     Dkim(dkim::DkimCommand),
-    /// Check what stands in the way of delivered mail
-    #[command(subcommand)]
-    Doctor(doctor::DoctorCommand),
+    /// Check everything that stands in the way of delivered mail, and say what to do
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(doctor::DoctorArgs),
     /// Create, show, change, test, suspend and delete accounts
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::ACCOUNTS)]
     Accounts(Box<accounts::AccountsCommand>),
     /// Seal stored credentials anew after the secret key was changed
     #[command(subcommand)]
@@ -116,10 +121,10 @@ enum Command {
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
     /// List, add, show, change, test and remove webhooks, and see what they were told
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::WEBHOOKS)]
     Webhooks(webhooks::WebhooksCommand),
     /// Watch mailboxes for bounces, receipts and mail to send on
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::MAILBOXES)]
     Mailboxes(Box<mailboxes::MailboxesCommand>),
     /// Say what is done with mail that comes into a mailbox
     #[command(subcommand)]
@@ -131,17 +136,21 @@ enum Command {
     #[command(subcommand)]
     Inbound(inbound::InboundCommand),
     /// Print what happened to messages, in order
+    #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
     /// Create, change, suspend and delete tenants, and make their keys
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::TENANTS)]
     Tenants(Box<tenants::TenantsCommand>),
     /// Show who changed what
     Audit(audit::AuditArgs),
     /// Show the processes that share the database
     Nodes,
     /// Put the outbox into an application's database, and show how sources stand
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::OUTBOX)]
     Outbox(outbox::OutboxCommand),
+    /// Show how the mail is doing, live in the terminal
+    #[command(after_help = examples::TOP)]
+    Top(top::TopArgs),
     /// Show how many messages are in which state
     Stats,
     /// Show what was done, by hour or day
@@ -151,16 +160,22 @@ enum Command {
     /// Forget an address
     Erase(cleanup::EraseArgs),
     /// Say what received mails are, one JSON line each: bounces, complaints, receipts, automatic replies
+    #[command(after_help = examples::INSPECT)]
     Inspect(inspect::InspectArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
+    #[command(after_help = examples::BENCH)]
     Bench(Box<bench::BenchArgs>),
-    /// Show or apply the database's migrations
+    /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
+    /// Show the tables of the systems you come from, as views in the database
+    #[command(subcommand)]
+    Views(views::ViewsCommand),
     /// Check or print the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Print a completion script
+    #[command(after_help = examples::COMPLETIONS)]
     Completions(completions::CompletionsArgs),
 }
 
@@ -179,14 +194,30 @@ impl Session {
         Client::prepare(&self.target, self.config_file.as_deref())
     }
 
+    /// The file that the configuration is read from, if there is one.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let default = PathBuf::from(crate::config::DEFAULT_FILE);
+        self.config_file.clone().or_else(|| default.exists().then_some(default))
+    }
+
     /// Whether the command line or the environment names a server.
     pub fn names_a_server(&self) -> bool {
         self.target.url.is_some()
     }
 
+    /// The tenant that the command line or the environment names.
+    pub fn tenant(&self) -> Option<String> {
+        self.target.tenant.clone()
+    }
+
     /// The configuration that a server started here would have.
     pub fn load(&self) -> Result<Loaded, Failure> {
-        Ok(crate::config::load(self.config_file.as_deref())?)
+        Ok(self.load_or_errors()?)
+    }
+
+    /// The same, with every error by itself.
+    pub fn load_or_errors(&self) -> Result<Loaded, ConfigErrors> {
+        crate::config::load(self.config_file.as_deref())
     }
 }
 
@@ -209,7 +240,7 @@ impl Cli {
             Command::Templates(command) => templates::run(&session, command).await,
             Command::Recipients(command) => recipients::run(&session, command).await,
             Command::Dkim(command) => dkim::run(&session, command).await,
-            Command::Doctor(command) => doctor::run(&session, command).await,
+            Command::Doctor(args) => Box::pin(doctor::run(&session, args)).await,
             Command::Accounts(command) => accounts::run(&session, *command).await,
             Command::Secrets(command) => secrets::run(&session, command).await,
             Command::Batches(command) => batches::run(&session, command).await,
@@ -224,6 +255,7 @@ impl Cli {
             Command::Audit(args) => audit::run(&session, args).await,
             Command::Nodes => nodes::run(&session).await,
             Command::Outbox(command) => outbox::run(&session, command).await,
+            Command::Top(args) => top::run(&session, args).await,
             Command::Stats => stats::run(&session).await,
             Command::Statistics(args) => statistics::run(&session, args).await,
             Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
@@ -231,6 +263,7 @@ impl Cli {
             Command::Inspect(args) => inspect::run(&args),
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,
+            Command::Views(command) => views::run(&session, command).await,
             Command::Config(command) => config::run(&session, command),
             Command::Completions(args) => completions::run(&session, &args),
         }

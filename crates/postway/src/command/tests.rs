@@ -39,6 +39,8 @@ fn the_documented_forms_parse() {
         "postway templates preview welcome --var name=Ada --part html",
         "postway templates preview welcome --from mails/ --variables - --json",
         "postway templates delete welcome",
+        "postway views install --database postgres://owner@db/mail --schema legacy --index --print",
+        "postway views remove --schema legacy",
         "postway recipients list --external-id C-1",
         "postway recipients add ada@example.net --external-id C-1 --name Ada --personal-number 19800101-1234",
         "postway recipients show external:C-1",
@@ -102,6 +104,10 @@ fn the_documented_forms_parse() {
         "postway inspect a.eml b.eml -",
         "postway inspect --trust authorities.pem receipt.eml",
         "postway doctor mailboxes",
+        "postway doctor --dns 127.0.0.1:53 --json",
+        "postway --tenant acme doctor",
+        "postway top --interval 5 --json",
+        "postway top --once",
         "postway events --follow --after now",
         "postway events --limit 5 --json",
         "postway statistics --by day --since 2026-01-01T00:00:00Z --account relay-1",
@@ -140,6 +146,8 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
         "postway templates preview welcome --from mails/ --template-version 2",
         "postway dkim create example.com --algorithm dsa",
         "postway doctor domain",
+        "postway doctor --dns here",
+        "postway top --interval 0",
         "postway doctor domain example.com --dns here",
         "postway messages resolve m-1 --outcome maybe",
         "postway tenants delete acme",
@@ -168,4 +176,84 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
 fn the_help_lists_the_exit_codes() {
     let help = Cli::command().render_long_help().to_string();
     assert!(help.contains("3  the server cannot be reached"), "{help}");
+}
+
+/// Every command with its name as typed, `postway messages list`.
+fn walk(command: &clap::Command, name: String, each: &mut dyn FnMut(&clap::Command, &str)) {
+    each(command, &name);
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        walk(inner, format!("{name} {}", inner.get_name()), each);
+    }
+}
+
+#[test]
+fn every_command_says_what_it_does_and_every_argument_what_it_is() {
+    walk(&Cli::command(), "postway".to_owned(), &mut |command, name| {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(!about.is_empty(), "`{name}` says nothing of itself");
+        assert!(name == "postway" || !about.ends_with('.'), "`{name}`: {about}");
+        assert!(about.starts_with(char::is_uppercase), "`{name}`: {about}");
+        for argument in command.get_arguments() {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!help.is_empty(), "`{name}`: `{}` has no help", argument.get_id());
+        }
+    });
+}
+
+/// The words of a shell line up to a pipe, a redirection or the remark behind it; quotes hold words together.
+fn words(line: &str) -> Vec<String> {
+    let code = line.split("  ").next().unwrap_or_default();
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for character in code.chars() {
+        match character {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            '|' | '>' if !quoted => break,
+            other => words.last_mut().unwrap().push(other),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn every_example_in_the_help_parses() {
+    let mut examples = 0;
+    walk(&Cli::command(), "postway".to_owned(), &mut |command, name| {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines().filter_map(|line| line.strip_prefix("  ")) {
+            if !line.starts_with("postway") {
+                continue;
+            }
+            examples += 1;
+            if let Err(error) = Cli::try_parse_from(words(line)) {
+                panic!("{name}: {line}\n{error}");
+            }
+        }
+    });
+    assert!(examples > 40, "{examples}");
+    for name in
+        ["serve", "send", "messages", "accounts", "webhooks", "outbox", "bench", "inspect", "doctor", "top"]
+    {
+        let command = Cli::command();
+        let found = command.find_subcommand(name).and_then(clap::Command::get_after_help);
+        assert!(found.is_some_and(|help| help.to_string().contains("Examples:")), "{name} has no examples");
+    }
+}
+
+#[test]
+fn every_shell_gets_a_script_and_bash_can_read_its_own() {
+    use clap::ValueEnum as _;
+    for shell in clap_complete::Shell::value_variants() {
+        let script = completions::script(*shell);
+        for word in ["doctor", "top", "webhooks", "--tenant"] {
+            let bare = word.trim_start_matches('-').as_bytes();
+            assert!(script.windows(bare.len()).any(|part| part == bare), "{shell}: {word}");
+        }
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), completions::script(clap_complete::Shell::Bash)).unwrap();
+    let read = std::process::Command::new("bash").arg("-n").arg(file.path()).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
 }

@@ -4,6 +4,7 @@
 //! unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read again
 //! later, and nothing here writes.
 
+mod compat;
 mod content;
 mod database;
 mod dispatch;
@@ -41,6 +42,7 @@ pub use telemetry::Telemetry;
 pub use value::Resolved;
 
 use layers::Layers;
+use postway_api::CompatConfig;
 use postway_intake::outbox::Source;
 
 /// Read when no file is named, if it exists.
@@ -75,6 +77,8 @@ pub struct Config {
     pub outbox: Vec<Source>,
     /// `[http]`
     pub http: Http,
+    /// `[compat]`
+    pub compat: CompatConfig,
     /// `[dispatch]`
     pub dispatch: Dispatch,
     /// `[smtp]`
@@ -156,6 +160,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
     let pec = Pec::read(layers);
     let outbox = outbox::read(layers);
     let http = Http::read(layers);
+    let compat = compat::read(layers);
     let dispatch = Dispatch::read(layers);
     let smtp = Smtp::read(layers);
     let log = Log::read(layers);
@@ -174,6 +179,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
         pec: pec?,
         outbox: outbox?,
         http: http?,
+        compat: compat?,
         dispatch: dispatch?,
         smtp: smtp?,
         log: log?,

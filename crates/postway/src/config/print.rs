@@ -48,7 +48,8 @@ fn render_scope(resolved: &[Resolved], scope: Option<&String>) -> String {
 fn literal(kind: Kind, shown: &str) -> String {
     match kind {
         Kind::Integer => shown.to_owned(),
-        Kind::List => {
+        Kind::ListOrWord if !shown.contains(',') => toml::Value::String(shown.to_owned()).to_string(),
+        Kind::List | Kind::ListOrWord => {
             let items = shown.split(',').map(str::trim).filter(|item| !item.is_empty());
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect()).to_string()
         }

@@ -16,6 +16,8 @@ pub enum Kind {
     Integer,
     /// Strings; in a variable, separated by commas.
     List,
+    /// Strings, or one word that stands for some; in a variable, separated by commas.
+    ListOrWord,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Self::Text | Self::Secret | Self::Url => "a string in quotes",
             Self::Integer => "a whole number without quotes",
             Self::List => "a list of strings, such as [\"a\", \"b\"]",
+            Self::ListOrWord => "a string in quotes or a list of strings",
         }
     }
 }
@@ -82,9 +85,17 @@ pub const SETTINGS: &[Setting] = &[
     setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),
     setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", Kind::Integer),
     setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", Kind::Integer),
+    setting("compat.doors", "POSTWAY_COMPAT_DOORS", Kind::ListOrWord),
+    setting("compat.root", "POSTWAY_COMPAT_ROOT", Kind::Text),
     setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", Kind::Integer),
     setting("dispatch.drain_seconds", "POSTWAY_DISPATCH_DRAIN_SECONDS", Kind::Integer),
     setting("smtp.listen", "POSTWAY_SMTP_LISTEN", Kind::Text),
+    setting("smtp.tls_listen", "POSTWAY_SMTP_TLS_LISTEN", Kind::Text),
+    setting("smtp.tls_certificate_file", "POSTWAY_SMTP_TLS_CERTIFICATE_FILE", Kind::Text),
+    setting("smtp.tls_key_file", "POSTWAY_SMTP_TLS_KEY_FILE", Kind::Text),
+    setting("smtp.max_connections", "POSTWAY_SMTP_MAX_CONNECTIONS", Kind::Integer),
+    setting("smtp.max_connections_per_client", "POSTWAY_SMTP_MAX_CONNECTIONS_PER_CLIENT", Kind::Integer),
+    setting("smtp.max_recipients", "POSTWAY_SMTP_MAX_RECIPIENTS", Kind::Integer),
     setting("smtp.ehlo_name", "POSTWAY_SMTP_EHLO_NAME", Kind::Text),
     setting("log.level", "POSTWAY_LOG", Kind::Text),
     setting("log.format", "POSTWAY_LOG_FORMAT", Kind::Text),

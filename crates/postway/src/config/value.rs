@@ -50,11 +50,13 @@ pub struct Resolved {
 /// The text of a value of the right type; none for another type.
 pub fn text_of(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
-        (Kind::Text | Kind::Secret | Kind::Url, DeValue::String(text)) => Some(text.to_string()),
+        (Kind::Text | Kind::Secret | Kind::Url | Kind::ListOrWord, DeValue::String(text)) => {
+            Some(text.to_string())
+        }
         (Kind::Integer, DeValue::Integer(number)) => {
             i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
         }
-        (Kind::List, DeValue::Array(items)) => {
+        (Kind::List | Kind::ListOrWord, DeValue::Array(items)) => {
             let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
             items.map(|items| items.join(","))
         }
@@ -77,7 +79,7 @@ pub fn masked(kind: Kind, text: &str) -> String {
             },
             None => text.to_owned(),
         },
-        Kind::Text | Kind::Integer | Kind::List => text.to_owned(),
+        Kind::Text | Kind::Integer | Kind::List | Kind::ListOrWord => text.to_owned(),
     }
 }
 

@@ -1,9 +1,13 @@
-//! Whether the world will believe mail from a domain: SPF, DKIM, DMARC and MX, as DNS has them now.
+//! What stands in the way of delivered mail.
+//!
+//! [`examine`] looks at everything. The rest is about one domain: whether the world will believe mail from it, by SPF,
+//! DKIM, DMARC and MX, as DNS has them now.
 //!
 //! [`check_domain`] asks and judges; it changes nothing. Each [`Finding`] says what was found and, where something
 //! is to be done, the record to add as a line of a zone file. What DNS did not answer is `unknown`, never
 //! `missing`. The checks run side by side, each with a bounded number of bounded questions.
 
+mod checkup;
 mod dkim;
 mod dmarc;
 mod dns;
@@ -15,6 +19,7 @@ mod spf;
 #[cfg(test)]
 mod tests;
 
+pub use checkup::{AREAS, Checkup, Standing, Subject, examine};
 pub use dns::{Dns, SystemDns};
 pub use mailbox::judge as judge_mailbox;
 pub use report::{Finding, Report, State};
@@ -54,6 +59,11 @@ pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Rep
         mx::check(&domain, dns),
     );
     Report { domain, findings: [spf, dkim, dmarc, mx].concat() }
+}
+
+/// Checks that mail finds its way to the domain; for one that only takes bounces.
+pub async fn check_mx(domain: &str, dns: &dyn Dns) -> Report {
+    Report { domain: domain.to_owned(), findings: mx::check(domain, dns).await }
 }
 
 fn is_domain(name: &str) -> bool {

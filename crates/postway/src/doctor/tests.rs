@@ -16,7 +16,7 @@ const KEY: &str = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPc
 
 /// A zone: what is not in it does not exist, and a name with `fails` in it gets no answer.
 #[derive(Default, Clone)]
-struct Zone {
+pub(super) struct Zone {
     txt: BTreeMap<String, Vec<String>>,
     mx: BTreeMap<String, Vec<(u16, String)>>,
     a: BTreeMap<String, Vec<IpAddr>>,
@@ -260,7 +260,7 @@ async fn control_characters_of_a_record_are_not_shown() {
 }
 
 /// Answers queries over UDP from the zone until the socket's owner goes.
-async fn serve(socket: Arc<UdpSocket>, zone: Zone) {
+pub(super) async fn serve(socket: Arc<UdpSocket>, zone: Zone) {
     let mut buffer = [0; 1500];
     loop {
         let (length, client) = socket.recv_from(&mut buffer).await.unwrap();

@@ -81,6 +81,11 @@ impl Recipe {
         Client::new(url, Some(Secret::new(self.admin_key.clone())), tenant)
     }
 
+    /// The key that may do everything on these servers.
+    pub fn admin_key(&self) -> &str {
+        &self.admin_key
+    }
+
     async fn start_one(&self) -> Result<Node, Failure> {
         let folder = match &self.parent {
             Some(parent) => tempfile::tempdir_in(parent),

@@ -21,7 +21,7 @@ use crate::client::{Body, Client};
 use crate::failure::Failure;
 
 /// An address to which no mail is ever sent: port 9 (discard) of this machine, where nobody listens.
-const NOWHERE: (&str, u16) = ("127.0.0.1", 9);
+pub const NOWHERE: (&str, u16) = ("127.0.0.1", 9);
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A measurement on servers that run.

@@ -6,10 +6,11 @@
 mod line;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use indicatif::ProgressBar;
 use postway_domain::Clock as _;
 use postway_mime::pec::TrustStore;
 
@@ -17,6 +18,7 @@ use self::line::Line;
 use super::input::read_input;
 use crate::clock::NodeClock;
 use crate::failure::Failure;
+use crate::progress::steps;
 
 /// The largest mail that is looked at; servers do not take larger ones.
 const MAIL_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -54,7 +56,13 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, mut out: impl Write) -> Result
     let now = NodeClock::default().now();
     let mut mail = Vec::new();
     let mut unread = 0;
+    // Lines on a terminal show by themselves how far it is.
+    let bar = match io::stdout().is_terminal() {
+        true => ProgressBar::hidden(),
+        false => steps(files.len() as u64, "looked at"),
+    };
     for file in files {
+        bar.inc(1);
         match read(file, &mut mail) {
             Ok(()) => {
                 let name = file.to_string_lossy();
@@ -62,13 +70,14 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, mut out: impl Write) -> Result
                 write_line(&mut out, &line).map_err(unwritable)?;
             }
             Err(error) => {
-                eprintln!("postway: cannot read {}: {error}", file.display());
+                bar.suspend(|| eprintln!("postway: cannot read {}: {error}", file.display()));
                 unread += 1;
             }
         }
         mail.clear();
         mail.shrink_to(KEPT_BYTES_MAX);
     }
+    bar.finish_and_clear();
     out.flush().map_err(unwritable)?;
     Ok(unread)
 }

@@ -1,0 +1,127 @@
+//! What is shown at the end of each command's `--help`: the few forms that people need first.
+
+/// `postway --help`, before the exit codes.
+pub const START: &str = "First steps:
+  postway                                          start the server; it prints where it listens and a key
+  postway send --from shop@example.com --to ada@example.net --subject Hello --text 'It works.' --wait
+  postway top                                      watch it work
+  postway doctor                                   see whether everything is sound";
+
+/// `postway serve`.
+pub const SERVE: &str =
+    "Settings come from postway.toml and from POSTWAY_* variables, which win; `postway config print` shows
+what holds and where it comes from. SIGTERM finishes what is on the wire and ends.
+
+Examples:
+  postway serve
+  postway serve --config /etc/postway/postway.toml
+  POSTWAY_DATA_DIR=/var/lib/postway POSTWAY_HTTP_LISTEN=127.0.0.1:9000 postway serve";
+
+/// `postway send`.
+pub const SEND: &str = "Examples:
+  postway send --from 'Shop <shop@example.com>' --to ada@example.net --subject Hello --text 'Hi.' --wait
+  postway send --from shop@example.com --to ada@example.net --subject Invoice --html @mail.html --attach invoice.pdf
+  postway send --from shop@example.com --to ada@example.net --template welcome --var name=Ada --id order-1
+  postway send --eml mail.eml --account relay-1";
+
+/// `postway messages`.
+pub const MESSAGES: &str = "Examples:
+  postway messages list --status failed --all
+  postway messages list --recipient ada@example.net --json
+  postway messages show order-1          its recipients, attempts and events
+  postway messages explain order-1       what it waits for
+  postway messages retry order-1
+  postway messages raw order-1 > order-1.eml";
+
+/// `postway templates`.
+pub const TEMPLATES: &str = "Examples:
+  postway templates push mails/                    NAME.subject.txt, NAME.html, NAME.txt, NAME.sample.json
+  postway templates preview welcome --var name=Ada
+  postway templates preview welcome --from mails/ --part html > welcome.html";
+
+/// `postway accounts`.
+pub const ACCOUNTS: &str = "Examples:
+  postway accounts create relay-1 --host smtp.example.com --port 587 --username shop
+  postway accounts create ses-1 --kind ses --region eu-west-1 --access-key-id AKIA…
+  postway accounts test relay-1 --to ada@example.net --from shop@example.com
+  postway accounts update relay-1 --per-hour 1000 --max-connections 5
+  postway accounts suspend relay-1";
+
+/// `postway webhooks`.
+pub const WEBHOOKS: &str = "Examples:
+  postway webhooks add https://app.example.com/hooks/mail --event email.sent --event email.failed
+  postway webhooks test wh_…
+  postway webhooks deliveries wh_… --status dead
+  postway webhooks resend wh_… UID 3";
+
+/// `postway mailboxes`.
+pub const MAILBOXES: &str = "Examples:
+  postway mailboxes add --id bounces --host imap.example.com --username bounces@example.com --role bounces
+  postway mailboxes test bounces
+  postway doctor mailboxes";
+
+/// `postway tenants`.
+pub const TENANTS: &str = "These need the admin key.
+
+Examples:
+  postway tenants create acme --name 'Acme Ltd'
+  postway tenants keys create acme --name shop --scope send --scope read
+  postway tenants update acme --default-account relay-1 --weight 50
+  postway --tenant acme messages list";
+
+/// `postway outbox`.
+pub const OUTBOX: &str = "Examples:
+  postway outbox install --database postgres://app:secret@db.example.com/shop
+  postway outbox install --database postgres://app:secret@db.example.com/shop --print
+  postway outbox status";
+
+/// `postway top`.
+pub const TOP: &str = "Examples:
+  postway top                      live; q leaves
+  postway --tenant acme top        one tenant's mail
+  postway top --once | less        one snapshot as text
+  postway top --json --interval 5  a line of JSON every five seconds";
+
+/// `postway doctor`.
+pub const DOCTOR: &str =
+    "Without a subcommand everything is checked: configuration, database, disk, server, clock, DNS, nodes,
+queue, accounts, mailboxes, webhooks and outbox sources. Accounts and mailboxes are tried; nothing is
+sent or changed. Exit code 0: sound, warnings at most; 1: a problem was found.
+
+Examples:
+  postway doctor                      everything, of all tenants
+  postway --tenant acme doctor        one tenant's accounts, mailboxes and webhooks
+  postway doctor --json               for programs
+  postway doctor domain example.com   SPF, DKIM, DMARC and MX of a domain";
+
+/// `postway events`.
+pub const EVENTS: &str = "Examples:
+  postway events --limit 20
+  postway events --follow --after now --json";
+
+/// `postway inspect`.
+pub const INSPECT: &str = "Examples:
+  postway inspect bounce.eml
+  postway inspect --trust authorities.pem receipts/*.eml > receipts.jsonl
+  cat mail.eml | postway inspect -";
+
+/// `postway bench`.
+pub const BENCH: &str = "Without --url a server of this program and a sink are started in a temporary folder.
+
+Examples:
+  postway bench
+  postway bench --messages 100000 --mode batch
+  postway bench --database postgres://postway:secret@127.0.0.1/bench --nodes 2
+  postway bench --json > figures.json";
+
+/// `postway migrate copy`.
+pub const COPY: &str = "Stop every server on either database first. It can be killed and run again: it goes on where it was.
+
+Examples:
+  postway migrate copy --from sqlite:///var/lib/postway/postway.db --to postgres://postway:secret@db.example.com/postway";
+
+/// `postway completions`.
+pub const COMPLETIONS: &str = "Examples:
+  postway completions bash > /etc/bash_completion.d/postway
+  postway completions zsh > ~/.zfunc/_postway
+  postway completions fish > ~/.config/fish/completions/postway.fish";

@@ -1,0 +1,101 @@
+//! The clock: whether it agrees with the server's, and whether somebody keeps it right.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::server::{Glance, Reached};
+use super::{Finding, Standing};
+use crate::top::wait;
+
+/// How long the system may take to tell.
+const TELLS_WITHIN: Duration = Duration::from_secs(5);
+/// Clocks that differ by less are left alone, and by more are wrong.
+const APART_MS: (i64, i64) = (2_000, 60_000);
+
+/// Both clocks.
+pub async fn check(reached: Option<&Reached>) -> Vec<Finding> {
+    let server = match reached.and_then(|reached| reached.glance) {
+        Some(glance) => judge(glance),
+        None => Finding::new("server's clock", Standing::Skipped).found("no server to ask"),
+    };
+    vec![server, kept().await]
+}
+
+/// The server's time must lie between our asking and its answering.
+fn judge(Glance { asked_at, at, answered_at }: Glance) -> Finding {
+    let before = asked_at.as_millis() - at.as_millis();
+    let after = at.as_millis() - answered_at.as_millis();
+    let apart_ms = before.max(after).max(0);
+    let check = "server's clock";
+    let found = match apart_ms {
+        0 => "agrees with this machine's".to_owned(),
+        _ => {
+            let way = if after > before { "ahead of" } else { "behind" };
+            format!("{} {way} this machine's", wait(apart_ms))
+        }
+    };
+    let advice = "times of mail, limits and expiry go by it: have both machines follow NTP";
+    match apart_ms {
+        apart if apart >= APART_MS.1 => Finding::new(check, Standing::Problem).found(found).advice(advice),
+        apart if apart >= APART_MS.0 => Finding::new(check, Standing::Warning).found(found).advice(advice),
+        _ => Finding::new(check, Standing::Ok).found(found),
+    }
+}
+
+/// Whether this machine's clock follows others, as systemd tells.
+async fn kept() -> Finding {
+    let asked = Command::new("timedatectl")
+        .args(["show", "--property=NTPSynchronized", "--value"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let answer = match timeout(TELLS_WITHIN, asked).await {
+        Ok(Ok(output)) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => String::new(),
+    };
+    let check = "ntp";
+    match answer.as_str() {
+        "yes" => Finding::new(check, Standing::Ok).found("this machine's clock is synchronised"),
+        "no" => {
+            let advice = "switch it on: `timedatectl set-ntp true`, or install chrony";
+            Finding::new(check, Standing::Warning)
+                .found("this machine's clock is not synchronised")
+                .advice(advice)
+        }
+        _ => {
+            let found = "this system does not tell (no timedatectl, or it has no answer)";
+            Finding::new(check, Standing::Skipped).found(found)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::Time;
+
+    use super::*;
+
+    #[test]
+    fn clocks_may_differ_by_the_time_an_answer_takes_and_a_little_more() {
+        let finding = |at: i64| {
+            let time = Time::from_millis;
+            judge(Glance { asked_at: time(1_000_000), at: time(at), answered_at: time(1_000_300) })
+        };
+        for (at, state) in [
+            (1_000_100, Standing::Ok),
+            (999_000, Standing::Ok),
+            (1_003_300, Standing::Warning),
+            (900_000, Standing::Problem),
+        ] {
+            assert_eq!(finding(at).state, state, "{at}");
+        }
+        assert!(finding(1_003_300).found.unwrap().starts_with("3.0 s ahead of"));
+        assert!(finding(900_000).found.unwrap().contains("behind"));
+    }
+}

@@ -1,0 +1,161 @@
+//! The configuration: whether it can be read, what in it is risky, and who else can read what it protects.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::{Finding, Standing, Subject};
+use crate::config::{Config, ConfigErrors, Loaded};
+
+/// Everything about the configuration.
+pub fn check(subject: &Subject) -> Vec<Finding> {
+    match &subject.loaded {
+        None => vec![Finding::new("configuration", Standing::Skipped).found(subject.no_config())],
+        Some(Err(errors)) => wrong(errors),
+        Some(Ok(loaded)) => {
+            let mut findings = read(loaded, subject.config_file.as_deref());
+            findings.extend(exposed(&loaded.config));
+            findings.extend(private(&loaded.config));
+            findings
+        }
+    }
+}
+
+fn wrong(errors: &ConfigErrors) -> Vec<Finding> {
+    let finding = |text: String| Finding::new("configuration", Standing::Problem).found(text);
+    let mut findings: Vec<Finding> = errors.0.iter().map(|error| finding(error.to_string())).collect();
+    if let Some(last) = findings.last_mut() {
+        last.advice = Some("mend it, then run `postway config check`".to_owned());
+    }
+    findings
+}
+
+fn read(loaded: &Loaded, file: Option<&Path>) -> Vec<Finding> {
+    let source =
+        file.map_or_else(|| "defaults and variables, no file".to_owned(), |file| file.display().to_string());
+    let mut findings = vec![Finding::new("configuration", Standing::Ok).found(source)];
+    for warning in &loaded.warnings {
+        let advice = "mend or remove the variable; `postway config print` shows what holds";
+        findings.push(Finding::new("variables", Standing::Warning).found(warning).advice(advice));
+    }
+    findings
+}
+
+/// What strangers can reach.
+fn exposed(config: &Config) -> Vec<Finding> {
+    let listen = config.http.listen;
+    let https = config.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    let mut findings = vec![match (listen.ip().is_loopback(), https) {
+        (true, _) => Finding::new("http.listen", Standing::Ok).found(format!("{listen}, this machine only")),
+        (false, true) => Finding::new("http.listen", Standing::Ok)
+            .found(format!("{listen}, behind the https:// of public_url")),
+        (false, false) => {
+            let advice = "keys and mail cross the network in the clear: put a proxy with TLS before it and listen on \
+                          127.0.0.1, or name the proxy's https:// address in public_url";
+            Finding::new("http.listen", Standing::Warning)
+                .found(format!("{listen}, without TLS"))
+                .advice(advice)
+        }
+    }];
+    if let Some(url) = config.public_url.as_deref().filter(|_| !https) {
+        let advice = "links in mails lead there: use an https:// address";
+        findings.push(Finding::new("public_url", Standing::Warning).found(url).advice(advice));
+    }
+    findings
+}
+
+/// Who else can read the mail and the keys.
+fn private(config: &Config) -> Vec<Finding> {
+    let folder = &config.data_dir;
+    let mut findings = match fs::metadata(folder) {
+        Ok(found) if found.is_dir() => {
+            vec![judge_mode("data folder", folder, 0o077, Standing::Warning, "700")]
+        }
+        Ok(_) => {
+            let advice = "data_dir (POSTWAY_DATA_DIR) must name a folder";
+            vec![
+                Finding::new("data folder", Standing::Problem)
+                    .found(folder.display().to_string())
+                    .advice(advice),
+            ]
+        }
+        Err(_) => {
+            let found = format!("{} is not there yet; the first start makes it", folder.display());
+            return vec![Finding::new("data folder", Standing::Skipped).found(found)];
+        }
+    };
+    for file in [config.admin_key_file(), config.secret_key_file()] {
+        if file.exists() {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            findings.push(judge_mode(&name, &file, 0o077, Standing::Problem, "600"));
+        }
+    }
+    findings
+}
+
+/// Whether none of these bits is set in a file's mode; `wanted` is what it should be.
+fn judge_mode(check: &str, path: &Path, bits: u32, otherwise: Standing, wanted: &str) -> Finding {
+    match fs::metadata(path) {
+        Ok(found) => {
+            let mode = found.permissions().mode() & 0o777;
+            let finding =
+                |state| Finding::new(check, state).found(format!("{}, mode {mode:o}", path.display()));
+            match mode & bits {
+                0 => finding(Standing::Ok),
+                _ => finding(otherwise)
+                    .advice(format!("others on this machine can read it: chmod {wanted} {}", path.display())),
+            }
+        }
+        Err(error) => {
+            let advice = "run this as the user that the server runs as";
+            Finding::new(check, Standing::Skipped)
+                .found(format!("{}: {error}", path.display()))
+                .advice(advice)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load_from;
+
+    fn config(env: &[(&str, &str)]) -> Config {
+        load_from(None, env.iter().map(|(name, value)| (name.into(), value.into()))).unwrap().config
+    }
+
+    #[test]
+    fn listening_beyond_this_machine_needs_tls_before_it() {
+        let state = |env: &[(&str, &str)]| exposed(&config(env))[0].state;
+        let beyond = ("POSTWAY_HTTP_LISTEN", "0.0.0.0:8520");
+        assert_eq!(state(&[]), Standing::Ok);
+        assert_eq!(state(&[beyond]), Standing::Warning);
+        assert_eq!(state(&[beyond, ("POSTWAY_PUBLIC_URL", "https://mail.example.com")]), Standing::Ok);
+        let plain = exposed(&config(&[("POSTWAY_PUBLIC_URL", "http://mail.example.com")]));
+        assert_eq!((plain[1].check.as_str(), plain[1].state), ("public_url", Standing::Warning));
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_a_problem_and_an_open_folder_a_warning() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(&[("POSTWAY_DATA_DIR", folder.path().to_str().unwrap())]);
+        let key = config.admin_key_file();
+        fs::write(&key, "x").unwrap();
+        let states = |folder_mode, key_mode| {
+            fs::set_permissions(&config.data_dir, fs::Permissions::from_mode(folder_mode)).unwrap();
+            fs::set_permissions(&key, fs::Permissions::from_mode(key_mode)).unwrap();
+            private(&config).iter().map(|finding| finding.state).collect::<Vec<_>>()
+        };
+        assert_eq!(states(0o700, 0o600), [Standing::Ok, Standing::Ok]);
+        assert_eq!(states(0o755, 0o644), [Standing::Warning, Standing::Problem]);
+        assert!(private(&config)[1].advice.as_deref().unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn every_error_of_a_configuration_is_a_problem() {
+        let errors = load_from(None, [("POSTWAY_HTTP_LISTEN".into(), "here".into())]).unwrap_err();
+        let findings = wrong(&errors);
+        assert_eq!((findings.len(), findings[0].state), (1, Standing::Problem));
+        assert!(findings[0].advice.as_deref().unwrap().contains("config check"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Everything at once: `postway doctor` without a subcommand.
+//!
+//! [`examine`] looks at the configuration, the database, the disk and the clock of this machine by itself, and asks a
+//! running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox does: it signs in.
+//! It never fails: what goes wrong is a [`Finding`] that says what to do. Each check has ten seconds, checks run side by
+//! side, and lists are bounded; what is left out is said to be. Without a server, what can be checked here is.
+
+mod clock;
+mod configuration;
+mod database;
+mod disk;
+mod names;
+mod report;
+mod server;
+mod tenants;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+pub use report::{Area, Checkup, Finding, Standing};
+
+use self::server::Reached;
+use crate::client::Client;
+use crate::config::{Config, ConfigErrors, Loaded};
+use crate::failure::Failure;
+
+/// How long one check may take.
+const CHECK_MAX: Duration = Duration::from_secs(10);
+/// Checks of one kind that run at once.
+const TOGETHER: usize = 16;
+
+/// What is looked at.
+pub struct Subject {
+    /// The configuration of this machine; none if the server is on another.
+    pub loaded: Option<Result<Loaded, ConfigErrors>>,
+    /// The file it was read from, if there is one.
+    pub config_file: Option<PathBuf>,
+    /// The way to the server, or why there is none.
+    pub client: Result<Client, Failure>,
+    /// The one tenant to look at; none: all that the key may see.
+    pub tenant: Option<String>,
+    /// The name server to ask; none: the system's.
+    pub dns: Option<SocketAddr>,
+}
+
+/// How many areas there are; `ended` is called once for each.
+pub const AREAS: u64 = 12;
+
+/// Looks at everything. `ended` is told each area as soon as it is done.
+pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
+    let there = async {
+        let (findings, reached) = server::check(subject).await;
+        let server = done("server", findings, ended);
+        let (mut areas, rest) = futures::join!(surroundings(subject, reached.as_ref(), ended), async {
+            match &reached {
+                Some(reached) => Box::pin(known(reached, ended)).await,
+                None => unknown(ended),
+            }
+        });
+        areas.insert(0, server);
+        areas.extend(rest);
+        areas
+    };
+    let (here, there) = futures::join!(Box::pin(here(subject, ended)), Box::pin(there));
+    Checkup { areas: [here, there].concat() }
+}
+
+fn done(name: &'static str, findings: Vec<Finding>, ended: &dyn Fn(&Area)) -> Area {
+    let area = Area::new(name, findings);
+    ended(&area);
+    area
+}
+
+/// What this machine knows by itself.
+async fn here(subject: &Subject, ended: &dyn Fn(&Area)) -> Vec<Area> {
+    let configuration = done("configuration", configuration::check(subject), ended);
+    let Some(config) = subject.config() else {
+        let skipped =
+            |name| done(name, vec![Finding::new(name, Standing::Skipped).found(subject.no_config())], ended);
+        return vec![configuration, skipped("database"), skipped("disk")];
+    };
+    let database = done("database", database::check(&config.database).await, ended);
+    vec![configuration, database, done("disk", disk::check(config), ended)]
+}
+
+/// What is looked at here, in the light of what a server knows.
+async fn surroundings(subject: &Subject, reached: Option<&Reached>, ended: &dyn Fn(&Area)) -> Vec<Area> {
+    let (clock, names) = futures::join!(async { done("clock", clock::check(reached).await, ended) }, async {
+        done("dns", names::check(subject.dns, reached).await, ended)
+    },);
+    vec![clock, names]
+}
+
+/// What only a running server knows.
+async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
+    let nodes = done("nodes", server::nodes(reached), ended);
+    let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
+        async { done("queue", tenants::queues(reached).await, ended) },
+        async { done("accounts", tenants::accounts(reached).await, ended) },
+        async { done("mailboxes", tenants::mailboxes(reached).await, ended) },
+        async { done("webhooks", tenants::webhooks(reached).await, ended) },
+        async { done("outbox", tenants::outboxes(reached).await, ended) },
+    );
+    vec![nodes, queue, accounts, mailboxes, webhooks, outbox]
+}
+
+/// The same without one.
+fn unknown(ended: &dyn Fn(&Area)) -> Vec<Area> {
+    let names = ["nodes", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
+    let skipped = |name| vec![Finding::new(name, Standing::Skipped).found("no server to ask")];
+    names.map(|name| done(name, skipped(name), ended)).into()
+}
+
+impl Subject {
+    fn config(&self) -> Option<&Config> {
+        self.loaded.as_ref()?.as_ref().ok().map(|loaded| &loaded.config)
+    }
+
+    fn no_config(&self) -> &'static str {
+        match self.loaded {
+            None => "the server is on another machine; run this there",
+            Some(_) => "the configuration is wrong",
+        }
+    }
+}
+
+/// An answer within the time that one check has.
+async fn within<T>(asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    match timeout(CHECK_MAX, asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", CHECK_MAX.as_secs()).into()),
+    }
+}

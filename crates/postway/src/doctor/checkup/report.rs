@@ -1,0 +1,166 @@
+//! What was found, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::doctor;
+use crate::output::printable;
+
+/// How much of a stranger's text is shown.
+const FOUND_CHARS_MAX: usize = 300;
+
+/// How it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// As it should be.
+    Ok,
+    /// It works, and needs a look.
+    Warning,
+    /// It does not work, or will not for long.
+    Problem,
+    /// It could not be looked at.
+    Skipped,
+}
+
+impl Standing {
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// The colour of the word, as an ANSI code.
+    fn ansi(self) -> &'static str {
+        match self {
+            Self::Ok => "32",
+            Self::Warning => "33",
+            Self::Problem => "1;31",
+            Self::Skipped => "90",
+        }
+    }
+}
+
+impl From<doctor::State> for Standing {
+    fn from(state: doctor::State) -> Self {
+        match state {
+            doctor::State::Ok => Self::Ok,
+            doctor::State::Warn | doctor::State::Unknown => Self::Warning,
+            doctor::State::Missing | doctor::State::Wrong => Self::Problem,
+        }
+    }
+}
+
+/// The outcome of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub check: String,
+    /// How it stands.
+    pub state: Standing,
+    /// What was found.
+    pub found: Option<String>,
+    /// What to do.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn new(check: impl Into<String>, state: Standing) -> Self {
+        Self { check: check.into(), state, found: None, advice: None }
+    }
+
+    /// The finding with what was found, on one line, without control characters.
+    pub(super) fn found(mut self, text: impl AsRef<str>) -> Self {
+        let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut shown: String = text.chars().take(FOUND_CHARS_MAX).collect();
+        if text.chars().nth(FOUND_CHARS_MAX).is_some() {
+            shown.push('…');
+        }
+        self.found = Some(shown);
+        self
+    }
+
+    pub(super) fn advice(mut self, text: impl Into<String>) -> Self {
+        self.advice = Some(text.into());
+        self
+    }
+}
+
+impl From<doctor::Finding> for Finding {
+    fn from(finding: doctor::Finding) -> Self {
+        let doctor::Finding { check, state, found, advice } = finding;
+        // What is not there can only be named.
+        let found = found.or_else(|| (state != doctor::State::Ok).then(|| state.as_str().to_owned()));
+        Self { check, state: state.into(), found, advice }
+    }
+}
+
+/// What belongs together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Area {
+    /// Its name.
+    pub area: &'static str,
+    /// What was found, in the order of the checks.
+    pub findings: Vec<Finding>,
+}
+
+impl Area {
+    pub(super) fn new(area: &'static str, findings: Vec<Finding>) -> Self {
+        Self { area, findings }
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checkup {
+    /// In the order of their importance: what others rest on first.
+    pub areas: Vec<Area>,
+}
+
+impl Checkup {
+    /// How many findings stand so.
+    pub fn count(&self, state: Standing) -> usize {
+        let findings = self.areas.iter().flat_map(|area| &area.findings);
+        findings.filter(|finding| finding.state == state).count()
+    }
+
+    /// The text for people.
+    pub fn text(&self, colour: bool) -> String {
+        let findings = || self.areas.iter().flat_map(|area| &area.findings);
+        let width = findings().map(|finding| finding.check.chars().count()).max().unwrap_or(0).min(32);
+        let mut text = String::new();
+        for area in &self.areas {
+            line(&mut text, area.area);
+            for finding in &area.findings {
+                let word = match colour {
+                    true => format!("\u{1b}[{}m{:<8}\u{1b}[0m", finding.state.ansi(), finding.state.as_str()),
+                    false => format!("{:<8}", finding.state.as_str()),
+                };
+                let found = finding.found.as_deref().unwrap_or("");
+                line(&mut text, &format!("  {word} {:<width$}  {found}", finding.check));
+                for advice in finding.advice.as_deref().unwrap_or("").lines() {
+                    line(&mut text, &format!("  {:<8} → {advice}", ""));
+                }
+            }
+        }
+        let told = [Standing::Ok, Standing::Warning, Standing::Problem, Standing::Skipped]
+            .map(|state| (self.count(state), state))
+            .map(|(count, state)| match (state, count) {
+                (Standing::Warning | Standing::Problem, 0 | 2..) => format!("{count} {}s", state.as_str()),
+                _ => format!("{count} {}", state.as_str()),
+            });
+        line(&mut text, "");
+        line(&mut text, &format!("{} checks: {}", findings().count(), told.join(", ")));
+        text
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing to a string cannot fail.
+    writeln!(text, "{}", line.trim_end()).ok();
+}

@@ -1,0 +1,205 @@
+//! The server: whether it answers, takes our key, and can take mail; and the nodes it knows.
+
+use postway_domain::{Clock as _, Time};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Finding, Standing, Subject, within};
+use crate::client::Client;
+use crate::clock::NodeClock;
+use crate::failure::Failure;
+use crate::output::{field, list};
+
+/// Tenants that are looked at.
+const TENANTS_MAX: usize = 50;
+
+/// A server that answers and takes our key.
+pub struct Reached {
+    /// `GET /v1/overview` of the tenant that was named, or of the first.
+    pub overview: Value,
+    /// When it said so.
+    pub glance: Option<Glance>,
+    /// The way to each tenant, with its settings where the key may see them.
+    pub tenants: Vec<Tenant>,
+}
+
+/// A tenant.
+pub struct Tenant {
+    /// The way to it.
+    pub client: Client,
+    /// Its id; none for a tenant's own key, which need not be told.
+    pub id: Option<String>,
+    /// Its settings, as `GET /v1/tenants` shows them; null for a tenant's own key.
+    pub settings: Value,
+}
+
+/// The server's time between two of ours.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance {
+    /// When it was asked.
+    pub asked_at: Time,
+    /// What it said.
+    pub at: Time,
+    /// When the answer was there.
+    pub answered_at: Time,
+}
+
+impl Reached {
+    /// A thing of a tenant, named so that it can be told from another tenant's.
+    pub fn name(&self, tenant: &Tenant, thing: &str) -> String {
+        match &tenant.id {
+            Some(id) if self.tenants.len() > 1 => format!("{id}/{thing}"),
+            _ => thing.to_owned(),
+        }
+    }
+}
+
+/// Whether there is a server to ask, and all that the other checks need of it.
+pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
+    let client = match &subject.client {
+        Ok(client) => client,
+        Err(failure) => {
+            let finding = match failure {
+                Failure::Config(_) => {
+                    Finding::new("server", Standing::Skipped).found("the configuration is wrong")
+                }
+                other => Finding::new("server", Standing::Problem).found(other.to_string()),
+            };
+            return (vec![finding], None);
+        }
+    };
+    let started = Instant::now();
+    let ready = match within(client.get(&["health", "ready"], &[])).await {
+        Ok(_) => {
+            let found =
+                format!("{} is ready, answered in {} ms", client.base(), started.elapsed().as_millis());
+            Finding::new("server", Standing::Ok).found(found)
+        }
+        Err(failure) => {
+            let finding = away(client, &failure);
+            if matches!(failure, Failure::Unreachable { .. }) {
+                return (vec![finding], None);
+            }
+            finding
+        }
+    };
+    let mut findings = vec![ready];
+    let clock = NodeClock::default();
+    let asked_at = clock.now();
+    let overview = match within(client.get(&["v1", "overview"], &[])).await {
+        Ok(overview) => overview,
+        Err(failure) => {
+            findings.push(refused(&failure));
+            return (findings, None);
+        }
+    };
+    let answered_at = clock.now();
+    let at = overview["at"].as_str().and_then(|at| at.parse().ok());
+    findings.extend(version(&overview));
+    let (tenants, more) = match tenants(client, subject.tenant.as_deref(), &overview).await {
+        Ok(found) => found,
+        Err(failure) => {
+            findings.push(refused(&failure));
+            return (findings, None);
+        }
+    };
+    if more {
+        let advice = "look at one of the others with --tenant";
+        let found = format!("only the first {TENANTS_MAX} are looked at");
+        findings.push(Finding::new("tenants", Standing::Skipped).found(found).advice(advice));
+    }
+    let glance = at.map(|at| Glance { asked_at, at, answered_at });
+    (findings, Some(Reached { overview, glance, tenants }))
+}
+
+fn away(client: &Client, failure: &Failure) -> Finding {
+    let (found, advice) = match failure {
+        Failure::Unreachable { reason, .. } => (
+            format!("{} does not answer: {reason}", client.base()),
+            "start it: `postway serve`, or `systemctl start postway`; name another with --url",
+        ),
+        other => {
+            (other.to_string(), "it runs and cannot take mail: see the database above, and the server's log")
+        }
+    };
+    Finding::new("server", Standing::Problem).found(found).advice(advice)
+}
+
+fn refused(failure: &Failure) -> Finding {
+    let advice = match failure {
+        Failure::Refused(_) => {
+            "give the admin key with --key or POSTWAY_API_KEY, or run this where the server's data folder is"
+        }
+        Failure::NotFound(_) => {
+            "check --tenant (POSTWAY_TENANT); `postway tenants list` shows those there are"
+        }
+        _ => "see the server's log",
+    };
+    Finding::new("key", Standing::Problem).found(failure.to_string()).advice(advice)
+}
+
+/// Whether the command line and the server are of one version; only an admin key is told.
+fn version(overview: &Value) -> Option<Finding> {
+    let me = list(overview, "nodes").iter().find(|node| node["is_self"] == true)?;
+    let (theirs, ours) = (field(me, "version"), env!("CARGO_PKG_VERSION"));
+    Some(match theirs == ours {
+        true => Finding::new("version", Standing::Ok).found(theirs),
+        false => Finding::new("version", Standing::Warning)
+            .found(format!("the server is {theirs}, this program is {ours}"))
+            .advice("use the program that the server runs"),
+    })
+}
+
+/// The tenants to look at, and whether there are more.
+async fn tenants(
+    client: &Client,
+    named: Option<&str>,
+    overview: &Value,
+) -> Result<(Vec<Tenant>, bool), Failure> {
+    let is_admin = !list(overview, "nodes").is_empty();
+    if !is_admin {
+        let client = client.clone();
+        return Ok((vec![Tenant { client, id: None, settings: Value::Null }], false));
+    }
+    let tenant = |settings: &Value| {
+        let id = field(settings, "id");
+        Tenant { client: client.for_tenant(&id), id: Some(id), settings: settings.clone() }
+    };
+    if let Some(id) = named {
+        let settings = within(client.get(&["v1", "tenants", id], &[])).await?;
+        return Ok((vec![tenant(&settings)], false));
+    }
+    let limit = [("limit", TENANTS_MAX.to_string())];
+    let all = within(client.get(&["v1", "tenants"], &limit)).await?;
+    Ok((list(&all, "data").iter().map(tenant).collect(), !all["next_cursor"].is_null()))
+}
+
+/// The nodes that share the database.
+pub fn nodes(reached: &Reached) -> Vec<Finding> {
+    let nodes = list(&reached.overview, "nodes");
+    if nodes.is_empty() {
+        return vec![Finding::new("nodes", Standing::Skipped).found("only the admin key sees them")];
+    }
+    let mut findings: Vec<Finding> = nodes.iter().map(node).collect();
+    let mut versions: Vec<String> = nodes.iter().map(|node| field(node, "version")).collect();
+    versions.sort();
+    versions.dedup();
+    if versions.len() > 1 {
+        let advice = "an upgrade is under way: bring the others up to the newest";
+        findings.push(Finding::new("versions", Standing::Warning).found(versions.join(", ")).advice(advice));
+    }
+    findings
+}
+
+fn node(node: &Value) -> Finding {
+    let (name, address, beat) = (field(node, "name"), field(node, "address"), field(node, "last_beat_at"));
+    match node["status"] == "alive" {
+        true => Finding::new(name, Standing::Ok).found(format!("{address}, heartbeat at {beat}")),
+        false => {
+            let advice = "its work was taken over; start it again, or leave it: it is struck from the list";
+            Finding::new(name, Standing::Warning)
+                .found(format!("{address}, dead since {beat}"))
+                .advice(advice)
+        }
+    }
+}

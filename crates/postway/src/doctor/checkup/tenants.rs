@@ -1,0 +1,335 @@
+//! What each tenant has: its queue, accounts, mailboxes and webhooks; and the outbox sources.
+//!
+//! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
+
+use futures::{StreamExt as _, stream};
+use postway_domain::Clock as _;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::server::{Reached, Tenant};
+use super::{Finding, Standing, TOGETHER, within};
+use crate::client::Body;
+use crate::clock::NodeClock;
+use crate::doctor::judge_mailbox;
+use crate::failure::Failure;
+use crate::output::{field, list};
+use crate::top::span;
+
+/// Accounts, mailboxes and webhooks that are looked at, of each kind.
+const THINGS_MAX: usize = 100;
+/// Mail that is due for longer needs a look, and for this long is stuck.
+const DUE_S: (u64, u64) = (300, 3_600);
+/// Dead letters that are counted.
+const DEAD_LETTERS_MAX: usize = 100;
+/// An outbox that is further behind does not keep up.
+const LAG_S: f64 = 300.0;
+
+/// Queues of all tenants: a line for each that needs a look, one for all others.
+pub async fn queues(reached: &Reached) -> Vec<Finding> {
+    let asked = stream::iter(&reached.tenants).map(async |tenant| {
+        let limit = [("limit", DEAD_LETTERS_MAX.to_string())];
+        let stats = within(tenant.client.get(&["v1", "stats"], &[])).await;
+        let dead = within(tenant.client.get(&["v1", "dead-letters"], &limit)).await;
+        match (stats, dead) {
+            (Ok(stats), Ok(dead)) => judge_queue(&reached.name(tenant, ""), &stats, &dead),
+            (Err(failure), _) | (_, Err(failure)) => vec![unasked(&reached.name(tenant, "queue"), &failure)],
+        }
+    });
+    let mut findings: Vec<Finding> = asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat();
+    if findings.is_empty() {
+        findings.push(Finding::new("queue", Standing::Ok).found("nothing is late, in doubt or dead"));
+    }
+    findings
+}
+
+fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
+    let check = |name: &str| format!("{prefix}{name}");
+    let mut findings = Vec::new();
+    let oldest = stats["oldest_due_seconds"].as_u64().unwrap_or(0);
+    let held = stats["held"].as_i64().unwrap_or(0);
+    if oldest >= DUE_S.0 {
+        let found = format!("due for {}", span(oldest));
+        findings.push(match held {
+            0 => {
+                let state = if oldest >= DUE_S.1 { Standing::Problem } else { Standing::Warning };
+                let advice = "see what holds it: `postway messages list --status ready`, `postway messages explain ID`";
+                Finding::new(check("oldest due"), state).found(found).advice(advice)
+            }
+            held => {
+                let advice = "activate the tenant, batch or account that was suspended, or cancel the mail";
+                let found = format!("{found}; {held} are held by a suspension");
+                Finding::new(check("oldest due"), Standing::Warning).found(found).advice(advice)
+            }
+        });
+    }
+    let in_doubt = stats["by_status"]["in_doubt"].as_i64().unwrap_or(0);
+    if in_doubt > 0 {
+        let advice = "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
+        let found = format!("{in_doubt} messages");
+        findings.push(Finding::new(check("in doubt"), Standing::Warning).found(found).advice(advice));
+    }
+    let letters = list(dead, "data").len();
+    if letters > 0 {
+        let more = if dead["next_cursor"].is_null() { "" } else { " and more" };
+        let advice =
+            "see why: `postway messages list --status failed`; `postway messages retry ID` sends one again";
+        let found = format!("{letters}{more} whose retries ran out");
+        findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
+    }
+    findings
+}
+
+/// Every account, by what the server knows and a trial.
+pub async fn accounts(reached: &Reached) -> Vec<Finding> {
+    things(reached, "accounts", async |tenant, name, account| {
+        let id = field(account, "id");
+        let show = ["v1", "accounts", &id];
+        let test = ["v1", "accounts", &id, "test"];
+        let (shown, trial) = futures::join!(
+            within(tenant.client.get(&show, &[])),
+            within(tenant.client.call(Method::POST, &test, &[], Body::Empty)),
+        );
+        match (shown, trial) {
+            (Ok(shown), trial) => judge_account(&name, &shown, &trial),
+            (Err(failure), _) => unasked(&name, &failure),
+        }
+    })
+    .await
+}
+
+fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) -> Finding {
+    let place = [field(account, "kind"), field(account, "host")].join(" ");
+    let circuit = &account["circuit"];
+    if circuit["state"] == "open" {
+        let found = format!("at fault since {}: {}", field(circuit, "since"), field(circuit, "reason"));
+        let advice = "its mail waits; mend it with `postway accounts update`, and it goes on at once";
+        return Finding::new(name, Standing::Problem).found(found).advice(advice);
+    }
+    let steps = match trial {
+        Ok(trial) => list(trial, "steps"),
+        Err(failure @ Failure::Refused(_)) => {
+            return unasked(name, failure).advice("only a key that may manage can try accounts");
+        }
+        Err(failure) => return unasked(name, failure),
+    };
+    if let Some(step) = steps.iter().find(|step| step["ok"] != true) {
+        let found = format!("{}: {}", field(step, "step"), field(step, "detail"));
+        return Finding::new(name, Standing::Problem).found(found).advice(mend(&field(step, "step")));
+    }
+    if account["suspended"] == true {
+        let advice = "its mail waits until `postway accounts activate`";
+        return Finding::new(name, Standing::Warning).found("suspended").advice(advice);
+    }
+    let done: Vec<String> = steps.iter().map(|step| field(step, "step")).collect();
+    Finding::new(name, Standing::Ok).found(format!("{}: {}", place.trim(), done.join(", ")))
+}
+
+/// What helps where a step of an account fails.
+fn mend(step: &str) -> &'static str {
+    match step {
+        "connect" => "check host and port, and that this machine may connect there",
+        "tls" => {
+            "check `tls` (starttls for 587, implicit for 465), and give `ca_pem` where the certificate is your own"
+        }
+        "auth" => "check user name and password: `postway accounts update ID --username … --password-file …`",
+        _ => "see what was said; `postway accounts test` tries it again",
+    }
+}
+
+/// Every mailbox, by what the server knows and a trial.
+pub async fn mailboxes(reached: &Reached) -> Vec<Finding> {
+    let now = NodeClock::default().now();
+    things(reached, "mailboxes", async |tenant, name, mailbox| {
+        let id = field(mailbox, "id");
+        let path = ["v1", "mailboxes", &id, "test"];
+        let trial = match mailbox["active"] == true {
+            true => match within(tenant.client.call(Method::POST, &path, &[], Body::Empty)).await {
+                Ok(trial) => Some(trial),
+                Err(failure) => return unasked(&name, &failure),
+            },
+            false => None,
+        };
+        Finding { check: name, ..judge_mailbox(mailbox, trial.as_ref(), now).into() }
+    })
+    .await
+}
+
+/// Every webhook, by what it has missed.
+pub async fn webhooks(reached: &Reached) -> Vec<Finding> {
+    things(reached, "webhooks", async |tenant, name, webhook| {
+        let id = field(webhook, "id");
+        let query = [("status", "dead".to_owned()), ("limit", DEAD_LETTERS_MAX.to_string())];
+        match within(tenant.client.get(&["v1", "webhooks", &id, "deliveries"], &query)).await {
+            Ok(dead) => judge_webhook(&name, webhook, &dead),
+            Err(failure) => unasked(&name, &failure),
+        }
+    })
+    .await
+}
+
+fn judge_webhook(name: &str, webhook: &Value, dead: &Value) -> Finding {
+    let url = field(webhook, "url");
+    let reason = field(webhook, "disabled_reason");
+    if !reason.is_empty() {
+        let advice = "nothing is collected for it: mend it, then `postway webhooks update ID --active true`, or remove it";
+        return Finding::new(name, Standing::Problem)
+            .found(format!("{url} is switched off: {reason}"))
+            .advice(advice);
+    }
+    if webhook["active"] != true {
+        return Finding::new(name, Standing::Ok).found(format!("{url} is switched off by its owner"));
+    }
+    let lost = list(dead, "data").len();
+    if lost > 0 {
+        let more = if dead["next_cursor"].is_null() { "" } else { " and more" };
+        let advice =
+            "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend` tells one again";
+        let found = format!("{url} missed {lost}{more} events");
+        return Finding::new(name, Standing::Warning).found(found).advice(advice);
+    }
+    Finding::new(name, Standing::Ok).found(url)
+}
+
+/// The outbox sources; the admin key sees all of them, a tenant's own key its own.
+pub async fn outboxes(reached: &Reached) -> Vec<Finding> {
+    let Some(tenant) = reached.tenants.first() else { return Vec::new() };
+    match within(tenant.client.get(&["v1", "outbox"], &[])).await {
+        Ok(sources) => match list(&sources, "data") {
+            [] => vec![Finding::new("outbox", Standing::Ok).found("none")],
+            sources => sources.iter().map(judge_outbox).collect(),
+        },
+        Err(failure) => vec![unasked("outbox", &failure)],
+    }
+}
+
+fn judge_outbox(source: &Value) -> Finding {
+    let (name, status, error) = (field(source, "name"), field(source, "status"), field(source, "error"));
+    let lag = source["lag_seconds"].as_f64().unwrap_or(0.0);
+    if matches!(status.as_str(), "away" | "stopped") {
+        let advice = "see that the application's database runs, and `postway outbox status`";
+        return Finding::new(name, Standing::Problem).found(format!("{status}: {error}")).advice(advice);
+    }
+    let found = format!("{status}, {} rows wait, {lag:.0} s behind", source["waiting"].as_i64().unwrap_or(0));
+    if lag > LAG_S {
+        let advice = "rows come faster than they are taken, or the application's database is slow";
+        return Finding::new(name, Standing::Warning).found(found).advice(advice);
+    }
+    Finding::new(name, Standing::Ok).found(found)
+}
+
+/// Looks at each thing of a kind that any tenant has, several at a time.
+async fn things(
+    reached: &Reached,
+    kind: &'static str,
+    look: impl AsyncFn(&Tenant, String, &Value) -> Finding,
+) -> Vec<Finding> {
+    let asked = stream::iter(&reached.tenants)
+        .map(async |tenant| (tenant, within(tenant.client.get(&["v1", kind], &[])).await));
+    let lists: Vec<(&Tenant, Result<Value, Failure>)> = asked.buffered(TOGETHER).collect().await;
+    let mut findings = Vec::new();
+    let mut found = Vec::new();
+    for (tenant, answer) in &lists {
+        match answer {
+            Ok(answer) => found.extend(list(answer, "data").iter().map(|thing| (*tenant, thing))),
+            Err(failure) => findings.push(unasked(&reached.name(tenant, kind), failure)),
+        }
+    }
+    let left = found.len().saturating_sub(THINGS_MAX);
+    let looked = stream::iter(found.into_iter().take(THINGS_MAX)).map(async |(tenant, thing)| {
+        let name = reached.name(tenant, &field(thing, "id"));
+        look(tenant, name, thing).await
+    });
+    findings.extend(looked.buffered(TOGETHER).collect::<Vec<_>>().await);
+    if left > 0 {
+        let finding = Finding::new(kind, Standing::Skipped).found(format!("{left} more are not looked at"));
+        findings.push(finding.advice("look at one tenant at a time with --tenant"));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::new(kind, Standing::Ok).found("none"));
+    }
+    findings
+}
+
+/// Something that the server did not tell. What it refuses is no fault of the thing.
+fn unasked(check: &str, failure: &Failure) -> Finding {
+    let state = if matches!(failure, Failure::Refused(_)) { Standing::Skipped } else { Standing::Problem };
+    Finding::new(check, state).found(failure.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_keeps_up_has_nothing_to_say() {
+        let quiet = json!({"oldest_due_seconds": 3, "held": 0, "by_status": {"in_doubt": 0}});
+        assert!(judge_queue("", &quiet, &json!({"data": []})).is_empty());
+    }
+
+    #[test]
+    fn late_doubtful_and_dead_mail_is_told() {
+        let stats = |oldest: u64, held: i64| json!({"oldest_due_seconds": oldest, "held": held, "by_status": {"in_doubt": 2}});
+        let dead = json!({"data": [{}, {}], "next_cursor": "x"});
+        let findings = judge_queue("acme/", &stats(7_200, 0), &dead);
+        let told: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
+        assert_eq!(
+            told,
+            [
+                ("acme/oldest due", Standing::Problem),
+                ("acme/in doubt", Standing::Warning),
+                ("acme/dead letters", Standing::Warning),
+            ]
+        );
+        assert_eq!(
+            judge_queue("", &stats(7_200, 9), &dead)[0].state,
+            Standing::Warning,
+            "it is held on purpose"
+        );
+        assert!(findings[2].found.as_deref().unwrap().starts_with("2 and more"));
+    }
+
+    #[test]
+    fn an_account_is_judged_by_its_circuit_its_trial_and_its_suspension() {
+        let well = || Ok(json!({"ok": true, "steps": [{"step": "connect", "ok": true, "detail": "x"}]}));
+        let refused = Ok(json!({"ok": false, "steps": [{"step": "auth", "ok": false, "detail": "535 no"}]}));
+        let account = |suspended: bool, circuit: &str| {
+            json!({"id": "relay", "kind": "smtp", "host": "h", "suspended": suspended,
+                "circuit": {"state": circuit, "reason": "535", "since": "now"}})
+        };
+        let state =
+            |account: &Value, trial: &Result<Value, Failure>| judge_account("relay", account, trial).state;
+        assert_eq!(state(&account(false, "closed"), &well()), Standing::Ok);
+        assert_eq!(state(&account(true, "closed"), &well()), Standing::Warning);
+        assert_eq!(state(&account(false, "open"), &well()), Standing::Problem);
+        assert_eq!(
+            state(&account(false, "closed"), &Err(Failure::Refused("no".to_owned()))),
+            Standing::Skipped
+        );
+        let wrong = judge_account("relay", &account(false, "closed"), &refused);
+        assert_eq!(wrong.state, Standing::Problem);
+        assert!(wrong.advice.unwrap().contains("password"));
+    }
+
+    #[test]
+    fn a_webhook_is_judged_by_what_it_missed() {
+        let state = |webhook: Value, dead: Value| judge_webhook("wh", &webhook, &dead).state;
+        let none = || json!({"data": [], "next_cursor": null});
+        assert_eq!(state(json!({"url": "u", "active": true}), none()), Standing::Ok);
+        assert_eq!(state(json!({"url": "u", "active": false}), none()), Standing::Ok);
+        assert_eq!(state(json!({"active": false, "disabled_reason": "410"}), none()), Standing::Problem);
+        assert_eq!(state(json!({"active": true}), json!({"data": [{}]})), Standing::Warning);
+    }
+
+    #[test]
+    fn an_outbox_that_is_away_is_a_problem_and_a_late_one_a_warning() {
+        let state = |status: &str, lag: f64| {
+            judge_outbox(&json!({"name": "s", "status": status, "lag_seconds": lag})).state
+        };
+        assert_eq!(state("serving", 2.0), Standing::Ok);
+        assert_eq!(state("serving", 900.0), Standing::Warning);
+        assert_eq!(state("away", 0.0), Standing::Problem);
+    }
+}
