@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::OnceLock};
 
 /// The binary under test, built with failpoints; `POSTWAY_E2E_BINARY` names another.
-pub(crate) fn binary() -> anyhow::Result<PathBuf> {
+pub fn binary() -> anyhow::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone().map_err(anyhow::Error::msg)
 }

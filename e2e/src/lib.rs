@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub use audit::{audit, check_history, copies};
+pub use binary::binary;
 pub use browser::Browser;
 pub use client::Client;
 pub use gateway::{Gateway, Ran};

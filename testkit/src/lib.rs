@@ -5,6 +5,7 @@
 
 pub mod axe;
 pub mod cable;
+mod cache;
 pub mod cert;
 pub mod dkimpy;
 pub mod dovecot;
@@ -14,6 +15,7 @@ pub mod imap_sink;
 mod installed;
 pub mod mariadb;
 pub mod moto;
+pub mod node;
 pub mod postfix;
 pub mod postgres;
 mod python;
@@ -25,5 +27,6 @@ pub use dkimpy::Dkimpy;
 pub use dovecot::Dovecot;
 pub use http_source::{HttpSource, Reply};
 pub use imap_sink::{ImapAct, ImapSink};
+pub use node::Node;
 pub use postfix::Postfix;
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};

@@ -72,6 +72,61 @@ async fn a_message_is_watched_as_it_fails_and_is_tried_again() -> anyhow::Result
     .await
 }
 
+/// Counted as the browser received it, before anything is compressed: the page, its styles and scripts, with the chart.
+#[tokio::test]
+async fn the_overview_is_drawn_with_less_than_200_kilobytes() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    gateway.send(json!({"id": "one", "from": "a@example.com", "to": "b@example.net", "subject": "One", "text": "x"})).await?;
+    gateway.wait_for("one", "sent").await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    browser.wait_until("the chart", "return !!document.querySelector('main canvas')").await?;
+    let bytes = browser
+        .run(
+            "return performance.getEntries().filter((one) => one.entryType === 'navigation' ||
+                one.name.includes('/assets/')).reduce((sum, one) => sum + one.decodedBodySize, 0)",
+        )
+        .await?;
+    let bytes = bytes.as_f64().unwrap_or_default();
+    assert!((50_000.0..200_000.0).contains(&bytes), "{bytes} bytes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_list_names_recipients_and_a_batch_its_progress() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    gateway
+        .send(json!({"id": "one", "from": "a@example.com", "to": ["ada@example.net", "bob@example.net"],
+        "subject": "To two", "text": "x", "batch": "spring"}))
+        .await?;
+    gateway.wait_for("one", "sent").await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    go(&browser, &gateway, "messages?subject=TO+TWO").await?;
+    browser.wait_for_text("ada@example.net").await?;
+    browser.wait_for_text("and 1 more").await?;
+    go(&browser, &gateway, "batches").await?;
+    browser.wait_for_text("spring").await?;
+    browser.click("Progress").await?;
+    browser.wait_for_text("1 of 1 done").await
+}
+
+/// A key of a tenant reads the settings of its own, and is offered no change of them.
+#[tokio::test]
+async fn a_tenants_key_sees_its_settings() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let made =
+        gateway.post("/v1/tenants/default/keys", json!({"name": "reader", "scopes": ["read"]})).await?;
+    let browser = Browser::start(1280, 800).await?;
+    browser.open(&gateway.url()).await?;
+    browser.type_into("input[name=key]", text(&made, "key")).await?;
+    browser.click("Sign in").await?;
+    browser.wait_for_text("Overview").await?;
+    go(&browser, &gateway, "settings").await?;
+    browser.wait_for_text("Settings of").await?;
+    browser.wait_for_text("Default account").await?;
+    assert_eq!(browser.run("return !!document.querySelector('main form')").await?, false);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_batch_is_suspended_by_a_click() -> anyhow::Result<()> {
     let gateway = Gateway::start().await?;
