@@ -34,6 +34,8 @@ use crate::{
 const PAGE_MAILS: usize = 100;
 /// The longest error that is kept with a mailbox.
 const ERROR_CHARS_MAX: usize = 500;
+/// Tries of a mailbox that has worked, before a fault of its set-up is taken for one.
+const QUICK_TRIES: u32 = 3;
 /// The longest wait while the store is away.
 const STORE_WAIT_MAX: Duration = Duration::from_secs(30);
 
@@ -56,6 +58,8 @@ pub(super) struct Watch {
     is_crowded: bool,
     withheld: Withheld,
     faults: u32,
+    /// Whether it has been read since this watch began.
+    has_worked: bool,
 }
 
 enum Fault {
@@ -81,7 +85,7 @@ impl Watch {
     pub(super) fn new(means: Arc<Means>, mailbox: WatchedMailbox, is_crowded: bool) -> Self {
         let key = MailboxKey { tenant: mailbox.tenant.clone(), mailbox: mailbox.id.clone() };
         let withheld = Withheld::new();
-        Self { means, mailbox, key, is_crowded, withheld, faults: 0 }
+        Self { means, mailbox, key, is_crowded, withheld, faults: 0, has_worked: false }
     }
 
     /// Watches until told to stop.
@@ -133,7 +137,9 @@ impl Watch {
         if let Err(error) = self.means.store.note_mailbox(note).await {
             tracing::warn!(%error, %tenant, %mailbox, "what is wrong with a mailbox could not be noted");
         }
-        pace::wait(nth, error.is_setup, &mut rand::rng())
+        // What has worked is more likely being rebuilt than set up wrongly.
+        let is_setup = error.is_setup && !(self.has_worked && nth < QUICK_TRIES);
+        pace::wait(nth, is_setup, &mut rand::rng())
     }
 
     /// One session: rounds until something goes wrong, or one round where sessions are few.
@@ -145,7 +151,7 @@ impl Watch {
         let poll = Duration::from_secs(self.mailbox.settings.poll_seconds.into());
         loop {
             self.round(&mut *folder).await?;
-            self.faults = 0;
+            (self.faults, self.has_worked) = (0, true);
             if self.is_crowded {
                 folder.close().await;
                 return Ok(());

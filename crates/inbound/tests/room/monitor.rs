@@ -189,6 +189,24 @@ async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_
 }
 
 #[tokio::test]
+async fn a_mailbox_that_is_being_rebuilt_is_tried_again_soon() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    house.shelf.deliver(mail(1), day(1));
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
+    super::wait_until("it is read", || async { house.state().await.scanned_at.is_some() }).await;
+    house.shelf.state().closed = Some(SourceError::setup("the folder was deleted under us"));
+    house.shelf.state().breaks_after = Some(0);
+    house.shelf.deliver(mail(2), day(1));
+    let is_told = || async { house.state().await.error.is_some_and(|error| error.contains("deleted")) };
+    super::wait_until("the fault is noted", is_told).await;
+    (house.shelf.state().closed, house.shelf.state().breaks_after) = (None, None);
+    super::wait_until("it is read again", || async { house.mails().await.len() == 2 }).await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
 async fn an_inactive_or_removed_mailbox_is_left_alone() {
     let house = House::new(Start::Beginning, ROLES).await;
     caught_up(&house).await;
