@@ -68,13 +68,16 @@ pub struct BenchArgs {
     /// Measure how fast mail is accepted over SMTP, against HTTP: in turns, over 20 connections or --concurrency
     #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox"])]
     pub smtp: bool,
+    /// Measure what the doors of other systems cost over our own route: in turns, over 20 connections or --concurrency
+    #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp"])]
+    pub doors: bool,
     /// Measure the calls of the page with so many messages stored [a million when no number is given]; may need --timeout-seconds 1800
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000000", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp"])]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000000", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp", "doors"])]
     pub page: Option<u32>,
     /// With --webhook and --subscribers: of what webhooks are told; * is everything
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "*")]
     pub events: Vec<String>,
-    /// How often a comparison (--nodes, --limits, --webhook, --smtp) is repeated, or --subscribers told of a mail
+    /// How often a comparison (--nodes, --limits, --webhook, --smtp, --doors) is repeated, or --subscribers told of a mail
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// With --fairness: how long the sink takes over a mail
@@ -104,9 +107,9 @@ impl BenchArgs {
     /// What cannot be measured together, where the flags alone do not say so.
     pub fn check(&self, names_a_server: bool) -> Result<(), Failure> {
         let tells = self.webhook || self.subscribers > 0;
-        let takes = self.outbox.is_some() || self.page.is_some();
+        let takes = self.outbox.is_some() || self.page.is_some() || self.doors;
         if (self.nodes > 1 || self.fairness || self.limits || self.smtp || tells || takes) && names_a_server {
-            let text = "--nodes, --fairness, --limits, --webhook, --subscribers, --smtp, --page and --outbox start their own servers; \
+            let text = "--nodes, --fairness, --limits, --webhook, --subscribers, --smtp, --doors, --page and --outbox start their own servers; \
                         leave --url and POSTWAY_URL out";
             return Err(Failure::Usage(text.to_owned()));
         }
@@ -173,6 +176,7 @@ mod tests {
             "--webhook",
             "--subscribers 10",
             "--smtp",
+            "--doors",
             "--nodes 2 --database mysql://localhost/x",
         ];
         for what in own {

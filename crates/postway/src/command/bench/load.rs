@@ -20,6 +20,8 @@ use crate::client::Client;
 
 /// The digits of a message's number: fixed, so that every request is as long as the last.
 const DIGITS: usize = 8;
+/// Stands for a message's number.
+pub const NUMBER: &str = "########";
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 const REPEATS_MAX: u32 = 20;
 
@@ -45,6 +47,8 @@ pub struct Plan {
     message: Vec<u8>,
     /// Where the number stands in `message`.
     number_at: Vec<usize>,
+    /// The status that says that it was taken.
+    taken: u16,
 }
 
 /// What became of the load.
@@ -69,30 +73,35 @@ struct Shared {
 impl Plan {
     /// Prepares requests for the account, all in the one batch by which they are found again.
     pub fn new(client: &Client, account: &str, batch: &str, shape: Shape) -> Self {
-        let url = client.base();
-        let host = url.host_str().unwrap_or("127.0.0.1");
-        let address = format!("{host}:{}", url.port_or_known_default().unwrap_or(80));
         let path = match shape.mode {
             Mode::Single => "/v1/messages",
             Mode::Batch => "/v1/messages/batch",
         };
-        let base = url.path().trim_end_matches('/');
-        let head = format!(
-            "POST {base}{path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{}",
-            client.identity_lines()
-        );
         let same = format!(r#""account":"{account}","batch":"{batch}","from":"Bench <bench@example.com>""#);
-        let number = "#".repeat(DIGITS);
         let own = format!(
-            r#""id":"{batch}-{number}","to":["r{number}@example.net"],"subject":"Bench {number}","text":"{}""#,
+            r#""id":"{batch}-{NUMBER}","to":["r{NUMBER}@example.net"],"subject":"Bench {NUMBER}","text":"{}""#,
             text(shape.size as usize)
         );
         let (frame, message) = match shape.mode {
             Mode::Single => ((String::new(), ""), format!("{{{same},{own}}}")),
             Mode::Batch => ((format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}"), format!("{{{own}}}")),
         };
-        let number_at = message.match_indices(&number).map(|(at, _)| at).collect();
-        Self { address, shape, head, frame, message: message.into_bytes(), number_at }
+        Self { frame, ..Self::of(client, path, message, 202, shape) }
+    }
+
+    /// One message a request, posted to a path as the JSON that is given, with [`NUMBER`] wherever its number stands.
+    pub fn of(client: &Client, path: &str, message: String, taken: u16, shape: Shape) -> Self {
+        let url = client.base();
+        let host = url.host_str().unwrap_or("127.0.0.1");
+        let address = format!("{host}:{}", url.port_or_known_default().unwrap_or(80));
+        let base = url.path().trim_end_matches('/');
+        let head = format!(
+            "POST {base}{path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{}",
+            client.identity_lines()
+        );
+        let number_at = message.match_indices(NUMBER).map(|(at, _)| at).collect();
+        let (frame, message) = ((String::new(), ""), message.into_bytes());
+        Self { address, shape, head, frame, message, number_at, taken }
     }
 
     /// `host:port` of the server.
@@ -125,7 +134,7 @@ impl Plan {
 }
 
 /// Lines of readable text, as they stand in a JSON string.
-fn text(size: usize) -> String {
+pub fn text(size: usize) -> String {
     const LINE: &str = "The quick brown fox jumps over the lazy dog, and the mail goes out on time.\n";
     LINE.chars().cycle().take(size).collect::<String>().replace('\n', "\\n")
 }
@@ -193,7 +202,7 @@ async fn post_until_done(
     }
 }
 
-/// Posts one request until it is answered with 202; how many messages were accepted.
+/// Posts one request until it is taken; how many messages were accepted.
 async fn post(
     connection: &mut Connection,
     plan: &Plan,
@@ -202,7 +211,7 @@ async fn post(
 ) -> anyhow::Result<u64> {
     for _ in 0..REPEATS_MAX {
         match connection.exchange(request).await {
-            Ok(answer) if answer.status == 202 => {
+            Ok(answer) if answer.status == plan.taken => {
                 return accepted_of(plan.shape.mode, connection.body(&answer));
             }
             Ok(answer) if matches!(answer.status, 429 | 503) => {

@@ -3,15 +3,18 @@
 //! On its own it starts a server of this binary in a fresh folder and a sink, so that one command on one machine
 //! gives figures to compare; with `--url` it measures a running server. `--nodes`, `--limits` and `--webhook` compare two
 //! ways of doing the same in one run, in turns; `--fairness` measures one tenant beside another's backlog,
-//! `--subscribers` living webhooks beside dead ones, `--smtp` acceptance over SMTP beside HTTP, `--page` the calls of the page with a million messages stored. It counts loss and duplicates beside the rates, because a rate
+//! `--subscribers` living webhooks beside dead ones, `--smtp` acceptance over SMTP beside HTTP, `--doors` acceptance by other systems'
+//! routes beside our own, `--page` the calls of the page with a million messages stored. It counts loss and duplicates beside the rates, because a rate
 //! without them says nothing. It is bounded in messages and in time, and leaves nothing running; on a server given with
 //! `--url`, its accounts and messages (`bench-…`) stay, and so does what it wrote to `--database`. It fails (exit code 1)
 //! if a message or a notification is lost, a message sent twice without doubt, or something not done in time.
 
+mod acceptance;
 mod args;
 mod audit;
 mod compare;
 mod connection;
+mod doors;
 mod fairness;
 mod load;
 mod measure;
@@ -62,6 +65,10 @@ pub async fn run(session: &Session, args: BenchArgs) -> Result<(), Failure> {
     }
     if args.smtp {
         let found = smtp::run(&args, recipe, deadline).await?;
+        return show(session, &found, |output| found.render(output), found.problem());
+    }
+    if args.doors {
+        let found = doors::run(&args, recipe, deadline).await?;
         return show(session, &found, |output| found.render(output), found.problem());
     }
     if args.webhook {

@@ -18,11 +18,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
+use super::acceptance::{Round, Side};
 use super::args::{BenchArgs, Mode};
 use super::audit::{self, Books};
 use super::compare::order;
-use super::load::{self, Loaded, Plan};
-use super::measure::{Meter, percentile};
+use super::load::{self, Loaded, NUMBER, Plan};
+use super::measure::Meter;
 use super::server::{self, Node, Recipe, free_port};
 use super::trial::NOWHERE;
 use super::{create_account, progress, run_name};
@@ -47,25 +48,6 @@ pub struct Found {
     lost: u64,
     problem: Option<String>,
     warnings: Vec<String>,
-}
-
-/// One way in: the middle of its rounds.
-#[derive(Debug, Default, Serialize)]
-struct Side {
-    accepted_per_second: f64,
-    cpu_seconds_per_1000: Option<f64>,
-    p50_ms: f64,
-    p99_ms: f64,
-    /// Each round.
-    rounds: Vec<f64>,
-}
-
-/// What one round took.
-struct Round {
-    rate: f64,
-    cpu: Option<f64>,
-    p50_ms: f64,
-    p99_ms: f64,
 }
 
 /// Measures on a server of its own.
@@ -116,13 +98,7 @@ async fn measure(
         let mut books = Books::default();
         audit::read(client, &run, &mut books).await?;
         lost += loaded.accepted.saturating_sub(books.listed);
-        let cpu = before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);
-        rounds[side].push(Round {
-            rate: loaded.accepted as f64 / loaded.elapsed.as_secs_f64().max(0.001),
-            cpu: cpu.map(|cpu| cpu * 1_000.0 / (loaded.accepted.max(1) as f64)),
-            p50_ms: percentile(&mut loaded.latencies, 0.50) / 1e3,
-            p99_ms: percentile(&mut loaded.latencies, 0.99) / 1e3,
-        });
+        rounds[side].push(Round::of(&mut loaded, &before, &after));
         problem = problem.or(loaded.problem);
     }
     let [http, smtp] = rounds.map(|rounds| Side::of(&rounds));
@@ -151,11 +127,9 @@ struct Letter {
 }
 
 impl Letter {
-    const NUMBER: &str = "########";
-
     fn new(account: &str, batch: &str, size: u32) -> Self {
         const LINE: &str = "The quick brown fox jumps over the lazy dog, and the mail goes out on time.\r\n";
-        let number = Self::NUMBER;
+        let number = NUMBER;
         let body: String = LINE.chars().cycle().take(size as usize).collect();
         let text = format!(
             "From: Bench <bench@example.com>\r\nTo: r{number}@example.net\r\nSubject: Bench {number}\r\n\
@@ -293,35 +267,6 @@ impl Session {
     }
 }
 
-impl Side {
-    /// The middle of the rounds, the lower of two.
-    fn of(rounds: &[Round]) -> Self {
-        let middle = |figure: &dyn Fn(&Round) -> Option<f64>| {
-            let mut values = rounds.iter().map(figure).collect::<Option<Vec<f64>>>()?;
-            values.sort_by(f64::total_cmp);
-            values.get(values.len().saturating_sub(1) / 2).copied()
-        };
-        Self {
-            accepted_per_second: middle(&|round| Some(round.rate)).unwrap_or_default(),
-            cpu_seconds_per_1000: middle(&|round| round.cpu),
-            p50_ms: middle(&|round| Some(round.p50_ms)).unwrap_or_default(),
-            p99_ms: middle(&|round| Some(round.p99_ms)).unwrap_or_default(),
-            rounds: rounds.iter().map(|round| round.rate.round()).collect(),
-        }
-    }
-
-    fn column(&self) -> [String; 5] {
-        let each: Vec<String> = self.rounds.iter().map(|rate| format!("{rate:.0}")).collect();
-        [
-            format!("{:.0}", self.accepted_per_second),
-            self.cpu_seconds_per_1000.map(|cpu| format!("{cpu:.3}")).unwrap_or_default(),
-            format!("{:.1}", self.p50_ms),
-            format!("{:.1}", self.p99_ms),
-            each.join(" "),
-        ]
-    }
-}
-
 impl Found {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
@@ -374,13 +319,5 @@ mod tests {
                 && text.ends_with("\r\n.\r\n")
                 && !text.replace("\r\n", "").contains(['\r', '\n'])
         );
-    }
-
-    #[test]
-    fn the_middle_round_counts() {
-        let round = |rate, cpu| Round { rate, cpu, p50_ms: 1.0, p99_ms: 2.0 };
-        let side = Side::of(&[round(10.0, Some(1.0)), round(30.0, Some(3.0)), round(20.0, Some(2.0))]);
-        assert_eq!((side.accepted_per_second, side.cpu_seconds_per_1000), (20.0, Some(2.0)));
-        assert_eq!(Side::of(&[round(1.0, None)]).cpu_seconds_per_1000, None);
     }
 }

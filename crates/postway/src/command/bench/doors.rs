@@ -1,0 +1,227 @@
+//! What the doors of other systems cost over our own route: the same mail by each, one a request, in turns on one server.
+//!
+//! The tenant's account is suspended, so what is measured is acceptance alone, each mail durable when it is answered. A
+//! door whose messages have ids of their sender's is held against our route with ids, another against it without: looking
+//! an id up is no cost of a door. Fails if a mail that was answered is not in the store.
+
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::acceptance::{Round, Side};
+use super::args::{BenchArgs, Mode};
+use super::load::{self, NUMBER, Plan};
+use super::measure::Meter;
+use super::server::{self, Node, Recipe};
+use super::trial::NOWHERE;
+use super::{create_account, progress, run_name};
+use crate::client::{Body, Client};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Connections at once, unless told otherwise.
+const CONNECTIONS: u32 = 20;
+
+/// A way to hand a mail over.
+struct Way {
+    name: &'static str,
+    path: &'static str,
+    /// The status that says that it was taken.
+    taken: u16,
+    /// Our own route that does the same, by its place.
+    beside: usize,
+    body: fn(&str, &str) -> String,
+}
+
+const WAYS: [Way; 7] = [
+    Way {
+        name: "ours, with ids",
+        path: "/v1/messages",
+        taken: 202,
+        beside: 0,
+        body: |run, text| {
+            format!(
+                r#"{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","text":"{text}"}}"#
+            )
+        },
+    },
+    Way {
+        name: "ours, without",
+        path: "/v1/messages",
+        taken: 202,
+        beside: 1,
+        body: |_, text| {
+            format!(
+                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
+            )
+        },
+    },
+    Way {
+        name: "000",
+        path: "/compat/000/emails",
+        taken: 201,
+        beside: 0,
+        body: |run, text| {
+            format!(
+                r#"{{"data":[{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","body_text":"{text}"}}]}}"#
+            )
+        },
+    },
+    Way {
+        name: "001",
+        path: "/compat/001/commands/add-messages",
+        taken: 200,
+        beside: 0,
+        body: |run, text| {
+            format!(
+                r#"{{"messages":[{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","body":"{text}"}}]}}"#
+            )
+        },
+    },
+    Way {
+        name: "004",
+        path: "/compat/004/v1/email/send",
+        taken: 202,
+        beside: 1,
+        body: |_, text| {
+            format!(
+                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
+            )
+        },
+    },
+    Way {
+        name: "resend",
+        path: "/compat/resend/emails",
+        taken: 200,
+        beside: 1,
+        body: |_, text| {
+            format!(
+                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
+            )
+        },
+    },
+    Way {
+        name: "postmark",
+        path: "/compat/postmark/email",
+        taken: 200,
+        beside: 1,
+        body: |_, text| {
+            format!(
+                r#"{{"From":"bench@example.com","To":"r{NUMBER}@example.net","Subject":"Bench {NUMBER}","HtmlBody":"{text}"}}"#
+            )
+        },
+    },
+];
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    messages: u32,
+    connections: u32,
+    ways: Vec<Measured>,
+    lost: i64,
+    problem: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// One way, and its cost by our own route's.
+#[derive(Debug, Serialize)]
+struct Measured {
+    name: &'static str,
+    #[serde(flatten)]
+    side: Side,
+    cpu_ratio: Option<f64>,
+}
+
+/// Measures on a server of its own.
+pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Found, Failure> {
+    let nodes = recipe.start(1).await?;
+    let found = measure(args, &nodes, deadline).await;
+    let stopped = server::stop(nodes).await;
+    let mut found = found?;
+    found.warnings.extend(stopped?);
+    Ok(found)
+}
+
+async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<Found, Failure> {
+    let client = &nodes[0].client;
+    let account = create_account(client, &run_name(), NOWHERE, 1, Value::Null).await?;
+    client.call(Method::POST, &["v1", "accounts", &account, "suspend"], &[], Body::Empty).await?;
+    let tenant = json!({"default_account": account});
+    client.call(Method::PATCH, &["v1", "tenants", "default"], &[], Body::Json(&tenant)).await?;
+    let connections = args.concurrency.unwrap_or(CONNECTIONS);
+    let shape = load::Shape { concurrency: connections, ..args.shape(args.messages, Mode::Single) };
+    let text = load::text(args.size as usize);
+    let mut rounds: [Vec<Round>; WAYS.len()] = Default::default();
+    let (mut lost, mut problem) = (0, None);
+    for place in super::compare::order(args.rounds, WAYS.len()) {
+        let way = &WAYS[place];
+        let plan = Plan::of(client, way.path, (way.body)(&run_name(), &text), way.taken, shape);
+        let stored = stored(client).await?;
+        let before = Meter::read(nodes).await?;
+        let bar = progress(u64::from(args.messages), way.name);
+        let mut loaded = load::run(vec![plan], deadline, &bar).await?;
+        bar.finish_and_clear();
+        let after = Meter::read(nodes).await?;
+        lost += (i64::try_from(loaded.accepted).unwrap_or(i64::MAX) - (self::stored(client).await? - stored))
+            .max(0);
+        rounds[place].push(Round::of(&mut loaded, &before, &after));
+        problem = problem.or(loaded.problem);
+    }
+    let sides = rounds.map(|rounds| Side::of(&rounds));
+    let cpu: Vec<Option<f64>> = sides.iter().map(|side| side.cpu_seconds_per_1000).collect();
+    let measured = |(place, side): (usize, Side)| {
+        let Way { name, beside, .. } = WAYS[place];
+        Measured { name, cpu_ratio: cpu[place].zip(cpu[beside]).map(|(own, ours)| own / ours), side }
+    };
+    let ways = sides.into_iter().enumerate().map(measured).collect();
+    Ok(Found { messages: args.messages, connections, ways, lost, problem, warnings: Vec::new() })
+}
+
+/// How many messages the store has.
+async fn stored(client: &Client) -> Result<i64, Failure> {
+    let stats = client.get(&["v1", "stats"], &[]).await?;
+    let states = stats["by_status"].as_object();
+    Ok(states.map_or(0, |states| states.values().filter_map(Value::as_i64).sum()))
+}
+
+impl Found {
+    /// Why the run is a failure, if it is one.
+    pub fn problem(&self) -> Option<String> {
+        match self.lost {
+            0 => self.problem.clone(),
+            lost => Some(format!("{lost} messages that were accepted are not in the store")),
+        }
+    }
+
+    /// The table for people.
+    pub fn render(&self, output: Output) -> String {
+        let rows = self.ways.iter().map(|way| {
+            let [rate, cpu, p50, p99, each] = way.side.column();
+            let ratio = way.cpu_ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+            vec![way.name.to_owned(), rate, cpu, ratio, p50, p99, each]
+        });
+        let head = ["by", "accepted/s", "CPU-s per 1,000", "ratio", "p50 (ms)", "p99 (ms)", "each round"];
+        let table = output.table(&head, rows);
+        let warnings: String = self.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
+        format!(
+            "{table}\n\n{} messages a round, {} connections, lost {}{warnings}",
+            self.messages, self.connections, self.lost
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_brings_one_numbered_message_as_json() {
+        for way in &WAYS {
+            let body: Value = serde_json::from_str(&(way.body)("run", "hello\\n")).unwrap();
+            assert!(body.to_string().contains(&format!("r{NUMBER}@example.net")), "{}", way.name);
+            assert!(WAYS[way.beside].path == "/v1/messages", "{}", way.name);
+        }
+    }
+}
