@@ -19,7 +19,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{NAMES, caller, message::translate, reason};
 use crate::{
-    auth::Sender,
+    auth::{Caller, Sender},
     body,
     compat::{
         bundle::Bundle,
@@ -76,14 +76,16 @@ pub(super) async fn add(
     let named = query.take("tenant_id");
     query.finish()?;
     // The body of somebody who may not send is not read; it may name the tenant, so they are asked again.
-    let home = caller(&app, &parts, Scope::Send, named.as_deref()).await?.tenant;
+    let home = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
-    let Command { tenant, groups, places } = weighed(bytes.len(), || read(&bytes, named, &home))?;
-    caller(&app, &parts, Scope::Send, tenant.as_deref()).await?;
+    let Command { tenant, groups, places } = weighed(bytes.len(), || read(&bytes, named, &home.tenant))?;
+    if tenant.as_deref().is_some_and(|tenant| tenant != home.tenant.as_str()) {
+        caller(&app, &parts, Scope::Send, tenant.as_deref()).await?;
+    }
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(groups.len());
     for group in groups {
-        outcomes.push(match take(&app, &parts, &request_id, group).await {
+        outcomes.push(match take(&app, &parts, &request_id, &home, group).await {
             Ok(outcome) => outcome,
             // What was taken before must be said; the rest can be brought again.
             Err(error) if outcomes.iter().any(Result::is_ok) => Err(reason(&error)),
@@ -107,9 +109,14 @@ async fn take(
     app: &App,
     parts: &Parts,
     request_id: &RequestId,
+    home: &Caller,
     Group { tenant, batch }: Group<'_>,
 ) -> Result<Outcome, ApiError> {
-    let caller = match caller(app, parts, Scope::Send, Some(&tenant)).await {
+    let asked = match tenant == home.tenant.as_str() {
+        true => Ok(home.clone()),
+        false => caller(app, parts, Scope::Send, Some(&tenant)).await,
+    };
+    let caller = match asked {
         Ok(caller) => caller,
         Err(error) if error.status() == StatusCode::FORBIDDEN => {
             return Ok(Err("tenant_id: names another tenant than the token's".to_owned()));
