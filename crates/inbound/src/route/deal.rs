@@ -56,6 +56,10 @@ pub(super) struct Means {
     pub large: Semaphore,
 }
 
+/// How often workers may be lost with a mail in hand, beyond the attempts that it has: a process that is killed again and
+/// again is seldom the mail's fault.
+const LOST_MAX: i64 = 8;
+
 /// A mailbox and its rules, as they were when its mail was claimed.
 pub(super) struct Desk {
     pub mailbox: WatchedMailbox,
@@ -68,7 +72,7 @@ pub(super) struct Desk {
 pub(super) async fn deal(means: &Means, desk: &Desk, job: &ToRoute, token: LeaseToken) -> Routed {
     let attempts_max = desk.mailbox.settings.attempts_max.max(1);
     let mut progress = Progress { reminders: job.reminders, ..Progress::default() };
-    let ended = if job.tries >= i64::from(attempts_max) {
+    let ended = if job.tries >= i64::from(attempts_max) + LOST_MAX {
         // Only lost leases get it here: it may be what kills its workers.
         Err(Trouble::Failed(format!("its workers were lost {} times; it was left alone", job.tries)))
     } else {
