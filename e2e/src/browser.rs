@@ -22,13 +22,19 @@ const GUARD: &str = r#"
 command -v chromedriver >/dev/null || { echo "chromedriver is missing: install Debian's chromium-driver"; exit 1; }
 folder=$(mktemp -d "${TMPDIR:-/tmp}/postway-browser.XXXXXX") || exit 1
 export HOME=$folder TMPDIR=$folder
-setsid chromedriver --port=0 --log-level=SEVERE >"$folder/log" 2>&1 &
-driver=$!
-for _ in $(seq 200); do
-    port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$folder/log")
-    [ -n "$port" ] && break
-    sleep 0.05
+# A driver may find its port taken, and takes its time on a busy machine.
+for _ in 1 2 3; do
+    setsid chromedriver --port=0 --log-level=SEVERE >"$folder/log" 2>&1 &
+    driver=$!
+    for _ in $(seq 600); do
+        port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$folder/log")
+        [ -n "$port" ] && break 2
+        kill -0 "$driver" 2>/dev/null || break
+        sleep 0.05
+    done
+    { kill -KILL -- -"$driver"; wait "$driver"; } 2>/dev/null
 done
+[ -n "$port" ] || echo "it said: $(tr '\n' ' ' <"$folder/log")"
 echo "port $port"
 read -r _
 { kill -KILL -- -"$driver"; wait "$driver"; } 2>/dev/null
