@@ -240,6 +240,7 @@ pub(crate) fn assemble(
             sensitive: mail.sensitive,
         },
         events,
+        follows: None,
         collapse_key: terms.collapse_key,
         recipient: mail.known_recipient,
         settled: mail.settled,

@@ -134,9 +134,8 @@ impl Door {
         Ok(BatchReceipt { accepted, rejected: results.len() - accepted, results })
     }
 
-    /// Stores a batch that is known as a whole. Its first message decides: whichever other batch came under the key has a
-    /// first message too, so the two meet there, before anything else of the second is stored. Should the store go away
-    /// after the first, its sender has no answer, and the same request again stores the rest.
+    /// Stores a batch that is known as a whole, in one call. All follow the first: whichever other batch came under the key
+    /// has a first message too, and where the two meet the second is refused with all that came with it.
     async fn store_whole(
         &self,
         ctx: &RequestContext,
@@ -146,22 +145,19 @@ impl Door {
             let field = format!("messages[{place}].id");
             return Err(Refusal::field(field, "messages that are taken as a whole have no ids"));
         }
-        if ctx.idempotency_key.is_none() || ctx.dry_run {
-            return Ok(self.store_all(ctx, messages).await?);
+        if ctx.idempotency_key.is_some() {
+            let mut hash = digest::Context::new(&digest::SHA256);
+            messages.iter().for_each(|message| hash.update(&message.fingerprint));
+            let whole = hash.finish();
+            messages.iter_mut().for_each(|message| message.fingerprint.copy_from_slice(whole.as_ref()));
+            let leader = messages.first().map(|message| message.uid);
+            messages.iter_mut().skip(1).for_each(|message| message.follows = leader);
         }
-        let mut hash = digest::Context::new(&digest::SHA256);
-        messages.iter().for_each(|message| hash.update(&message.fingerprint));
-        let whole = hash.finish();
-        messages.iter_mut().for_each(|message| message.fingerprint.copy_from_slice(whole.as_ref()));
-        let rest = messages.split_off(1);
-        let mut stored = self.store_all(ctx, messages).await?;
-        if let Some(Err(refusal)) = stored.first() {
-            return Err(refusal.clone());
+        let stored = self.store_all(ctx, messages).await?;
+        match stored.first() {
+            Some(Err(refusal)) => Err(refusal.clone()),
+            _ => Ok(stored),
         }
-        if !rest.is_empty() {
-            stored.extend(self.store_all(ctx, rest).await?);
-        }
-        Ok(stored)
     }
 
     /// Checks and composes each message alone: those that pass, and for every place the refusal, if there is one.

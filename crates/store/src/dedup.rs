@@ -63,14 +63,18 @@ struct Loss {
     refusal: Acceptance,
 }
 
-/// Settles idempotency keys first, then client ids.
+/// Settles idempotency keys first, those of messages that follow another after those of all others, then client ids.
 async fn settle_keys(
     table: &mut impl KeyTable,
     messages: &[&NewMessage],
     round: &[usize],
 ) -> Result<Vec<Loss>, StoreError> {
     let mut lost: Vec<Loss> = Vec::new();
-    for pass in [Pass::Idempotency, Pass::ClientId] {
+    for pass in [Pass::Idempotency, Pass::Followers, Pass::ClientId] {
+        if let Pass::Followers = pass {
+            let refused = with_their_leaders(messages, round, &lost);
+            lost.extend(refused);
+        }
         let keyed: Vec<Keyed<'_>> = round
             .iter()
             .filter(|index| !lost.iter().any(|loss| loss.index == **index))
@@ -104,17 +108,39 @@ async fn settle_keys(
     Ok(lost)
 }
 
+/// The messages whose leader contradicts an earlier request: they came with it, and are refused with it.
+fn with_their_leaders(messages: &[&NewMessage], round: &[usize], lost: &[Loss]) -> Vec<Loss> {
+    let conflicts: HashMap<MessageUid, &Loss> = lost
+        .iter()
+        .filter(|loss| matches!(loss.refusal, Acceptance::Conflict { .. }))
+        .map(|loss| (messages[loss.index].uid, loss))
+        .collect();
+    if conflicts.is_empty() {
+        return Vec::new();
+    }
+    let refused = |&index: &usize| {
+        let Loss { winner, refusal, .. } = conflicts.get(&messages[index].follows?)?;
+        Some(Loss { index, winner: *winner, refusal: refusal.clone() })
+    };
+    round.iter().filter_map(refused).collect()
+}
+
 #[derive(Clone, Copy)]
 enum Pass {
     Idempotency,
+    Followers,
     ClientId,
 }
 
 impl Pass {
     fn keyed(self, index: usize, message: &NewMessage) -> Option<Keyed<'_>> {
         let (kind, key) = match self {
-            Pass::Idempotency => message.idempotency.as_ref().map(|(kind, key)| (*kind, key.as_str()))?,
             Pass::ClientId => (DedupKind::ClientId, message.client_id.as_ref()?.as_str()),
+            Pass::Idempotency if message.follows.is_some() => return None,
+            Pass::Followers if message.follows.is_none() => return None,
+            Pass::Idempotency | Pass::Followers => {
+                message.idempotency.as_ref().map(|(kind, key)| (*kind, key.as_str()))?
+            }
         };
         Some(Keyed { index, message, kind, key })
     }

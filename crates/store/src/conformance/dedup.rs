@@ -101,6 +101,27 @@ pub async fn a_key_of_a_message_refused_in_the_same_call_is_free(store: &Shared)
     record(store, uid).await;
 }
 
+/// What came as one with a message that contradicts an earlier one is refused with it, also where its own key is free.
+pub async fn those_that_follow_a_conflict_are_refused_with_it(store: &Shared) {
+    let item = |number, key: &str, digest| Sample::new(number).key_of(DedupKind::BatchItem, key).body(digest);
+    let batch = |first: u32, digest| {
+        let follower = |number, key: &str| item(first + number, key, digest).follows(first).build();
+        vec![item(first, "0:k", digest).build(), follower(1, "1:k"), follower(2, "2:k"), follower(3, "3:k")]
+    };
+    let short = batch(0, 1).into_iter().take(2).collect();
+    assert_eq!(store.accept(short).await.unwrap(), [NEW, NEW]);
+    let conflict = Acceptance::Conflict { kind: DedupKind::BatchItem };
+    assert_eq!(store.accept(batch(10, 2)).await.unwrap(), vec![conflict.clone(); 4]);
+    // A neighbour of the same call is not led astray, and what is the same is a repeat as far as it was stored.
+    let mut both = batch(20, 3);
+    both.extend(batch(30, 1));
+    let repeat = |number| Acceptance::Repeat { uid: Sample::new(number).build().uid };
+    let mut answers = vec![conflict; 4];
+    answers.extend([repeat(0), repeat(1), NEW, NEW]);
+    assert_eq!(store.accept(both).await.unwrap(), answers);
+    assert_eq!(count(store).await, 4);
+}
+
 /// A repeat that comes after the message was sent is still a repeat.
 pub async fn a_key_outlives_the_end_of_its_message(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1).key("k").client_id("c"), 1).await;

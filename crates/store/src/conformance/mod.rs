@@ -147,6 +147,7 @@ macro_rules! conformance_tests {
                 inside_one_call_the_first_wins
                 a_refused_message_leaves_no_key_behind
                 a_key_of_a_message_refused_in_the_same_call_is_free
+                those_that_follow_a_conflict_are_refused_with_it
                 a_key_outlives_the_end_of_its_message
                 of_fifty_concurrent_callers_with_one_key_one_is_stored
                 a_conflict_disturbs_no_neighbour

@@ -131,6 +131,7 @@ impl Sample {
                 payload: None,
                 sensitive: false,
             },
+            follows: None,
             collapse_key: None,
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
             recipient: None,
@@ -183,6 +184,12 @@ impl Sample {
     /// With an idempotency key of this kind.
     pub fn key_of(mut self, kind: DedupKind, key: &str) -> Self {
         self.message.idempotency = Some((kind, key.to_owned()));
+        self
+    }
+
+    /// Led by the message with this number.
+    pub fn follows(mut self, number: u32) -> Self {
+        self.message.follows = Some(Sample::new(number).message.uid);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Taking messages in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::State;
 
@@ -45,14 +45,21 @@ impl Tables {
             suppressed: self.directory.suppressed(now),
             ..Terms::default()
         };
+        let mut conflicts = BTreeMap::new();
         for message in messages {
             let key =
                 AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
             if let Some(want) = hand_over.standing(&key) {
                 self.directory.open(&mut terms.allowances, &want.sender(), want.limits, now);
             }
-            let answer = match self.seen_before(&message) {
-                Some(answer) => answer,
+            let leader = message.follows.and_then(|leader| conflicts.get(&leader).cloned());
+            let answer = match leader.or_else(|| self.seen_before(&message)) {
+                Some(answer) => {
+                    if let Acceptance::Conflict { .. } = answer {
+                        conflicts.insert(message.uid, answer.clone());
+                    }
+                    answer
+                }
                 None => self.store(message, hand_over, &mut terms, &mut accepted),
             };
             accepted.answers.push(answer);

@@ -19,6 +19,8 @@ pub struct NewMessage {
     pub idempotency: Option<(DedupKind, String)>,
     /// A digest of the request's body: the same key with another digest is a conflict.
     pub fingerprint: [u8; 32],
+    /// The message before it in the same call that leads it: where that one is a conflict, this one is too.
+    pub follows: Option<MessageUid>,
     /// Where it starts.
     pub state: State,
     /// When it is due, if it waits to be claimed.
