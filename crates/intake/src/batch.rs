@@ -75,27 +75,41 @@ type Item<'a> = Result<MessageRequest<'a>, Refusal>;
 impl Door {
     /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
     pub async fn accept_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
-        self.accept_many(ctx, body, Extent::Each).await
+        let read = || weighed(body.len(), || self.read_batch(&body));
+        let texts = self.check_request(ctx, body.len()).and_then(|()| read());
+        self.accept_many(ctx, texts, Extent::Each).await
+    }
+
+    /// The same of messages that are apart already, each a JSON object.
+    pub async fn accept_each(
+        &self,
+        ctx: &RequestContext,
+        messages: Vec<Bytes>,
+    ) -> Result<BatchReceipt, Refusal> {
+        self.accept_many(ctx, self.check_apart(ctx, messages), Extent::Each).await
     }
 
     /// The same for all of them or none: where one does not pass, nothing is stored, and the others are answered as in a dry
     /// run. The messages have no ids of their own. A batch under an idempotency key is known by all its messages: any other
     /// batch under that key is refused as a whole.
-    pub async fn accept_whole_batch(
+    pub async fn accept_whole(
         &self,
         ctx: &RequestContext,
-        body: Bytes,
+        messages: Vec<Bytes>,
     ) -> Result<BatchReceipt, Refusal> {
-        self.accept_many(ctx, body, Extent::Whole).await
+        self.accept_many(ctx, self.check_apart(ctx, messages), Extent::Whole).await
     }
 
     async fn accept_many(
         &self,
         ctx: &RequestContext,
-        body: Bytes,
+        texts: Result<Vec<Bytes>, Refusal>,
         extent: Extent,
     ) -> Result<BatchReceipt, Refusal> {
-        let taken = self.take_batch(ctx, body, extent).await;
+        let taken = match texts {
+            Ok(texts) => self.take_batch(ctx, texts, extent).await,
+            Err(refusal) => Err(refusal),
+        };
         if let Ok(batch) = &taken {
             batch.results.iter().filter_map(|item| item.as_ref().err()).for_each(|item| item.refusal.count());
         }
@@ -105,12 +119,10 @@ impl Door {
     async fn take_batch(
         &self,
         ctx: &RequestContext,
-        body: Bytes,
+        texts: Vec<Bytes>,
         extent: Extent,
     ) -> Result<BatchReceipt, Refusal> {
-        self.check_request(ctx, body.len())?;
-        let texts = weighed(body.len(), || self.read_batch(&body))?;
-        let (messages, refusals) = self.prepare_batch(ctx, &body, &texts).await?;
+        let (messages, refusals) = self.prepare_batch(ctx, &texts).await?;
         let all_pass = refusals.iter().all(Option::is_none);
         let stored = match extent {
             _ if messages.is_empty() => Vec::new(),
@@ -132,6 +144,24 @@ impl Door {
         }
         let accepted = results.iter().filter(|result| result.is_ok()).count();
         Ok(BatchReceipt { accepted, rejected: results.len() - accepted, results })
+    }
+
+    fn check_apart(&self, ctx: &RequestContext, messages: Vec<Bytes>) -> Result<Vec<Bytes>, Refusal> {
+        self.check_request(ctx, messages.iter().map(Bytes::len).sum())?;
+        self.check_number(messages.len())?;
+        Ok(messages)
+    }
+
+    fn check_number(&self, messages: usize) -> Result<(), Refusal> {
+        let max = self.limits.batch_messages_max;
+        if messages == 0 {
+            return Err(Refusal::field("messages", "give at least one message"));
+        }
+        if messages > max {
+            let message = format!("there are {messages} messages: send at most {max} in one request");
+            return Err(Refusal::field("messages", message));
+        }
+        Ok(())
     }
 
     /// Stores a batch that is known as a whole, in one call. All follow the first: whichever other batch came under the key
@@ -164,14 +194,17 @@ impl Door {
     async fn prepare_batch(
         &self,
         ctx: &RequestContext,
-        body: &Bytes,
-        texts: &[Cow<'_, str>],
+        texts: &[Bytes],
     ) -> Result<(Vec<NewMessage>, Vec<Option<Refusal>>), Refusal> {
         let now = self.clock.now();
         let mut messages = Vec::with_capacity(texts.len());
         let mut refusals = Vec::with_capacity(texts.len());
         for chunk in texts.chunks(CHUNK_MESSAGES) {
-            let bytes = chunk.iter().map(|text| text.len()).sum();
+            if !refusals.is_empty() {
+                // Many light chunks are heavy too: others get their turn in between.
+                tokio::task::yield_now().await;
+            }
+            let bytes = chunk.iter().map(Bytes::len).sum();
             let items: Vec<Item<'_>> = weighed(bytes, || chunk.iter().map(|text| read_item(text)).collect());
             let around = self.look_around(ctx, &items).await?;
             weighed(bytes, || {
@@ -180,37 +213,26 @@ impl Door {
                         let key = ctx.idempotency_key.as_ref();
                         let key = key.map(|key| (DedupKind::BatchItem, format!("{}:{key}", refusals.len())));
                         let around = around.as_ref().ok_or_else(missing_answer)?;
-                        // A part of the request, or what was made of it and the defaults.
-                        let payload = match text {
-                            Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),
-                            Cow::Owned(text) => Bytes::copy_from_slice(text.as_bytes()),
-                        };
-                        self.prepare(ctx, &request, around, key, payload, now)
+                        self.prepare(ctx, &request, around, key, text.clone(), now)
                     });
                     refusals.push(prepared.map(|message| messages.push(message)).err());
                 }
             });
-            // Many light chunks are heavy too: others get their turn in between.
-            tokio::task::yield_now().await;
         }
         Ok((messages, refusals))
     }
 
     /// The JSON text of each message, with the defaults merged under it.
-    fn read_batch<'a>(&self, body: &'a [u8]) -> Result<Vec<Cow<'a, str>>, Refusal> {
+    fn read_batch(&self, body: &Bytes) -> Result<Vec<Bytes>, Refusal> {
         let Object(batch) = parse::<Object<BatchRequest<'_>>>(body)?;
         let messages = batch.messages.map_or_else(Vec::new, |messages| messages.0);
-        let max = self.limits.batch_messages_max;
-        if messages.is_empty() {
-            return Err(Refusal::field("messages", "give at least one message"));
-        }
-        if messages.len() > max {
-            let message = format!("there are {} messages: send at most {max} in one request", messages.len());
-            return Err(Refusal::field("messages", message));
-        }
+        self.check_number(messages.len())?;
         let defaults = batch.defaults.map(read_defaults).transpose()?.unwrap_or(Entries(Vec::new()));
         if defaults.0.is_empty() {
-            return Ok(messages.into_iter().map(|message| Cow::Borrowed(message.get())).collect());
+            return Ok(messages
+                .into_iter()
+                .map(|message| body.slice_ref(message.get().as_bytes()))
+                .collect());
         }
         let bytes: usize =
             defaults.0.iter().map(|(_, value)| value.get().len()).sum::<usize>() * messages.len();
@@ -219,7 +241,12 @@ impl Door {
                            (request_bytes_max): shorten them or send fewer messages";
             return Err(Refusal::TooLarge { message: message.to_owned() });
         }
-        Ok(messages.into_iter().map(|message| merge(&defaults, message)).collect())
+        let merged = messages.into_iter().map(|message| match merge(&defaults, message) {
+            Some(merged) => Bytes::from(merged),
+            // What is no object is left for the parser to refuse.
+            None => body.slice_ref(message.get().as_bytes()),
+        });
+        Ok(merged.collect())
     }
 
     /// Looks up what the messages refer to; nothing for what cannot be read.
@@ -242,8 +269,8 @@ impl Door {
     }
 }
 
-fn read_item(text: &str) -> Item<'_> {
-    parse::<Object<MessageRequest<'_>>>(text.as_bytes()).map(|object| object.0)
+fn read_item(text: &[u8]) -> Item<'_> {
+    parse::<Object<MessageRequest<'_>>>(text).map(|object| object.0)
 }
 
 fn missing_answer() -> Refusal {
@@ -261,11 +288,9 @@ fn read_defaults(defaults: &RawValue) -> Result<Fields<'_>, Refusal> {
     parse(json).map_err(inside)
 }
 
-/// One message over the defaults, as JSON text. What is no object is left for the parser to refuse.
-fn merge<'a>(defaults: &Fields<'a>, message: &'a RawValue) -> Cow<'a, str> {
-    let Ok(own) = serde_json::from_str::<Fields<'_>>(message.get()) else {
-        return Cow::Borrowed(message.get());
-    };
+/// One message over the defaults, as JSON text, if it is an object.
+fn merge<'a>(defaults: &Fields<'a>, message: &'a RawValue) -> Option<String> {
+    let own = serde_json::from_str::<Fields<'_>>(message.get()).ok()?;
     let find = |fields: &Fields<'a>, name: &str| {
         fields.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| *value)
     };
@@ -277,7 +302,7 @@ fn merge<'a>(defaults: &Fields<'a>, message: &'a RawValue) -> Cow<'a, str> {
         let merged = default.and_then(|default| merge_nested(default, value, &**name == "headers"));
         (&**name, merged.map_or(Cow::Borrowed(value.get()), Cow::Owned))
     });
-    Cow::Owned(write_object(kept.chain(own_fields)))
+    Some(write_object(kept.chain(own_fields)))
 }
 
 /// Two objects as one, if both are objects; the second wins. Header names are compared without case.
@@ -308,13 +333,13 @@ pub(crate) fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, st
 }
 
 /// The id of a rejected message, for its sender to know it by.
-fn id_of(message: &str) -> Option<String> {
+fn id_of(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named<'a> {
         #[serde(borrow, default)]
         id: Option<Text<'a>>,
     }
 
-    let Object(Named { id }) = serde_json::from_str(message).ok()?;
+    let Object(Named { id }) = serde_json::from_slice(message).ok()?;
     Some(id?.chars().take(ID_CHARS_MAX).collect())
 }

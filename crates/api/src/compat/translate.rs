@@ -194,34 +194,6 @@ impl Ours {
     }
 }
 
-/// Our batch, as it is written.
-pub(crate) struct Batch(String);
-
-impl Batch {
-    const OPENING: &str = r#"{"messages":["#;
-
-    /// With room for so many bytes.
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        let mut json = String::with_capacity(bytes + Self::OPENING.len());
-        json.push_str(Self::OPENING);
-        Self(json)
-    }
-
-    /// Adds a message of ours.
-    pub(crate) fn add(&mut self, message: &str) {
-        if self.0.len() > Self::OPENING.len() {
-            self.0.push(',');
-        }
-        self.0.push_str(message);
-    }
-
-    /// The whole.
-    pub(crate) fn into_json(mut self) -> String {
-        self.0.push_str("]}");
-        self.0
-    }
-}
-
 /// Whether a value is `null`, which means the same as no value.
 pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"

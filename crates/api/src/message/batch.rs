@@ -82,32 +82,34 @@ pub(crate) async fn accept(
     let context = context(caller, &id, &parts.headers, dry_run)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
-    let BatchReceipt { accepted, rejected, results } = take(&app, &context, bytes).await?;
+    let timed = AcceptTimer::start();
+    let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, bytes).await?;
+    timed.stop();
     let results = results.into_iter().map(item).collect();
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(BatchView { accepted, rejected, results })))
 }
 
-/// Takes many messages, whichever call brought them.
-pub(crate) async fn take(
+/// Takes many messages that another system's door has translated.
+pub(crate) async fn take_each(
     app: &App,
     context: &RequestContext,
-    bytes: Bytes,
+    messages: Vec<Bytes>,
 ) -> Result<BatchReceipt, ApiError> {
     let timed = AcceptTimer::start();
-    let receipt = app.door.accept_batch(context, bytes).await?;
+    let receipt = app.door.accept_each(context, messages).await?;
     timed.stop();
     Ok(receipt)
 }
 
-/// Takes many messages, or none of them where one is refused.
+/// The same of all of them, or of none where one is refused.
 pub(crate) async fn take_whole(
     app: &App,
     context: &RequestContext,
-    bytes: Bytes,
+    messages: Vec<Bytes>,
 ) -> Result<BatchReceipt, ApiError> {
     let timed = AcceptTimer::start();
-    let receipt = app.door.accept_whole_batch(context, bytes).await?;
+    let receipt = app.door.accept_whole(context, messages).await?;
     timed.stop();
     Ok(receipt)
 }

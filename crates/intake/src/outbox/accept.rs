@@ -8,7 +8,7 @@ use bytes::Bytes;
 use postway_domain::{ClientId, MessageUid, TenantId};
 use postway_store::record::MessageKey;
 
-use super::{error::OutboxError, message};
+use super::error::OutboxError;
 use crate::{
     door::{Door, RequestContext},
     refusal::Refusal,
@@ -16,13 +16,11 @@ use crate::{
 
 /// How much of a refusal is written to its row.
 const ERROR_CHARS_MAX: usize = 500;
-/// What a request may have besides its messages.
-const FRAME_BYTES: usize = 64;
 
 /// A message to be accepted: its id and its JSON, or why there is none.
 pub(super) struct Offer {
     pub client_id: String,
-    pub message: Result<String, String>,
+    pub message: Result<Bytes, String>,
 }
 
 /// What became of an offer: its message, or why there is none.
@@ -44,10 +42,10 @@ pub(super) async fn accept(
     };
     let mut answers = Vec::with_capacity(offers.len());
     for part in parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max) {
-        let body = message::batch(part.iter().filter_map(|offer| offer.message.as_deref().ok()));
-        let mut results = match part.iter().any(|offer| offer.message.is_ok()) {
-            false => Vec::new(),
-            true => match door.accept_batch(&ctx, Bytes::from(body)).await {
+        let messages: Vec<Bytes> = part.iter().filter_map(|offer| offer.message.clone().ok()).collect();
+        let mut results = match messages.is_empty() {
+            true => Vec::new(),
+            false => match door.accept_each(&ctx, messages).await {
                 Ok(batch) => batch.results,
                 Err(Refusal::Unavailable(error)) => return Err(error.into()),
                 // Only a single message is as large as that, and it alone is refused.
@@ -85,13 +83,13 @@ async fn found(door: &Door, tenant: &TenantId, client_id: &str) -> Result<Option
 
 /// Runs of offers that fit into one request each.
 fn parts(offers: &[Offer], messages_max: usize, bytes_max: usize) -> Vec<&[Offer]> {
-    let size = |offer: &Offer| offer.message.as_ref().map_or(0, |message| message.len() + 1);
-    let (mut parts, mut start, mut bytes) = (Vec::new(), 0, FRAME_BYTES);
+    let size = |offer: &Offer| offer.message.as_ref().map_or(0, |message| message.len());
+    let (mut parts, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (index, offer) in offers.iter().enumerate() {
         let is_full = index - start == messages_max || bytes + size(offer) > bytes_max;
         if is_full && index > start {
             parts.push(&offers[start..index]);
-            (start, bytes) = (index, FRAME_BYTES);
+            (start, bytes) = (index, 0);
         }
         bytes += size(offer);
     }
@@ -111,7 +109,7 @@ mod tests {
 
     #[test]
     fn requests_are_bounded_in_messages_and_bytes() {
-        let offer = |bytes: usize| Offer { client_id: "x".to_owned(), message: Ok("m".repeat(bytes)) };
+        let offer = |bytes: usize| Offer { client_id: "x".to_owned(), message: Ok("m".repeat(bytes).into()) };
         let offers: Vec<Offer> = [10, 10, 10, 500, 10].map(offer).into();
         let sizes = |messages_max, bytes_max| -> Vec<usize> {
             parts(&offers, messages_max, bytes_max).into_iter().map(<[Offer]>::len).collect()

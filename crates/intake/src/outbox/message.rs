@@ -5,7 +5,7 @@
 //! reads, and what has no shape goes to the door as the text that it is.
 
 use postway_domain::address::split_list;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,20 +118,6 @@ fn value(name: &str, form: Form, text: &str) -> Result<Value, String> {
         Form::Flag => Value::from(matches!(text, "1" | "t" | "true")),
         Form::Time => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
     })
-}
-
-/// `{"messages":[…]}` of messages that are JSON already.
-pub(super) fn batch<'a>(messages: impl Iterator<Item = &'a str>) -> Vec<u8> {
-    let mut body = b"{\"messages\":[".to_vec();
-    for (index, message) in messages.enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(message.as_bytes());
-    }
-    body.extend_from_slice(b"]}");
-    debug_assert!(serde_json::from_slice::<&RawValue>(&body).is_ok());
-    body
 }
 
 #[cfg(test)]

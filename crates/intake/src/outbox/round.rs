@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use postway_domain::Time;
 use postway_store::StoreError;
 use tokio::time::timeout;
@@ -34,7 +35,7 @@ impl Outbox {
         let offer = |row: &Row| {
             let client_id = format!("outbox:{}:{}", self.source.name, row.id);
             let message = message(row, &client_id, defaults);
-            Offer { client_id, message }
+            Offer { client_id, message: message.map(Bytes::from) }
         };
         let offers: Vec<Offer> = taken.rows.iter().map(offer).collect();
         let answers = self.accept(&offers).await?;

@@ -155,8 +155,8 @@ async fn send_whole(
     messages: Value,
 ) -> Result<postway_intake::BatchReceipt, Refusal> {
     let context = RequestContext { idempotency_key: key.map(str::to_owned), ..ctx() };
-    let body = json!({"messages": messages}).to_string();
-    house.door.accept_whole_batch(&context, body_of(body.as_bytes())).await
+    let messages = messages.as_array().unwrap().iter().map(|message| message.to_string().into());
+    house.door.accept_whole(&context, messages.collect()).await
 }
 
 #[tokio::test]

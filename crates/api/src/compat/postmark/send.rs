@@ -67,7 +67,7 @@ pub(super) async fn batch(
         true => Fault::Shape.error("", "the body must be a list of messages"),
         false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
     })?;
-    all(&app, &lists, &context, items, bytes.len(), false).await
+    all(&app, &lists, &context, items, false).await
 }
 
 pub(super) async fn batch_templates(
@@ -82,7 +82,7 @@ pub(super) async fn batch_templates(
     let messages = messages.ok_or_else(|| Fault::Shape.error("Messages", "is missing"))?;
     let items = Items::read("Messages", messages)
         .map_err(|_| Fault::Shape.error("Messages", "must be a list of messages"))?;
-    all(&app, &lists, &context, items, bytes.len(), true).await
+    all(&app, &lists, &context, items, true).await
 }
 
 async fn read(
@@ -117,7 +117,6 @@ async fn all(
     lists: &EmptyLists,
     context: &RequestContext,
     items: Items<'_>,
-    bytes: usize,
     from_template: bool,
 ) -> Result<Json<Value>, ApiError> {
     if items.0.len() > BATCH_MAX {
@@ -126,7 +125,7 @@ async fn all(
     }
     let translated: Vec<_> =
         items.0.iter().map(|item| message(item.get().as_bytes(), from_template)).collect();
-    let found: Vec<Result<(Translated, Vec<String>), ApiError>> = futures::stream::iter(translated)
+    let mut found: Vec<Result<(Translated, Vec<String>), ApiError>> = futures::stream::iter(translated)
         .map(|translated| async move {
             let translated = match translated {
                 Ok(translated) => translated,
@@ -140,8 +139,9 @@ async fn all(
         .await?;
     let mut results = Vec::new();
     if found.iter().any(Result::is_ok) {
-        let request = ours(found.iter().flatten().map(|(translated, _)| translated.json.as_str()), bytes);
-        results = many::take(app, context, request).await.map_err(theirs)?.results;
+        let ours = found.iter_mut().flatten();
+        let messages = ours.map(|(translated, _)| std::mem::take(&mut translated.json).into()).collect();
+        results = many::take_each(app, context, messages).await.map_err(theirs)?.results;
     }
     let mut results = results.into_iter();
     let answers = found.into_iter().map(|found| {
@@ -156,20 +156,6 @@ async fn all(
         }
     });
     Ok(Json(answers.collect()))
-}
-
-/// Our batch of these messages.
-fn ours<'a>(messages: impl Iterator<Item = &'a str>, bytes: usize) -> Bytes {
-    let mut json = String::with_capacity(bytes + 64);
-    json.push_str("{\"messages\":[");
-    for message in messages {
-        if !json.ends_with('[') {
-            json.push(',');
-        }
-        json.push_str(message);
-    }
-    json.push_str("]}");
-    json.into()
 }
 
 /// The answer for a message that is durable.

@@ -8,7 +8,8 @@ use axum::{
     http::StatusCode,
 };
 use bytes::Bytes;
-use postway_intake::weighed;
+use postway_intake::{RejectedItem, weighed};
+use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{CUSTOM_NAMES, NAMES, Names};
@@ -17,7 +18,7 @@ use crate::{
     body,
     compat::{
         bundle::Bundle,
-        translate::{Batch, Fields, Items, Ours, is_null, renamed, shown_id, text, unknown},
+        translate::{Fields, Items, Ours, is_null, renamed, shown_id, text, unknown},
     },
     error::{ApiError, FieldError},
     message::{accept::context, batch},
@@ -25,41 +26,66 @@ use crate::{
     state::Shared,
 };
 
+/// What became of the mails, in order.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    summary: Summary,
+    results: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    total: usize,
+    successful: usize,
+    failed: usize,
+}
+
+#[derive(Serialize)]
+struct Item {
+    id: Option<String>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+impl Item {
+    fn refused((id, error): Refused) -> Self {
+        let error = json!({"code": error.code(), "message": error.message(), "details": error.details()});
+        Self { id, status: "error", error: Some(error) }
+    }
+}
+
 pub(super) async fn accept(
     State(app): State<Shared>,
     caller: Sender,
     request_id: RequestId,
     request: Request,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<Answer>), ApiError> {
     let (parts, body) = request.into_parts();
     let context = context(caller, &request_id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;
-    let mut taken = match mails.iter().any(Result::is_ok) {
-        true => batch::take(&app, &context, Bytes::from(ours)).await?.results,
-        false => Vec::new(),
+    let mut taken = match ours.is_empty() {
+        true => Vec::new(),
+        false => batch::take_each(&app, &context, ours).await?.results,
     }
     .into_iter();
     let (mut results, mut successful) = (Vec::with_capacity(mails.len()), 0);
     for mail in mails {
-        let (id, error) = match mail {
-            Err(refused) => refused,
+        results.push(match mail {
+            Err(refused) => Item::refused(refused),
             Ok(names) => match taken.next() {
                 Some(Ok(receipt)) => {
                     successful += 1;
-                    results.push(json!({"id": receipt.id, "status": "success"}));
-                    continue;
+                    Item { id: Some(receipt.id), status: "success", error: None }
                 }
-                Some(Err(item)) => {
-                    let error = ApiError::from(item.refusal).renamed(|field| renamed(field, names));
-                    (item.id, error)
+                Some(Err(RejectedItem { id, refusal })) => {
+                    Item::refused((id, ApiError::from(refusal).renamed(|field| renamed(field, names))))
                 }
                 None => return Err(ApiError::internal("the door did not answer for every message")),
             },
-        };
-        let error = json!({"code": error.code(), "message": error.message(), "details": error.details()});
-        results.push(json!({"id": id, "status": "error", "error": error}));
+        });
     }
     let (total, failed) = (results.len(), results.len() - successful);
     let status = match (successful, failed) {
@@ -67,21 +93,22 @@ pub(super) async fn accept(
         (0, _) => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::OK,
     };
-    let summary = json!({"total": total, "successful": successful, "failed": failed});
-    Ok((status, Json(json!({"summary": summary, "results": results}))))
+    Ok((status, Json(Answer { summary: Summary { total, successful, failed }, results })))
 }
 
 /// Why a mail could not be translated, and its id as far as it can be read.
 type Refused = (Option<String>, ApiError);
+/// What the fields of a mail that could be translated are called.
+type Mail = Result<Names, Refused>;
 
 /// Ours, of those that could be translated; and for each in order what its fields are called, or why it could not be.
-fn read(bytes: &[u8]) -> Result<(String, Vec<Result<Names, Refused>>), ApiError> {
+fn read(bytes: &[u8]) -> Result<(Vec<Bytes>, Vec<Mail>), ApiError> {
     let Bundle { messages, beside } = Bundle::read(bytes, "data")?;
     beside.finish()?;
     if messages.is_empty() {
         return Err(ApiError::field("data", "is empty: give at least one mail"));
     }
-    let mut ours = Batch::with_capacity(bytes.len() + 64 * messages.len());
+    let mut ours = Vec::with_capacity(messages.len());
     let mut mails = Vec::with_capacity(messages.len());
     for mail in messages {
         let Some(mail) = mail else {
@@ -91,13 +118,13 @@ fn read(bytes: &[u8]) -> Result<(String, Vec<Result<Names, Refused>>), ApiError>
         let id = mail.get("id");
         mails.push(match translate(mail) {
             Ok((message, names)) => {
-                ours.add(&message);
+                ours.push(message.into());
                 Ok(names)
             }
             Err(error) => Err((id.and_then(shown_id), error)),
         });
     }
-    Ok((ours.into_json(), mails))
+    Ok((ours, mails))
 }
 
 /// One of its mails in our words, and what its fields are called.

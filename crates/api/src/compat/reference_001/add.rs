@@ -23,7 +23,7 @@ use crate::{
     body,
     compat::{
         bundle::Bundle,
-        translate::{Batch, expect_text, renamed, shown_id, text},
+        translate::{expect_text, renamed, shown_id, text},
     },
     error::ApiError,
     message::{accept::context, batch},
@@ -32,6 +32,14 @@ use crate::{
     state::{App, Shared},
     tenant::no_tenant,
 };
+
+/// What became of the messages.
+#[derive(Serialize)]
+struct Answer {
+    ok: bool,
+    queued: usize,
+    rejected: Vec<Rejected>,
+}
 
 /// A message that was not taken.
 #[derive(Serialize)]
@@ -52,7 +60,7 @@ struct Command<'a> {
 /// The messages of one tenant, ours already.
 struct Group<'a> {
     tenant: Cow<'a, str>,
-    batch: Batch,
+    messages: Vec<Bytes>,
 }
 
 /// Where the answer for a message is found.
@@ -100,7 +108,7 @@ pub(super) async fn add(
                 "queued": 0, "rejected": &rejected, "request_id": request_id.as_str()});
             (StatusCode::BAD_REQUEST, Json(answer)).into_response()
         }
-        false => Json(json!({"ok": true, "queued": queued, "rejected": rejected})).into_response(),
+        false => Json(Answer { ok: true, queued, rejected }).into_response(),
     })
 }
 
@@ -110,7 +118,7 @@ async fn take(
     parts: &Parts,
     request_id: &RequestId,
     home: &Caller,
-    Group { tenant, batch }: Group<'_>,
+    Group { tenant, messages }: Group<'_>,
 ) -> Result<Outcome, ApiError> {
     let asked = match tenant == home.tenant.as_str() {
         true => Ok(home.clone()),
@@ -127,7 +135,7 @@ async fn take(
         Err(error) => return Err(error),
     };
     let context = context(Sender(caller), request_id, &parts.headers, false)?;
-    let receipt = batch::take(app, &context, Bytes::from(batch.into_json())).await?;
+    let receipt = batch::take_each(app, &context, messages).await?;
     Ok(Ok(receipt.results.into_iter()))
 }
 
@@ -192,12 +200,10 @@ fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Resul
             None => Cow::Borrowed(home.as_str()),
         });
         let group = *known.entry(of).or_insert_with_key(|of| {
-            // Nearly always all of them are of one tenant.
-            let bytes = if groups.is_empty() { bytes.len() + 64 * places.capacity() } else { 0 };
-            groups.push(Group { tenant: of.clone(), batch: Batch::with_capacity(bytes) });
+            groups.push(Group { tenant: of.clone(), messages: Vec::new() });
             groups.len() - 1
         });
-        groups[group].batch.add(&ours);
+        groups[group].messages.push(ours.into());
         places.push(Place::Next { group, id });
     }
     Ok(Command { tenant, groups, places })
@@ -213,7 +219,8 @@ mod tests {
         let (json, home) = (body.to_string(), "home".parse().unwrap());
         let Command { groups, places, .. } = read(json.as_bytes(), None, &home).ok().unwrap();
         let batch = |group: Group<'_>| {
-            (group.tenant.into_owned(), serde_json::from_str(&group.batch.into_json()).unwrap())
+            let messages = group.messages.iter().map(|json| serde_json::from_slice::<Value>(json).unwrap());
+            (group.tenant.into_owned(), messages.collect())
         };
         let place = |place| match place {
             Place::Refused(refused) => Err(refused.id),
@@ -227,7 +234,7 @@ mod tests {
         let body = json!({"default_priority": 3, "messages": [1, {"id": "a"}, {"id": "b", "x": 1},
             {"id": "c", "priority": 0}]});
         command(&body, |groups, places| {
-            let batch = json!({"messages": [{"id": "a", "priority": 3}, {"id": "c", "priority": 0}]});
+            let batch = json!([{"id": "a", "priority": 3}, {"id": "c", "priority": 0}]);
             assert_eq!(groups, [("home".to_owned(), batch)]);
             assert_eq!(places, [Err(None), Ok(0), Err(Some("b".to_owned())), Ok(0)]);
         });
@@ -237,8 +244,7 @@ mod tests {
     fn each_tenant_has_its_messages_in_one_batch() {
         let mut body = json!({"messages": [{"id": "a"}, {"id": "b", "tenant_id": "x"}, {"id": "c", "tenant_id": "home"},
             {"id": "d", "tenant_id": null}, {"id": "e", "tenant_id": "x"}]});
-        let batch =
-            |ids: &[&str]| json!({"messages": ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>()});
+        let batch = |ids: &[&str]| ids.iter().map(|id| json!({"id": id})).collect::<Value>();
         command(&body, |groups, places| {
             let expected =
                 [("home".to_owned(), batch(&["a", "c", "d"])), ("x".to_owned(), batch(&["b", "e"]))];

@@ -53,14 +53,14 @@ pub(super) async fn batch(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let emails = read(&bytes)?;
-    let (request, mut results) = translate(&emails, bytes.len());
+    let (messages, mut results) = translate(&emails);
     if is_strict {
         all_or_none(&results)?;
     }
     if results.iter().any(Result::is_ok) {
         let BatchReceipt { results: taken, .. } = match is_strict {
-            true => many::take_whole(&app, &context, request).await,
-            false => many::take(&app, &context, request).await,
+            true => many::take_whole(&app, &context, messages).await,
+            false => many::take_each(&app, &context, messages).await,
         }
         .map_err(theirs)?;
         let mut taken = taken.into_iter();
@@ -101,22 +101,17 @@ fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
     }
 }
 
-/// Our batch of those that can be translated, and for every place whether it is in it.
-fn translate(emails: &Items<'_>, bytes: usize) -> (Bytes, Vec<Outcome>) {
-    let mut json = String::with_capacity(bytes + 64 * emails.0.len());
-    json.push_str("{\"messages\":[");
+/// Ours of those that can be translated, and for every place whether it is one of them.
+fn translate(emails: &Items<'_>) -> (Vec<Bytes>, Vec<Outcome>) {
+    let mut messages = Vec::with_capacity(emails.0.len());
     let mut results = Vec::with_capacity(emails.0.len());
     for item in &emails.0 {
         results.push(email::message(item.get().as_bytes()).map(|message| {
-            if !json.ends_with('[') {
-                json.push(',');
-            }
-            json.push_str(&message);
+            messages.push(message.into());
             None
         }));
     }
-    json.push_str("]}");
-    (json.into(), results)
+    (messages, results)
 }
 
 /// The faults of all emails, each field with its email's place before it.

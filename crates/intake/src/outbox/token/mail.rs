@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use postway_domain::{TemplateName, Time, secret::SecretKey};
 use postway_mime::template::{TemplateSet, TemplateSource};
 use serde_json::{Map, Value, json};
@@ -97,7 +98,7 @@ impl Mailer {
         let link = format!("{url}?token={}", Link { secret, tag }.write());
         let variables = json!({"login": row.login, "email": row.email, "link": link, "code": code});
         let message = self.message(row, action, variables, own, &client_id, now);
-        Sealed { offer: Offer { client_id, message }, verdict }
+        Sealed { offer: Offer { client_id, message: message.map(Bytes::from) }, verdict }
     }
 
     fn message(

@@ -1,4 +1,5 @@
-//! What the doors of other systems cost over our own route: the same mail by each, one a request, in turns on one server.
+//! What the doors of other systems cost over our own routes: the same mail by each, one a request and many, in turns on
+//! one server.
 //!
 //! The tenant's account is suspended, so what is measured is acceptance alone, each mail durable when it is answered. A
 //! door whose messages have ids of their sender's is held against our route with ids, another against it without: looking
@@ -22,97 +23,75 @@ use crate::output::Output;
 
 /// Connections at once, unless told otherwise.
 const CONNECTIONS: u32 = 20;
+/// Messages of a request that brings many; one of the doors takes no more.
+const MANY: u32 = 100;
 
-/// A way to hand a mail over.
+/// A way to hand mail over.
 struct Way {
     name: &'static str,
     path: &'static str,
-    /// The status that says that it was taken.
+    /// The status that says that all were taken.
     taken: u16,
     /// Our own route that does the same, by its place.
     beside: usize,
-    body: fn(&str, &str) -> String,
+    /// Messages of a request.
+    each: u32,
+    /// What stands around them.
+    frame: (&'static str, &'static str),
+    message: fn(&str, &str) -> String,
 }
 
-const WAYS: [Way; 7] = [
-    Way {
-        name: "ours, with ids",
-        path: "/v1/messages",
-        taken: 202,
-        beside: 0,
-        body: |run, text| {
-            format!(
-                r#"{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","text":"{text}"}}"#
-            )
-        },
-    },
-    Way {
-        name: "ours, without",
-        path: "/v1/messages",
-        taken: 202,
-        beside: 1,
-        body: |_, text| {
-            format!(
-                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
-            )
-        },
-    },
-    Way {
-        name: "000",
-        path: "/compat/000/emails",
-        taken: 201,
-        beside: 0,
-        body: |run, text| {
-            format!(
-                r#"{{"data":[{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","body_text":"{text}"}}]}}"#
-            )
-        },
-    },
-    Way {
-        name: "001",
-        path: "/compat/001/commands/add-messages",
-        taken: 200,
-        beside: 0,
-        body: |run, text| {
-            format!(
-                r#"{{"messages":[{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","body":"{text}"}}]}}"#
-            )
-        },
-    },
-    Way {
-        name: "004",
-        path: "/compat/004/v1/email/send",
-        taken: 202,
-        beside: 1,
-        body: |_, text| {
-            format!(
-                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
-            )
-        },
-    },
-    Way {
-        name: "resend",
-        path: "/compat/resend/emails",
-        taken: 200,
-        beside: 1,
-        body: |_, text| {
-            format!(
-                r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
-            )
-        },
-    },
-    Way {
-        name: "postmark",
-        path: "/compat/postmark/email",
-        taken: 200,
-        beside: 1,
-        body: |_, text| {
-            format!(
-                r#"{{"From":"bench@example.com","To":"r{NUMBER}@example.net","Subject":"Bench {NUMBER}","HtmlBody":"{text}"}}"#
-            )
-        },
-    },
+const LIST: (&str, &str) = ("[", "]");
+const MESSAGES: (&str, &str) = (r#"{"messages":["#, "]}");
+const DATA: (&str, &str) = (r#"{"data":["#, "]}");
+
+#[rustfmt::skip]
+const WAYS: [Way; 13] = [
+    Way { name: "ours, with ids", path: "/v1/messages", taken: 202, beside: 0, each: 1, frame: ("", ""), message: ours_with_id },
+    Way { name: "ours, without", path: "/v1/messages", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    Way { name: "ours, many, with ids", path: "/v1/messages/batch", taken: 202, beside: 2, each: MANY, frame: MESSAGES, message: ours_with_id },
+    Way { name: "ours, many, without", path: "/v1/messages/batch", taken: 202, beside: 3, each: MANY, frame: MESSAGES, message: ours },
+    Way { name: "000", path: "/compat/000/emails", taken: 201, beside: 0, each: 1, frame: DATA, message: of_000 },
+    Way { name: "000, many", path: "/compat/000/emails", taken: 201, beside: 2, each: MANY, frame: DATA, message: of_000 },
+    Way { name: "001", path: "/compat/001/commands/add-messages", taken: 200, beside: 0, each: 1, frame: MESSAGES, message: of_001 },
+    Way { name: "001, many", path: "/compat/001/commands/add-messages", taken: 200, beside: 2, each: MANY, frame: MESSAGES, message: of_001 },
+    Way { name: "004", path: "/compat/004/v1/email/send", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    Way { name: "resend", path: "/compat/resend/emails", taken: 200, beside: 1, each: 1, frame: ("", ""), message: ours },
+    Way { name: "resend, many", path: "/compat/resend/emails/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: ours },
+    Way { name: "postmark", path: "/compat/postmark/email", taken: 200, beside: 1, each: 1, frame: ("", ""), message: of_postmark },
+    Way { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
 ];
+
+/// Ours; 004 and Resend say it in the same words.
+fn ours(_: &str, text: &str) -> String {
+    format!(
+        r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
+    )
+}
+
+fn ours_with_id(run: &str, text: &str) -> String {
+    with_id(run, "text", text)
+}
+
+fn of_000(run: &str, text: &str) -> String {
+    with_id(run, "body_text", text)
+}
+
+fn of_001(run: &str, text: &str) -> String {
+    with_id(run, "body", text)
+}
+
+fn with_id(run: &str, body: &str, text: &str) -> String {
+    format!(
+        r#"{{"id":"{run}-{NUMBER}","from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","{body}":"{text}"}}"#
+    )
+}
+
+fn of_postmark(_: &str, text: &str) -> String {
+    format!(
+        r#"{{"From":"bench@example.com","To":"r{NUMBER}@example.net","Subject":"Bench {NUMBER}","HtmlBody":"{text}"}}"#
+    )
+}
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -151,13 +130,15 @@ async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<
     let tenant = json!({"default_account": account});
     client.call(Method::PATCH, &["v1", "tenants", "default"], &[], Body::Json(&tenant)).await?;
     let connections = args.concurrency.unwrap_or(CONNECTIONS);
-    let shape = load::Shape { concurrency: connections, ..args.shape(args.messages, Mode::Single) };
+    let one = load::Shape { concurrency: connections, ..args.shape(args.messages, Mode::Single) };
     let text = load::text(args.size as usize);
     let mut rounds: [Vec<Round>; WAYS.len()] = Default::default();
     let (mut lost, mut problem) = (0, None);
     for place in super::compare::order(args.rounds, WAYS.len()) {
         let way = &WAYS[place];
-        let plan = Plan::of(client, way.path, (way.body)(&run_name(), &text), way.taken, shape);
+        let shape = load::Shape { per_request: way.each, ..one };
+        let message = (way.message)(&run_name(), &text);
+        let plan = Plan::of(client, way.path, way.frame, message, way.taken, shape);
         let stored = stored(client).await?;
         let before = Meter::read(nodes).await?;
         let bar = progress(u64::from(args.messages), way.name);
@@ -217,11 +198,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_brings_one_numbered_message_as_json() {
+    fn every_way_brings_numbered_messages_as_json() {
         for way in &WAYS {
-            let body: Value = serde_json::from_str(&(way.body)("run", "hello\\n")).unwrap();
+            let message = (way.message)("run", "hello\\n");
+            let body: Value =
+                serde_json::from_str(&format!("{}{message}{}", way.frame.0, way.frame.1)).unwrap();
             assert!(body.to_string().contains(&format!("r{NUMBER}@example.net")), "{}", way.name);
-            assert!(WAYS[way.beside].path == "/v1/messages", "{}", way.name);
+            let beside = &WAYS[way.beside];
+            assert!(beside.path.starts_with("/v1/messages") && beside.each == way.each, "{}", way.name);
         }
     }
 }

@@ -82,15 +82,23 @@ impl Plan {
             r#""id":"{batch}-{NUMBER}","to":["r{NUMBER}@example.net"],"subject":"Bench {NUMBER}","text":"{}""#,
             text(shape.size as usize)
         );
-        let (frame, message) = match shape.mode {
-            Mode::Single => ((String::new(), ""), format!("{{{same},{own}}}")),
-            Mode::Batch => ((format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}"), format!("{{{own}}}")),
+        let (opening, closing, message) = match shape.mode {
+            Mode::Single => (String::new(), "", format!("{{{same},{own}}}")),
+            Mode::Batch => (format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}", format!("{{{own}}}")),
         };
-        Self { frame, ..Self::of(client, path, message, 202, shape) }
+        Self::of(client, path, (&opening, closing), message, 202, shape)
     }
 
-    /// One message a request, posted to a path as the JSON that is given, with [`NUMBER`] wherever its number stands.
-    pub fn of(client: &Client, path: &str, message: String, taken: u16, shape: Shape) -> Self {
+    /// Messages posted to a path as the JSON that is given, with [`NUMBER`] wherever a message's number stands. Those of a
+    /// request stand in a frame, and all are taken where its status says so.
+    pub fn of(
+        client: &Client,
+        path: &str,
+        frame: (&str, &'static str),
+        message: String,
+        taken: u16,
+        shape: Shape,
+    ) -> Self {
         let url = client.base();
         let host = url.host_str().unwrap_or("127.0.0.1");
         let address = format!("{host}:{}", url.port_or_known_default().unwrap_or(80));
@@ -100,7 +108,7 @@ impl Plan {
             client.identity_lines()
         );
         let number_at = message.match_indices(NUMBER).map(|(at, _)| at).collect();
-        let (frame, message) = ((String::new(), ""), message.into_bytes());
+        let (frame, message) = ((frame.0.to_owned(), frame.1), message.into_bytes());
         Self { address, shape, head, frame, message, number_at, taken }
     }
 
@@ -194,7 +202,7 @@ async fn post_until_done(
         let to = (from + plan.shape.per_request).min(plan.shape.messages);
         plan.write(&mut request, from, to);
         let started = Instant::now();
-        let accepted = post(&mut connection, plan, shared, &request).await?;
+        let accepted = post(&mut connection, plan, shared, &request, to - from).await?;
         done.latencies.push(started.elapsed().as_micros() as u64);
         done.accepted += accepted;
         shared.rejected.fetch_add(u64::from(to - from) - accepted, Ordering::Relaxed);
@@ -208,11 +216,15 @@ async fn post(
     plan: &Plan,
     shared: &Shared,
     request: &[u8],
+    messages: u32,
 ) -> anyhow::Result<u64> {
     for _ in 0..REPEATS_MAX {
         match connection.exchange(request).await {
             Ok(answer) if answer.status == plan.taken => {
-                return accepted_of(plan.shape.mode, connection.body(&answer));
+                return match plan.shape.mode {
+                    Mode::Single => Ok(messages.into()),
+                    Mode::Batch => accepted_of(connection.body(&answer)),
+                };
             }
             Ok(answer) if matches!(answer.status, 429 | 503) => {
                 tokio::time::sleep(
@@ -232,19 +244,13 @@ async fn post(
     bail!("the server did not accept a request in {REPEATS_MAX} tries")
 }
 
-fn accepted_of(mode: Mode, body: &[u8]) -> anyhow::Result<u64> {
+fn accepted_of(body: &[u8]) -> anyhow::Result<u64> {
     #[derive(Deserialize)]
     struct Accepted {
         accepted: u64,
     }
-    match mode {
-        Mode::Single => Ok(1),
-        Mode::Batch => {
-            let answer: Accepted =
-                serde_json::from_slice(body).context("the batch's answer is not understood")?;
-            Ok(answer.accepted)
-        }
-    }
+    let answer: Accepted = serde_json::from_slice(body).context("the batch's answer is not understood")?;
+    Ok(answer.accepted)
 }
 
 #[cfg(test)]
@@ -292,6 +298,6 @@ mod tests {
     #[test]
     fn only_the_accepted_count_of_a_batch_is_read() {
         let body = br#"{"accepted":2,"rejected":1,"results":[{"id":"a","status":"ready"}]}"#;
-        assert_eq!(accepted_of(Mode::Batch, body).unwrap(), 2);
+        assert_eq!(accepted_of(body).unwrap(), 2);
     }
 }
