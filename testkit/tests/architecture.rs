@@ -15,7 +15,7 @@ use serde_json::Value;
 /// The longest file, its own unit tests aside.
 const LINES_MAX: usize = 500;
 /// The state machine's table, as its test prints it.
-const SNAPSHOT: &str = "crates/domain/src/message/snapshots/\
+const SNAPSHOT: &str = "crates/domain/src/message/transition/snapshots/\
                         postway_domain__message__transition__tests__the_whole_table.snap";
 
 fn root() -> PathBuf {

@@ -6,9 +6,9 @@
 
 use postway_domain::{
     RecipientStatus, State, TenantId, Time,
-    message::{Effects, Input, InvalidTransition, Resolution, transition},
+    message::{Input, InvalidTransition, Resolution, Rest},
 };
-use postway_store::record::{Change, Fence, MessageRecord, NewEvent, RecipientChange};
+use postway_store::record::{Change, Fence, MessageRecord, RecipientChange};
 use serde_json::json;
 
 use crate::{
@@ -21,15 +21,41 @@ use crate::{
 /// How often a decision is made anew before we say that the message is busy.
 const TRIES_MAX: u32 = 5;
 
-/// Does `input` to the message that `id` names; what it is then.
+/// What is asked of a message. Where it goes is a matter of its recipients, too, so the state machine's input is made
+/// of both.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked {
+    /// Not to be sent to those it was not sent to yet.
+    Cancel,
+    /// To be sent now.
+    Replay,
+    /// To be sent at this time.
+    Reschedule(Time),
+    /// To be taken for sent, for failed, or sent again, as far as it is in doubt.
+    Resolve(Resolution),
+}
+
+impl Asked {
+    fn input(self, record: &MessageRecord) -> Input {
+        let stand = record.recipients.iter().map(|one| one.status);
+        match self {
+            Asked::Cancel => Input::Cancel(Rest::beside_open(stand)),
+            Asked::Replay => Input::Replay,
+            Asked::Reschedule(_) => Input::Reschedule,
+            Asked::Resolve(resolution) => Input::Resolve(resolution, Rest::beside_doubtful(stand)),
+        }
+    }
+}
+
+/// Does what is asked to the message that `id` names; what it is then.
 pub(crate) async fn operate(
     app: &App,
     tenant: &TenantId,
     id: &str,
-    input: Input,
+    asked: Asked,
     request_id: &RequestId,
 ) -> Result<Summary, ApiError> {
-    move_on(app, tenant, id, input, None, request_id, |_| true).await
+    move_on(app, tenant, id, asked, request_id, |_| true).await
 }
 
 /// Gives a message that waits for its time another one; a time that has passed is now.
@@ -49,7 +75,7 @@ pub(crate) async fn reschedule(
     if expires_at.is_some_and(|expires_at| expires_at <= send_at) {
         return Err(ApiError::field("send_at", "must be before the message's expires_at"));
     }
-    move_on(app, tenant, id, Input::Reschedule, Some(send_at), request_id, |_| true).await
+    move_on(app, tenant, id, Asked::Reschedule(send_at), request_id, |_| true).await
 }
 
 /// Puts a dead letter back in the queue. Any other message is left as it is.
@@ -59,15 +85,14 @@ pub(crate) async fn replay(
     id: &str,
     request_id: &RequestId,
 ) -> Result<Summary, ApiError> {
-    move_on(app, tenant, id, Input::Replay, None, request_id, |state| state == State::Failed).await
+    move_on(app, tenant, id, Asked::Replay, request_id, |state| state == State::Failed).await
 }
 
 async fn move_on(
     app: &App,
     tenant: &TenantId,
     id: &str,
-    input: Input,
-    send_at: Option<Time>,
+    asked: Asked,
     request_id: &RequestId,
     concerns: impl Fn(State) -> bool,
 ) -> Result<Summary, ApiError> {
@@ -80,9 +105,8 @@ async fn move_on(
                 "the message is {status}; only a failed one is replayed"
             )));
         }
-        let (to, effects) = transition(state, input).map_err(refuse)?;
-        let change = change(&record, input, send_at, to, effects, app.clock.now(), request_id);
-        let uid = record.summary.uid;
+        let change = change(&record, asked, app.clock.now(), request_id).map_err(refuse)?;
+        let (uid, to) = (record.summary.uid, change.to);
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             if to != state {
                 count(to);
@@ -99,49 +123,37 @@ async fn move_on(
 
 fn change(
     record: &MessageRecord,
-    input: Input,
-    send_at: Option<Time>,
-    to: State,
-    effects: Effects,
+    asked: Asked,
     now: Time,
     request_id: &RequestId,
-) -> Change {
-    let goes_again = matches!(input, Input::Replay | Input::Resolve(Resolution::Resend));
-    let data = match input {
-        Input::Resolve(resolution) => {
-            json!({"by": "operator", "request_id": request_id.as_str(), "outcome": word(resolution)})
-        }
-        Input::Reschedule => {
-            json!({"by": "operator", "request_id": request_id.as_str(), "send_at": send_at})
-        }
-        _ => json!({"by": "operator", "request_id": request_id.as_str()}),
-    };
-    let event = effects.event.map(|kind| NewEvent { kind, data: Some(data.to_string()) });
-    Change {
-        uid: record.summary.uid,
-        fence: Fence {
-            status: record.summary.state.status(),
-            token: None,
-            version: Some(record.summary.version),
-        },
-        to,
-        at: now,
-        due_at: send_at.map(|at| at.max(now)).or(goes_again.then_some(now)),
-        keep_token: false,
-        retries: goes_again.then_some(0),
-        doubts: None,
-        lost_leases: goes_again.then_some(0),
-        exhausted: false,
-        error: failure(record, input),
-        events: event.into_iter().collect(),
-        recipients: recipients(record, input),
-        ends_open_recipients: effects.ends_open_recipients,
-        attempt: None,
-        refund: None,
-        preparation: None,
-        erases_bodies: to == State::Sent && record.summary.sensitive,
-        awaits_receipt: None,
+) -> Result<Change, InvalidTransition> {
+    let summary = &record.summary;
+    let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+    let input = asked.input(record);
+    let step = Change::step(summary.uid, fence, summary.state, input, now)?;
+    let mut data = json!({"by": "operator", "request_id": request_id.as_str()});
+    match asked {
+        Asked::Resolve(resolution) => data["outcome"] = json!(word(resolution)),
+        Asked::Reschedule(send_at) => data["send_at"] = json!(send_at),
+        Asked::Cancel | Asked::Replay => {}
     }
+    let starts_afresh = matches!(asked, Asked::Replay | Asked::Resolve(Resolution::Resend));
+    let to = step.to;
+    let due_at = match asked {
+        Asked::Reschedule(send_at) => Some(send_at.max(now)),
+        // Those that the doubt was not about have waited for it.
+        Asked::Replay | Asked::Resolve(_) => matches!(to, State::Ready | State::Scheduled(_)).then_some(now),
+        Asked::Cancel => None,
+    };
+    Ok(Change {
+        due_at,
+        retries: starts_afresh.then_some(0),
+        lost_leases: starts_afresh.then_some(0),
+        error: step.error.clone().or_else(|| failure(record, asked, to)),
+        recipients: recipients(record, input),
+        erases_bodies: to == State::Sent && summary.sensitive,
+        ..step.telling(&data)
+    })
 }
 
 /// The recipients that the operator's word is about. Those that a relay took are never touched.
@@ -150,8 +162,12 @@ fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
         Input::Replay if record.summary.state == State::Failed => {
             (RecipientStatus::Failed, RecipientStatus::Pending)
         }
-        Input::Resolve(Resolution::Sent) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
-        Input::Resolve(Resolution::Failed) => (RecipientStatus::InDoubt, RecipientStatus::Failed),
+        Input::Resolve(Resolution::Sent, _) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
+        Input::Resolve(Resolution::Failed, _) => (RecipientStatus::InDoubt, RecipientStatus::Failed),
+        // An attempt is for the open, and for those in doubt only where nobody is: so that all go, all are open.
+        Input::Resolve(Resolution::Resend, Rest::Open) => {
+            (RecipientStatus::InDoubt, RecipientStatus::Pending)
+        }
         _ => return Vec::new(),
     };
     let moved = record.recipients.iter().zip(0..).filter(|(recipient, _)| recipient.status == from);
@@ -159,10 +175,10 @@ fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
 }
 
 /// The failure to show from now on: a withdrawn message keeps its last one, a settled or renewed one begins afresh.
-fn failure(record: &MessageRecord, input: Input) -> Option<String> {
-    match input {
-        Input::Cancel => record.summary.error.clone(),
-        Input::Resolve(Resolution::Failed) => Some(
+fn failure(record: &MessageRecord, asked: Asked, to: State) -> Option<String> {
+    match (asked, to) {
+        (Asked::Cancel, State::Cancelled) => record.summary.error.clone(),
+        (Asked::Resolve(Resolution::Failed), State::Failed) => Some(
             json!({
                 "code": "resolved_failed",
                 "category": "unknown",
@@ -186,7 +202,7 @@ fn word(resolution: Resolution) -> &'static str {
 fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
     let status = state.status().as_str();
     ApiError::conflict(match input {
-        Input::Cancel => format!("the message is {status}; only one that still waits can be cancelled"),
+        Input::Cancel(_) => format!("the message is {status}; only one that still waits can be cancelled"),
         Input::Replay if state == State::InDoubt => {
             format!("the message is {status}; settle it with POST /v1/messages/{{id}}/resolve")
         }
@@ -198,7 +214,7 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
         Input::Reschedule => {
             format!("the message is {status}; only one that waits for the time it was given can have another")
         }
-        Input::Resolve(_) => format!("the message is {status}; only one in_doubt can be resolved"),
+        Input::Resolve(..) => format!("the message is {status}; only one in_doubt can be resolved"),
         _ => format!("the message is {status}; this cannot be done to it"),
     })
 }

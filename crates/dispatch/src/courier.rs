@@ -15,7 +15,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
 use self::{
-    body::{body, panic_if_poisoned},
+    body::{Lack, body, panic_if_poisoned},
     fault::{account_fault, is_before_the_request},
 };
 use crate::{
@@ -170,7 +170,11 @@ impl Courier {
         };
         let (body, _memory) = match body(&shared, job).await {
             Ok(body) => body,
-            Err(failure) => return Sent::Tried(not_sent(job, failure)),
+            Err(Lack::Broken(failure)) => return Sent::Tried(not_sent(job, failure)),
+            Err(Lack::Away(failure)) => {
+                tracing::warn!(code = %failure.code, error = failure.message, "its body cannot be read; the mail waits");
+                return Sent::Held(Hold::Body(failure));
+            }
         };
         panic_if_poisoned(&body);
         let recipients: Vec<&str> =

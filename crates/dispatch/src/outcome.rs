@@ -1,5 +1,6 @@
 //! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
 
+mod told;
 mod unbegun;
 
 use std::time::Duration;
@@ -9,10 +10,13 @@ use postway_domain::{
     message::{Input, LeaseEffect, Outcome, transition},
     retry::RetryPolicy,
 };
-use postway_store::record::{AttemptEnd, Change, Claimed, Fence, NewEvent, RecipientChange, SmtpReply};
+use postway_store::record::{
+    AttemptEnd, Change, Claimed, ClaimedRecipient, Fence, RecipientChange, SmtpReply,
+};
 use rand::Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::told::Told;
 pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit, recipient_deleted};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
@@ -32,6 +36,12 @@ pub(crate) struct Attempt<'a> {
     pub account_at_fault: Option<Duration>,
     /// Whether the account sends certified mail, so that a receipt must follow.
     pub certified: bool,
+}
+
+impl Attempt<'_> {
+    fn duration_ms(&self) -> i64 {
+        i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
+    }
 }
 
 /// How soon the provider's receipt must follow certified mail.
@@ -74,9 +84,9 @@ fn kept(reply: &Reply) -> SmtpReply {
 
 /// What the attempt makes of each recipient, counted.
 #[derive(Default)]
-struct Tally {
+struct Tally<'a> {
     changes: Vec<RecipientChange>,
-    refused: Vec<(u32, Failure)>,
+    refused: Vec<(&'a ClaimedRecipient, &'a Failure)>,
     open: usize,
     split_off: usize,
     sent: usize,
@@ -85,7 +95,7 @@ struct Tally {
     failure: Option<Failure>,
 }
 
-fn tally(job: &Claimed, delivery: &Delivery) -> Tally {
+fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
     let failure = match &delivery.end {
         DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
         DeliveryEnd::Accepted { .. } | DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients => None,
@@ -96,7 +106,7 @@ fn tally(job: &Claimed, delivery: &Delivery) -> Tally {
             (RecipientReply::Refused(failure), _) => {
                 tally.failure.get_or_insert_with(|| failure.clone());
                 if failure.is_permanent() {
-                    tally.refused.push((recipient.position, failure.clone()));
+                    tally.refused.push((recipient, failure));
                     (RecipientStatus::Failed, Some(reply_of(failure)))
                 } else {
                     (RecipientStatus::Pending, Some(reply_of(failure)))
@@ -142,7 +152,7 @@ fn tally(job: &Claimed, delivery: &Delivery) -> Tally {
 /// The outcome for the message as a whole, and when it is due again.
 fn decide(
     attempt: &Attempt<'_>,
-    tally: &Tally,
+    tally: &Tally<'_>,
     end: &DeliveryEnd,
     random: &mut impl Rng,
 ) -> (Outcome, Option<Duration>) {
@@ -227,21 +237,16 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
     };
     let mut change = settled(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
     change.exhausted = outcome == Outcome::Exhausted;
-    let recipient_events = tally.refused.iter().map(|(position, failure)| NewEvent {
-        kind: EventKind::RecipientFailed,
-        data: Some(
-            json!({"attempt": job.attempt, "recipient": position, "code": failure.code,
-                   "category": failure.category, "provider_category": failure.reference_category(),
-                   "original_code": failure.original_code})
-            .to_string(),
-        ),
-    });
+    let recipient_failed = |(recipient, failure): &(&ClaimedRecipient, &Failure)| {
+        Told::of_recipient(attempt, recipient, failure).event(EventKind::RecipientFailed)
+    };
+    let recipient_events = tally.refused.iter().map(recipient_failed);
     change.events.splice(0..0, recipient_events);
     change.recipients.extend(tally.changes);
     change.attempt = Some(AttemptEnd {
         number: job.attempt,
         started_at: job.claimed_at,
-        duration_ms: i64::try_from(attempt.duration.as_millis()).unwrap_or(i64::MAX),
+        duration_ms: attempt.duration_ms(),
         account: attempt.account.clone(),
         remote: attempt.remote.clone(),
         outcome: word(outcome),
@@ -251,12 +256,24 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
     Verdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
 }
 
-/// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out.
+/// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out. What earlier attempts
+/// sent, or may have sent, stays so.
 pub(crate) fn quarantine(attempt: &Attempt<'_>, failure: Failure) -> Verdict {
-    let outcome = if attempt.committed { Outcome::Doubt } else { Outcome::Quarantined };
-    let mut change = settled(attempt, outcome, None, Some(&failure), None);
+    let job = attempt.job;
+    let outcome = match attempt.committed {
+        true => Outcome::Doubt,
+        false if job.doubtful_before > 0 => Outcome::DoubtEarlier,
+        false if job.sent_before > 0 => Outcome::SentEarlier,
+        false => Outcome::Quarantined,
+    };
+    let shown = Some(&failure).filter(|_| outcome != Outcome::SentEarlier);
+    let mut change = settled(attempt, outcome, None, shown, None);
     if attempt.committed {
         change.ends_open_recipients = Some(RecipientStatus::InDoubt);
+    } else {
+        let status = RecipientStatus::Failed;
+        let failed = |one: &ClaimedRecipient| RecipientChange { position: one.position, status, reply: None };
+        change.recipients.extend(job.recipients.iter().map(failed));
     }
     let duration = attempt.duration;
     Verdict { change, then: None, outcome, failure: Some(failure), provider_message_id: None, duration }
@@ -304,30 +321,7 @@ fn settled(
     let due_at = delay.map(|delay| attempt.ended_at.plus(delay));
     let retries = effects.uses_retry.then_some(job.retries + 1);
     let doubts = matches!(outcome, Outcome::Doubt | Outcome::DoubtEarlier).then_some(job.doubts + 1);
-    let mut data = json!({
-        "attempt": job.attempt,
-        "duration_ms": i64::try_from(attempt.duration.as_millis()).unwrap_or(i64::MAX),
-    });
-    if let (Some(failure), Some(data)) = (failure, data.as_object_mut()) {
-        data.insert("code".into(), json!(failure.code));
-        data.insert("category".into(), json!(failure.category));
-        data.insert("provider_category".into(), json!(failure.reference_category()));
-        data.insert("phase".into(), json!(failure.phase));
-        data.insert("original_code".into(), json!(failure.original_code));
-        data.insert("message".into(), json!(failure.message));
-        data.insert("will_retry".into(), json!(due_at.is_some()));
-        if let Some(delay) = delay {
-            data.insert("next_attempt".into(), json!(job.attempt + 1));
-            data.insert("backoff_ms".into(), json!(delay.as_millis() as u64));
-            data.insert("due_at".into(), json!(due_at));
-        }
-    }
-    if let (Some(id), Some(data)) = (provider_message_id, data.as_object_mut()) {
-        data.insert("provider_message_id".into(), json!(id));
-    }
-    if let (false, Some(data)) = (job.suppressed.is_empty(), data.as_object_mut()) {
-        data.insert("suppressed".into(), json!(job.suppressed));
-    }
+    let told = Told::of_message(attempt, failure, due_at, provider_message_id);
     Change {
         uid: job.uid,
         fence: Fence {
@@ -345,7 +339,7 @@ fn settled(
         lost_leases: Some(0),
         exhausted: false,
         error: failure.map(error_json),
-        events: event(effects.event, &data),
+        events: effects.event.map(|kind| told.event(kind)).into_iter().collect(),
         recipients: suppressed(job).collect(),
         // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
@@ -356,10 +350,6 @@ fn settled(
         awaits_receipt: (to == State::Sent && attempt.certified)
             .then(|| attempt.ended_at.plus(RECEIPT_WITHIN)),
     }
-}
-
-fn event(kind: Option<EventKind>, data: &Value) -> Vec<NewEvent> {
-    kind.map(|kind| NewEvent { kind, data: Some(data.to_string()) }).into_iter().collect()
 }
 
 fn error_json(failure: &Failure) -> String {

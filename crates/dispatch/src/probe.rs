@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::{Account, Clock, Failure, failure::Phase, secret::SecretKey};
+use postway_domain::{
+    Account, Clock, Failure,
+    failure::{Category, Phase, Severity},
+    secret::SecretKey,
+};
 use postway_net::{Guard, TlsClient};
 use tokio::time::Instant;
 
@@ -63,13 +67,16 @@ impl Prober {
             Route::Broken(failure) => {
                 vec![Step { name: "connect", outcome: Err(failure), took: started.elapsed() }]
             }
-            Route::Smtp(settings) => probe_relay(&settings, &self.tls).await,
+            Route::Smtp(settings) => {
+                probe_relay(&settings, &self.tls, account.settings.username.is_some()).await
+            }
             Route::Ses(client) => probe_ses(&client).await,
         }
     }
 }
 
-async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient) -> Vec<Step> {
+/// `names_user`: whether the account says who signs in; without a password nobody does.
+async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool) -> Vec<Step> {
     let started = Instant::now();
     let mut reached = Milestones::default();
     let opened = SmtpConnection::open_watched(settings, tls, &mut reached).await;
@@ -91,10 +98,11 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient) -> Vec<Step> {
             };
             steps.push(step("tls", Ok(secured.to_owned()), greeted - connected));
             let signed_in = match &settings.credentials {
-                Some(_) => "signed in",
-                None => "no sign-in is configured",
+                Some(_) => Ok("signed in".to_owned()),
+                None if names_user => Err(no_password()),
+                None => Ok("no sign-in is configured".to_owned()),
             };
-            steps.push(step("auth", Ok(signed_in.to_owned()), ended - greeted));
+            steps.push(step("auth", signed_in, ended - greeted));
             connection.quit().await;
         }
         Err(failure) => match failure.phase {
@@ -107,6 +115,12 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient) -> Vec<Step> {
         },
     }
     steps
+}
+
+fn no_password() -> Failure {
+    let message = "the account has a username and no password, so it never signs in: give it a password, or take \
+                   the username away";
+    Failure::new("password_missing", Category::Configuration, Phase::Auth, Severity::Account, message)
 }
 
 /// SES answers all three in one call; the time of it stands with the last.

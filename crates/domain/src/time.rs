@@ -2,6 +2,11 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use jiff::{
+    SignedDuration,
+    civil::{self, DateTime},
+    fmt::temporal::Pieces,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in time, in milliseconds since the Unix epoch, UTC.
@@ -49,10 +54,17 @@ impl Time {
     }
 }
 
+/// `jiff::Timestamp` ends a day before the last day that can be written, which people use for "never": what is beyond it is
+/// counted from here, as a date without a zone.
+const EPOCH: DateTime = civil::datetime(1970, 1, 1, 0, 0, 0, 0);
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(at) => write!(f, "{at:.3}"),
+        if let Ok(at) = jiff::Timestamp::from_millisecond(self.0) {
+            return write!(f, "{at:.3}");
+        }
+        match EPOCH.checked_add(SignedDuration::from_millis(self.0)) {
+            Ok(at) => write!(f, "{at:.3}Z"),
             Err(_) => write!(f, "{}ms", self.0),
         }
     }
@@ -60,7 +72,7 @@ impl fmt::Display for Time {
 
 /// The text was neither an RFC 3339 time nor Unix seconds.
 #[derive(Debug, thiserror::Error)]
-#[error("not a time: write RFC 3339 such as 2030-01-31T09:00:00Z, or Unix seconds")]
+#[error("not a time: write RFC 3339 such as 2030-01-31T09:00:00Z, or Unix seconds, up to the year 9999")]
 pub struct TimeError;
 
 impl FromStr for Time {
@@ -70,14 +82,28 @@ impl FromStr for Time {
         if let Ok(seconds) = text.parse::<i64>() {
             return Self::from_seconds(seconds);
         }
-        let at: jiff::Timestamp = text.parse().map_err(|_| TimeError)?;
-        Ok(Self::from_millis(at.as_millisecond()))
+        match text.parse::<jiff::Timestamp>() {
+            Ok(at) => Self::in_range(at.as_millisecond()),
+            Err(_) => last_day(text).ok_or(TimeError).and_then(Self::in_range),
+        }
     }
+}
+
+/// The milliseconds of a time that `jiff::Timestamp` does not reach.
+fn last_day(text: &str) -> Option<i64> {
+    let pieces = Pieces::parse(text).ok()?;
+    let offset = pieces.to_numeric_offset()?;
+    let at = pieces.date().to_datetime(pieces.time()?);
+    let local = i64::try_from(at.duration_since(EPOCH).as_millis()).ok()?;
+    Some(local - i64::from(offset.seconds()) * 1_000)
 }
 
 impl Time {
     fn from_seconds(seconds: i64) -> Result<Self, TimeError> {
-        let ms = seconds.checked_mul(1000).ok_or(TimeError)?;
+        seconds.checked_mul(1000).ok_or(TimeError).and_then(Self::in_range)
+    }
+
+    fn in_range(ms: i64) -> Result<Self, TimeError> {
         if Self::RANGE_MS.contains(&ms) { Ok(Self(ms)) } else { Err(TimeError) }
     }
 }
@@ -136,5 +162,28 @@ mod tests {
     fn a_time_out_of_range_is_refused() {
         assert!(serde_json::from_str::<Time>("99999999999999").is_err());
         assert!("yesterday".parse::<Time>().is_err());
+        for beyond in ["9999-12-31T23:59:59-01:00", "+010000-01-01T00:00:00Z", "0000-12-31T23:59:59Z"] {
+            assert!(beyond.parse::<Time>().is_err(), "{beyond}");
+        }
+    }
+
+    #[test]
+    fn the_last_moment_that_can_be_written_is_a_time() {
+        for (text, shown) in [
+            ("9999-12-30T22:00:00Z", "9999-12-30T22:00:00.000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"),
+            ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999Z"),
+            ("9999-12-31T23:59:59+02:00", "9999-12-31T21:59:59.000Z"),
+            ("253402300799", "9999-12-31T23:59:59.000Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ] {
+            let time: Time = text.parse().unwrap();
+            assert_eq!(time.to_string(), shown, "{text}");
+            assert_eq!(shown.parse::<Time>().unwrap(), time);
+        }
+        for edge in [Time::RANGE_MS.start(), Time::RANGE_MS.end()] {
+            let time = Time::from_millis(*edge);
+            assert_eq!(time.to_string().parse::<Time>().unwrap(), time);
+        }
     }
 }

@@ -3,38 +3,43 @@
 //! Takes back work whose worker is gone, ends what has expired, and measures the queue. Each duty is a read, a decision
 //! by the domain's table, and one fenced write; a crash in between leaves the work for the next round.
 
+mod steps;
+mod verdict;
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use postway_dispatch::InHand;
 use postway_domain::{
-    Clock, Incarnation, MessageUid, RecipientStatus, State, Status, Time,
-    message::{Input, LeaseEffect, Outcome, transition},
-    retry::RetryPolicy,
-    secret::SecretKey,
+    Clock, Incarnation, MessageUid, State, Status, Time, retry::RetryPolicy, secret::SecretKey,
 };
 use postway_intake::Preparing;
 use postway_store::{
     Store, StoreError,
     blob::Depot,
-    record::{AccountKey, Change, Fence, NewEvent, Stalled},
+    record::{AccountKey, Change, Changed, DirectoryChange, Stalled},
 };
-use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    steps::Steps,
+    verdict::{expired, lost},
+};
 use crate::{membership::Membership, retention::Retention, sweep};
 
 /// How often each duty is done.
 const EVERY: Duration = Duration::from_secs(1);
 /// Messages in one round; a full round is followed by another at once.
 const ROUND_MESSAGES: u32 = 500;
-/// Leases lost in a row after which a message is set aside: it may be what kills its workers.
-const LOST_LEASES_MAX: i64 = 5;
-
 /// How long one round of retention may take.
 const RETAIN_MAX: Duration = Duration::from_millis(200);
 /// How often a node looks for leases of its own that it knows nothing of.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
+/// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
+/// lease lasts: whatever the time of day was set to meanwhile, it is over then.
+const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
+/// Slices of ready mail that are made due in one round, after the clock was set back.
+const PULLS_MAX: u32 = 20;
 
 /// Does its rounds until told to stop.
 pub struct Housekeeping {
@@ -58,7 +63,15 @@ impl Housekeeping {
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
         let strays = Strays { in_hand, preparing, met: HashMap::new(), look_at: Instant::now() };
         let retention = Retention::new(self.secret_key.clone());
-        let mut rounds = Rounds { strays, retention, retain_at: Instant::now(), sweep_at: Instant::now() };
+        let mut rounds = Rounds {
+            strays,
+            outstayed: HashMap::new(),
+            retention,
+            retain_at: Instant::now(),
+            sweep_at: Instant::now(),
+            steps: Steps::new(self.clock.now(), Instant::now()),
+            pulls: false,
+        };
         loop {
             if let Err(error) = self.round(&mut rounds).await {
                 tracing::warn!(%error, "a housekeeping round failed");
@@ -71,8 +84,16 @@ impl Housekeeping {
     }
 
     async fn round(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
+        if rounds.steps.went_back(self.clock.now(), Instant::now()) {
+            tracing::warn!("the clock was set back: mail that was ready before is due now");
+            rounds.pulls = true;
+        }
+        if rounds.pulls {
+            self.pull_ready(rounds).await?;
+        }
         if self.membership.roster().is_calm() && self.membership.holds(DUTY).await? {
             self.reclaim().await?;
+            self.reclaim_outstayed(&mut rounds.outstayed).await?;
             self.membership.strike_dead().await?;
             self.expire().await?;
             self.reclaim_inbound().await?;
@@ -108,32 +129,52 @@ impl Housekeeping {
         let now = self.clock.now();
         let roster = self.membership.roster();
         let others: Vec<Incarnation> = roster.alive().into_iter().filter(|one| *one != roster.me()).collect();
-        let mut stalled = self.store.stalled(&others, now, ROUND_MESSAGES).await?;
+        let mut stalled = self.store.stalled(&others, before_all(), ROUND_MESSAGES).await?;
         stalled.retain(|one| one.holder == Some(roster.me()));
         self.take_back(strays.met_again(stalled), now).await.map(drop)
     }
 
-    /// Takes back everything leased to the dead, or past its backstop.
+    /// Takes back everything leased to the dead. Who is dead is a matter of heartbeats, and of no time of day.
     pub async fn reclaim(&self) -> Result<u64, StoreError> {
         let mut reclaimed = 0;
         let roster = self.membership.roster();
         loop {
-            let now = self.clock.now();
-            let alive = roster.alive();
-            let mut stalled = self.store.stalled(&alive, now, ROUND_MESSAGES).await?;
-            // What the living hold is here because it is past the backstop.
-            stalled.retain(|one| {
-                one.holder.is_none_or(|holder| alive.contains(&holder) || roster.is_dead(holder))
-            });
+            let mut stalled = self.store.stalled(&roster.alive(), before_all(), ROUND_MESSAGES).await?;
+            stalled.retain(|one| one.holder.is_none_or(|holder| roster.is_dead(holder)));
             if stalled.is_empty() {
                 return Ok(reclaimed);
             }
-            let taken = self.take_back(stalled, now).await?;
+            let taken = self.take_back(stalled, self.clock.now()).await?;
             if taken == 0 {
                 return Ok(reclaimed);
             }
             reclaimed += taken;
         }
+    }
+
+    /// Takes back what other living nodes have leased for longer than a lease lasts. This node knows what it has in hand;
+    /// what it does not, it finds itself.
+    async fn reclaim_outstayed(&self, met: &mut Outstayed) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let roster = self.membership.roster();
+        let alive = roster.alive();
+        let is_of_another = |holder: Incarnation| holder != roster.me() && alive.contains(&holder);
+        let mut stalled = self.store.stalled(&alive, now, ROUND_MESSAGES).await?;
+        stalled.retain(|one| one.holder.is_some_and(is_of_another));
+        let over = outstayed(met, stalled, Instant::now());
+        self.take_back(over, now).await.map(drop)
+    }
+
+    /// Makes ready mail due that would wait for the time that the clock had, some of it at a time.
+    async fn pull_ready(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
+        for _ in 0..PULLS_MAX {
+            let pull = DirectoryChange::PullReady(self.clock.now(), ROUND_MESSAGES);
+            if self.store.change(pull, None).await? != Changed::Done {
+                rounds.pulls = false;
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Gives back mail that the dead, and those past their backstop, were dealing with.
@@ -169,9 +210,6 @@ impl Housekeeping {
         // Only what was written is told: a late worker may have been faster.
         for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
             tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
-            if change.to == State::InDoubt {
-                metrics::counter!("postway_in_doubt_total").increment(1);
-            }
             count(change);
             taken += 1;
         }
@@ -195,7 +233,11 @@ impl Housekeeping {
             }
             let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
             let held = self.store.apply(changes.clone()).await?;
-            changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)).for_each(count);
+            let written = changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change));
+            // Where somebody else moved them all, or the table knows none, the next round looks again.
+            if written.inspect(|change| count(change)).count() == 0 {
+                return Ok(());
+            }
         }
     }
 
@@ -208,6 +250,8 @@ impl Housekeeping {
         }
         let oldest = stats.oldest_due_at.map_or(Duration::ZERO, |due| now.since(due));
         metrics::gauge!("postway_oldest_due_seconds").set(oldest.as_secs_f64());
+        let circuits = self.store.circuits(None).await?;
+        metrics::gauge!("postway_circuits_open").set(circuits.len() as f64);
         Ok(())
     }
 }
@@ -215,9 +259,32 @@ impl Housekeeping {
 /// What a round remembers for the next.
 struct Rounds {
     strays: Strays,
+    outstayed: Outstayed,
     retention: Retention,
     retain_at: Instant,
     sweep_at: Instant,
+    steps: Steps,
+    /// Whether there may be ready mail that waits for the time that the clock had.
+    pulls: bool,
+}
+
+/// A time before every lease: by it nothing is past its backstop.
+fn before_all() -> Time {
+    Time::from_millis(0)
+}
+
+/// Leases of other living nodes that are past their backstop, with their versions and since when they are met so.
+type Outstayed = HashMap<MessageUid, (i64, Instant)>;
+
+/// Those of the leases that were met for long enough.
+fn outstayed(met: &mut Outstayed, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
+    let before = std::mem::take(met);
+    for one in &stalled {
+        let since = before.get(&one.uid).filter(|(version, _)| *version == one.version);
+        met.insert(one.uid, (one.version, since.map_or(now, |(_, since)| *since)));
+    }
+    stalled.retain(|one| met.get(&one.uid).is_some_and(|(_, since)| now - *since >= OUTSTAYED_FOR));
+    stalled
 }
 
 /// Leases of this node that its rooms do not know: the database went away while they were committed, and the
@@ -245,90 +312,31 @@ impl Strays {
 fn count(change: &Change) {
     let state = change.to.status();
     metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    if change.to == State::InDoubt {
+        metrics::counter!("postway_in_doubt_total").increment(1);
+    }
     if state.is_final() {
         metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
     }
 }
 
-/// The message's worker is gone: before the dot it goes back to the queue, after it is in doubt.
-fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
-    let lost_leases = one.lost_leases + 1;
-    let on_the_wire = one.state == State::Sending { wire_committed: true };
-    let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
-    let input = if suspect { Input::Settle(Outcome::Quarantined) } else { Input::LoseLease };
-    let mut change = moved(one, input, now)?;
-    let mut data = json!({"attempt": one.attempt, "reason": "lease lost"});
-    match change.to {
-        State::Failed => {
-            let message = format!("quarantined: its workers died {lost_leases} times in a row");
-            change.error =
-                Some(json!({"code": "quarantined", "category": "poison", "message": message}).to_string());
-            data["reason"] = json!("quarantined");
-        }
-        State::InDoubt => {
-            let doubts = one.doubts + 1;
-            let overdue = one.expires_at.is_some_and(|at| at <= now);
-            if one.on_doubt.resends(doubts, overdue) {
-                let fallback = RetryPolicy::smtp();
-                let nth = u32::try_from(doubts - 1).unwrap_or(0);
-                let delay = policy.unwrap_or(&fallback).delay(nth, &mut rand::rng());
-                change.due_at = Some(now.plus(delay.unwrap_or(Duration::from_secs(60))));
-            }
-            change.doubts = Some(doubts);
-            change.error = Some(
-                json!({"code": "in_doubt", "category": "unknown", "phase": "dot",
-                       "message": "the worker was lost after it may have written the final dot"})
-                .to_string(),
-            );
-            // Recipients marked one by one at the wire commit say themselves who was accepted.
-            change.ends_open_recipients = (!one.has_doubtful).then_some(RecipientStatus::InDoubt);
-        }
-        State::Ready => change.due_at = Some(now),
-        _ => {}
-    }
-    change.lost_leases = Some(lost_leases);
-    for event in &mut change.events {
-        event.data = Some(data.to_string());
-    }
-    Some(change)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn expired(one: &Stalled, now: Time) -> Option<Change> {
-    let mut change = moved(one, Input::Expire, now)?;
-    change.error = Some(
-        json!({"code": "expired", "category": "unknown", "message": "expires_at passed before it was sent"})
-            .to_string(),
-    );
-    Some(change)
-}
-
-fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
-    let (to, effects) = match transition(one.state, input) {
-        Ok(next) => next,
-        Err(error) => {
-            tracing::error!(uid = %one.uid, %error, "housekeeping met a state it does not know");
-            return None;
-        }
-    };
-    Some(Change {
-        uid: one.uid,
-        fence: Fence { status: one.state.status(), token: None, version: Some(one.version) },
-        to,
-        at: now,
-        due_at: None,
-        keep_token: effects.lease == LeaseEffect::Keep,
-        retries: None,
-        doubts: None,
-        lost_leases: None,
-        exhausted: false,
-        error: None,
-        events: effects.event.map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
-        recipients: Vec::new(),
-        ends_open_recipients: effects.ends_open_recipients,
-        attempt: None,
-        refund: None,
-        preparation: None,
-        erases_bodies: false,
-        awaits_receipt: None,
-    })
+    #[test]
+    fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
+        let mut met = Outstayed::new();
+        let (one, other, start) = (verdict::sample(1), verdict::sample(2), Instant::now());
+        let moved = Stalled { version: 9, ..other.clone() };
+        let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
+            let stalled = stalled.iter().map(|one| (*one).clone()).collect();
+            outstayed(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
+        };
+        assert!(over(&[&one, &other], Duration::ZERO).is_empty(), "the time of day says so already");
+        assert!(over(&[&one, &moved], OUTSTAYED_FOR - EVERY).is_empty());
+        assert_eq!(over(&[&one, &moved], OUTSTAYED_FOR), [one.uid], "the other is another lease by now");
+        assert!(over(&[], OUTSTAYED_FOR).is_empty());
+        assert!(over(&[&one], OUTSTAYED_FOR).is_empty(), "it was let go meanwhile");
+    }
 }

@@ -87,3 +87,64 @@ async fn a_held_doubt_waits_for_somebodys_word() -> anyhow::Result<()> {
     assert_eq!(taken, [1, 1, 2], "only what was to be sent again was sent again");
     Ok(())
 }
+
+/// Hands over a mail to somebody whom the relay takes and to somebody whom it refuses for now, so often, and dies after
+/// the dot. Starts again with this delay between tries.
+async fn half_in_doubt(refusals: u32, delay_s: u32) -> anyhow::Result<(SmtpSink, Gateway)> {
+    let sink = SmtpSink::builder()
+        .rule(move |event| {
+            let refused = event.verb == Verb::Rcpt && event.argument.starts_with("later@");
+            (refused && event.tries <= refusals as usize).then(|| Action::reply("450 4.2.0 greylisted"))
+        })
+        .start()
+        .await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [delay_s], "jitter": 0.0}})).await?;
+    assert!(gateway.terminate().await?.success());
+    gateway.launch(&[("FAILPOINTS", "smtp_after_dot=1*return")]).await?;
+    let fields = json!({"to": ["here@example.net", "later@example.net"], "on_doubt": "hold"});
+    // The crash may come before the answer is out: it is asked again below.
+    let _unanswered = gateway.send(mail_with("half", "", fields.clone())).await;
+    assert!(!gateway.ended().await?.success(), "it did not die");
+    gateway.launch(&[]).await?;
+    gateway.send(mail_with("half", "", fields)).await?;
+    Ok((sink, gateway))
+}
+
+#[tokio::test]
+async fn who_was_refused_for_now_is_tried_again_after_a_crash_that_left_others_in_doubt() -> anyhow::Result<()>
+{
+    let (sink, gateway) = half_in_doubt(1, 1).await?;
+    let message = gateway.wait_for("half", "in_doubt").await?;
+    assert_eq!(column(&message, "recipients", "status"), ["in_doubt", "sent"], "{message:#}");
+    let steps = ["accepted", "validated", "ready", "sending", "scheduled", "sending", "in_doubt"];
+    assert_eq!(event_types(&message), steps);
+    assert!(message["due_at"].is_null(), "it is held: {message:#}");
+    let last = sink.mails().pop().expect("it was tried again");
+    assert_eq!(last.recipients, ["later@example.net"], "who is in doubt is not sent to again");
+
+    assert_eq!(resolve(&gateway, "half", "failed").await?.1["status"], "sent", "to one of them it was");
+    let message = gateway.message("half").await?;
+    assert_eq!(column(&message, "recipients", "status"), ["failed", "sent"], "{message:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_may_have_been_sent_stays_in_doubt_when_the_rest_is_cancelled() -> anyhow::Result<()> {
+    let (_sink, gateway) = half_in_doubt(u32::MAX, 3_600).await?;
+    let message = gateway.wait_for("half", "scheduled").await?;
+    assert_eq!(column(&message, "recipients", "status"), ["in_doubt", "pending"], "{message:#}");
+
+    let cancelled = gateway.post("/v1/messages/half/cancel", json!({})).await?;
+    assert_eq!(cancelled["status"], "in_doubt");
+    let message = gateway.message("half").await?;
+    assert_eq!(column(&message, "recipients", "status"), ["in_doubt", "cancelled"], "{message:#}");
+    let steps = ["accepted", "validated", "ready", "sending", "scheduled", "cancelled", "in_doubt"];
+    assert_eq!(event_types(&message), steps);
+    assert_eq!((text(&message["error"], "code"), &message["due_at"]), ("in_doubt", &Value::Null));
+
+    assert_eq!(resolve(&gateway, "half", "sent").await?.1["status"], "sent");
+    let message = gateway.message("half").await?;
+    assert_eq!(column(&message, "recipients", "status"), ["sent", "cancelled"], "{message:#}");
+    Ok(())
+}

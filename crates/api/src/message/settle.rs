@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::message::{Input, Resolution};
+use postway_domain::message::Resolution;
 use serde_json::Value;
 
 use super::{GivenId, view::Summary};
@@ -12,7 +12,7 @@ use crate::{
     auth::Sender,
     body,
     error::{ApiError, FieldError},
-    operate::operate,
+    operate::{Asked, operate},
     request_id::RequestId,
     schema::ResolveRequest,
     state::Shared,
@@ -20,14 +20,15 @@ use crate::{
 
 /// Cancel a message
 ///
-/// Stops a message that is not on the wire yet; 409 otherwise.
+/// Stops a message that is not on the wire yet; 409 otherwise. One that some recipients have got already stays `sent`,
+/// or `in_doubt` where they may have, and is not sent to the others.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
     operation_id = "cancelMessage",
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "It is cancelled", body = Summary))
+    responses((status = 200, description = "Nobody else is sent to", body = Summary))
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
@@ -35,7 +36,7 @@ pub(crate) async fn cancel(
     request_id: RequestId,
     GivenId(id): GivenId,
 ) -> Result<Json<Summary>, ApiError> {
-    operate(&app, &caller.tenant, &id, Input::Cancel, &request_id).await.map(Json)
+    operate(&app, &caller.tenant, &id, Asked::Cancel, &request_id).await.map(Json)
 }
 
 /// Send a message now
@@ -56,12 +57,13 @@ pub(crate) async fn retry(
     request_id: RequestId,
     GivenId(id): GivenId,
 ) -> Result<Json<Summary>, ApiError> {
-    operate(&app, &caller.tenant, &id, Input::Replay, &request_id).await.map(Json)
+    operate(&app, &caller.tenant, &id, Asked::Replay, &request_id).await.map(Json)
 }
 
 /// Settle a message in doubt
 ///
-/// The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend` it.
+/// The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend` it. The word
+/// is about the recipients in doubt; others that are still open are sent to.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/resolve",
@@ -79,7 +81,7 @@ pub(crate) async fn resolve(
     request: Request,
 ) -> Result<Json<Summary>, ApiError> {
     let resolution = resolution(body::json_object(request).await?)?;
-    operate(&app, &caller.tenant, &id, Input::Resolve(resolution), &request_id).await.map(Json)
+    operate(&app, &caller.tenant, &id, Asked::Resolve(resolution), &request_id).await.map(Json)
 }
 
 fn resolution(mut body: serde_json::Map<String, Value>) -> Result<Resolution, ApiError> {

@@ -8,6 +8,7 @@ use postway_domain::{
 };
 use postway_store::record::{AccountKey, ClaimedRecipient, Permit};
 use rand::{SeedableRng, rngs::StdRng};
+use serde_json::Value;
 
 use super::*;
 
@@ -238,6 +239,17 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
 }
 
 #[test]
+fn poison_hides_neither_an_earlier_doubt_nor_what_was_sent() {
+    let sent = Claimed { sent_before: 1, ..job(1) };
+    let verdict = quarantine(&attempt(&sent), Failure::poison(Phase::Compose, "broke"));
+    assert_eq!((verdict.change.to, statuses(&verdict)), (State::Sent, vec![RecipientStatus::Failed]));
+    let doubtful = Claimed { doubtful_before: 1, ..sent };
+    let verdict = quarantine(&attempt(&doubtful), Failure::poison(Phase::Compose, "broke"));
+    assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
+    assert_eq!(statuses(&verdict), [RecipientStatus::Failed]);
+}
+
+#[test]
 fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
     let claimed = job(1);
     let refused = || {
@@ -272,6 +284,23 @@ fn mail_held_before_it_began_waits_without_using_a_retry() {
     let verdict = hold(&attempt(&claimed), Hold::PermitExpired);
     assert_eq!((verdict.change.due_at, verdict.change.error), (Some(Time::from_millis(5_000)), None));
     assert!(verdict.change.events[0].data.as_ref().unwrap().contains(r#""reason":"permit expired""#));
+}
+
+#[test]
+fn mail_whose_body_cannot_be_read_waits_ever_longer_and_uses_no_retry() {
+    let lack = || {
+        let message = "the blob is missing";
+        Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
+    };
+    let waits = [1, 2, 7, 90].map(|number| {
+        let claimed = Claimed { attempt: number, retries: 3, ..job(1) };
+        let verdict = hold(&attempt(&claimed), Hold::Body(lack()));
+        assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
+        assert!(verdict.change.attempt.is_none());
+        assert!(verdict.change.error.unwrap().contains("body_unavailable"));
+        verdict.change.due_at.unwrap().as_millis() - 5_000
+    });
+    assert_eq!(waits, [5_000, 10_000, 300_000, 300_000]);
 }
 
 #[test]
@@ -321,6 +350,54 @@ fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
         assert_eq!(told["provider_category"], quota.reference_category());
         assert_eq!(told["original_code"], "DailyQuotaExceeded");
     }
+}
+
+/// The particulars of the verdict's events.
+fn told(verdict: &Verdict) -> Vec<Value> {
+    let data = |event: &postway_store::record::NewEvent| event.data.as_deref().unwrap().to_owned();
+    verdict.change.events.iter().map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
+}
+
+/// What readers find in every event of an outcome: code, will_retry, next_attempt and backoff_ms. Fails if one of the others
+/// is missing.
+fn plain(told: &Value) -> [Value; 4] {
+    for key in ["attempt", "duration_ms", "category", "original_code"] {
+        assert!(told.get(key).is_some(), "{key} is missing: {told}");
+    }
+    ["code", "will_retry", "next_attempt", "backoff_ms"].map(|key| told.get(key).unwrap().clone())
+}
+
+#[test]
+fn every_outcome_tells_the_same_particulars() {
+    let none = Value::Null;
+    let sent = told(&judge_with(&job(1), true, false, vec![accepted()], taken()));
+    assert_eq!(plain(&sent[0]), [none.clone(), json!(false), none.clone(), none.clone()]);
+    assert_eq!(sent[0]["provider_message_id"], "4XYZ");
+    for absent in ["message", "phase", "due_at", "recipient", "suppressed"] {
+        assert_eq!(sent[0].get(absent), None, "a mail that was sent has little to tell");
+    }
+    let failed = told(&judge_with(&job(1), false, false, vec![refused(550)], DeliveryEnd::NoRecipients));
+    assert_eq!(plain(&failed[1]), [json!("smtp_550"), json!(false), none.clone(), none.clone()]);
+    let retried = told(&judge_with(&job(1), false, false, vec![refused(450)], DeliveryEnd::NoRecipients));
+    assert_eq!(plain(&retried[0]), [json!("smtp_450"), json!(true), json!(2), json!(10_000)]);
+    assert_eq!(retried[0]["due_at"], "1970-01-01T00:00:15.000Z");
+    let lost = || DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot));
+    let resent = told(&judge_with(&job(1), true, false, vec![accepted()], lost()));
+    assert_eq!(plain(&resent[0]), [json!("dot_timeout"), json!(true), json!(2), json!(10_000)]);
+    let held = Claimed { on_doubt: OnDoubt::Hold, ..job(1) };
+    let held = told(&judge_with(&held, true, false, vec![accepted()], lost()));
+    assert_eq!(plain(&held[0]), [json!("dot_timeout"), json!(false), none.clone(), none]);
+    let back = told(&judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused));
+    assert_eq!(plain(&back[0]), [Value::Null, json!(true), json!(2), json!(0)]);
+}
+
+#[test]
+fn a_recipient_that_was_refused_is_named() {
+    let verdict = judge_with(&job(2), true, false, vec![accepted(), refused(550)], taken());
+    let failed = &told(&verdict)[0];
+    assert_eq!(plain(failed), [json!("smtp_550"), json!(false), Value::Null, Value::Null]);
+    assert_eq!((&failed["recipient"], &failed["address"]), (&json!(1), &json!("r1@example.net")));
+    assert_eq!((&failed["attempt"], &failed["duration_ms"]), (&json!(1), &json!(7)));
 }
 
 #[test]

@@ -7,12 +7,17 @@ use postway_domain::{
     failure::{Category, Phase, Severity},
     message::{Input, Outcome, transition},
 };
-use postway_store::record::{Change, Fence};
+use postway_store::record::{Change, Fence, NewEvent};
 use rand::Rng;
 use serde_json::{Value, json};
 
-use super::{Attempt, Verdict, event, judge, settled};
+use super::{Attempt, Verdict, judge, settled};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply};
+
+/// How long a message waits whose bytes could not be read; doubles up to the last.
+const BODY_WAIT_FIRST: Duration = Duration::from_secs(5);
+/// The longest such wait: seldom enough to leave a readable history, often enough to notice a mended folder.
+const BODY_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// Why a message is given back.
 pub(crate) enum Hold {
@@ -20,6 +25,8 @@ pub(crate) enum Hold {
     PermitExpired,
     /// A receiving domain is sent enough for this long.
     Destination(Duration),
+    /// Its bytes cannot be read here and now; another node, or an hour later, may find them.
+    Body(Failure),
 }
 
 /// Gives a message back that was about to be sent, without using a retry.
@@ -30,6 +37,7 @@ pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
             let message = "a receiving domain is being sent as much as it may be for now";
             (Some(unbegun("destination_limit", Category::RateLimited, Severity::Transient, message)), wait)
         }
+        Hold::Body(failure) => (Some(failure), body_wait(attempt.job.attempt)),
     };
     let mut change = settled(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
     if failure.is_none() {
@@ -39,6 +47,12 @@ pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
     change.lost_leases = None;
     let duration = attempt.duration;
     Verdict { change, then: None, outcome: Outcome::Held, failure, provider_message_id: None, duration }
+}
+
+/// How long a message waits whose bytes could not be read, by the number of its attempt.
+fn body_wait(attempt: i64) -> Duration {
+    let doublings = u32::try_from(attempt - 1).unwrap_or_default().min(16);
+    (BODY_WAIT_FIRST * (1 << doublings)).min(BODY_WAIT_MAX)
 }
 
 /// Ends a message that is beyond a limit that rejects.
@@ -65,10 +79,11 @@ pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Ve
     let mut change = settled(attempt, Outcome::Held, None, None, None);
     change.fence.version = Some(job.version);
     tell_reason(&mut change, "suppressed");
+    let data = Some(json!({"attempt": job.attempt, "reason": message}).to_string());
     let then = transition(change.to, Input::Suppress).ok().map(|(to, effects)| Change {
         fence: Fence { status: change.to.status(), token: None, version: Some(job.version + 1) },
         to,
-        events: event(effects.event, &json!({"attempt": job.attempt, "reason": message})),
+        events: effects.event.map(|kind| NewEvent { kind, data }).into_iter().collect(),
         recipients: Vec::new(),
         ends_open_recipients: effects.ends_open_recipients,
         refund: None,

@@ -27,7 +27,7 @@ async fn a_request_without_a_well_formed_answer_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_success_whose_body_breaks_or_never_ends_is_a_success_without_an_id() {
+async fn a_success_that_does_not_say_what_the_mail_was_taken_as_is_in_doubt() {
     let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"MessageId\":\"01".to_vec();
     for play in [
         Play::Raw(broken),
@@ -36,8 +36,9 @@ async fn a_success_whose_body_breaks_or_never_ends_is_a_success_without_an_id() 
         Play::Answer(200, "", String::new()),
     ] {
         let fake = Fake::start(play.clone()).await;
-        let end = send(&client(settings(fake.url()))).await;
-        assert_eq!(accepted(end), None, "{play:?}");
+        let failure = in_doubt(send(&client(settings(fake.url()))).await);
+        assert_eq!(failure.code, "SES_UNEXPECTED_ANSWER", "{play:?}");
+        assert!(failure.is_transient());
     }
 }
 

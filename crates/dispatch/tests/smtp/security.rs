@@ -195,3 +195,45 @@ async fn a_guarded_account_does_not_reach_a_private_relay_unless_it_is_allowed()
     let guard = Some(std::sync::Arc::new(Guard::new(vec![("127.0.0.0".parse().unwrap(), 8)])));
     assert_accepted(&send(&mut open(&SmtpSettings { guard, ..settings(&sink) }).await.unwrap()).await);
 }
+
+#[tokio::test]
+async fn a_trial_fails_where_a_username_has_no_password() {
+    use postway_dispatch::probe::Prober;
+    use postway_domain::{Account, AccountKind, AccountSettings, Clock, Time, secret::SecretKey};
+    use std::sync::Arc;
+
+    struct Still;
+    impl Clock for Still {
+        fn now(&self) -> Time {
+            Time::from_millis(0)
+        }
+    }
+
+    let sink = SmtpSink::start().await;
+    let key = Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap());
+    let prober = Prober::new(key, Arc::new(Still), Arc::default(), "client.example");
+    let account = |username: Option<&str>| Account {
+        tenant: "default".parse().unwrap(),
+        id: "relay".parse().unwrap(),
+        settings: AccountSettings {
+            kind: AccountKind::Smtp,
+            host: Some("127.0.0.1".to_owned()),
+            port: Some(sink.port()),
+            tls: TlsMode::None,
+            username: username.map(str::to_owned),
+            ..AccountSettings::sandbox()
+        },
+        secret: None,
+        version: 1,
+        created_at: Time::from_millis(0),
+        updated_at: Time::from_millis(0),
+    };
+    let open = prober.probe(&account(None)).await;
+    assert!(open.iter().all(|step| step.outcome.is_ok()), "{open:?}");
+    let steps = prober.probe(&account(Some("shop"))).await;
+    let told: Vec<_> = steps.iter().map(|step| (step.name, step.outcome.is_ok())).collect();
+    assert_eq!(told, [("connect", true), ("tls", true), ("auth", false)]);
+    let failure = steps[2].outcome.as_ref().unwrap_err();
+    assert_eq!((failure.code.as_ref(), failure.phase), ("password_missing", Phase::Auth));
+    assert!(failure.message.contains("never signs in"), "{}", failure.message);
+}

@@ -1,10 +1,14 @@
 //! A message: its states, what moves it between them, and the parts it is made of.
 
+pub mod reason;
 mod recipient;
+mod rest;
 mod state;
 mod transition;
 
+pub use reason::reason;
 pub use recipient::{RecipientKind, RecipientStatus};
+pub use rest::Rest;
 pub use state::{Priority, State, Status, Wait};
 pub use transition::{Effects, Input, InvalidTransition, LeaseEffect, Outcome, Resolution, transition};
 
@@ -22,7 +26,7 @@ pub enum OnDoubt {
 }
 
 impl OnDoubt {
-    /// After this many doubts a message is held whatever its policy.
+    /// A message is sent again this often by itself; at the doubt after that it is held, whatever its policy.
     pub const RESENDS_MAX: i64 = 3;
 
     /// The word users see.

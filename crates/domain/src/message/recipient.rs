@@ -34,20 +34,6 @@ pub enum RecipientStatus {
     Expired = 6,
 }
 
-impl RecipientStatus {
-    /// Whether ending open recipients as this also ends those in doubt. A withdrawal or an expiry says nothing about
-    /// what may have been sent already.
-    pub fn settles_doubt(self) -> bool {
-        match self {
-            RecipientStatus::Sent | RecipientStatus::Failed | RecipientStatus::InDoubt => true,
-            RecipientStatus::Pending
-            | RecipientStatus::Suppressed
-            | RecipientStatus::Cancelled
-            | RecipientStatus::Expired => false,
-        }
-    }
-}
-
 macro_rules! coded {
     ($name:ident: $($variant:ident = $word:literal),*) => {
         impl $name {

@@ -3,7 +3,7 @@
 //! [`transition`] is total: every pair of state and input has an answer, and the tests print the whole table. Rooms
 //! ask it before they write; the store's fence makes sure that the state they asked about is still the state.
 
-use super::{RecipientStatus, State, Wait};
+use super::{RecipientStatus, Rest, State, Wait};
 use crate::event::EventKind;
 
 /// What happens to a message.
@@ -27,16 +27,16 @@ pub enum Input {
     Settle(Outcome),
     /// The worker that held it is gone.
     LoseLease,
-    /// An operator settles a doubt.
-    Resolve(Resolution),
+    /// An operator settles the doubt about some recipients; the rest decides where the message goes.
+    Resolve(Resolution, Rest),
     /// An operator puts it back in the queue, or asks for the next attempt now.
     Replay,
     /// Its sender asks for another time.
     Reschedule,
-    /// Its sender withdraws it.
-    Cancel,
-    /// Its time ran out.
-    Expire,
+    /// Its sender withdraws it: those still open are not sent to, and the rest decides what became of it.
+    Cancel(Rest),
+    /// Its time ran out, with the same effect.
+    Expire(Rest),
     /// Every recipient is on the suppression list.
     Suppress,
 }
@@ -91,12 +91,21 @@ pub enum LeaseEffect {
 pub struct Effects {
     /// The entry in the history; a wire commit has none, it belongs to its attempt.
     pub event: Option<EventKind>,
+    /// The entry after it, where the first tells what was done and not where the message went.
+    pub then: Option<EventKind>,
     /// What becomes of the lease.
     pub lease: LeaseEffect,
     /// Whether a retry is used up.
     pub uses_retry: bool,
-    /// How recipients still open end, if they do.
+    /// How recipients still open end, if they do. Those in doubt are not open: whoever settles them names them.
     pub ends_open_recipients: Option<RecipientStatus>,
+}
+
+impl Effects {
+    /// The entries in the history, in order.
+    pub fn events(self) -> impl Iterator<Item = EventKind> {
+        self.event.into_iter().chain(self.then)
+    }
 }
 
 /// This cannot happen to a message in that state.
@@ -129,19 +138,34 @@ impl Input {
         Input::Settle(Outcome::Held),
         Input::Settle(Outcome::Quarantined),
         Input::LoseLease,
-        Input::Resolve(Resolution::Sent),
-        Input::Resolve(Resolution::Failed),
-        Input::Resolve(Resolution::Resend),
+        Input::Resolve(Resolution::Sent, Rest::Nothing),
+        Input::Resolve(Resolution::Sent, Rest::Sent),
+        Input::Resolve(Resolution::Sent, Rest::Doubt),
+        Input::Resolve(Resolution::Sent, Rest::Open),
+        Input::Resolve(Resolution::Failed, Rest::Nothing),
+        Input::Resolve(Resolution::Failed, Rest::Sent),
+        Input::Resolve(Resolution::Failed, Rest::Doubt),
+        Input::Resolve(Resolution::Failed, Rest::Open),
+        Input::Resolve(Resolution::Resend, Rest::Nothing),
+        Input::Resolve(Resolution::Resend, Rest::Sent),
+        Input::Resolve(Resolution::Resend, Rest::Doubt),
+        Input::Resolve(Resolution::Resend, Rest::Open),
         Input::Replay,
         Input::Reschedule,
-        Input::Cancel,
-        Input::Expire,
+        Input::Cancel(Rest::Nothing),
+        Input::Cancel(Rest::Sent),
+        Input::Cancel(Rest::Doubt),
+        Input::Cancel(Rest::Open),
+        Input::Expire(Rest::Nothing),
+        Input::Expire(Rest::Sent),
+        Input::Expire(Rest::Doubt),
+        Input::Expire(Rest::Open),
         Input::Suppress,
     ];
 }
 
 fn effects(event: EventKind, lease: LeaseEffect) -> Effects {
-    Effects { event: Some(event), lease, uses_retry: false, ends_open_recipients: None }
+    Effects { event: Some(event), ..silent(lease) }
 }
 
 /// What `input` makes of `state`, or why it cannot.
@@ -162,14 +186,18 @@ pub fn transition(state: State, input: Input) -> Result<(State, Effects), Invali
 type Next = Option<(State, Effects)>;
 
 fn silent(lease: LeaseEffect) -> Effects {
-    Effects { event: None, lease, uses_retry: false, ends_open_recipients: None }
+    Effects { event: None, then: None, lease, uses_retry: false, ends_open_recipients: None }
 }
 
 /// Withdrawal, expiry and suppression end whatever still waits.
 fn end_waiting(input: Input) -> Next {
     match input {
-        Input::Cancel => Some((State::Cancelled, ending(EventKind::Cancelled, RecipientStatus::Cancelled))),
-        Input::Expire => Some((State::Expired, ending(EventKind::Expired, RecipientStatus::Expired))),
+        Input::Cancel(rest) => {
+            end_open(State::Cancelled, rest, ending(EventKind::Cancelled, RecipientStatus::Cancelled))
+        }
+        Input::Expire(rest) => {
+            end_open(State::Expired, rest, ending(EventKind::Expired, RecipientStatus::Expired))
+        }
         Input::Suppress => {
             Some((State::Suppressed, ending(EventKind::Suppressed, RecipientStatus::Suppressed)))
         }
@@ -182,9 +210,27 @@ fn end_waiting(input: Input) -> Next {
         | Input::CommitWire
         | Input::Settle(_)
         | Input::LoseLease
-        | Input::Resolve(_)
+        | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule => None,
+    }
+}
+
+/// The same of a message that no worker has had for an attempt: there is nothing of it that could have been sent.
+fn end_untried(input: Input) -> Next {
+    match input {
+        Input::Cancel(Rest::Sent | Rest::Doubt) | Input::Expire(Rest::Sent | Rest::Doubt) => None,
+        input => end_waiting(input),
+    }
+}
+
+/// Nobody is open any more. What was sent is sent, and what is in doubt stays so, whatever happened to the others.
+fn end_open(state: State, rest: Rest, effects: Effects) -> Next {
+    match rest {
+        Rest::Nothing => Some((state, effects)),
+        Rest::Sent => Some((State::Sent, Effects { then: Some(EventKind::Sent), ..effects })),
+        Rest::Doubt => Some((State::InDoubt, Effects { then: Some(EventKind::InDoubt), ..effects })),
+        Rest::Open => None,
     }
 }
 
@@ -201,12 +247,12 @@ fn pass(input: Input) -> Next {
         | Input::CommitWire
         | Input::Settle(_)
         | Input::LoseLease
-        | Input::Resolve(_)
+        | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule
-        | Input::Cancel
-        | Input::Expire
-        | Input::Suppress => end_waiting(input),
+        | Input::Cancel(_)
+        | Input::Expire(_)
+        | Input::Suppress => end_untried(input),
     }
 }
 
@@ -248,7 +294,8 @@ fn from_scheduled(wait: Wait, input: Input) -> Next {
         (Wait::SendAt, Input::Reschedule) => {
             Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
         }
-        (Wait::SendAt | Wait::Retry | Wait::Fetch, input) => end_waiting(input),
+        (Wait::SendAt | Wait::Fetch, input) => end_untried(input),
+        (Wait::Retry, input) => end_waiting(input),
     }
 }
 
@@ -267,11 +314,11 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
         | Input::Refuse
         | Input::Claim
         | Input::CommitWire
-        | Input::Resolve(_)
+        | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule
-        | Input::Cancel
-        | Input::Expire
+        | Input::Cancel(_)
+        | Input::Expire(_)
         | Input::Suppress => None,
     }
 }
@@ -282,15 +329,7 @@ fn from_doubt(input: Input) -> Next {
             Some((State::Sending { wire_committed: false }, effects(EventKind::Resent, LeaseEffect::Take)))
         }
         Input::Settle(outcome) => settle(State::InDoubt, outcome),
-        Input::Resolve(Resolution::Sent) => {
-            Some((State::Sent, ending(EventKind::Resolved, RecipientStatus::Sent)))
-        }
-        Input::Resolve(Resolution::Failed) => {
-            Some((State::Failed, ending(EventKind::Resolved, RecipientStatus::Failed)))
-        }
-        Input::Resolve(Resolution::Resend) => {
-            Some((State::Ready, effects(EventKind::Resolved, LeaseEffect::Drop)))
-        }
+        Input::Resolve(resolution, rest) => resolve(resolution, rest),
         Input::Validate
         | Input::Pass
         | Input::PassForLater
@@ -300,9 +339,25 @@ fn from_doubt(input: Input) -> Next {
         | Input::LoseLease
         | Input::Replay
         | Input::Reschedule
-        | Input::Cancel
-        | Input::Expire
+        | Input::Cancel(_)
+        | Input::Expire(_)
         | Input::Suppress => None,
+    }
+}
+
+/// The word is about those in doubt alone: whoever is still open is sent to as if there had been no doubt.
+fn resolve(resolution: Resolution, rest: Rest) -> Next {
+    let resolved = effects(EventKind::Resolved, LeaseEffect::Drop);
+    match (resolution, rest) {
+        (_, Rest::Doubt) => None,
+        (Resolution::Resend, Rest::Nothing | Rest::Sent | Rest::Open) => Some((State::Ready, resolved)),
+        (Resolution::Sent | Resolution::Failed, Rest::Open) => {
+            Some((State::Scheduled(Wait::Retry), Effects { then: Some(EventKind::Scheduled), ..resolved }))
+        }
+        (Resolution::Sent, Rest::Nothing | Rest::Sent) | (Resolution::Failed, Rest::Sent) => {
+            Some((State::Sent, resolved))
+        }
+        (Resolution::Failed, Rest::Nothing) => Some((State::Failed, resolved)),
     }
 }
 
@@ -350,70 +405,4 @@ fn settle(state: State, outcome: Outcome) -> Next {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn the_whole_table() {
-        let mut table = String::new();
-        for &state in State::ALL {
-            for &input in Input::ALL {
-                if let Ok((next, effects)) = transition(state, input) {
-                    let event = effects.event.map_or("-", EventKind::as_str);
-                    table += &format!("{state:?} + {input:?} -> {next:?} [{event}, {:?}]\n", effects.lease);
-                }
-            }
-        }
-        insta::assert_snapshot!(table);
-    }
-
-    proptest! {
-        #[test]
-        fn any_walk_keeps_the_rules(inputs in prop::collection::vec(0..Input::ALL.len(), 0..60)) {
-            let mut state = State::Accepted;
-            let mut dot_allowed = false;
-            let mut token = false;
-            for index in inputs {
-                let input = Input::ALL[index];
-                // The store's fence lets an attempt settle only while its token stands.
-                if matches!(input, Input::Settle(_)) && !token {
-                    continue;
-                }
-                let Ok((next, effects)) = transition(state, input) else { continue };
-                token = match effects.lease {
-                    LeaseEffect::Take => true,
-                    LeaseEffect::Keep => token,
-                    LeaseEffect::Drop => false,
-                };
-                if input == Input::CommitWire {
-                    dot_allowed = true;
-                }
-                if next == (State::Sending { wire_committed: false }) {
-                    dot_allowed = false;
-                }
-                // Sent by an attempt, or in doubt, only after the permission for the dot was durable.
-                if matches!(input, Input::Settle(Outcome::Sent | Outcome::Doubt) | Input::LoseLease)
-                    && matches!(next, State::Sent | State::InDoubt)
-                {
-                    prop_assert!(dot_allowed);
-                }
-                // A lease is taken only by taking work, and kept only while the work or its doubt lasts.
-                if effects.lease == LeaseEffect::Keep {
-                    let lasts = matches!(next, State::Sending { .. } | State::InDoubt);
-                    prop_assert!(lasts, "{next:?}");
-                }
-                // What is on the wire can only be ended by its attempt or its loss.
-                if matches!(state, State::Sending { .. }) {
-                    let ends = matches!(input, Input::Cancel | Input::Expire | Input::Suppress);
-                    prop_assert!(!ends);
-                }
-                if state.status().is_final() {
-                    prop_assert!(state == State::Failed && input == Input::Replay);
-                }
-                state = next;
-            }
-        }
-    }
-}
+mod tests;

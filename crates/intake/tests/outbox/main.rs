@@ -20,7 +20,7 @@ use std::{
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountSettings, Clock, State, Tenant, TenantId, Time,
-    message::{Input, transition},
+    message::{Input, Rest},
     secret::SecretKey,
 };
 use postway_intake::{
@@ -35,7 +35,7 @@ use postway_store::{
     Directory, Read, Report, StoreError, Work,
     blob::Depot,
     memory::MemoryStore,
-    record::{Change, Fence, Filter, MessageKey, MessageRecord, NewEvent},
+    record::{Change, Fence, Filter, MessageKey, MessageRecord},
 };
 use postway_testkit::postgres::PostgresDatabase;
 use tokio::{task::JoinHandle, time::Instant};
@@ -145,28 +145,9 @@ impl House {
     /// Ends a message, and has it told in the feed.
     async fn cancel(&self, client_id: &str) {
         let summary = self.message(client_id).await.unwrap().summary;
-        let (to, effects) = transition(summary.state, Input::Cancel).unwrap();
-        let change = Change {
-            uid: summary.uid,
-            fence: Fence { status: summary.state.status(), token: None, version: Some(summary.version) },
-            to,
-            at: self.clock.now(),
-            due_at: None,
-            keep_token: false,
-            retries: None,
-            doubts: None,
-            lost_leases: None,
-            exhausted: false,
-            error: None,
-            events: effects.event.map(|kind| NewEvent { kind, data: None }).into_iter().collect(),
-            recipients: Vec::new(),
-            ends_open_recipients: effects.ends_open_recipients,
-            attempt: None,
-            refund: None,
-            preparation: None,
-            erases_bodies: false,
-            awaits_receipt: None,
-        };
+        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        let cancel = Input::Cancel(Rest::Nothing);
+        let change = Change::step(summary.uid, fence, summary.state, cancel, self.clock.now()).unwrap();
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
         self.tell().await;
     }

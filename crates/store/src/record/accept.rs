@@ -1,5 +1,7 @@
 //! What intake hands over.
 
+use std::sync::Arc;
+
 use postway_domain::{
     ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, message::OnDoubt,
 };
@@ -19,8 +21,8 @@ pub struct NewMessage {
     pub idempotency: Option<(DedupKind, String)>,
     /// A digest of the request's body: the same key with another digest is a conflict.
     pub fingerprint: [u8; 32],
-    /// The message before it in the same call that leads it: where that one is a conflict, this one is too.
-    pub follows: Option<MessageUid>,
+    /// The idempotency key of the call that brought it among others.
+    pub batch_key: Option<Arc<BatchKey>>,
     /// Where it starts.
     pub state: State,
     /// When it is due, if it waits to be claimed.
@@ -93,6 +95,17 @@ pub enum DedupKind {
     Request = 2,
     /// The idempotency key of a batch, with the item's position.
     BatchItem = 3,
+    /// The idempotency key of a batch.
+    Batch = 4,
+}
+
+/// The idempotency key of a call that brings many messages. Where it was used for other messages, none of these is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchKey {
+    /// The key.
+    pub key: String,
+    /// A digest of all the messages.
+    pub fingerprint: [u8; 32],
 }
 
 /// What became of one message at the store's door.

@@ -1,8 +1,10 @@
 //! What a worker or an operator writes back.
 
 use postway_domain::{
-    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time, message::Wait,
+    AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
+    message::{Input, InvalidTransition, LeaseEffect, Rest, Wait, reason, transition},
 };
+use serde_json::json;
 
 use super::{claim::Permit, prepare::Preparation};
 use crate::journal::Happening;
@@ -80,6 +82,52 @@ pub struct Change {
 }
 
 impl Change {
+    /// What the table makes of a message in this state, and nothing else. A withdrawal or an expiry that leaves a doubt
+    /// behind says so as the failure to show.
+    pub fn step(
+        uid: MessageUid,
+        fence: Fence,
+        state: State,
+        input: Input,
+        at: Time,
+    ) -> Result<Self, InvalidTransition> {
+        let (to, effects) = transition(state, input)?;
+        let leaves_doubt = matches!(input, Input::Cancel(Rest::Doubt) | Input::Expire(Rest::Doubt));
+        let doubt = || {
+            json!({"code": "in_doubt", "category": "unknown", "phase": "dot", "message": reason::DOUBT_REMAINS})
+                .to_string()
+        };
+        Ok(Self {
+            uid,
+            fence,
+            to,
+            at,
+            due_at: None,
+            keep_token: effects.lease == LeaseEffect::Keep,
+            retries: None,
+            doubts: None,
+            lost_leases: None,
+            exhausted: false,
+            error: leaves_doubt.then(doubt),
+            events: effects.events().map(|kind| NewEvent { kind, data: None }).collect(),
+            recipients: Vec::new(),
+            ends_open_recipients: effects.ends_open_recipients,
+            attempt: None,
+            refund: None,
+            preparation: None,
+            erases_bodies: false,
+            awaits_receipt: None,
+        })
+    }
+
+    /// The same with these particulars in each entry of its history.
+    pub fn telling(mut self, data: &serde_json::Value) -> Self {
+        for event in &mut self.events {
+            event.data = Some(data.to_string());
+        }
+        self
+    }
+
     /// When a claim may take it: what waits to be prepared is not for dispatch.
     pub(crate) fn claimable_at(&self) -> Option<Time> {
         match self.to {

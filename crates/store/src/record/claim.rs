@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use postway_domain::{
-    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind, Span,
-    State, Time, message::OnDoubt,
+    AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind,
+    RecipientStatus, Span, State, Time,
+    message::{OnDoubt, Rest},
 };
 
 use super::AccountKey;
@@ -162,12 +163,28 @@ pub struct Stalled {
     pub on_doubt: OnDoubt,
     /// After which it must not be sent.
     pub expires_at: Option<Time>,
+    /// Retries used so far.
+    pub retries: i64,
+    /// Whether some recipient is still to be sent to.
+    pub has_open: bool,
     /// Whether some recipient is marked as in doubt: then those still pending were not accepted by the relay.
     pub has_doubtful: bool,
+    /// Whether some recipient is sent.
+    pub has_sent: bool,
+    /// Whether its bodies go away once it is sent.
+    pub sensitive: bool,
     /// Its account, for the retry policy.
     pub key: AccountKey,
     /// Who holds it, if anyone does.
     pub holder: Option<Incarnation>,
+}
+
+impl Stalled {
+    /// What there is beside the recipients that are still open.
+    pub fn rest(&self) -> Rest {
+        let stand = [(self.has_doubtful, RecipientStatus::InDoubt), (self.has_sent, RecipientStatus::Sent)];
+        Rest::beside_open(stand.into_iter().filter_map(|(some, status)| some.then_some(status)))
+    }
 }
 
 /// An account with work due.

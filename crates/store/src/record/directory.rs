@@ -91,9 +91,22 @@ pub enum DirectoryChange {
     UpdateContact(Contact, i64),
     /// Deletes a contact.
     DeleteContact(TenantId, ContactId),
+    /// Puts a digest in the place of an address that entries of the audit log about suppressions have as their target.
+    /// [`Changed::Done`] whether there are any or not.
+    RedactAudit {
+        /// Whose entries.
+        tenant: TenantId,
+        /// The address, in lower case.
+        target: String,
+        /// What is to stand there.
+        digest: String,
+    },
     /// Forgets use of limits that counts no more, suppressions that are over, links that have ended, and what is left of
     /// deleted subscribers and mailboxes.
     Forget(Time),
+    /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
+    /// there are none left.
+    PullReady(Time, u32),
 }
 
 /// What came of a change.
@@ -165,8 +178,27 @@ pub struct Suspension {
 }
 
 impl Suspension {
-    /// Messages behind suspensions that are counted, at most.
+    /// Messages held back that are counted, at most.
     pub const HELD_MAX: i64 = 100_000;
+}
+
+/// What shuts an account's way out, besides a suspension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccountGate {
+    /// A limit beyond which mail waits is used up.
+    Limit,
+    /// It is at fault; when its time is up, one message at a time tries.
+    Circuit,
+}
+
+impl AccountGate {
+    /// The word users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AccountGate::Limit => "limit",
+            AccountGate::Circuit => "circuit",
+        }
+    }
 }
 
 /// Why an address gets no mail.

@@ -5,22 +5,24 @@ mod body;
 mod change;
 mod claim;
 mod directory;
+mod fate;
 mod inbound;
 mod node;
 mod prepare;
 mod report;
 mod view;
 
-pub use accept::{Acceptance, Content, DedupKind, NewMessage, NewRecipient};
+pub use accept::{Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient};
 pub use body::{BlobName, BlobRef, Body, NoBlobName};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
 pub use claim::{
     AccountWant, ClaimRequest, Claimed, ClaimedRecipient, DueAccount, Lease, Permit, QueueState, Stalled,
 };
 pub use directory::{
-    AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason, Suspension,
-    SuspensionScope, Used,
+    AccountGate, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason,
+    Suspension, SuspensionScope, Used,
 };
+pub use fate::{Fate, OutcomeView, Telling, Told};
 pub use inbound::{
     Finding, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState, NewInbound,
     NewReceipt, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute, Traced,

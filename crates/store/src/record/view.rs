@@ -113,6 +113,13 @@ pub struct MessageSummary {
     pub recipient_count: i64,
 }
 
+impl MessageSummary {
+    /// Whether it waits for anything.
+    pub fn waits(&self) -> bool {
+        self.due_at.is_some() && !self.state.status().is_final()
+    }
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessagePage {

@@ -142,7 +142,7 @@ impl SesClient {
         }
         let mut response = request.send().await.map_err(|error| unanswered(&error))?;
         let mut body = Vec::new();
-        // A body that breaks off or never ends takes nothing from what the status said.
+        // A body that breaks off or never ends is read as far as it goes; what it lacks, it does not say.
         while let Ok(Some(chunk)) = response.chunk().await {
             let room = ANSWER_BYTES_MAX - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);

@@ -3,7 +3,8 @@
 //! The service's own name for the trouble decides; where it uses one name for several, its wording; and where it
 //! names nothing, the HTTP status. An error that the service itself names is definite. A 500, 502 or 504 that it does
 //! not name comes from something in front of it, which may have passed the mail on: that is doubt. A refusal without a
-//! name is no verdict on the mail, so the mail does not fail by it, unless it is for its size.
+//! name is no verdict on the mail, so the mail does not fail by it, unless it is for its size. And a success is the
+//! service's only with the id that it took the mail under: a page of a proxy or an answer cut off is doubt, too.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -33,14 +34,18 @@ const UNAVAILABLE: Kind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
 const TIMEOUT: Kind = ("SES_TIMEOUT", Timeout, Transient);
 const UNEXPECTED: Kind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 
+/// The longest id that is the service's: they are of about sixty characters.
+const ID_BYTES_MAX: usize = 256;
+
 /// How the transaction ended that got this answer.
 pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
-        let id = answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= 256);
-        let text = id.map_or_else(|| "taken, without a message id".to_owned(), |id| format!("taken as {id}"));
-        return DeliveryEnd::Accepted {
-            reply: Reply { code: answer.status, enhanced: None, text },
-            provider_message_id: id.map(str::to_owned),
+        return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
+            Some(id) => DeliveryEnd::Accepted {
+                reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
+                provider_message_id: Some(id.to_owned()),
+            },
+            None => DeliveryEnd::InDoubt(without_id(answer)),
         };
     }
     let failure = failure(answer, envelope);
@@ -48,6 +53,15 @@ pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
         500 | 502 | 504 if answer.error.is_none() => DeliveryEnd::InDoubt(failure),
         _ => DeliveryEnd::NotSent(failure),
     }
+}
+
+/// A success that does not say what the mail was taken as: nobody knows whether the service has seen it.
+fn without_id(answer: &Answer) -> Failure {
+    let (code, category, severity) = UNEXPECTED;
+    let message = format!("the answer {} has no message id: it may not be the service's own", answer.status);
+    let mut failure = Failure::new(code, category, Phase::Request, severity, message);
+    failure.original_code = Some(answer.status.to_string());
+    failure
 }
 
 /// An answer that was not the one hoped for, classified.

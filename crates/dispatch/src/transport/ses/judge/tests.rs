@@ -1,5 +1,3 @@
-use serde_json::{Value, json};
-
 use super::*;
 
 const ENVELOPE: Envelope<'_> = Envelope {
@@ -238,19 +236,30 @@ fn a_gateway_that_fails_leaves_doubt_and_the_service_that_fails_does_not() {
 }
 
 #[test]
-fn success_is_success_with_or_without_an_id() {
-    let taken = |document: Option<Value>| {
-        let answer = Answer { status: 200, error: None, message: String::new(), document };
-        match judge(&answer, &ENVELOPE) {
-            DeliveryEnd::Accepted { reply, provider_message_id } => (reply.text, provider_message_id),
-            other => panic!("{other:?}"),
+fn a_success_is_the_services_only_with_its_id() {
+    let success = |body: &str| judge(&Answer::new(200, &Default::default(), body.as_bytes()), &ENVELOPE);
+    match success(r#"{"MessageId":"0100-1"}"#) {
+        DeliveryEnd::Accepted { reply, provider_message_id } => {
+            assert_eq!(
+                (reply.text.as_str(), provider_message_id.as_deref()),
+                ("taken as 0100-1", Some("0100-1"))
+            );
         }
-    };
-    let (text, id) = taken(Some(json!({"MessageId": "0100-a"})));
-    assert_eq!((text.as_str(), id.as_deref()), ("taken as 0100-a", Some("0100-a")));
-    for document in
-        [None, Some(json!([])), Some(json!({"MessageId": ""})), Some(json!({"MessageId": "x".repeat(300)}))]
-    {
-        assert_eq!(taken(document).1, None);
+        other => panic!("{other:?}"),
+    }
+    let long = format!(r#"{{"MessageId":"{}"}}"#, "x".repeat(ID_BYTES_MAX + 1));
+    for body in [
+        "",
+        "<html>ok</html>",
+        "{}",
+        r#"{"MessageId":""}"#,
+        r#"{"MessageId":7}"#,
+        r#"{"MessageId":"01"#,
+        &long,
+    ] {
+        match success(body) {
+            DeliveryEnd::InDoubt(failure) => assert_eq!(failure.code, "SES_UNEXPECTED_ANSWER", "{body}"),
+            other => panic!("{body}: {other:?}"),
+        }
     }
 }

@@ -1,0 +1,109 @@
+//! What the event of an outcome tells.
+//!
+//! Every such event has the same first eight keys, null where there is nothing, so that its readers need not ask whether
+//! one is there. It is written for every mail that is sent, so it borrows all it tells and is written as JSON at once.
+
+use postway_domain::{
+    EventKind, Failure, Time,
+    failure::{Category, Phase},
+};
+use postway_store::record::{ClaimedRecipient, NewEvent};
+use serde::Serialize;
+
+use super::Attempt;
+
+/// The particulars of an outcome.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Told<'a> {
+    attempt: i64,
+    duration_ms: i64,
+    code: Option<&'a str>,
+    category: Option<Category>,
+    original_code: Option<&'a str>,
+    will_retry: bool,
+    next_attempt: Option<i64>,
+    backoff_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_category: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Phase>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_message_id: Option<&'a str>,
+    /// The place of the recipient that it is about, and who that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipient: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
+    /// The places of recipients that are on the suppression list by now.
+    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+    suppressed: &'a [u32],
+}
+
+impl<'a> Told<'a> {
+    /// Of an attempt that ended so, after which there is no other.
+    fn of(attempt: &Attempt<'_>, failure: Option<&'a Failure>) -> Self {
+        Self {
+            attempt: attempt.job.attempt,
+            duration_ms: attempt.duration_ms(),
+            code: failure.map(|failure| &*failure.code),
+            category: failure.map(|failure| failure.category),
+            original_code: failure.and_then(|failure| failure.original_code.as_deref()),
+            will_retry: false,
+            next_attempt: None,
+            backoff_ms: None,
+            due_at: None,
+            provider_category: failure.map(Failure::reference_category),
+            phase: failure.map(|failure| failure.phase),
+            message: failure.map(|failure| &*failure.message),
+            provider_message_id: None,
+            recipient: None,
+            address: None,
+            suppressed: &[],
+        }
+    }
+
+    /// Of a message, which is due again at this time, or never by itself.
+    pub(super) fn of_message(
+        attempt: &Attempt<'a>,
+        failure: Option<&'a Failure>,
+        due_at: Option<Time>,
+        provider_message_id: Option<&'a str>,
+    ) -> Self {
+        let waits = |due: Time| due.as_millis() - attempt.ended_at.as_millis();
+        Self {
+            will_retry: due_at.is_some(),
+            next_attempt: due_at.map(|_| attempt.job.attempt + 1),
+            backoff_ms: due_at.map(waits),
+            due_at,
+            provider_message_id,
+            suppressed: &attempt.job.suppressed,
+            ..Self::of(attempt, failure)
+        }
+    }
+
+    /// Of a recipient that was refused for good, whatever becomes of the others.
+    pub(super) fn of_recipient(
+        attempt: &Attempt<'_>,
+        recipient: &'a ClaimedRecipient,
+        failure: &'a Failure,
+    ) -> Self {
+        Self {
+            recipient: Some(recipient.position),
+            address: Some(recipient.address.as_str()),
+            // The recipient has the relay's words already.
+            phase: None,
+            message: None,
+            ..Self::of(attempt, Some(failure))
+        }
+    }
+
+    /// The event that tells it.
+    pub(super) fn event(&self, kind: EventKind) -> NewEvent {
+        let data = serde_json::to_string(self).expect("numbers, words and times are JSON");
+        NewEvent { kind, data: Some(data) }
+    }
+}

@@ -1,0 +1,124 @@
+//! What housekeeping makes of a message whose worker is gone, and of one whose time is over: pure, as the attempts'
+//! own outcomes are, and by the same rules. Those still open are sent to, what may have been sent is in doubt, and nothing
+//! that was sent is called otherwise.
+
+use std::time::Duration;
+
+use postway_domain::{
+    RecipientStatus, State, Status, Time,
+    message::{Input, Outcome, Rest},
+    retry::RetryPolicy,
+};
+use postway_store::record::{Change, Fence, Stalled};
+use serde_json::json;
+
+/// Leases lost in a row after which a message is set aside: it may be what kills its workers.
+const LOST_LEASES_MAX: i64 = 5;
+
+/// The message's worker is gone: before the dot it goes back to the queue, after it those whom the relay had accepted are
+/// in doubt. Where the others are still open it is retried for them.
+pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
+    let on_the_wire = one.state == State::Sending { wire_committed: true };
+    let lost_leases = one.lost_leases + 1;
+    let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
+    let fallback = RetryPolicy::smtp();
+    let policy = policy.unwrap_or(&fallback);
+    // Recipients marked one by one at the wire commit say themselves who was accepted. The rest waits for no answer.
+    let retry_after = match on_the_wire && one.has_doubtful && one.has_open {
+        true => policy.delay(u32::try_from(one.retries).unwrap_or(u32::MAX), &mut rand::rng()),
+        false => None,
+    };
+    let change = match retry_after {
+        _ if suspect => quarantined(one, lost_leases, now)?,
+        Some(delay) => Change {
+            retries: Some(one.retries + 1),
+            due_at: Some(now.plus(delay)),
+            error: Some(lost_at_the_dot()),
+            ..moved(one, Input::Settle(Outcome::Retry), now)?
+        },
+        None => given_up(one, policy, now)?,
+    };
+    let reason = if suspect { "quarantined" } else { "lease lost" };
+    let mut data = json!({"attempt": one.attempt, "reason": reason});
+    if change.to.status() == Status::Scheduled {
+        data["due_at"] = json!(change.due_at);
+    }
+    Some(Change { lost_leases: Some(lost_leases), ..change.telling(&data) })
+}
+
+/// The lease is lost, and with it the attempt.
+fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
+    let change = moved(one, Input::LoseLease, now)?;
+    match change.to {
+        State::Ready => Some(Change { due_at: Some(now), ..change }),
+        State::InDoubt => {
+            let doubts = one.doubts + 1;
+            let overdue = one.expires_at.is_some_and(|at| at <= now);
+            let resend_at = || {
+                let nth = u32::try_from(doubts - 1).unwrap_or(0);
+                let delay = policy.delay(nth, &mut rand::rng());
+                now.plus(delay.unwrap_or(Duration::from_secs(60)))
+            };
+            // Nobody was marked where the relay had accepted them all; otherwise the open have no retry left.
+            let open = if one.has_doubtful { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
+            Some(Change {
+                due_at: one.on_doubt.resends(doubts, overdue).then(resend_at),
+                doubts: Some(doubts),
+                error: Some(lost_at_the_dot()),
+                ends_open_recipients: Some(open),
+                ..change
+            })
+        }
+        _ => Some(change),
+    }
+}
+
+/// It is set aside; what earlier attempts sent, or may have sent, stays so.
+fn quarantined(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
+    let outcome = match one.rest() {
+        Rest::Doubt => Outcome::DoubtEarlier,
+        Rest::Sent => Outcome::SentEarlier,
+        Rest::Nothing | Rest::Open => Outcome::Quarantined,
+    };
+    let change = moved(one, Input::Settle(outcome), now)?;
+    let message = format!("quarantined: its workers died {lost_leases} times in a row");
+    let error = json!({"code": "quarantined", "category": "poison", "message": message}).to_string();
+    Some(Change {
+        error: (change.to != State::Sent).then_some(error),
+        ends_open_recipients: Some(RecipientStatus::Failed),
+        ..change
+    })
+}
+
+fn lost_at_the_dot() -> String {
+    json!({"code": "in_doubt", "category": "unknown", "phase": "dot",
+           "message": "the worker was lost after it may have written the final dot"})
+    .to_string()
+}
+
+/// The message's time is over for those it was not sent to.
+pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
+    let change = moved(one, Input::Expire(one.rest()), now)?;
+    if change.to != State::Expired {
+        return Some(change.telling(&json!({"attempt": one.attempt, "reason": "expired"})));
+    }
+    let error =
+        json!({"code": "expired", "category": "unknown", "message": "expires_at passed before it was sent"});
+    Some(Change { error: Some(error.to_string()), ..change })
+}
+
+fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
+    let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
+    match Change::step(one.uid, fence, one.state, input, now) {
+        Ok(change) => Some(Change { erases_bodies: change.to == State::Sent && one.sensitive, ..change }),
+        Err(error) => {
+            tracing::error!(uid = %one.uid, %error, "housekeeping met a state it does not know");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(super) use tests::sample;

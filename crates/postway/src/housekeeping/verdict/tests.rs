@@ -1,0 +1,112 @@
+use postway_domain::{EventKind, MessageUid, message::OnDoubt, message::Wait};
+use postway_store::record::AccountKey;
+
+use super::*;
+
+const NOW: i64 = 1_000_000;
+
+/// A message on the wire, all of whose recipients the relay had accepted.
+pub(in super::super) fn sample(n: u8) -> Stalled {
+    Stalled {
+        uid: MessageUid::from_bytes([n; 16]),
+        state: State::Sending { wire_committed: true },
+        version: 3,
+        attempt: 1,
+        doubts: 0,
+        lost_leases: 0,
+        on_doubt: OnDoubt::Hold,
+        expires_at: None,
+        retries: 0,
+        has_open: true,
+        has_doubtful: false,
+        has_sent: false,
+        sensitive: false,
+        key: AccountKey { tenant: "default".parse().unwrap(), account: "relay".parse().unwrap() },
+        holder: None,
+    }
+}
+
+fn now() -> Time {
+    Time::from_millis(NOW)
+}
+
+fn kinds(change: &Change) -> Vec<EventKind> {
+    change.events.iter().map(|event| event.kind).collect()
+}
+
+fn policy(delays_s: &[u32]) -> RetryPolicy {
+    RetryPolicy { delays_s: delays_s.to_vec(), jitter: 0.0 }
+}
+
+#[test]
+fn all_that_the_relay_accepted_are_in_doubt() {
+    let held = lost(&sample(1), None, now()).unwrap();
+    assert_eq!((held.to, held.due_at, held.doubts), (State::InDoubt, None, Some(1)));
+    assert_eq!(held.ends_open_recipients, Some(RecipientStatus::InDoubt));
+    assert!(held.keep_token, "a late answer settles it");
+    let resent = Stalled { on_doubt: OnDoubt::Resend, ..sample(1) };
+    let resent = lost(&resent, Some(&policy(&[7])), now()).unwrap();
+    assert_eq!((resent.to, resent.due_at), (State::InDoubt, Some(Time::from_millis(NOW + 7_000))));
+}
+
+#[test]
+fn those_refused_for_now_are_tried_again_whatever_the_others_doubt() {
+    for on_doubt in [OnDoubt::Hold, OnDoubt::Resend] {
+        let one = Stalled { has_doubtful: true, retries: 1, on_doubt, ..sample(1) };
+        let change = lost(&one, Some(&policy(&[5, 9])), now()).unwrap();
+        assert_eq!(change.to, State::Scheduled(Wait::Retry));
+        assert_eq!((change.due_at, change.retries), (Some(Time::from_millis(NOW + 9_000)), Some(2)));
+        assert_eq!((change.ends_open_recipients, change.doubts), (None, None));
+        assert_eq!((kinds(&change), change.lost_leases), (vec![EventKind::Scheduled], Some(1)));
+    }
+}
+
+#[test]
+fn those_refused_for_now_fail_where_no_retry_is_left() {
+    let one = Stalled { has_doubtful: true, retries: 2, ..sample(1) };
+    let change = lost(&one, Some(&policy(&[5, 9])), now()).unwrap();
+    assert_eq!((change.to, change.due_at), (State::InDoubt, None));
+    assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Failed), "and the others stay in doubt");
+}
+
+#[test]
+fn before_the_dot_it_goes_back_to_the_queue() {
+    let one = Stalled { state: State::Sending { wire_committed: false }, has_doubtful: true, ..sample(1) };
+    let change = lost(&one, None, now()).unwrap();
+    assert_eq!((change.to, change.due_at), (State::Ready, Some(now())));
+    assert_eq!(change.ends_open_recipients, None);
+}
+
+#[test]
+fn what_kills_its_workers_is_set_aside_and_hides_nothing() {
+    let state = State::Sending { wire_committed: false };
+    let suspect = Stalled { state, lost_leases: LOST_LEASES_MAX - 1, on_doubt: OnDoubt::Resend, ..sample(1) };
+    for (has_doubtful, has_sent, to) in
+        [(false, false, State::Failed), (false, true, State::Sent), (true, true, State::InDoubt)]
+    {
+        let one = Stalled { has_doubtful, has_sent, sensitive: true, ..suspect.clone() };
+        let change = lost(&one, None, now()).unwrap();
+        assert_eq!((change.to, change.due_at), (to, None));
+        assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Failed));
+        assert_eq!((change.error.is_some(), change.erases_bodies), (to != State::Sent, to == State::Sent));
+        assert!(change.events.iter().all(|event| event.data.as_deref().unwrap().contains("quarantined")));
+    }
+}
+
+#[test]
+fn an_expiry_ends_those_still_open_and_hides_nothing() {
+    let waits = Stalled { state: State::Scheduled(Wait::Retry), ..sample(1) };
+    let cases = [
+        (false, false, State::Expired, vec![EventKind::Expired]),
+        (false, true, State::Sent, vec![EventKind::Expired, EventKind::Sent]),
+        (true, true, State::InDoubt, vec![EventKind::Expired, EventKind::InDoubt]),
+    ];
+    for (has_doubtful, has_sent, to, told) in cases {
+        let one = Stalled { has_doubtful, has_sent, on_doubt: OnDoubt::Resend, ..waits.clone() };
+        let change = expired(&one, now()).unwrap();
+        assert_eq!((change.to, change.due_at, kinds(&change)), (to, None, told));
+        assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Expired));
+        let code = change.error.as_deref().map(|error| error.contains("\"in_doubt\""));
+        assert_eq!(code, (to != State::Sent).then_some(to == State::InDoubt));
+    }
+}
