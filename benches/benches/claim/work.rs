@@ -189,6 +189,7 @@ fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
             payload: None,
             sensitive: false,
         },
+        batch_key: None,
         collapse_key: None,
         recipient: None,
         settled: None,

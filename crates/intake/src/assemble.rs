@@ -240,7 +240,7 @@ pub(crate) fn assemble(
             sensitive: mail.sensitive,
         },
         events,
-        follows: None,
+        batch_key: None,
         collapse_key: terms.collapse_key,
         recipient: mail.known_recipient,
         settled: mail.settled,

@@ -1,31 +1,30 @@
 //! Many messages in one request: each is checked alone, all that pass are stored together, or only if all of them pass.
 //!
-//! `defaults` stand under each message: the message's own fields win, and `headers` and `metadata` are merged one level
-//! deep. Merging works on the JSON text of the fields, which are neither parsed nor copied for it more than once.
+//! A call under an idempotency key is known by all its messages: any other call under that key is refused as a whole.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
-
+use postway_domain::Time;
+use postway_store::record::{BatchKey, DedupKind, NewMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use postway_store::record::{DedupKind, NewMessage};
-
 use crate::{
+    assemble::fingerprint,
+    defaults::Defaults,
     door::{Door, Receipt, RequestContext},
     parse::parse,
     refusal::Refusal,
-    request::{Entries, List, MessageRequest, Object, Text},
+    repeat::Keys,
+    request::{List, MessageRequest, Object, Text},
     surroundings::{Settled, Surroundings},
     work::weighed,
 };
 
 /// More messages than this are not even read.
 const MESSAGES_READ_MAX: usize = 100_000;
-/// More fields of an object than this are not even read.
-const FIELDS_READ_MAX: usize = 10_000;
 /// Messages are parsed this many at a time: a parsed one can be ten times the size of its text.
 const CHUNK_MESSAGES: usize = 50;
 /// The longest id that a rejected item is named by.
@@ -69,7 +68,35 @@ struct BatchRequest<'a> {
     messages: Option<List<&'a RawValue, MESSAGES_READ_MAX>>,
 }
 
-type Fields<'a> = Entries<'a, &'a RawValue, FIELDS_READ_MAX>;
+/// What is to be stored, and for every place the answer that is known without storing, if it is.
+struct Prepared {
+    messages: Vec<NewMessage>,
+    settled: Vec<Option<Result<Receipt, Refusal>>>,
+}
+
+impl Prepared {
+    fn with_capacity(count: usize) -> Self {
+        Self { messages: Vec::with_capacity(count), settled: Vec::with_capacity(count) }
+    }
+
+    /// Has the messages known by the call's key, and by all that came with them.
+    fn under_key(&mut self, key: &str, digest: &[u8]) {
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(digest);
+        let whole = Arc::new(BatchKey { key: key.to_owned(), fingerprint });
+        self.messages.iter_mut().for_each(|message| message.batch_key = Some(Arc::clone(&whole)));
+    }
+}
+
+/// A message of a batch, or why there is none and what it would be known by.
+type Made = Result<NewMessage, Refused>;
+
+struct Refused {
+    refusal: Refusal,
+    keys: Keys,
+    fingerprint: Option<[u8; 32]>,
+}
+
 type Item<'a> = Result<MessageRequest<'a>, Refusal>;
 
 impl Door {
@@ -90,8 +117,7 @@ impl Door {
     }
 
     /// The same for all of them or none: where one does not pass, nothing is stored, and the others are answered as in a dry
-    /// run. The messages have no ids of their own. A batch under an idempotency key is known by all its messages: any other
-    /// batch under that key is refused as a whole.
+    /// run. The messages have no ids of their own.
     pub async fn accept_whole(
         &self,
         ctx: &RequestContext,
@@ -122,8 +148,8 @@ impl Door {
         texts: Vec<Bytes>,
         extent: Extent,
     ) -> Result<BatchReceipt, Refusal> {
-        let (messages, refusals) = self.prepare_batch(ctx, &texts).await?;
-        let all_pass = refusals.iter().all(Option::is_none);
+        let Prepared { messages, settled } = self.prepare_batch(ctx, &texts).await?;
+        let all_pass = settled.iter().flatten().all(Result::is_ok);
         let stored = match extent {
             _ if messages.is_empty() => Vec::new(),
             Extent::Each => self.store_all(ctx, messages).await?,
@@ -134,10 +160,10 @@ impl Door {
             }
         };
         let mut stored = stored.into_iter();
-        let mut results = Vec::with_capacity(refusals.len());
-        for (refusal, text) in refusals.into_iter().zip(&texts) {
-            let result = match refusal {
-                Some(refusal) => Err(refusal),
+        let mut results = Vec::with_capacity(settled.len());
+        for (settled, text) in settled.into_iter().zip(&texts) {
+            let result = match settled {
+                Some(result) => result,
                 None => stored.next().unwrap_or_else(|| Err(missing_answer())),
             };
             results.push(result.map_err(|refusal| RejectedItem { id: id_of(text), refusal }));
@@ -164,62 +190,87 @@ impl Door {
         Ok(())
     }
 
-    /// Stores a batch that is known as a whole, in one call. All follow the first: whichever other batch came under the key
-    /// has a first message too, and where the two meet the second is refused with all that came with it.
+    /// Stores messages that are taken as a whole.
     async fn store_whole(
         &self,
         ctx: &RequestContext,
-        mut messages: Vec<NewMessage>,
+        messages: Vec<NewMessage>,
     ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
         if let Some(place) = messages.iter().position(|message| message.client_id.is_some()) {
             let field = format!("messages[{place}].id");
             return Err(Refusal::field(field, "messages that are taken as a whole have no ids"));
         }
-        if ctx.idempotency_key.is_some() {
-            let mut hash = digest::Context::new(&digest::SHA256);
-            messages.iter().for_each(|message| hash.update(&message.fingerprint));
-            let whole = hash.finish();
-            messages.iter_mut().for_each(|message| message.fingerprint.copy_from_slice(whole.as_ref()));
-            let leader = messages.first().map(|message| message.uid);
-            messages.iter_mut().skip(1).for_each(|message| message.follows = leader);
-        }
-        let stored = self.store_all(ctx, messages).await?;
-        match stored.first() {
-            Some(Err(refusal)) => Err(refusal.clone()),
-            _ => Ok(stored),
-        }
+        self.store_all(ctx, messages).await
     }
 
-    /// Checks and composes each message alone: those that pass, and for every place the refusal, if there is one.
-    async fn prepare_batch(
-        &self,
-        ctx: &RequestContext,
-        texts: &[Bytes],
-    ) -> Result<(Vec<NewMessage>, Vec<Option<Refusal>>), Refusal> {
+    /// Checks and composes each message alone.
+    async fn prepare_batch(&self, ctx: &RequestContext, texts: &[Bytes]) -> Result<Prepared, Refusal> {
         let now = self.clock.now();
-        let mut messages = Vec::with_capacity(texts.len());
-        let mut refusals = Vec::with_capacity(texts.len());
+        let mut prepared = Prepared::with_capacity(texts.len());
+        let mut whole = ctx.idempotency_key.as_ref().map(|_| digest::Context::new(&digest::SHA256));
         for chunk in texts.chunks(CHUNK_MESSAGES) {
-            if !refusals.is_empty() {
+            let first = prepared.settled.len();
+            if first > 0 {
                 // Many light chunks are heavy too: others get their turn in between.
                 tokio::task::yield_now().await;
             }
             let bytes = chunk.iter().map(Bytes::len).sum();
             let items: Vec<Item<'_>> = weighed(bytes, || chunk.iter().map(|text| read_item(text)).collect());
             let around = self.look_around(ctx, &items).await?;
-            weighed(bytes, || {
-                for ((item, around), text) in items.into_iter().zip(&around).zip(chunk) {
-                    let prepared = item.and_then(|request| {
-                        let key = ctx.idempotency_key.as_ref();
-                        let key = key.map(|key| (DedupKind::BatchItem, format!("{}:{key}", refusals.len())));
-                        let around = around.as_ref().ok_or_else(missing_answer)?;
-                        self.prepare(ctx, &request, around, key, text.clone(), now)
-                    });
-                    refusals.push(prepared.map(|message| messages.push(message)).err());
-                }
+            let made: Vec<Made> = weighed(bytes, || {
+                let parts = items.into_iter().zip(around).zip(chunk).enumerate();
+                parts.map(|(at, part)| self.make_item(ctx, first + at, part, now)).collect()
             });
+            for (made, text) in made.into_iter().zip(chunk) {
+                let fingerprint = match &made {
+                    Ok(message) => Some(message.fingerprint),
+                    Err(refused) => refused.fingerprint,
+                };
+                if let Some(whole) = &mut whole {
+                    match &fingerprint {
+                        Some(fingerprint) => whole.update(fingerprint),
+                        None => whole.update(digest::digest(&digest::SHA256, text).as_ref()),
+                    }
+                }
+                prepared.settled.push(match made {
+                    Ok(message) => {
+                        prepared.messages.push(message);
+                        None
+                    }
+                    Err(Refused { refusal, keys, fingerprint: Some(fingerprint) }) => {
+                        match self.unless_repeat(ctx, keys, || Ok(fingerprint), refusal).await {
+                            Err(Refusal::Unavailable(error)) => return Err(Refusal::Unavailable(error)),
+                            known => Some(known),
+                        }
+                    }
+                    Err(Refused { refusal, fingerprint: None, .. }) => Some(Err(refusal)),
+                });
+            }
         }
-        Ok((messages, refusals))
+        if let (Some(whole), Some(key)) = (whole, &ctx.idempotency_key) {
+            prepared.under_key(key, whole.finish().as_ref());
+        }
+        Ok(prepared)
+    }
+
+    fn make_item(
+        &self,
+        ctx: &RequestContext,
+        place: usize,
+        ((item, around), text): ((Item<'_>, Option<Surroundings>), &Bytes),
+        now: Time,
+    ) -> Made {
+        let unread = |refusal| Refused { refusal, keys: Keys::default(), fingerprint: None };
+        let request = item.map_err(unread)?;
+        let key = ctx.idempotency_key.as_ref();
+        let key = key.map(|key| (DedupKind::BatchItem, format!("{place}:{key}")));
+        let around = around.ok_or_else(|| unread(missing_answer()))?;
+        self.prepare(ctx, &request, &around, key.clone(), text.clone(), now).map_err(|refusal| {
+            let keys = Keys::new(key, request.id.as_deref());
+            let is_keyed = !keys.is_empty();
+            let fingerprint = is_keyed.then(|| fingerprint(&request, &[]).ok()).flatten();
+            Refused { refusal, keys, fingerprint }
+        })
     }
 
     /// The JSON text of each message, with the defaults merged under it.
@@ -227,26 +278,17 @@ impl Door {
         let Object(batch) = parse::<Object<BatchRequest<'_>>>(body)?;
         let messages = batch.messages.map_or_else(Vec::new, |messages| messages.0);
         self.check_number(messages.len())?;
-        let defaults = batch.defaults.map(read_defaults).transpose()?.unwrap_or(Entries(Vec::new()));
-        if defaults.0.is_empty() {
-            return Ok(messages
-                .into_iter()
-                .map(|message| body.slice_ref(message.get().as_bytes()))
-                .collect());
-        }
-        let bytes: usize =
-            defaults.0.iter().map(|(_, value)| value.get().len()).sum::<usize>() * messages.len();
-        if bytes > self.limits.request_bytes_max {
+        let defaults = batch.defaults.map(Defaults::read).transpose()?.unwrap_or_default();
+        if defaults.len() * messages.len() > self.limits.request_bytes_max {
             let message = "the defaults, repeated for each message, are larger than a request may be \
                            (request_bytes_max): shorten them or send fewer messages";
             return Err(Refusal::TooLarge { message: message.to_owned() });
         }
-        let merged = messages.into_iter().map(|message| match merge(&defaults, message) {
+        let texts = messages.into_iter().map(|message| match defaults.under(message) {
             Some(merged) => Bytes::from(merged),
-            // What is no object is left for the parser to refuse.
             None => body.slice_ref(message.get().as_bytes()),
         });
-        Ok(merged.collect())
+        Ok(texts.collect())
     }
 
     /// Looks up what the messages refer to; nothing for what cannot be read.
@@ -275,61 +317,6 @@ fn read_item(text: &[u8]) -> Item<'_> {
 
 fn missing_answer() -> Refusal {
     postway_store::StoreError::Unexpected("it did not answer for every message".to_owned()).into()
-}
-
-/// Checks the shape of the defaults once, so that their faults are not found in every message.
-fn read_defaults(defaults: &RawValue) -> Result<Fields<'_>, Refusal> {
-    let json = defaults.get().as_bytes();
-    let inside = |refusal: Refusal| refusal.inside("defaults");
-    let Object(request) = parse::<Object<MessageRequest<'_>>>(json).map_err(inside)?;
-    if request.id.is_some() {
-        return Err(Refusal::field("defaults.id", "an id names one message: give it in the message"));
-    }
-    parse(json).map_err(inside)
-}
-
-/// One message over the defaults, as JSON text, if it is an object.
-fn merge<'a>(defaults: &Fields<'a>, message: &'a RawValue) -> Option<String> {
-    let own = serde_json::from_str::<Fields<'_>>(message.get()).ok()?;
-    let find = |fields: &Fields<'a>, name: &str| {
-        fields.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| *value)
-    };
-    let kept = defaults.0.iter().filter(|(name, _)| find(&own, name).is_none());
-    let kept = kept.map(|(name, value)| (&**name, Cow::Borrowed(value.get())));
-    let own_fields = own.0.iter().map(|(name, value)| {
-        let nests = matches!(&**name, "headers" | "metadata");
-        let default = nests.then(|| find(defaults, name)).flatten();
-        let merged = default.and_then(|default| merge_nested(default, value, &**name == "headers"));
-        (&**name, merged.map_or(Cow::Borrowed(value.get()), Cow::Owned))
-    });
-    Some(write_object(kept.chain(own_fields)))
-}
-
-/// Two objects as one, if both are objects; the second wins. Header names are compared without case.
-fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Option<String> {
-    let default: Fields<'_> = serde_json::from_str(default.get()).ok()?;
-    let own: Fields<'_> = serde_json::from_str(own.get()).ok()?;
-    let folded = |name: &str| {
-        if without_case { name.to_ascii_lowercase() } else { name.to_owned() }
-    };
-    let taken: HashSet<String> = own.0.iter().map(|(name, _)| folded(name)).collect();
-    let kept = default.0.iter().filter(|(name, _)| !taken.contains(&folded(name)));
-    Some(write_object(kept.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
-}
-
-/// An object of these fields, whose values are JSON already.
-pub(crate) fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> String {
-    let mut json = String::from("{");
-    for (name, value) in fields {
-        if json.len() > 1 {
-            json.push(',');
-        }
-        json.push_str(&serde_json::Value::from(name).to_string());
-        json.push(':');
-        json.push_str(&value);
-    }
-    json.push('}');
-    json
 }
 
 /// The id of a rejected message, for its sender to know it by.

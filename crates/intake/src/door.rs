@@ -23,6 +23,7 @@ use crate::{
     links::LinkKey,
     parse::parse,
     refusal::Refusal,
+    repeat::{Keys, conflict, receipt},
     request::{MessageRequest, Object},
     shelf::Shelf,
     surroundings::{Settled, Surroundings},
@@ -93,6 +94,13 @@ pub struct Receipt {
     pub status: &'static str,
 }
 
+impl RequestContext {
+    /// What a receipt says of a message that passes.
+    pub(crate) fn passed(&self) -> &'static str {
+        if self.dry_run { "valid" } else { "accepted" }
+    }
+}
+
 impl Receipt {
     pub(crate) fn new(client_id: Option<ClientId>, uid: MessageUid, status: &'static str) -> Self {
         Self { id: client_id.map_or_else(|| uid.to_string(), |id| id.to_string()), uid, status }
@@ -132,18 +140,35 @@ impl Door {
 
     async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         self.check_request(ctx, body.len())?;
-        let now = self.clock.now();
         let message = {
             let Object(request) = weighed(body.len(), || parse::<Object<MessageRequest<'_>>>(&body))?;
-            let account = request.account.as_deref();
-            let around = self.surroundings(&ctx.tenant, &request, account, Settled::default()).await?;
-            if ctx.dry_run {
-                self.rehearse(ctx, &request, &around, body.len(), now).await?;
-            }
             let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
-            weighed(body.len(), || self.prepare(ctx, &request, &around, key, body.clone(), now))?
+            match self.make(ctx, &request, key.clone(), &body).await {
+                Ok(message) => message,
+                Err(refusal) => {
+                    let keys = Keys::new(key, request.id.as_deref());
+                    return self.unless_repeat(ctx, keys, || fingerprint(&request, &[]), refusal).await;
+                }
+            }
         };
         self.store_one(ctx, message).await
+    }
+
+    /// What is to be stored of a request.
+    async fn make(
+        &self,
+        ctx: &RequestContext,
+        request: &MessageRequest<'_>,
+        key: Option<(DedupKind, String)>,
+        body: &Bytes,
+    ) -> Result<NewMessage, Refusal> {
+        let now = self.clock.now();
+        let account = request.account.as_deref();
+        let around = self.surroundings(&ctx.tenant, request, account, Settled::default()).await?;
+        if ctx.dry_run {
+            self.rehearse(ctx, request, &around, body.len(), now).await?;
+        }
+        weighed(body.len(), || self.prepare(ctx, request, &around, key, body.clone(), now))
     }
 
     /// Checks what comes with every kind of request.
@@ -233,24 +258,29 @@ impl Door {
         &self,
         ctx: &RequestContext,
         mut messages: Vec<NewMessage>,
-    ) -> Result<Vec<Result<Receipt, Refusal>>, StoreError> {
-        let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
+    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
         if ctx.dry_run {
-            return Ok(names.into_iter().map(|(id, uid)| Ok(Receipt::new(id, uid, "valid"))).collect());
+            return self.rehearse_storing(ctx, &messages).await;
         }
+        let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
         for message in &mut messages {
             self.shelve(message).await?;
         }
         let starts: Vec<_> = messages.iter().map(|message| message.state.status().as_str()).collect();
         let answers = self.store.accept(messages).await?;
         if answers.len() != names.len() {
-            return Err(StoreError::Unexpected("it did not answer for every message".to_owned()));
+            return Err(StoreError::Unexpected("it did not answer for every message".to_owned()).into());
+        }
+        // It is the call's key, and refuses all that the call brought.
+        if answers.contains(&Acceptance::Conflict { kind: DedupKind::Batch }) {
+            return Err(conflict(DedupKind::Batch));
         }
         let accepted = |answer: &Acceptance| matches!(answer, Acceptance::Accepted { .. });
         count_states(
             answers.iter().zip(starts).filter(|(answer, _)| accepted(answer)).map(|(_, state)| state),
         );
-        Ok(names.into_iter().zip(answers).map(|((id, uid), answer)| receipt(id, uid, answer)).collect())
+        let receipts = names.into_iter().zip(answers);
+        Ok(receipts.map(|((id, uid), answer)| receipt(id, uid, answer, ctx.passed())).collect())
     }
 
     /// Puts large bodies into blobs. They are there before the message is.
@@ -274,23 +304,6 @@ impl Door {
     pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, StoreError> {
         Ok(self.depot.resolve(tenant, body).await?)
     }
-}
-
-/// What the store's answer means for the sender.
-fn receipt(client_id: Option<ClientId>, uid: MessageUid, answer: Acceptance) -> Result<Receipt, Refusal> {
-    let uid = match answer {
-        Acceptance::Accepted { .. } => uid,
-        Acceptance::Repeat { uid } => uid,
-        Acceptance::Conflict { kind } => {
-            let name = match kind {
-                DedupKind::ClientId => "id",
-                DedupKind::Request | DedupKind::BatchItem => "Idempotency-Key",
-            };
-            let message = format!("this {name} was used for another message: use a new one");
-            return Err(Refusal::Conflict { message });
-        }
-    };
-    Ok(Receipt::new(client_id, uid, "accepted"))
 }
 
 fn count_states(starts: impl Iterator<Item = &'static str>) {

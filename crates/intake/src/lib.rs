@@ -17,6 +17,7 @@
 mod assemble;
 mod batch;
 mod check;
+mod defaults;
 mod directory;
 mod door;
 mod fetch;
@@ -29,6 +30,7 @@ mod parse;
 mod prepare;
 mod raw;
 mod refusal;
+mod repeat;
 mod request;
 mod shelf;
 pub mod signing;

@@ -15,6 +15,7 @@ use crate::{
     door::{Door, Receipt, RequestContext},
     limits::Limits,
     refusal::{Findings, Refusal},
+    repeat::Keys,
     request::{Addresses, List, MessageRequest, Scalar, Text},
     work::{guarded, weighed},
 };
@@ -107,6 +108,24 @@ impl Door {
         if body.len() > self.limits.message_bytes_max {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
         }
+        match self.make_raw(ctx, options, body, trace).await {
+            Ok(message) => self.store_one(ctx, message).await,
+            Err(refusal) => {
+                let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
+                let keys = Keys::new(key, options.id.as_deref());
+                self.unless_repeat(ctx, keys, || fingerprint(options, body), refusal).await
+            }
+        }
+    }
+
+    /// What is to be stored of a ready-made mail.
+    async fn make_raw(
+        &self,
+        ctx: &RequestContext,
+        options: &RawOptions,
+        body: &Bytes,
+        trace: Option<Trace<'_>>,
+    ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
         let info = weighed(body.len(), || inspect_raw(body)).map_err(|error| refused(&error))?;
         let around = RawSurroundings {
@@ -119,10 +138,9 @@ impl Door {
             info,
             trace,
         };
-        let message = weighed(body.len(), || {
+        weighed(body.len(), || {
             guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
-        })?;
-        self.store_one(ctx, message).await
+        })
     }
 
     fn prepare_raw(

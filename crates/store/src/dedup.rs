@@ -5,19 +5,23 @@
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, TenantId};
+use postway_domain::{MessageUid, TenantId, Time};
 
 use crate::{
     error::StoreError,
-    record::{Acceptance, DedupKind, NewMessage},
+    record::{Acceptance, BatchKey, DedupKind, NewMessage},
+    sql::{Session, Sql, values},
 };
 
 /// A message with the key it came with.
+#[derive(Clone, Copy)]
 pub(crate) struct Keyed<'m> {
     index: usize,
     pub message: &'m NewMessage,
     pub kind: DedupKind,
     pub key: &'m str,
+    /// What the key stands for.
+    pub fingerprint: &'m [u8; 32],
 }
 
 /// Who holds a key: the digest of the request, and the message.
@@ -63,85 +67,116 @@ struct Loss {
     refusal: Acceptance,
 }
 
-/// Settles idempotency keys first, those of messages that follow another after those of all others, then client ids.
+/// Settles the keys of whole calls first, then those of messages, then client ids.
 async fn settle_keys(
     table: &mut impl KeyTable,
     messages: &[&NewMessage],
     round: &[usize],
 ) -> Result<Vec<Loss>, StoreError> {
     let mut lost: Vec<Loss> = Vec::new();
-    for pass in [Pass::Idempotency, Pass::Followers, Pass::ClientId] {
-        if let Pass::Followers = pass {
-            let refused = with_their_leaders(messages, round, &lost);
-            lost.extend(refused);
-        }
-        let keyed: Vec<Keyed<'_>> = round
-            .iter()
-            .filter(|index| !lost.iter().any(|loss| loss.index == **index))
-            .filter_map(|&index| pass.keyed(index, messages[index]))
-            .collect();
+    for pass in [Pass::Batch, Pass::Idempotency, Pass::ClientId] {
+        let keyed = pass.keyed(messages, round, &lost);
         if keyed.is_empty() {
             continue;
         }
-        let winners = table.claim_keys(&keyed).await?;
+        let winners = match pass {
+            Pass::Batch => table.claim_keys(&one_each(&keyed)).await?,
+            Pass::Idempotency | Pass::ClientId => table.claim_keys(&keyed).await?,
+        };
         let mut losers = Vec::new();
-        for Keyed { index, message, kind, key } in keyed {
+        for Keyed { index, message, kind, key, fingerprint } in keyed {
             let held = (message.lane.tenant.clone(), kind as i64, key.to_owned());
-            let Some((fingerprint, winner)) = winners.get(&held) else {
+            let Some((digest, winner)) = winners.get(&held) else {
                 return Err(StoreError::Unexpected("a deduplication key vanished".into()));
             };
-            if *winner == message.uid {
-                continue;
-            }
-            losers.push(message);
-            let refusal = if fingerprint[..] == message.fingerprint {
-                Acceptance::Repeat { uid: *winner }
-            } else {
-                Acceptance::Conflict { kind }
+            let is_same = digest[..] == *fingerprint;
+            let refusal = match pass {
+                Pass::Batch if is_same => continue,
+                _ if *winner == message.uid => continue,
+                _ if is_same => Acceptance::Repeat { uid: *winner },
+                _ => Acceptance::Conflict { kind },
             };
+            losers.push(message);
             lost.push(Loss { index, winner: *winner, refusal });
         }
         if !losers.is_empty() {
             table.drop_keys(&losers).await?;
         }
     }
+    // The key of a call that was with a message which is not stored goes to one that is.
+    if lost.iter().any(|loss| messages[loss.index].batch_key.is_some()) {
+        let kept = Pass::Batch.keyed(messages, round, &lost);
+        if !kept.is_empty() {
+            table.claim_keys(&one_each(&kept)).await?;
+        }
+    }
     Ok(lost)
 }
 
-/// The messages whose leader contradicts an earlier request: they came with it, and are refused with it.
-fn with_their_leaders(messages: &[&NewMessage], round: &[usize], lost: &[Loss]) -> Vec<Loss> {
-    let conflicts: HashMap<MessageUid, &Loss> = lost
-        .iter()
-        .filter(|loss| matches!(loss.refusal, Acceptance::Conflict { .. }))
-        .map(|loss| (messages[loss.index].uid, loss))
-        .collect();
-    if conflicts.is_empty() {
-        return Vec::new();
-    }
-    let refused = |&index: &usize| {
-        let Loss { winner, refusal, .. } = conflicts.get(&messages[index].follows?)?;
-        Some(Loss { index, winner: *winner, refusal: refusal.clone() })
-    };
-    round.iter().filter_map(refused).collect()
+/// The first of those with the same key.
+fn one_each<'m>(keyed: &[Keyed<'m>]) -> Vec<Keyed<'m>> {
+    let mut seen = HashSet::new();
+    keyed.iter().filter(|one| seen.insert((&one.message.lane.tenant, one.key))).copied().collect()
 }
 
 #[derive(Clone, Copy)]
 enum Pass {
+    Batch,
     Idempotency,
-    Followers,
     ClientId,
 }
 
 impl Pass {
-    fn keyed(self, index: usize, message: &NewMessage) -> Option<Keyed<'_>> {
-        let (kind, key) = match self {
-            Pass::ClientId => (DedupKind::ClientId, message.client_id.as_ref()?.as_str()),
-            Pass::Idempotency if message.follows.is_some() => return None,
-            Pass::Followers if message.follows.is_none() => return None,
-            Pass::Idempotency | Pass::Followers => {
-                message.idempotency.as_ref().map(|(kind, key)| (*kind, key.as_str()))?
+    /// The messages of a round that have such a key and are not lost.
+    fn keyed<'m>(self, messages: &[&'m NewMessage], round: &[usize], lost: &[Loss]) -> Vec<Keyed<'m>> {
+        let lost: HashSet<usize> = lost.iter().map(|loss| loss.index).collect();
+        let open = round.iter().copied().filter(|index| !lost.contains(index));
+        open.filter_map(|index| self.key(index, messages[index])).collect()
+    }
+
+    fn key(self, index: usize, message: &NewMessage) -> Option<Keyed<'_>> {
+        let (kind, key, fingerprint) = match self {
+            Pass::Batch => {
+                let BatchKey { key, fingerprint } = message.batch_key.as_deref()?;
+                (DedupKind::Batch, key.as_str(), fingerprint)
+            }
+            Pass::Idempotency => {
+                let (kind, key) = message.idempotency.as_ref()?;
+                (*kind, key.as_str(), &message.fingerprint)
+            }
+            Pass::ClientId => {
+                (DedupKind::ClientId, message.client_id.as_ref()?.as_str(), &message.fingerprint)
             }
         };
-        Some(Keyed { index, message, kind, key })
+        Some(Keyed { index, message, kind, key, fingerprint })
     }
+}
+
+const HOLDER: Sql = Sql::or_mysql(
+    "SELECT fingerprint, uid FROM dedup WHERE tenant = ? AND kind = ? AND key = ? \
+     AND (expires_at IS NULL OR expires_at > ?)",
+    "SELECT fingerprint, uid FROM dedup WHERE tenant = ? AND kind = ? AND `key` = ? \
+     AND (expires_at IS NULL OR expires_at > ?)",
+);
+
+/// What accepting a message with these keys would find: the first of them that is held decides.
+pub(crate) async fn seen_before(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    keys: &[(DedupKind, String)],
+    fingerprint: &[u8; 32],
+    now: Time,
+) -> Result<Option<Acceptance>, StoreError> {
+    for (kind, key) in keys {
+        let held = values![tenant.as_str(), *kind as i64, key.as_str(), now];
+        let Some(row) = session.rows(HOLDER, held).await?.into_iter().next() else { continue };
+        let uid = MessageUid::from_bytes(row.id16(1)?);
+        let is_same = row.id32(0)? == *fingerprint;
+        return Ok(Some(if is_same {
+            Acceptance::Repeat { uid }
+        } else {
+            Acceptance::Conflict { kind: *kind }
+        }));
+    }
+    Ok(None)
 }

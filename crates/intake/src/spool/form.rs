@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{json, value::RawValue};
 
 use crate::{
-    batch::write_object,
+    defaults::write_object,
     refusal::{FieldError, Refusal},
     request::{Entries, List},
 };

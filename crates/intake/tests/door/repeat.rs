@@ -1,6 +1,9 @@
 //! The same request twice: one message.
 
-use postway_intake::Refusal;
+use std::time::Duration;
+
+use postway_domain::Clock;
+use postway_intake::{RawOptions, Refusal, RequestContext};
 use serde_json::json;
 
 use crate::{House, body_of, ctx, keyed, message};
@@ -13,7 +16,7 @@ fn is_conflict<T>(result: Result<T, Refusal>, name: &str) -> bool {
 async fn the_same_id_and_body_is_the_same_message() {
     let house = House::new().await;
     let first = house.send(&message(json!({"id": "order-1"}))).await.unwrap();
-    house.advance(std::time::Duration::from_secs(5));
+    house.advance(Duration::from_secs(5));
     let again = house.send(&message(json!({"id": "order-1"}))).await.unwrap();
     assert_eq!(first, again);
     let other = house.send(&message(json!({"id": "order-1", "text": "other"}))).await;
@@ -79,4 +82,61 @@ async fn a_repeated_batch_is_recognised_item_by_item() {
         first.results[1].as_ref().unwrap(),
         "known by its id"
     );
+}
+
+#[tokio::test]
+async fn another_batch_under_the_same_key_is_refused_whole() {
+    let house = House::new().await;
+    let send = async |messages: serde_json::Value| {
+        let body = json!({"messages": messages}).to_string();
+        house.door.accept_batch(&keyed("k"), body_of(body.as_bytes())).await
+    };
+    let [good, bad] = [message(json!({})), message(json!({"to": "nobody"}))];
+    let first = send(json!([bad, good])).await.unwrap();
+    assert_eq!((first.accepted, first.rejected), (1, 1));
+    for other in [json!([good, good]), json!([good]), json!([bad, good, good])] {
+        assert!(is_conflict(send(other).await, "used for another batch"));
+    }
+    let again = send(json!([bad, good])).await.unwrap();
+    assert_eq!(again.results[1].as_ref().unwrap(), first.results[1].as_ref().unwrap());
+    assert_eq!(house.count().await, 1);
+}
+
+#[tokio::test]
+async fn a_repeat_is_answered_although_it_would_not_pass_any_more() {
+    let house = House::new().await;
+    let expires_at = house.clock.now().plus(Duration::from_secs(5)).to_string();
+    let short = message(json!({"id": "a", "expires_at": expires_at}));
+    let keyed_body = message(json!({"expires_at": expires_at})).to_string();
+    let batch = json!({"messages": [short.clone(), message(json!({}))]}).to_string();
+    let mail = b"From: a@example.com\r\nTo: b@example.net\r\n\r\nt\r\n";
+    let options = RawOptions { expires_at: Some(expires_at.clone()), ..RawOptions::default() };
+    let by_id = house.send(&short).await.unwrap();
+    let by_key = house.door.accept_json(&keyed("k"), body_of(keyed_body.as_bytes())).await.unwrap();
+    let raw = house.door.accept_raw(&keyed("r"), options.clone(), body_of(mail)).await.unwrap();
+    house.advance(Duration::from_secs(10));
+    assert_eq!(house.send(&short).await.unwrap(), by_id);
+    let again = house.door.accept_json(&keyed("k"), body_of(keyed_body.as_bytes())).await.unwrap();
+    assert_eq!(again, by_key);
+    assert_eq!(house.door.accept_raw(&keyed("r"), options, body_of(mail)).await.unwrap(), raw);
+    let receipt = house.door.accept_batch(&ctx(), body_of(batch.as_bytes())).await.unwrap();
+    assert_eq!(receipt.results[0].as_ref().unwrap(), &by_id);
+    // What is another message under the id is a conflict, and what nobody knows stays refused.
+    let other = message(json!({"id": "a", "text": "other", "expires_at": expires_at}));
+    assert!(is_conflict(house.send(&other).await, "this id was used"));
+    let unknown = house.send(&message(json!({"id": "b", "expires_at": expires_at}))).await;
+    assert!(matches!(unknown, Err(Refusal::Invalid { .. })), "{unknown:?}");
+    assert_eq!(house.count().await, 4);
+}
+
+#[tokio::test]
+async fn a_dry_run_knows_what_was_used_before() {
+    let house = House::new().await;
+    let first = house.send(&message(json!({"id": "a"}))).await.unwrap();
+    let dry = RequestContext { dry_run: true, ..ctx() };
+    let same = message(json!({"id": "a"})).to_string();
+    let same = house.door.accept_json(&dry, body_of(same.as_bytes())).await.unwrap();
+    assert_eq!((same.uid, same.status), (first.uid, "valid"));
+    let other = message(json!({"id": "a", "text": "other"})).to_string();
+    assert!(is_conflict(house.door.accept_json(&dry, body_of(other.as_bytes())).await, "this id was used"));
 }

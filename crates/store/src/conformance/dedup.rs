@@ -101,25 +101,62 @@ pub async fn a_key_of_a_message_refused_in_the_same_call_is_free(store: &Shared)
     record(store, uid).await;
 }
 
-/// What came as one with a message that contradicts an earlier one is refused with it, also where its own key is free.
-pub async fn those_that_follow_a_conflict_are_refused_with_it(store: &Shared) {
-    let item = |number, key: &str, digest| Sample::new(number).key_of(DedupKind::BatchItem, key).body(digest);
-    let batch = |first: u32, digest| {
-        let follower = |number, key: &str| item(first + number, key, digest).follows(first).build();
-        vec![item(first, "0:k", digest).build(), follower(1, "1:k"), follower(2, "2:k"), follower(3, "3:k")]
+/// A call under a key that was used for other messages is refused with all that it brings.
+pub async fn a_batch_under_the_key_of_another_is_refused_whole(store: &Shared) {
+    let batch = |first: u32, digest, count| -> Vec<_> {
+        let item = |at| Sample::new(first + at).key_of(DedupKind::BatchItem, &format!("{at}:k"));
+        (0..count).map(|at| item(at).body(digest).batch_key("k", digest).build()).collect()
     };
-    let short = batch(0, 1).into_iter().take(2).collect();
-    assert_eq!(store.accept(short).await.unwrap(), [NEW, NEW]);
-    let conflict = Acceptance::Conflict { kind: DedupKind::BatchItem };
-    assert_eq!(store.accept(batch(10, 2)).await.unwrap(), vec![conflict.clone(); 4]);
-    // A neighbour of the same call is not led astray, and what is the same is a repeat as far as it was stored.
-    let mut both = batch(20, 3);
-    both.extend(batch(30, 1));
+    let conflict = Acceptance::Conflict { kind: DedupKind::Batch };
     let repeat = |number| Acceptance::Repeat { uid: Sample::new(number).build().uid };
-    let mut answers = vec![conflict; 4];
-    answers.extend([repeat(0), repeat(1), NEW, NEW]);
+    assert_eq!(store.accept(batch(0, 1, 2)).await.unwrap(), [NEW, NEW]);
+    // Also where it is longer, or where a call that repeats the first stands beside it.
+    assert_eq!(store.accept(batch(10, 2, 4)).await.unwrap(), vec![conflict.clone(); 4]);
+    let mut both = batch(20, 3, 3);
+    both.extend(batch(30, 1, 2));
+    let mut answers = vec![conflict; 3];
+    answers.extend([repeat(0), repeat(1)]);
     assert_eq!(store.accept(both).await.unwrap(), answers);
-    assert_eq!(count(store).await, 4);
+    // A key of one message has nothing to do with it.
+    assert_eq!(offer(store, Sample::new(40).key("k").body(4)).await, NEW);
+    assert_eq!(count(store).await, 3);
+}
+
+/// The key of a call stays with it, whichever of its messages is refused.
+pub async fn the_key_of_a_batch_outlives_a_refused_message(store: &Shared) {
+    accept(store, Sample::new(1).client_id("taken").body(1)).await;
+    let refused = Sample::new(2).client_id("taken").body(2).batch_key("k", 1).build();
+    let stored = Sample::new(3).body(3).batch_key("k", 1).build();
+    let answers = store.accept(vec![refused, stored]).await.unwrap();
+    assert_eq!(answers, [Acceptance::Conflict { kind: DedupKind::ClientId }, NEW]);
+    let other = offer(store, Sample::new(4).body(4).batch_key("k", 2)).await;
+    assert_eq!(other, Acceptance::Conflict { kind: DedupKind::Batch });
+    // A call of which nothing was stored has used up nothing.
+    let refused = Sample::new(5).client_id("taken").body(2).batch_key("free", 1);
+    assert_eq!(offer(store, refused).await, Acceptance::Conflict { kind: DedupKind::ClientId });
+    assert_eq!(offer(store, Sample::new(6).body(6).batch_key("free", 2)).await, NEW);
+}
+
+/// Asking is answered as accepting would be, and stores nothing.
+pub async fn what_was_seen_before_can_be_asked(store: &Shared) {
+    let uid = accept(store, Sample::new(1).key("k").client_id("c").body(1).batch_key("b", 7)).await;
+    let tenant = sample::tenant();
+    let ask = async |keys: &[(DedupKind, &str)], digest: u8| {
+        let keys: Vec<_> = keys.iter().map(|(kind, key)| (*kind, (*key).to_owned())).collect();
+        store.seen_before(&tenant, &keys, &[digest; 32], at(1)).await.unwrap()
+    };
+    let [request, client] = [(DedupKind::Request, "k"), (DedupKind::ClientId, "c")];
+    let repeat = Some(Acceptance::Repeat { uid });
+    let conflict = |kind| Some(Acceptance::Conflict { kind });
+    assert_eq!(ask(&[request], 1).await, repeat);
+    assert_eq!(ask(&[(DedupKind::Request, "other"), client], 1).await, repeat);
+    assert_eq!(ask(&[request, client], 2).await, conflict(DedupKind::Request));
+    assert_eq!(ask(&[client], 2).await, conflict(DedupKind::ClientId));
+    assert_eq!(ask(&[(DedupKind::Batch, "b")], 7).await, repeat);
+    assert_eq!(ask(&[(DedupKind::Batch, "b")], 1).await, conflict(DedupKind::Batch));
+    assert_eq!(ask(&[(DedupKind::ClientId, "k"), (DedupKind::Request, "c")], 1).await, None);
+    assert_eq!(ask(&[], 1).await, None);
+    assert_eq!(count(store).await, 1);
 }
 
 /// A repeat that comes after the message was sent is still a repeat.

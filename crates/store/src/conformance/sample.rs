@@ -1,6 +1,6 @@
 //! Values for tests: deterministic, complete, and adjustable one field at a time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_domain::{
     Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority,
@@ -9,7 +9,7 @@ use postway_domain::{
 };
 
 use crate::record::{
-    AccountKey, Body, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply,
+    AccountKey, BatchKey, Body, Content, DedupKind, Lease, NewEvent, NewMessage, NewRecipient, SmtpReply,
 };
 
 /// The tenant that samples belong to.
@@ -131,7 +131,7 @@ impl Sample {
                 payload: None,
                 sensitive: false,
             },
-            follows: None,
+            batch_key: None,
             collapse_key: None,
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
             recipient: None,
@@ -187,9 +187,9 @@ impl Sample {
         self
     }
 
-    /// Led by the message with this number.
-    pub fn follows(mut self, number: u32) -> Self {
-        self.message.follows = Some(Sample::new(number).message.uid);
+    /// With the idempotency key of a call that brings messages of this digest.
+    pub fn batch_key(mut self, key: &str, digest: u8) -> Self {
+        self.message.batch_key = Some(Arc::new(BatchKey { key: key.to_owned(), fingerprint: [digest; 32] }));
         self
     }
 

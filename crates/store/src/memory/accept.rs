@@ -1,19 +1,19 @@
 //! Taking messages in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use postway_domain::State;
+use postway_domain::{State, TenantId, Time, message::Rest};
 
 use super::{
     message::Stored,
     tables::{Key, Tables},
 };
 use crate::{
-    collapse::withdrawal,
+    collapse::{Older, withdrawal},
     entry::Entry,
     error::StoreError,
     handover::HandOver,
-    record::{Acceptance, AccountKey, Change, Claimed, DedupKind, Fence, NewMessage},
+    record::{Acceptance, AccountKey, BatchKey, Change, Claimed, DedupKind, Fence, NewMessage},
     terms::Terms,
 };
 
@@ -45,21 +45,14 @@ impl Tables {
             suppressed: self.directory.suppressed(now),
             ..Terms::default()
         };
-        let mut conflicts = BTreeMap::new();
         for message in messages {
             let key =
                 AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
             if let Some(want) = hand_over.standing(&key) {
                 self.directory.open(&mut terms.allowances, &want.sender(), want.limits, now);
             }
-            let leader = message.follows.and_then(|leader| conflicts.get(&leader).cloned());
-            let answer = match leader.or_else(|| self.seen_before(&message)) {
-                Some(answer) => {
-                    if let Acceptance::Conflict { .. } = answer {
-                        conflicts.insert(message.uid, answer.clone());
-                    }
-                    answer
-                }
+            let answer = match self.seen(&message) {
+                Some(answer) => answer,
                 None => self.store(message, hand_over, &mut terms, &mut accepted),
             };
             accepted.answers.push(answer);
@@ -72,7 +65,7 @@ impl Tables {
     fn check_uids(&self, messages: &[NewMessage]) -> Result<(), StoreError> {
         let mut uids = BTreeSet::new();
         for message in messages {
-            let stored = self.messages.contains_key(&message.uid) && self.seen_before(message).is_none();
+            let stored = self.messages.contains_key(&message.uid) && self.seen(message).is_none();
             if stored || !uids.insert(message.uid) {
                 return Err(StoreError::Unexpected(format!("the message id {} is taken", message.uid)));
             }
@@ -80,13 +73,31 @@ impl Tables {
         Ok(())
     }
 
-    fn seen_before(&self, message: &NewMessage) -> Option<Acceptance> {
-        keys_of(message).find_map(|(kind, key)| {
-            let held = self.key(&message.lane.tenant, kind, key)?;
-            let Key { uid, fingerprint, .. } = held.held_at(message.created_at)?;
-            let same = fingerprint == message.fingerprint;
-            Some(if same { Acceptance::Repeat { uid } } else { Acceptance::Conflict { kind } })
-        })
+    fn seen(&self, message: &NewMessage) -> Option<Acceptance> {
+        let (tenant, now) = (&message.lane.tenant, message.created_at);
+        let of_another = message.batch_key.as_deref().and_then(|BatchKey { key, fingerprint }| {
+            let seen = self.key_seen(tenant, DedupKind::Batch, key, fingerprint, now);
+            seen.filter(|seen| matches!(seen, Acceptance::Conflict { .. }))
+        });
+        let of_itself = || {
+            keys_of(message)
+                .find_map(|(kind, key)| self.key_seen(tenant, kind, key, &message.fingerprint, now))
+        };
+        of_another.or_else(of_itself)
+    }
+
+    /// Whether a key is held, by the same or by something else.
+    pub fn key_seen(
+        &self,
+        tenant: &TenantId,
+        kind: DedupKind,
+        key: &str,
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Option<Acceptance> {
+        let Key { uid, fingerprint: held, .. } = self.key(tenant, kind, key)?.held_at(now)?;
+        let is_same = held == *fingerprint;
+        Some(if is_same { Acceptance::Repeat { uid } } else { Acceptance::Conflict { kind } })
     }
 
     fn store(
@@ -100,6 +111,13 @@ impl Tables {
         let stands_for = Key { uid: message.uid, fingerprint: message.fingerprint, expires_at: None };
         for (kind, key) in keys_of(&message) {
             self.remember(&message.lane.tenant, kind, key, stands_for);
+        }
+        if let Some(BatchKey { key, fingerprint }) = message.batch_key.as_deref() {
+            let tenant = &message.lane.tenant;
+            if self.key_seen(tenant, DedupKind::Batch, key, fingerprint, now).is_none() {
+                let stands_for = Key { fingerprint: *fingerprint, ..stands_for };
+                self.remember(tenant, DedupKind::Batch, key, stands_for);
+            }
         }
         let superseded = self.supersede(&message);
         let entry = Entry::new(&message, message.lane.id(), hand_over, terms);
@@ -135,9 +153,16 @@ impl Tables {
     fn supersede(&mut self, message: &NewMessage) -> Option<Change> {
         let name = message.collapse_key.clone()?;
         let previous = self.collapse.insert((message.lane.tenant.clone(), name), message.uid)?;
-        let summary = &self.messages.get(&previous)?.record.summary;
-        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
-        withdrawal(previous, summary.state, fence, message)
+        let record = &self.messages.get(&previous)?.record;
+        let summary = &record.summary;
+        let older = Older {
+            uid: previous,
+            state: summary.state,
+            fence: Fence { status: summary.state.status(), token: None, version: Some(summary.version) },
+            rest: Rest::beside_open(record.recipients.iter().map(|one| one.status)),
+            sensitive: summary.sensitive,
+        };
+        withdrawal(older, message)
     }
 }
 

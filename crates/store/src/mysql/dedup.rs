@@ -40,12 +40,12 @@ impl KeyTable for Txn {
         ordered.sort_by_key(|keyed| (keyed.message.lane.tenant.as_str(), keyed.kind as i64, keyed.key));
         for (sql, run) in INSERT_DEDUP.runs(&ordered) {
             let mut query = sqlx::query(sql);
-            for Keyed { message, kind, key, .. } in run {
+            for Keyed { message, kind, key, fingerprint, .. } in run {
                 query = query
                     .bind(message.lane.tenant.as_str())
                     .bind(*kind as i64)
                     .bind(key.as_bytes())
-                    .bind(message.fingerprint.as_slice())
+                    .bind(fingerprint.as_slice())
                     .bind(message.uid.as_bytes().as_slice());
             }
             let now_ms = run[0].message.created_at.as_millis();

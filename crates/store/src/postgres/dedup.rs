@@ -48,7 +48,7 @@ impl KeyTable for Txn {
             .bind(&tenants)
             .bind(&kinds)
             .bind(&keys)
-            .bind(column(&keyed, |one| one.message.fingerprint.as_slice()))
+            .bind(column(&keyed, |one| one.fingerprint.as_slice()))
             .bind(column(&keyed, |one| one.message.uid.as_bytes().as_slice()))
             .execute(&mut self.conn)
             .await

@@ -40,12 +40,12 @@ impl KeyTable for Txn {
         }
         for (sql, run) in INSERT_DEDUP.runs(keyed) {
             let mut query = sqlx::query(sql);
-            for Keyed { message, kind, key, .. } in run {
+            for Keyed { message, kind, key, fingerprint, .. } in run {
                 query = query
                     .bind(message.lane.tenant.as_str())
                     .bind(*kind as i64)
                     .bind(*key)
-                    .bind(message.fingerprint.as_slice())
+                    .bind(fingerprint.as_slice())
                     .bind(message.uid.as_bytes().as_slice());
             }
             query.execute(&mut self.conn).await.map_err(failed)?;
