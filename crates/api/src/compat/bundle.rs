@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::translate::{Fields, Text, reason, unreadable};
+use super::translate::{Fields, Text, misshapen};
 use crate::error::ApiError;
 
 /// More messages than this are not even read.
@@ -29,10 +29,12 @@ impl<'a> Bundle<'a> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         let read = BundleSeed(list).deserialize(&mut deserializer);
         let read = read.and_then(|read| deserializer.end().map(|()| read));
-        let (messages, beside) = read.map_err(|error| match json.trim_ascii_start().first() {
-            // Of an object, the list is the only part that must have a shape here.
-            Some(b'{') if error.is_data() => ApiError::field(list, reason(&error)),
-            _ => unreadable(error),
+        let (messages, beside) = read.map_err(|error| {
+            misshapen(json, &error, |reason| match json.trim_ascii_start().first() {
+                // Of an object, the list is the only part that must have a shape here.
+                Some(b'{') => ApiError::field(list, reason),
+                _ => ApiError::field("", format!("the body must be an object: {reason}")),
+            })
         })?;
         let Some(messages) = messages else {
             return Err(ApiError::field(list, "is missing: give a list of messages"));
@@ -191,9 +193,11 @@ mod tests {
             ("{", 400, ""),
             (r#"{"data": []} x"#, 400, ""),
             ("[]", 422, ""),
+            ("[1", 400, ""),
             ("{}", 422, "data"),
             (r#"{"data": null}"#, 422, "data"),
             (r#"{"data": {}}"#, 422, "data"),
+            (r#"{"data": {}"#, 400, ""),
             (r#"{"data": [], "data": []}"#, 422, "data"),
             (r#"{"data": [], "x": 1, "x": 2}"#, 422, "x"),
         ] {

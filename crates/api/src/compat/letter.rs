@@ -51,9 +51,9 @@ impl Letter {
             found.map(|(_, value)| value.as_str())
         };
         Ok(Self {
-            from: field("from").map(str::to_owned),
+            from: field("from").map(unbracketed),
             reply_to: field("reply-to")
-                .map_or_else(Vec::new, |list| split_addresses(list).into_iter().map(str::to_owned).collect()),
+                .map_or_else(Vec::new, |list| split_addresses(list).into_iter().map(unbracketed).collect()),
             text: reading.text,
             html: reading.html,
             files: reading.attachments.into_iter().filter_map(|file| file.filename).collect(),
@@ -80,6 +80,13 @@ impl Letter {
         };
         Self { from: asked.from, reply_to, text: asked.text, html: asked.html, ..Self::default() }
     }
+}
+
+/// An address without the brackets that a mail has around it where it has no name.
+fn unbracketed(address: &str) -> String {
+    let address = address.trim();
+    let bare = address.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+    bare.unwrap_or(address).to_owned()
 }
 
 /// The addresses of a message's recipients of one kind.

@@ -104,10 +104,24 @@ pub(super) async fn page(
     tenant: &TenantId,
     filter: Filter,
     statuses: &[Status],
+    paging: Paging,
+) -> Result<Page, ApiError> {
+    page_where(app, tenant, filter, statuses, paging, |_| true).await
+}
+
+/// The same without those that are not `wanted`, so it may be short.
+pub(super) async fn page_where(
+    app: &App,
+    tenant: &TenantId,
+    filter: Filter,
+    statuses: &[Status],
     Paging { limit, cursor }: Paging,
+    wanted: impl Fn(&MessageSummary) -> bool,
 ) -> Result<Page, ApiError> {
     let before = cursor.as_deref().map(list::read_cursor).transpose()?;
-    let MessagePage { messages: found, next } = newest(app, tenant, filter, statuses, before, limit).await?;
+    let MessagePage { messages: mut found, next } =
+        newest(app, tenant, filter, statuses, before, limit).await?;
+    found.retain(wanted);
     let suspensions = gate::suspensions(app, tenant, found.iter()).await?;
     let any_ended = found.iter().any(|message| message.state.status().is_final());
     let subscribers = match any_ended {

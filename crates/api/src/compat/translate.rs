@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 pub(crate) use postway_domain::address::split_list as split_addresses;
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -34,7 +34,7 @@ pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 impl<'a> Fields<'a> {
     /// Those of a JSON object; each is there once.
     pub(crate) fn read(json: &'a [u8]) -> Result<Self, ApiError> {
-        serde_json::from_slice::<Self>(json).map_err(unreadable)?.once()
+        serde_json::from_slice::<Self>(json).map_err(|error| unreadable(json, &error))?.once()
     }
 
     /// The same, if each is there once.
@@ -177,9 +177,11 @@ impl Ours {
         self.json(name, &serde_json::Value::from(text).to_string());
     }
 
-    /// Adds addresses: a list as it is, and a text with commas as the list that it stands for.
+    /// Adds addresses: a list as it is, and a text with commas as the list that it stands for. A blank text is none, but
+    /// for `to`: who fills that in from nothing did not mean a mail to the others alone.
     pub(crate) fn addresses(&mut self, name: &str, value: &RawValue) {
         match text(value) {
+            Some(line) if name != "to" && line.trim().is_empty() => {}
             Some(line) if line.contains(',') => {
                 self.json(name, &serde_json::Value::from(split_addresses(&line)).to_string());
             }
@@ -197,6 +199,12 @@ impl Ours {
 /// Whether a value is `null`, which means the same as no value.
 pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
+}
+
+/// Whether a value is `null` or a text with nothing in it. Programs that fill in forms send such fields; of one that may
+/// be left out it means the same.
+pub(crate) fn is_blank(value: &RawValue) -> bool {
+    is_null(value) || text(value).is_some_and(|text| text.trim().is_empty())
 }
 
 /// A value as text, if it is one.
@@ -230,14 +238,29 @@ pub(crate) fn renamed(path: &str, names: &[(&str, &str)]) -> String {
     path.split('.').map(rename).collect::<Vec<_>>().join(".")
 }
 
-pub(super) fn unreadable(error: serde_json::Error) -> ApiError {
+fn unreadable(json: &[u8], error: &serde_json::Error) -> ApiError {
+    misshapen(json, error, |reason| ApiError::field("", format!("the body must be an object: {reason}")))
+}
+
+/// Why a body could not be read: it is no JSON, or it has another shape, which `shape` says with the reason.
+pub(super) fn misshapen(
+    json: &[u8],
+    error: &serde_json::Error,
+    shape: impl FnOnce(String) -> ApiError,
+) -> ApiError {
+    let broken =
+        |error: &serde_json::Error| ApiError::malformed(format!("the body is not valid JSON: {error}"));
     match error.is_data() {
-        true => ApiError::field("", format!("the body must be an object: {}", reason(&error))),
-        false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
+        false => broken(error),
+        // A wrong shape ended the reading; what follows may be no JSON either.
+        true => match serde_json::from_slice::<IgnoredAny>(json) {
+            Ok(IgnoredAny) => shape(reason(error)),
+            Err(error) => broken(&error),
+        },
     }
 }
 
-pub(super) fn reason(error: &serde_json::Error) -> String {
+fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).chars().take(200).collect()
 }
@@ -253,8 +276,25 @@ mod tests {
         assert!(fields.take("b").is_none() && fields.take("d").is_none());
         assert_eq!(text(fields.take("c").unwrap()).unwrap(), "x\n");
         assert!(fields.finish().is_ok());
-        for (bad, status) in [("{", 400), ("[]", 422), (r#"{"a":1,"a":2}"#, 422), ("", 400)] {
+        for (bad, status) in
+            [("{", 400), ("[]", 422), ("[1", 400), ("7 8", 400), (r#"{"a":1,"a":2}"#, 422), ("", 400)]
+        {
             assert_eq!(Fields::read(bad.as_bytes()).err().unwrap().status().as_u16(), status, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_blank_text_is_no_address_and_no_value() {
+        let fields = Fields::read(br#"{"to": "", "cc": " \t", "bcc": [], "reply_to": "a@x.example"}"#);
+        let mut ours = Ours::with_capacity(64);
+        for (name, value) in fields.ok().unwrap().0 {
+            ours.addresses(&name, value);
+        }
+        assert_eq!(ours.into_json(), r#"{"to":"","bcc":[],"reply_to":"a@x.example"}"#, "to must be there");
+        for (json, is_none) in
+            [(r#""""#, true), (r#"" \u00a0""#, true), ("null", true), (r#""a""#, false), ("0", false)]
+        {
+            assert_eq!(is_blank(serde_json::from_str(json).unwrap()), is_none, "{json}");
         }
     }
 

@@ -49,6 +49,7 @@ async fn every_refusal_is_in_the_shape_of_its_door() {
         is_refused_by(door, &api.call("DELETE", &path, "").await, 405);
         is_refused_by(door, &api.get(&format!("/compat/{door}/nothing/here")).await, 404);
         is_refused_by(door, &api.call("POST", &path, "{").await, 400);
+        is_refused_by(door, &api.call("POST", &path, "[1").await, 400);
         is_refused_by(door, &api.call("POST", &path, "[]").await, 422);
         let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(REQUEST_BYTES_MAX));
         is_refused_by(door, &api.call("POST", &path, large).await, 413);

@@ -118,6 +118,7 @@ async fn what_is_wrong_has_a_number_and_their_names() {
     refused(&ask("/email", "{").await, 422, 402);
     refused(&ask("/email/batch", "{}").await, 422, 403);
     refused(&ask("/email/batch", "[").await, 422, 402);
+    refused(&ask("/email/batch", "{\"a\":").await, 422, 402);
     refused(&ask("/email/batchWithTemplates", "{}").await, 422, 403);
     let large = with(message("Hi"), json!({"TextBody": "x".repeat(REQUEST_BYTES_MAX)}));
     refused(&api.postmark("/email", large).await, 413, 300);
@@ -130,7 +131,8 @@ async fn what_is_wrong_has_a_number_and_their_names() {
 #[tokio::test]
 async fn a_token_that_opens_nothing_is_refused() {
     let api = Api::start().await;
-    refused(&api.postmark_as("wrong", "POST", "/email", message("Hi")).await, 401, 10);
+    let said = refused(&api.postmark_as("wrong", "POST", "/email", message("Hi")).await, 401, 10);
+    assert!(said.contains("X-Postmark-Server-Token") && !said.contains("Bearer"), "{said}");
     let bare = Request::post(format!("{DOOR}/email")).body(Body::from(message("Hi").to_string())).unwrap();
     refused(&api.ask(bare).await, 401, 10);
     let only_reads = api.key("other", json!({"name": "k", "scopes": ["read"]})).await;
@@ -190,6 +192,8 @@ async fn a_template_makes_the_words() {
     assert!(said.contains("TemplateAlias"), "{said}");
     refused(&api.postmark("/email/withTemplate", message("Hi")).await, 422, 1120);
     refused(&api.postmark("/email/withTemplate", by("welcome", json!("x"))).await, 422, 1122);
+    let said = refused(&api.postmark("/email/withTemplate", by("welcome", json!({}))).await, 422, 1122);
+    assert!(said.starts_with("TemplateModel: ") && said.contains("\"name\" is not given"), "{said}");
     let batch = json!({"Messages": [by("welcome", json!({"name": "Bob"})), by("none", json!({}))]});
     let answers = api.postmark("/email/batchWithTemplates", batch).await.ok(200);
     assert_eq!((&answers[0]["ErrorCode"], &answers[1]["ErrorCode"]), (&json!(0), &json!(1101)));

@@ -71,10 +71,25 @@ async fn headers_files_and_answers_may_come_in_its_own_form() {
         json!({"data": [{"id": "f", "from": "shop@example.com", "to": "ada@example.net",
         "subject": "s", "body_text": "t", "attachments": [path]}]})
     };
-    let refused = api.post(EMAILS, payload("files/a.pdf")).await;
-    assert_eq!(refused.status.as_u16(), 422, "{}", refused.json());
-    let field = &refused.json()["results"][0]["error"]["details"][0]["field"];
-    assert!(field.as_str().unwrap().starts_with("attachments[0]"), "{field}");
+    for path in ["files/a.pdf", "file://elsewhere/files/a.pdf"] {
+        let refused = api.post(EMAILS, payload(path)).await;
+        assert_eq!(refused.status.as_u16(), 422, "{}", refused.json());
+        let fault = refused.json()["results"][0]["error"]["details"][0].clone();
+        assert!(fault["field"].as_str().unwrap().starts_with("attachments[0]"), "{fault}");
+        assert!(fault["message"].as_str().unwrap().contains("begin with a slash"), "{path}: {fault}");
+    }
+    api.post(EMAILS, payload("file:///files/a%20b.pdf")).await.ok(201);
+    let file = &api.get("/v1/messages/f/payload").await.ok(200)["attachments"][0];
+    assert_eq!((&file["path"], &file["filename"]), (&json!("/files/a b.pdf"), &json!("a b.pdf")));
+    let mut blank = mail("blank");
+    let fields = json!({"cc": "", "bcc": " ", "reply_to": ""});
+    blank.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    api.post(EMAILS, json!({"data": [blank.clone()]})).await.ok(201);
+    assert_eq!(api.get("/v1/messages/blank").await.ok(200)["recipients"].as_array().unwrap().len(), 1);
+    blank["id"] = json!("nobody");
+    blank["to"] = json!("");
+    blank["cc"] = json!("bob@example.net");
+    assert_eq!(api.post(EMAILS, json!({"data": [blank]})).await.status.as_u16(), 422, "to must be there");
     whole["headers"] = json!({"X-Order": "18"});
     let mut broken = mail("broken");
     broken["custom_headers"] = json!({"X-Order": "a\r\nBcc: eve@example.net"});
@@ -130,6 +145,8 @@ async fn stale_and_invalid_mails_are_listed_and_stale_ones_go_again() {
     assert_eq!(ids("/invalid").await, ["invalid"]);
     assert!(ids("/stale").await.is_empty());
     api.clock.forward_ms(901_000);
+    assert_eq!(ids("/stale").await, ["doubt", "ready"], "a retry had to wait for a minute first");
+    api.clock.forward_ms(60_000);
     assert_eq!(ids("/stale").await, ["doubt", "ready", "waits"]);
     assert!(ids("/stale?older_than_seconds=1000").await.is_empty());
     let bare = api.get("/compat/000/stale-emails?limit=2").await;
@@ -161,6 +178,52 @@ async fn stale_and_invalid_mails_are_listed_and_stale_ones_go_again() {
     {
         assert_eq!(api.post(&format!("{EMAILS}/requeue"), body.clone()).await.status.as_u16(), 422, "{body}");
     }
+}
+
+#[tokio::test]
+async fn what_waits_for_its_time_is_not_stale_and_is_not_sent_before_it() {
+    let api = Api::start().await;
+    let later = json!({"id": "later", "from": "shop@example.com", "to": "ada@example.net", "subject": "s", "text": "t",
+        "send_at": 1_700_000_000 + 7_200});
+    api.post("/v1/messages", later).await.ok(202);
+    api.stored("retry", State::Scheduled(Wait::Retry), &[("ada@example.net", Pending)]).await;
+    api.clock.forward_ms(30_000);
+    let stale = async |older_than: u64| -> Vec<String> {
+        let list = api.get(&format!("{EMAILS}/stale?older_than_seconds={older_than}")).await.ok(200);
+        let data = list["data"].as_array().unwrap().iter();
+        data.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(stale(0).await.is_empty(), "both wait for their time");
+    let requeue = async || api.post(&format!("{EMAILS}/requeue"), json!({"stale": true})).await.ok(200);
+    api.clock.forward_ms(3_600_000);
+    assert_eq!(stale(900).await, ["retry"], "its back-off ended long ago");
+    assert_eq!(requeue().await["data"], json!([{"id": "retry", "status": "READY"}]));
+    let waits = api.get("/v1/messages/later").await.ok(200);
+    assert_eq!(
+        (&waits["status"], &waits["due_at"]),
+        (&json!("scheduled"), &json!("2023-11-15T00:13:20.000Z"))
+    );
+    api.clock.forward_ms(7_200_000);
+    assert!(stale(900).await.contains(&"later".to_owned()), "its time came and went");
+}
+
+#[tokio::test]
+async fn stale_mails_behind_many_that_wait_are_found() {
+    let api = Api::start().await;
+    api.stored("stuck", State::Ready, &[("ada@example.net", Pending)]).await;
+    let send_at = 1_700_000_000 + 864_000;
+    for part in 0..3 {
+        let mail = |n: usize| {
+            json!({"id": format!("w-{part}-{n}"), "from": "shop@example.com", "to": "ada@example.net",
+            "subject": "s", "text": "t", "send_at": send_at})
+        };
+        api.clock.forward_ms(1);
+        let batch = json!({"messages": (0..200).map(mail).collect::<Vec<_>>()});
+        api.post("/v1/messages/batch", batch).await.ok(202);
+    }
+    api.clock.forward_ms(3_600_000);
+    let answer = api.post(&format!("{EMAILS}/requeue"), json!({"stale": true})).await.ok(200);
+    assert_eq!((&answer["requeued"], &answer["data"][0]["id"]), (&json!(1), &json!("stuck")), "{answer}");
 }
 
 #[tokio::test]

@@ -103,8 +103,12 @@ async fn a_record_has_its_request_and_its_history() {
     assert_eq!((&certified["is_pec"], &of("plain")["is_pec"]), (&json!(true), &json!(false)));
     assert_eq!((&certified["priority"], &of("plain")["priority"]), (&json!(2), &json!(2)));
     let request = &certified["message"];
-    assert_eq!((&request["text"], &request["account"]), (&json!("Thank you."), &json!("pec")));
-    assert_eq!(request["from"], "Shop <shop@example.com>");
+    assert_eq!((&request["body"], &request["content_type"]), (&json!("Thank you."), &json!("plain")));
+    assert_eq!(
+        (&request["account_id"], &request["from"]),
+        (&json!("pec"), &json!("Shop <shop@example.com>"))
+    );
+    assert!(request.get("text").is_none() && request.get("account").is_none(), "{request}");
     let hidden = of("hidden");
     let shown = json!({"to": ["ada@example.net"], "cc": [], "bcc": [], "subject": "[hidden]"});
     assert_eq!(hidden["message"], shown, "nobody may read it");
@@ -151,7 +155,12 @@ async fn a_tenant_changes_in_what_is_given_and_keeps_the_rest() {
     let changed = put("/tenant/acme", json!({"id": "acme", "name": "Acme", "active": false})).await.ok(200);
     assert_eq!((&changed["name"], &changed["active"]), (&json!("Acme"), &json!(false)));
     assert!(changed.get("api_key").is_none());
-    let moved = put("/tenants/acme", json!({"client_base_url": "https://new.example.com"})).await.ok(200);
+    let mut elsewhere = json!({"client_base_url": "https://new.example.com"});
+    let refused = put("/tenants/acme", elsewhere.clone()).await;
+    assert_eq!(refused.status.as_u16(), 422, "a token goes where it was given for");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("client_auth.token: "), "{}", refused.json());
+    elsewhere["client_auth"] = remote["client_auth"].clone();
+    let moved = put("/tenants/acme", elsewhere).await.ok(200);
     assert_eq!(moved["client_base_url"], "https://new.example.com");
     assert_eq!(
         (&moved["client_sync_path"], &moved["client_auth"]["method"], &moved["active"]),
@@ -177,9 +186,86 @@ async fn a_tenant_changes_in_what_is_given_and_keeps_the_rest() {
             answer.json()
         );
     }
-    let alone = json!({"id": "b", "client_base_url": "https://app.example.com"});
-    let answer = post(&api, "/tenant", alone).await;
-    assert!(answer.json()["error"].as_str().unwrap().starts_with("client_base_url: "), "{}", answer.json());
+}
+
+#[tokio::test]
+async fn a_tenant_needs_no_more_than_its_clients_give() {
+    let api = Api::start().await;
+    let base = json!({"id": "a", "client_base_url": "https://app.example.com", "client_sync_path": "",
+        "client_auth": {"method": "bearer", "token": "hush"}, "rate_limits": {"hourly": 0, "daily": null}});
+    let made = post(&api, "/tenant", base).await.ok(200);
+    assert_eq!(
+        (&made["client_sync_path"], &made["client_attachment_path"]),
+        (&json!("/mail-proxy/sync"), &json!("/mail-proxy/attachments")),
+        "as there"
+    );
+    let ours = api.get("/v1/tenants/a").await.ok(200);
+    assert_eq!(ours["client_sync"]["auth"]["type"], "bearer");
+    assert_eq!(ours["attachment_endpoint"]["auth"]["type"], "bearer");
+    assert_eq!(ours["callback_form"], "batch");
+    let bare = json!({"id": "b", "client_auth": {"method": "none"}, "client_base_url": null, "rate_limits": null,
+        "active": false});
+    let made = post(&api, "/tenant", bare).await.ok(200);
+    assert_eq!((&made["client_base_url"], &made["active"]), (&json!(null), &json!(false)));
+    let sync = json!({"id": "b", "client_base_url": "https://b.example.com", "client_sync_path": "/in"});
+    let changed = post(&api, "/tenant", sync).await.ok(200);
+    assert_eq!(
+        (&changed["client_sync_path"], &changed["client_attachment_path"]),
+        (&json!("/in"), &json!("/mail-proxy/attachments"))
+    );
+    assert_eq!(api.get("/v1/tenants/b").await.ok(200)["callback_form"], "batch");
+    for (body, field) in [
+        (json!({"id": "c", "client_auth": {"method": "bearer", "token": "t"}}), "client_auth"),
+        (json!({"id": "c", "rate_limits": {"hourly": 100}}), "rate_limits"),
+        (json!({"id": "c", "rate_limits": 5}), "rate_limits"),
+    ] {
+        let answer = post(&api, "/tenant", body.clone()).await;
+        let said = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(answer.status.as_u16() == 422 && said.starts_with(&format!("{field}: ")), "{body}: {said}");
+    }
+    let ids = async |query: &str| -> Vec<String> {
+        let list = get(&api, &format!("/tenants{query}")).await;
+        let tenants = list["tenants"].as_array().unwrap().iter();
+        tenants.map(|tenant| tenant["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids("?active_only=true").await, ["a", "default", "other"]);
+    assert_eq!(ids("?active_only=false").await, ["a", "b", "default", "other"]);
+}
+
+#[tokio::test]
+async fn a_blank_field_that_may_be_left_out_is_left_out() {
+    let api = Api::start().await;
+    let mut blank = mail("blank");
+    let fields =
+        json!({"tenant_id": "", "account_id": "", "batch_code": "", "cc": "", "bcc": "", "reply_to": ""});
+    blank.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let mut nobody = blank.clone();
+    nobody["id"] = json!("nobody");
+    nobody["to"] = json!("");
+    nobody["cc"] = json!("bob@example.net");
+    let body = json!({"messages": [blank, nobody], "tenant_id": ""});
+    let answer = post(&api, "/commands/add-messages", body).await.ok(200);
+    assert_eq!((&answer["queued"], &answer["rejected"][0]["id"]), (&json!(1), &json!("nobody")), "{answer}");
+    let ours = api.get("/v1/messages/blank").await.ok(200);
+    assert_eq!((&ours["batch"], &ours["account"]), (&json!(null), &json!("sandbox")));
+}
+
+#[tokio::test]
+async fn use_ssl_is_tls_from_the_first_byte() {
+    let api = Api::start().await;
+    for (id, account, tls) in [
+        ("a", json!({"use_ssl": true}), "implicit"),
+        ("b", json!({"use_ssl": true, "use_tls": false}), "implicit"),
+        ("c", json!({"use_ssl": false, "use_tls": true}), "starttls"),
+        ("d", json!({"use_ssl": null}), "opportunistic"),
+    ] {
+        let mut body = json!({"id": id, "host": "smtp.example.com", "port": 587});
+        body.as_object_mut().unwrap().extend(account.as_object().unwrap().clone());
+        post(&api, "/account", body).await.ok(200);
+        assert_eq!(api.get(&format!("/v1/accounts/{id}")).await.ok(200)["tls"], tls, "{account}");
+    }
+    let wrong = json!({"id": "e", "host": "smtp.example.com", "use_ssl": "yes"});
+    assert!(post(&api, "/account", wrong).await.json()["error"].as_str().unwrap().starts_with("use_ssl: "));
 }
 
 #[tokio::test]

@@ -39,18 +39,89 @@ async fn a_mail_is_received_and_found_by_its_outbox_id() {
     let answer = send(&api, &body, None).await.ok(202);
     assert_eq!((&answer["status"], &answer["requestId"]), (&json!("RECEIVED"), &json!("req-1")));
     assert_eq!(answer["outboxId"], answer["jobId"]);
+    assert_eq!(answer["recipient"], json!({"externalId": "C-1"}));
     assert_eq!(answer["receivedAt"], "2023-11-14T22:13:20.000Z");
     let id = answer["outboxId"].as_str().unwrap();
     let shown = api.get(&format!("/compat/004/v1/emails/{id}")).await.ok(200);
     assert_eq!((&shown["status"], &shown["companyId"]), (&json!("VALIDATED"), &json!("default")));
     assert_eq!((&shown["to"], &shown["cc"]), (&json!("ada@example.net"), &json!(["bob@example.net"])));
     assert_eq!((&shown["externalId"], &shown["requestId"]), (&json!("order-7"), &json!("req-1")));
+    assert_eq!(shown["id"], shown["outboxId"]);
+    let event = &shown["events"][0];
+    assert_eq!((&event["id"], &event["timestamp"]), (&json!(format!("{id}-1")), &event["createdAt"]));
     assert_eq!(
         (&shown["events"][0]["type"], &shown["events"][1]["type"]),
         (&json!("RECEIVED"), &json!("VALIDATED"))
     );
     let payload = api.get(&format!("/v1/messages/{id}/payload")).await;
     assert!(!payload.json().to_string().contains("456"), "a personal number is not kept: {:?}", payload.body);
+}
+
+#[tokio::test]
+async fn what_is_said_in_two_ways_counts_once_and_what_is_blank_is_not_there() {
+    let api = Api::start().await;
+    let file = |extra: Value| {
+        let mut file = json!({"filename": "a.txt", "content": "aGVsbG8="});
+        file.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        file
+    };
+    let body = with(json!({"cc": "", "bcc": "", "replyTo": "", "externalId": "",
+        "recipient": {"externalId": "C-1", "razaoSocial": "Ada Ltda", "nome": "Ada", "name": "A", "recipientId": "",
+            "cpfCnpj": "", "email": "ada@example.net"},
+        "attachments": [file(json!({"mimeType": "text/plain"})),
+            file(json!({"mimeType": "image/png", "contentType": "text/plain"})),
+            file(json!({"mimeType": "text/plain", "contentType": ""}))]}));
+    let answer = send(&api, &body, None).await.ok(202);
+    let id = answer["outboxId"].as_str().unwrap();
+    let payload = api.get(&format!("/v1/messages/{id}/payload")).await.ok(200);
+    let recipient = json!({"external_id": "C-1", "name": "Ada Ltda", "email": "ada@example.net"});
+    assert_eq!(payload["recipient"], recipient, "{payload}");
+    for file in payload["attachments"].as_array().unwrap() {
+        assert_eq!(file["content_type"], "text/plain");
+    }
+    for name in ["cc", "bcc", "reply_to", "external_id"] {
+        assert!(payload.get(name).is_none(), "{name}");
+    }
+    let plain = send(&api, &mail(), None).await.ok(202);
+    assert!(plain.get("recipient").is_none(), "none was given");
+}
+
+#[tokio::test]
+async fn a_recipient_that_nothing_names_is_told_what_would_name_it() {
+    let api = Api::start().await;
+    for recipient in [json!({}), json!({"nome": "Ada", "cpfCnpj": " "})] {
+        let answer = send(&api, &with(json!({"recipient": recipient})), None).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status.as_u16(), &error["code"]), (422, &json!("INVALID_PAYLOAD")));
+        let said = error["message"].as_str().unwrap();
+        assert!(said.contains("externalId") && said.contains("cpfCnpj"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_may_be_named_by_its_number() {
+    let api = Api::start().await;
+    for n in 0..3 {
+        api.stored(&format!("m-{n}"), State::Ready, &[("ada@example.net", Pending)]).await;
+        api.clock.forward_ms(1);
+    }
+    let path = "/compat/004/v1/emails";
+    let first = api.get(&format!("{path}?page=1&pageSize=2")).await.ok(200);
+    assert_eq!(first["data"].as_array().unwrap().len(), 2);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let rest = api.get(&format!("{path}?pageSize=2&cursor={cursor}")).await.ok(200);
+    assert_eq!((rest["data"].as_array().unwrap().len(), &rest["nextCursor"]), (1, &json!(null)));
+    for (query, field, said) in [
+        ("page=2", "page", "nextCursor"),
+        ("page=one", "page", "nextCursor"),
+        ("pageSize=0", "pageSize", "1 to 500"),
+        ("externalId=order-7", "externalId", "outboxId"),
+    ] {
+        let answer = api.get(&format!("{path}?{query}")).await;
+        let fault = answer.json()["error"]["details"][0].clone();
+        assert_eq!((answer.status.as_u16(), &fault["field"]), (422, &json!(field)), "{query}");
+        assert!(fault["message"].as_str().unwrap().contains(said), "{query}: {fault}");
+    }
 }
 
 #[tokio::test]

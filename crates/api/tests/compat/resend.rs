@@ -68,11 +68,11 @@ async fn an_email_is_taken_shown_and_listed() {
     for (name, value) in [
         ("object", json!("email")),
         ("id", json!(id)),
-        ("from", json!("\"Shop\" <shop@example.com>")),
+        ("from", json!("Shop <shop@example.com>")),
         ("to", json!(["ada@example.net"])),
         ("cc", json!(["cc@example.net"])),
         ("bcc", json!(["bcc@example.net"])),
-        ("reply_to", json!(["\"Help\" <help@example.com>"])),
+        ("reply_to", json!(["Help <help@example.com>"])),
         ("subject", json!("Hi")),
         ("last_event", json!("queued")),
         ("scheduled_at", json!(null)),
@@ -149,7 +149,8 @@ async fn a_key_is_missing_wrong_or_too_weak() {
     let missing = Request::get(format!("{DOOR}/emails")).body(Body::empty()).unwrap();
     refused(&api.ask(missing).await, 401, "missing_api_key");
     let wrong = [("authorization", "Bearer re_123")];
-    refused(&api.resend("POST", "/emails", &wrong, email("Hi")).await, 403, "invalid_api_key");
+    let said = refused(&api.resend("POST", "/emails", &wrong, email("Hi")).await, 403, "invalid_api_key");
+    assert!(said.contains("`Authorization: Bearer KEY`") && !said.contains("X-API-Key"), "{said}");
     let only_sends = api.key("other", json!({"name": "k", "scopes": ["send"]})).await;
     let header = [("authorization", &*format!("Bearer {only_sends}"))];
     let id = id(&api.resend("POST", "/emails", &header, email("Hi")).await);
@@ -188,6 +189,24 @@ async fn a_key_for_repeats_gives_the_same_email_and_refuses_another() {
     let answer = api.resend("POST", "/emails", &[("idempotency-key", &long)], email("Hi")).await;
     refused(&answer, 400, "invalid_idempotency_key");
     assert_eq!(api.count().await, 1);
+}
+
+#[tokio::test]
+async fn addresses_read_back_as_they_were_given_and_blank_ones_are_none() {
+    let api = Api::start().await;
+    let bare = with(
+        email("Hi"),
+        json!({"from": "shop@example.com", "reply_to": ["help@example.com", "\"Ada, L.\" <ada@example.net>"],
+            "cc": "", "bcc": ""}),
+    );
+    let id = id(&api.resend("POST", "/emails", &[], bare.clone()).await);
+    let shown = api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+    assert_eq!((&shown["from"], &shown["reply_to"]), (&bare["from"], &bare["reply_to"]));
+    assert_eq!((&shown["cc"], &shown["bcc"]), (&json!([]), &json!([])));
+    let blank = with(email("Hi"), json!({"replyTo": "", "scheduled_at": ""}));
+    api.resend("POST", "/emails", &[], blank).await.ok(200);
+    let nobody = with(email("Hi"), json!({"to": "", "cc": "ada@example.net"}));
+    refused(&api.resend("POST", "/emails", &[], nobody).await, 422, "validation_error");
 }
 
 #[tokio::test]

@@ -26,13 +26,23 @@ impl Reply {
 
     /// With words that are made up; anything but printable ASCII is replaced, and only the beginning is kept.
     pub(super) fn saying(code: u16, status: &'static str, text: &str) -> Self {
-        let printable = |c: char| match c {
-            ' '..='~' => c,
-            _ if c.is_control() || c.is_whitespace() => ' ',
-            _ => '?',
-        };
-        let text: String = text.chars().map(printable).take(TEXT_BYTES_MAX).collect();
-        Self { code, status, text: Cow::Owned(text) }
+        let mut said = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
+        for c in text.chars() {
+            match c {
+                ' '..='~' => said.push(c),
+                '…' => said.push_str("..."),
+                '–' | '—' => said.push('-'),
+                '‘' | '’' => said.push('\''),
+                '“' | '”' => said.push('"'),
+                _ if c.is_control() || c.is_whitespace() => said.push(' '),
+                _ => said.push('?'),
+            }
+            if said.len() >= TEXT_BYTES_MAX {
+                said.truncate(TEXT_BYTES_MAX);
+                break;
+            }
+        }
+        Self { code, status, text: Cow::Owned(said) }
     }
 
     /// Whether it says that something was wrong, and will be again.
@@ -114,6 +124,10 @@ mod tests {
         let line = line(&reply);
         assert!(line.starts_with("550 5.6.0 no  250 ok ?xxx") && line.len() < 420, "{line}");
         assert_eq!(line.matches('\n').count(), 1);
+        let typeset = Reply::saying(550, "5.6.0", "fields such as “From: …” – it’s needed");
+        assert_eq!(typeset.text, "fields such as \"From: ...\" - it's needed");
+        let cut = Reply::saying(550, "5.6.0", &format!("{}…", "x".repeat(TEXT_BYTES_MAX - 1)));
+        assert_eq!(cut.text.len(), TEXT_BYTES_MAX);
     }
 
     #[test]

@@ -125,6 +125,7 @@ fn dialogues_are_answered_as_the_standards_say() {
         (format!("{login}MAIL FROM:<>\r\nDATA\r\n"), vec!["250", "235", "250", "554"]),
         (format!("{login}MAIL FROM:<> SIZE=1000\r\n"), vec!["250", "235", "250"]),
         (format!("{login}MAIL FROM:<> SIZE=1001\r\n"), vec!["250", "235", "552"]),
+        (format!("{login}MAIL FROM:<> SIZE=99999999999999999999\r\n"), vec!["250", "235", "552"]),
         (format!("{login}MAIL FROM:<>\r\nRCPT TO:<é@example.net>\r\n"), vec!["250", "235", "250", "553"]),
         (
             format!("{login}MAIL FROM:<> SMTPUTF8\r\nRCPT TO:<é@example.net>\r\n"),

@@ -8,9 +8,6 @@ pub async fn run(loaded: Loaded) -> anyhow::Result<()> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    if loaded.config.smtp.listen.is_some() {
-        tracing::warn!("smtp.listen is set, but this version has no SMTP listener yet");
-    }
     let metrics = telemetry::start_metrics()?;
     wire::serve(&loaded.config, metrics).await
 }

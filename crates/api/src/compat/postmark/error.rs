@@ -169,6 +169,9 @@ pub(super) fn body(error: &ApiError) -> Value {
 }
 
 fn words(error: &ApiError) -> String {
+    if error.status() == StatusCode::UNAUTHORIZED {
+        return "a valid token is needed: send a tenant's key as `X-Postmark-Server-Token: KEY`".to_owned();
+    }
     match error.details() {
         [] => error.message().to_owned(),
         details => details.iter().take(FAULTS_MAX).map(ToString::to_string).collect::<Vec<_>>().join("; "),
@@ -179,7 +182,11 @@ fn words(error: &ApiError) -> String {
 pub(super) fn theirs(error: ApiError) -> ApiError {
     error.renamed(|path| match path.split_once('.') {
         Some(("template", "name")) => "TemplateAlias".to_owned(),
-        Some(("template", rest)) => rest.replacen("variables", "TemplateModel", 1),
+        Some(("template", rest)) if rest.starts_with("variables") => {
+            rest.replacen("variables", "TemplateModel", 1)
+        }
+        // A part that cannot be rendered: with this model, it makes no mail.
+        Some(("template", _)) => "TemplateModel".to_owned(),
         Some(("headers", name)) => format!("Headers.{name}"),
         _ if path == "template" => "TemplateModel".to_owned(),
         // There is one tag, so it has no place.
@@ -212,6 +219,8 @@ mod tests {
             (field("from"), 422, 300),
             (field("template.name"), 422, 1101),
             (field("template.variables"), 422, 1122),
+            (field("template.subject"), 422, 1122),
+            (field("template"), 422, 1122),
             (field("messages"), 422, 410),
         ] {
             let told = error.message().to_owned();

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     auth::Sender,
     body,
-    compat::translate::{Fields, Items},
+    compat::translate::{Fields, Items, misshapen},
     error::ApiError,
     message::{accept, batch as many},
     request_id::RequestId,
@@ -63,9 +63,8 @@ pub(super) async fn batch(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (context, bytes) = read(&app, caller, &id, request).await?;
-    let items = serde_json::from_slice(&bytes).map_err(|error: serde_json::Error| match error.is_data() {
-        true => Fault::Shape.error("", "the body must be a list of messages"),
-        false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
+    let items = serde_json::from_slice(&bytes).map_err(|error| {
+        misshapen(&bytes, &error, |_| Fault::Shape.error("", "the body must be a list of messages"))
     })?;
     all(&app, &lists, &context, items, false).await
 }

@@ -155,12 +155,48 @@ fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
     if wrong.is_empty() { Ok((ours.into_json(), names)) } else { Err(ApiError::invalid(wrong)) }
 }
 
-/// Its files in our words: a text is a path, and the file is called as its last part; an object is ours already.
+/// The path of a `file:` address on this machine (RFC 8089). What is none stays as it came, for the intake to judge.
+fn local_path(address: &str) -> Option<Cow<'static, str>> {
+    let (scheme, rest) = address.split_at_checked("file:".len())?;
+    if !scheme.eq_ignore_ascii_case("file:") {
+        return None;
+    }
+    let path = match rest.strip_prefix("//") {
+        None => rest,
+        Some(rest) => {
+            let (host, path) = rest.split_at(rest.find('/')?);
+            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                return None;
+            }
+            path
+        }
+    };
+    unescaped(path).map(Cow::Owned)
+}
+
+/// A path without its percent escapes; none if one is broken, or they do not make a text.
+fn unescaped(path: &str) -> Option<String> {
+    let mut parts = path.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Its files in our words: a text is a path or a `file:` address, and the file is called as its last part; an object is
+/// ours already.
 fn attachments(list: &RawValue) -> Result<String, FieldError> {
     let Items(files) = Items::read("attachments", list)?;
     let ours = files.into_iter().map(|file| match text(file) {
         None => Cow::Borrowed(file.get()),
-        Some(path) => {
+        Some(given) => {
+            let path = local_path(&given).unwrap_or(given);
             let mut ours = Ours::with_capacity(2 * path.len() + 32);
             ours.text("path", &path);
             ours.text("filename", path.rsplit('/').next().unwrap_or_default());
@@ -191,6 +227,27 @@ mod tests {
                 {"path": "/files/ü/a \"b\".pdf", "filename": "a \"b\".pdf"},
                 {"filename": "c.txt", "content": "YQ=="}]});
         assert_eq!(translated(mail), Ok((expected, CUSTOM_NAMES)));
+    }
+
+    #[test]
+    fn a_file_address_is_the_path_that_it_names() {
+        for (given, path) in [
+            ("file:///files/a%20%C3%BC.pdf", "/files/a ü.pdf"),
+            ("file://localhost/files/a.pdf", "/files/a.pdf"),
+            ("FILE:/files/a.pdf", "/files/a.pdf"),
+            ("file:///files/%2e%2e/a%2fb", "/files/../a/b"),
+            ("file://elsewhere/files/a.pdf", "file://elsewhere/files/a.pdf"),
+            ("file:///files/100%.pdf", "file:///files/100%.pdf"),
+            ("file:///files/%ff", "file:///files/%ff"),
+            ("file:///files/%+1", "file:///files/%+1"),
+            ("file://", "file://"),
+            ("/files/100%20.pdf", "/files/100%20.pdf"),
+        ] {
+            let (ours, _) = translated(json!({"attachments": [given]})).unwrap();
+            assert_eq!(ours["attachments"][0]["path"], path, "{given}");
+        }
+        let (ours, _) = translated(json!({"attachments": ["file:///files/a%20b.pdf"]})).unwrap();
+        assert_eq!(ours["attachments"][0]["filename"], "a b.pdf");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, Uri},
 };
-use postway_domain::{Status, TenantId};
-use postway_store::record::Filter;
+use postway_domain::{Status, TenantId, message::Wait};
+use postway_store::record::{Filter, MessageSummary};
 use serde_json::{Value, json};
 
 use super::word;
@@ -66,7 +66,8 @@ pub(super) async fn list(
     Ok(answer(page, |whole| wanted.as_ref().is_none_or(|wanted: &String| wanted == of(whole))))
 }
 
-/// `GET /emails/stale?older_than_seconds=`: those that have not ended and have not moved for so long.
+/// `GET /emails/stale?older_than_seconds=`: those that have not ended and have not moved for so long. Those that wait for
+/// their time are left out, so a page may be short.
 pub(super) async fn stale(
     State(app): State<Shared>,
     caller: Reader,
@@ -117,7 +118,8 @@ async fn invalid_page(app: &App, tenant: &TenantId, uri: &Uri) -> Result<Page, A
     read::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
 }
 
-/// A page of what has not ended and has not moved for so many seconds.
+/// A page of what has not ended and has not moved for so many seconds, though its time has come: what waits for a time of
+/// its own, given by its sender or by a retry, is not stuck.
 pub(super) async fn find_stale(
     app: &App,
     tenant: &TenantId,
@@ -127,9 +129,12 @@ pub(super) async fn find_stale(
     let moved_before = app.clock.now().minus(Duration::from_secs(older_than_s));
     // What was accepted later has moved later.
     let filter = Filter { until: Some(moved_before), ..Filter::default() };
-    let mut page = read::page(app, tenant, filter, ACTIVE, paging).await?;
-    page.messages.retain(|whole| whole.record.summary.updated_at < moved_before);
-    Ok(page)
+    let is_stale = |message: &MessageSummary| {
+        let could_move_at = message.due_at.map_or(message.updated_at, |due| due.max(message.updated_at));
+        // When a file is fetched again is known to the preparer alone, and nobody can hurry it.
+        message.state.wait() != Some(Wait::Fetch) && could_move_at < moved_before
+    };
+    read::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
 }
 
 fn answer(page: Page, is_wanted: impl Fn(&Whole) -> bool) -> Json<Value> {

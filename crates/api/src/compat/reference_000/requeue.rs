@@ -6,10 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use futures::StreamExt;
-use postway_domain::{
-    State as Stands, TenantId,
-    message::{Input, Resolution},
-};
+use postway_domain::{State as Stands, TenantId, message::Resolution};
 use serde_json::{Map, Value, json};
 
 use super::list::{STALE_S, find_stale, of};
@@ -19,7 +16,7 @@ use crate::{
     compat::read::Whole,
     error::{ApiError, FieldError},
     message::GivenId,
-    operate::operate,
+    operate::{Asked, operate},
     page::Paging,
     request_id::RequestId,
     state::{App, Shared},
@@ -27,6 +24,8 @@ use crate::{
 
 /// The most mails of one call.
 const IDS_MAX: usize = 500;
+/// The most pages that are looked through for stale ones.
+const PAGES_MAX: usize = 20;
 /// How many are moved at once; together they share a commit.
 const TOGETHER: usize = 64;
 
@@ -49,11 +48,7 @@ pub(super) async fn many(
 ) -> Result<Json<Value>, ApiError> {
     let ids = match read(body::json_object(request).await?)? {
         Which::These(ids) => ids,
-        Which::Stale(older_than_s) => {
-            let paging = Paging { limit: IDS_MAX as u32, cursor: None };
-            let stale = find_stale(&app, &caller.tenant, older_than_s, paging).await?.messages;
-            stale.iter().map(Whole::id).collect()
-        }
+        Which::Stale(older_than_s) => stale(&app, &caller.tenant, older_than_s).await?,
     };
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
@@ -72,6 +67,22 @@ pub(super) async fn many(
     Ok(Json(json!({"requeued": requeued, "refused": data.len() - requeued, "data": data})))
 }
 
+/// The newest stale mails, at most as many as one call moves. Those that wait for their time are passed over, some
+/// thousands of them.
+async fn stale(app: &App, tenant: &TenantId, older_than_s: u64) -> Result<Vec<String>, ApiError> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let page = find_stale(app, tenant, older_than_s, Paging { limit: IDS_MAX as u32, cursor }).await?;
+        ids.extend(page.messages.iter().map(Whole::id));
+        cursor = page.next_cursor;
+        if ids.len() >= IDS_MAX || cursor.is_none() {
+            break;
+        }
+    }
+    ids.truncate(IDS_MAX);
+    Ok(ids)
+}
+
 /// Gives a mail another try; what it is then. One that waits for its turn already has it.
 async fn requeue(
     app: &App,
@@ -83,7 +94,7 @@ async fn requeue(
     let input = match whole.record.summary.state {
         Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(of(&whole)),
         // The operator has decided: it goes again, under the same Message-ID.
-        Stands::InDoubt => Input::Resolve(Resolution::Resend),
+        Stands::InDoubt => Asked::Resolve(Resolution::Resend),
         Stands::Scheduled(_)
         | Stands::Sending { .. }
         | Stands::Sent
@@ -91,7 +102,7 @@ async fn requeue(
         | Stands::Invalid
         | Stands::Suppressed
         | Stands::Cancelled
-        | Stands::Expired => Input::Replay,
+        | Stands::Expired => Asked::Replay,
     };
     operate(app, tenant, id, input, request_id).await?;
     Ok(of(&Whole::find(app, tenant, id).await?))

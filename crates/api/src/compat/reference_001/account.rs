@@ -81,7 +81,7 @@ pub(super) async fn put(
     let mut body = body::json_object(request).await?;
     let in_body = match body.remove("tenant_id") {
         None | Some(Value::Null) => None,
-        Some(Value::String(tenant)) => Some(tenant),
+        Some(Value::String(tenant)) => Some(tenant).filter(|tenant| !tenant.trim().is_empty()),
         Some(_) => return Err(ApiError::field("tenant_id", "must be a text")),
     };
     let caller = caller(&app, &parts, Scope::Manage, in_query.or(in_body).as_deref()).await?;
@@ -123,6 +123,15 @@ fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value
     let (mut ours, mut limits, mut wrong) = (Map::new(), Map::new(), Vec::new());
     let port = body.get("port").and_then(Value::as_u64);
     let use_tls = body.get("use_tls").cloned().unwrap_or(Value::Null);
+    // TLS from the first byte, as other clients call it; without it, `use_tls` decides.
+    let use_ssl = match body.get("use_ssl") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(use_ssl)) => *use_ssl,
+        Some(_) => {
+            wrong.push(FieldError::new("use_ssl", "must be true or false"));
+            false
+        }
+    };
     for (name, value) in body {
         match name.as_str() {
             "id" | "host" | "port" | "password" => drop(ours.insert(name, value)),
@@ -132,7 +141,7 @@ fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value
                 limits.insert(name, value);
             }
             "is_pec_account" => drop(ours.insert("pec".to_owned(), value)),
-            "use_tls" => {}
+            "use_tls" | "use_ssl" => {}
             // How long a connection is kept, and how many mails are taken at once: ours to choose.
             "ttl" | "batch_size" => {}
             _ if name.starts_with("imap_") && value.is_null() => {}
@@ -147,6 +156,7 @@ fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value
         ours.insert("limits".to_owned(), Value::Object(limits));
     }
     let tls = match use_tls {
+        _ if use_ssl => Some("implicit"),
         Value::Null if !is_new => None,
         _ if port == Some(IMPLICIT_TLS_PORT) && use_tls != json!(false) => Some("implicit"),
         Value::Null => Some("opportunistic"),

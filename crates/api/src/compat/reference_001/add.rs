@@ -23,7 +23,7 @@ use crate::{
     body,
     compat::{
         bundle::Bundle,
-        translate::{expect_text, renamed, shown_id, text},
+        translate::{expect_text, is_blank, renamed, shown_id, text},
     },
     error::ApiError,
     message::{accept::context, batch},
@@ -169,7 +169,8 @@ fn in_order(places: Vec<Place<'_>>, mut outcomes: Vec<Outcome>) -> Result<(usize
 fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Result<Command<'a>, ApiError> {
     let Bundle { messages, mut beside } = Bundle::read(bytes, "messages")?;
     let default_priority = beside.take("default_priority");
-    let in_body = beside.take("tenant_id").map(|value| expect_text("tenant_id", value)).transpose();
+    let in_body = beside.take("tenant_id").filter(|named| !is_blank(named));
+    let in_body = in_body.map(|value| expect_text("tenant_id", value)).transpose();
     let in_body = in_body.map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     beside.finish()?;
     let tenant = match (named, in_body) {
@@ -186,7 +187,7 @@ fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Resul
             continue;
         };
         let id = message.get("id");
-        let own = message.get("tenant_id").and_then(text);
+        let own = message.get("tenant_id").filter(|named| !is_blank(named)).and_then(text);
         let ours = match translate(message, default_priority) {
             Ok(ours) => ours,
             Err(error) => {

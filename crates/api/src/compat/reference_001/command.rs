@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
 };
 use futures::StreamExt;
-use postway_domain::{Scope, Status, TenantId, id::BatchCode, message::Input};
+use postway_domain::{Scope, Status, TenantId, id::BatchCode};
 use postway_store::record::SuspensionScope;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
     auth::Admin,
     batch, body, cleanup,
     error::{ApiError, FieldError},
-    operate::operate,
+    operate::{Asked, operate},
     query::Parameters,
     request_id::RequestId,
     state::{App, Shared},
@@ -147,7 +147,7 @@ pub(super) async fn delete(
     let caller = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
-        let outcome = operate(app, tenant, &id, Input::Cancel, request_id).await;
+        let outcome = operate(app, tenant, &id, Asked::Cancel, request_id).await;
         (id, outcome)
     });
     let outcomes: Vec<_> = each.buffered(TOGETHER).collect().await;
@@ -177,7 +177,7 @@ fn read_ids(mut body: Map<String, Value>) -> Result<(Vec<String>, Option<String>
     };
     let tenant = match body.remove("tenant_id") {
         None | Some(Value::Null) => None,
-        Some(Value::String(tenant)) => Some(tenant),
+        Some(Value::String(tenant)) => Some(tenant).filter(|tenant| !tenant.trim().is_empty()),
         Some(_) => {
             wrong.push(FieldError::new("tenant_id", "must be a text"));
             None

@@ -8,7 +8,7 @@ use postway_domain::{AccountId, Event, Scope, TenantId, id::BatchCode};
 use postway_store::record::{Body, Filter, Kept};
 use serde_json::{Map, Value, json};
 
-use super::{caller, word};
+use super::{caller, request, word};
 use crate::{
     compat::read::{self, ACTIVE, Whole},
     error::ApiError,
@@ -48,7 +48,7 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
         shown["tenant_name"] = json!(tenant_name);
         shown["is_pec"] = json!(certified.contains(&whole.record.summary.lane.account));
         if let Some(message) = shown["message"].as_object_mut() {
-            message.extend(asked.unwrap_or_default());
+            message.extend(asked.map(request::in_its_words).unwrap_or_default());
         }
         if include_history {
             shown["history"] = whole.record.events.iter().map(happened).collect();
@@ -58,7 +58,7 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
     Ok(Json(json!({"ok": true, "messages": messages, "next_cursor": page.next_cursor})))
 }
 
-/// The request that brought each message, in our words. There is none for a sensitive message, for one whose request is
+/// The request that brought each message, as it is kept. There is none for a sensitive message, for one whose request is
 /// no JSON or too large for its row, and where the page has shown enough.
 async fn asked_for(
     app: &App,

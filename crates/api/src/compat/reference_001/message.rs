@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::{
-    compat::translate::{Fields, Items, Ours, expect_text, is_null, text, unknown},
+    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, text, unknown},
     error::{ApiError, FieldError},
 };
 
@@ -15,7 +15,7 @@ pub(super) fn translate(
     let mut ours = Ours::with_capacity(message.len() + 64);
     let mut fields = message.once()?;
     let mut wrong = Vec::new();
-    let body_is = match fields.take("content_type").map(text) {
+    let body_is = match fields.take("content_type").filter(|kind| !is_blank(kind)).map(text) {
         None => "text",
         Some(Some(kind)) if matches!(&*kind, "plain" | "text/plain") => "text",
         Some(Some(kind)) if matches!(&*kind, "html" | "text/html") => "html",
@@ -33,9 +33,11 @@ pub(super) fn translate(
     }
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
+            "return_path" if is_blank(value) => {}
             "from" | "return_path" | "subject" | "headers" => ours.json(name, value.get()),
             "to" | "cc" | "bcc" | "reply_to" => ours.addresses(name, value),
             "body" => ours.json(body_is, value.get()),
+            "account_id" | "deferred_ts" | "batch_code" | "message_id" if is_blank(value) => {}
             "account_id" => ours.json("account", value.get()),
             "deferred_ts" => ours.json("send_at", value.get()),
             "batch_code" => ours.json("batch", value.get()),
@@ -71,6 +73,7 @@ fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
         let mut ours = Ours::with_capacity(file.get().len());
         for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
             match &**name {
+                "fetch_mode" | "content_id" | "mime_type" if is_blank(value) => {}
                 "filename" | "storage_path" | "fetch_mode" | "content_id" | "inline" => {
                     ours.json(name, value.get());
                 }
@@ -122,6 +125,24 @@ mod tests {
                 "content_type": "text/plain"}],
         });
         assert_eq!(ours, Ok(expected));
+    }
+
+    #[test]
+    fn what_is_blank_and_may_be_left_out_is_left_out() {
+        let ours = translated(json!({
+            "id": "m1", "tenant_id": "", "account_id": "", "from": "a@x.example", "to": "b@x.example", "cc": "", "bcc": " ",
+            "reply_to": "", "return_path": "", "subject": "", "body": "t", "content_type": "", "deferred_ts": "",
+            "batch_code": "", "message_id": "",
+            "attachments": [{"filename": "a", "storage_path": "base64:YQ==", "fetch_mode": "", "mime_type": ""}],
+        }));
+        let expected = json!({"id": "m1", "from": "a@x.example", "to": "b@x.example", "subject": "", "text": "t",
+            "attachments": [{"filename": "a", "storage_path": "base64:YQ=="}]});
+        assert_eq!(ours, Ok(expected));
+        assert_eq!(
+            translated(json!({"id": "m1", "to": ""})),
+            Ok(json!({"id": "m1", "to": ""})),
+            "is wrong, not none"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod add;
 mod command;
 mod list;
 mod message;
+mod request;
 mod tenant;
 mod word;
 

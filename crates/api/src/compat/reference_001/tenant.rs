@@ -13,7 +13,7 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     page::Paging,
-    query::Parameters,
+    query::{Parameters, flag},
     request_id::RequestId,
     state::{App, Shared},
     tenant::{self, TenantView, change, key, no_tenant, pause},
@@ -21,15 +21,22 @@ use crate::{
 
 /// What the key of a new tenant is called.
 const KEY_NAME: &str = "001";
+/// Its remotes: what the path of each is called, our name for it, and its path where none is given.
+const REMOTES: [(&str, &str, &str); 2] = [
+    ("client_sync_path", "client_sync", "/mail-proxy/sync"),
+    ("client_attachment_path", "attachment_endpoint", "/mail-proxy/attachments"),
+];
 
-/// `GET /tenants`.
+/// `GET /tenants?active_only=`. Of a page those that are suspended are left out, so it may be short.
 pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&uri)?;
+    let active_only = query.parse("active_only", flag).unwrap_or(false);
     let paging = Paging::take(&mut query);
     query.finish()?;
     let page = tenant::page_of(&app, paging).await?;
-    let tenants: Result<Vec<Value>, ApiError> = page.data.iter().map(view).collect();
-    Ok(Json(json!({"ok": true, "tenants": tenants?, "next_cursor": page.next_cursor})))
+    let mut tenants = page.data.iter().map(view).collect::<Result<Vec<Value>, ApiError>>()?;
+    tenants.retain(|tenant| !active_only || tenant["active"] == json!(true));
+    Ok(Json(json!({"ok": true, "tenants": tenants, "next_cursor": page.next_cursor})))
 }
 
 /// `GET /tenant/{id}`.
@@ -152,13 +159,14 @@ fn in_its_names(field: &str) -> String {
 }
 
 /// Its tenant in our words, where it is `current` already: one base address and one way to sign in stand for both of our
-/// remotes.
+/// remotes. A base address alone makes both, at the paths that they have there.
 fn translate(
     mut body: Map<String, Value>,
     current: Option<&Value>,
 ) -> Result<Map<String, Value>, Vec<FieldError>> {
     let (mut ours, mut wrong) = (Map::new(), Vec::new());
-    let mut take = |name: &str| body.remove(name).filter(|value| !value.is_null());
+    let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let mut take = |name: &str| body.remove(name).filter(|value| !value.is_null() && !is_blank(value));
     let base = take("client_base_url");
     let auth = take("client_auth").and_then(|auth| match auth_of(auth) {
         Ok(auth) => Some(auth),
@@ -167,29 +175,33 @@ fn translate(
             None
         }
     });
-    let paths = [("client_sync_path", "client_sync"), ("client_attachment_path", "attachment_endpoint")];
-    for (theirs, name) in paths {
-        let path = take(theirs);
-        let is_there = current.is_some_and(|current| !current[name].is_null());
-        if path.is_some() && base.is_none() && !is_there {
+    let limits = take("rate_limits");
+    let is_there = |name: &str| current.is_some_and(|current| !current[name].is_null());
+    let is_any_there = REMOTES.iter().any(|(_, name, _)| is_there(name));
+    for (theirs, name, default_path) in REMOTES {
+        let given_path = take(theirs);
+        if given_path.is_some() && base.is_none() && !is_there(name) {
             wrong.push(FieldError::new(theirs, "needs a client_base_url beside it"));
         }
-        let given = [("url", base.clone()), ("path", path.clone()), ("auth", auth.clone())].into_iter();
+        let is_made = given_path.is_some() || base.is_some() && !is_any_there;
+        let path = given_path.or_else(|| (is_made && !is_there(name)).then(|| json!(default_path)));
+        let given = [("url", base.clone()), ("path", path), ("auth", auth.clone())].into_iter();
         let remote: Map<String, Value> =
             given.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        if path.is_some() || is_there && !remote.is_empty() {
+        if is_made || is_there(name) && !remote.is_empty() {
             ours.insert(name.to_owned(), Value::Object(remote));
         }
     }
-    for (given, theirs) in [(&base, "client_base_url"), (&auth, "client_auth")] {
-        if given.is_some() && ours.is_empty() {
-            let message = "needs a client_sync_path or a client_attachment_path beside it";
-            wrong.push(FieldError::new(theirs, message));
-        }
+    if ours.is_empty() && auth.is_some_and(|auth| !is_no_auth(&auth)) {
+        wrong.push(FieldError::new("client_auth", "needs a client_base_url beside it"));
     }
-    if current.is_none() && ours.contains_key("client_sync") {
+    if ours.contains_key("client_sync") && !is_there("client_sync") {
         // Many outcomes in one call, whose answer says which were taken: the reports that its users know.
         ours.insert("callback_form".to_owned(), json!("batch"));
+    }
+    if limits.is_some_and(|limits| !is_no_limit(&limits)) {
+        let message = "limits are an account's here: set limit_per_hour and limit_per_day with POST /account";
+        wrong.push(FieldError::new("rate_limits", message));
     }
     for (name, value) in body {
         match name.as_str() {
@@ -199,6 +211,17 @@ fn translate(
         }
     }
     if wrong.is_empty() { Ok(ours) } else { Err(wrong) }
+}
+
+/// Whether a way to sign in is none at all.
+fn is_no_auth(ours: &Value) -> bool {
+    ours["type"].is_null() || ours["type"] == json!("none")
+}
+
+/// Whether limits, such as `{"hourly": 0, "daily": null}`, limit nothing: zero is no limit there.
+fn is_no_limit(limits: &Value) -> bool {
+    let limits_nothing = |limit: &Value| limit.is_null() || limit.as_f64() == Some(0.0);
+    limits.as_object().is_some_and(|limits| limits.values().all(limits_nothing))
 }
 
 fn auth_of(theirs: Value) -> Result<Value, FieldError> {

@@ -68,7 +68,8 @@ pub(super) fn view(whole: &Whole) -> Value {
     })
 }
 
-fn seconds(time: Time) -> i64 {
+/// Whole seconds since 1970.
+pub(super) fn seconds(time: Time) -> i64 {
     time.as_millis().div_euclid(1_000)
 }
 

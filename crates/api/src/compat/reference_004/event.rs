@@ -1,7 +1,7 @@
 //! What it calls events, and what it says of each.
 
 use postway_domain::{
-    Event,
+    Event, MessageUid,
     reference::{Sense, event_004},
 };
 use serde_json::{Map, Value, json};
@@ -20,8 +20,8 @@ const NAMES: &[(&str, &str)] = &[
     ("provider_message_id", "sesMessageId"),
 ];
 
-/// An event in its words; none where it has no such event.
-pub(super) fn view(event: &Event, sense: Sense) -> Option<Value> {
+/// An event of a message in its words; none where it has no such event.
+pub(super) fn view(uid: MessageUid, event: &Event, sense: Sense) -> Option<Value> {
     let word = event_004(event.kind, sense)?;
     let data: Map<String, Value> =
         event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
@@ -31,7 +31,13 @@ pub(super) fn view(event: &Event, sense: Sense) -> Option<Value> {
     if word == "FAILED" {
         metadata.entry("willRetry").or_insert(Value::Bool(false));
     }
-    Some(json!({"type": word, "metadata": metadata, "createdAt": event.at}))
+    Some(json!({
+        "id": format!("{uid}-{}", event.seq),
+        "type": word,
+        "metadata": metadata,
+        "createdAt": event.at,
+        "timestamp": event.at,
+    }))
 }
 
 #[cfg(test)]
@@ -42,8 +48,9 @@ mod tests {
 
     #[test]
     fn an_outcome_says_what_its_users_look_for() {
+        let uid = MessageUid::from_bytes([7; 16]);
         let said = |kind, data: Value, sense| {
-            view(&Event { seq: 1, at: Time::from_millis(0), kind, data: Some(data.to_string()) }, sense)
+            view(uid, &Event { seq: 1, at: Time::from_millis(0), kind, data: Some(data.to_string()) }, sense)
         };
         let event = |kind, data| said(kind, data, Sense::Plain);
         let retry = said(
@@ -55,7 +62,8 @@ mod tests {
         );
         assert_eq!(
             retry.unwrap(),
-            json!({"type": "RETRY_SCHEDULED", "createdAt": "1970-01-01T00:00:00.000Z", "metadata": {
+            json!({"id": format!("{uid}-1"), "type": "RETRY_SCHEDULED", "createdAt": "1970-01-01T00:00:00.000Z",
+                "timestamp": "1970-01-01T00:00:00.000Z", "metadata": {
                 "attempt": 1, "durationMs": 9, "errorCode": "SES_THROTTLING", "errorCategory": "QUOTA_ERROR",
                 "errorMessage": "slow down", "originalCode": "Throttling", "willRetry": true,
                 "nextAttemptNumber": 2, "backoffDelay": 1000}})

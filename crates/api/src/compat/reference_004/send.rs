@@ -9,14 +9,14 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::{MessageUid, RecipientKey, TenantId, Time};
-use postway_intake::weighed;
+use postway_intake::{Code, weighed};
 use serde_json::{Value, json, value::RawValue};
 
 use super::NAMES;
 use crate::{
     auth::Sender,
     body,
-    compat::translate::{Fields, Items, Ours, expect_text, is_null, renamed, unknown},
+    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, renamed, unknown},
     error::{ApiError, FieldError},
     message::accept::{context, take},
     recipient::personal,
@@ -31,11 +31,21 @@ struct Translated<'a> {
 }
 
 /// Whom of the directory it is for.
-#[derive(Default)]
 struct Recipient<'a> {
+    /// In our words, each once.
     fields: Vec<(&'static str, &'a RawValue)>,
     personal_number: Option<Cow<'a, str>>,
+    /// Its sender's own id, to be said again.
+    external_id: Option<&'a RawValue>,
 }
+
+/// Our names of a recipient's fields, and what each is called there: the first that is given counts.
+const RECIPIENT: [(&str, &[&str]); 4] = [
+    ("id", &["id", "recipientId"]),
+    ("external_id", &["externalId"]),
+    ("name", &["razaoSocial", "nome", "name"]),
+    ("email", &["email"]),
+];
 
 pub(super) async fn send(
     State(app): State<Shared>,
@@ -49,18 +59,22 @@ pub(super) async fn send(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;
+    let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     if let Some(recipient) = recipient {
         ours.json("recipient", &in_directory(&app, &tenant, recipient).await?);
     }
     let taken = take(&app, &context, Bytes::from(ours.into_json())).await;
     let receipt = taken.map_err(|error| error.renamed(|field| renamed(field, NAMES)))?;
-    let answer = json!({
+    let mut answer = json!({
         "outboxId": receipt.uid,
         "jobId": receipt.uid,
         "requestId": request_id.as_str(),
         "status": "RECEIVED",
         "receivedAt": received_at(receipt.uid),
     });
+    if let Some(id) = external_id {
+        answer["recipient"] = json!({"externalId": id});
+    }
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
@@ -77,6 +91,7 @@ fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
     let (mut whom, mut wrong) = (None, Vec::new());
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
+            "from" | "externalId" if is_blank(value) => {}
             "from" | "subject" | "html" | "text" | "headers" | "tags" => ours.json(name, value.get()),
             "to" | "cc" | "bcc" => ours.addresses(name, value),
             "replyTo" => ours.addresses("reply_to", value),
@@ -96,27 +111,33 @@ fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
 }
 
 fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
-    let Ok(Fields(fields)) = Fields::read(value.get().as_bytes()) else {
+    let Ok(mut given) = Fields::read(value.get().as_bytes()) else {
         return Err(vec![FieldError::new("recipient", "must be an object, with each field once")]);
     };
-    let (mut read, mut wrong) = (Recipient::default(), Vec::new());
-    for (name, value) in fields.into_iter().filter(|(_, value)| !is_null(value)) {
-        match &*name {
-            "id" | "recipientId" => read.fields.push(("id", value)),
-            "externalId" => read.fields.push(("external_id", value)),
-            "name" | "nome" | "razaoSocial" => read.fields.push(("name", value)),
-            "email" => read.fields.push(("email", value)),
-            "cpfCnpj" => match expect_text("recipient.cpfCnpj", value) {
-                Ok(number) => read.personal_number = Some(number),
-                Err(fault) => wrong.push(fault),
-            },
-            _ => {
-                let FieldError { field, message, .. } = unknown(&name);
-                wrong.push(FieldError::new(format!("recipient.{field}"), message));
-            }
-        }
+    given.0.retain(|(_, value)| !is_blank(value));
+    let mut wrong = Vec::new();
+    let personal_number = given
+        .take("cpfCnpj")
+        .and_then(|number| expect_text("recipient.cpfCnpj", number).map_err(|fault| wrong.push(fault)).ok());
+    let external_id = given.get("externalId");
+    let mut fields = Vec::with_capacity(RECIPIENT.len());
+    for (ours, theirs) in RECIPIENT {
+        let mut values = theirs.iter().filter_map(|name| given.take(name));
+        fields.extend(values.next().map(|value| (ours, value)));
+        // The others say the same in other words.
+        values.for_each(drop);
     }
-    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+    for (name, _) in &given.0 {
+        let FieldError { field, message, .. } = unknown(name);
+        wrong.push(FieldError::new(format!("recipient.{field}"), message));
+    }
+    let is_named = fields.iter().any(|(name, _)| matches!(*name, "id" | "external_id"));
+    if wrong.is_empty() && !is_named && personal_number.is_none() {
+        let message = "give its recipientId, its externalId or its cpfCnpj";
+        let fault = postway_intake::FieldError::new("recipient", message).coded(Code::InvalidPayload);
+        wrong.push(fault.into());
+    }
+    if wrong.is_empty() { Ok(Recipient { fields, personal_number, external_id }) } else { Err(wrong) }
 }
 
 /// The recipient in our words. A personal number is never kept in the clear: the entry of the directory that has it stands
@@ -124,7 +145,7 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
 async fn in_directory(
     app: &App,
     tenant: &TenantId,
-    Recipient { fields, personal_number }: Recipient<'_>,
+    Recipient { fields, personal_number, .. }: Recipient<'_>,
 ) -> Result<String, ApiError> {
     let mut ours = Ours::with_capacity(256);
     for (name, value) in &fields {
@@ -166,7 +187,9 @@ fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
         for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
             match &**name {
                 "filename" | "content" | "url" | "path" | "inline" => ours.json(name, value.get()),
-                "contentType" => ours.json("content_type", value.get()),
+                "contentType" | "mimeType" | "contentId" if is_blank(value) => {}
+                "mimeType" if fields.iter().any(|(name, kind)| name == "contentType" && !is_blank(kind)) => {}
+                "contentType" | "mimeType" => ours.json("content_type", value.get()),
                 "contentId" => ours.json("content_id", value.get()),
                 _ => {
                     let FieldError { field, message, .. } = unknown(name);

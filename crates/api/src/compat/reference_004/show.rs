@@ -19,6 +19,9 @@ use crate::{
     state::Shared,
 };
 
+/// The most mails of a page, as for `limit`.
+const PAGE_SIZE_MAX: u32 = 500;
+
 pub(super) async fn show(
     State(app): State<Shared>,
     caller: Reader,
@@ -26,8 +29,9 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, ApiError> {
     let whole = Whole::find(&app, &caller.tenant, &id).await?;
     let (events, state) = (&whole.record.events, whole.record.summary.state);
-    let shown = events.iter().enumerate().filter_map(|(at, one)| event::view(one, sense(events, at, state)));
-    let events: Vec<Value> = shown.collect();
+    let uid = whole.record.summary.uid;
+    let shown = |(at, one)| event::view(uid, one, sense(events, at, state));
+    let events: Vec<Value> = events.iter().enumerate().filter_map(shown).collect();
     let mut answer = view(&whole);
     answer["events"] = json!(events);
     Ok(Json(answer))
@@ -51,7 +55,8 @@ pub(super) async fn list(
         provider_message_id: query.take("sesMessageId"),
         ..Filter::default()
     };
-    let paging = Paging::take(&mut query);
+    let paging = paging(&mut query);
+    query.parse("externalId", |_| Err::<(), _>("lists do not go by it: keep the outboxId that the 202 gave"));
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let page = read::page(&app, &caller.tenant, filter, &states.unwrap_or_default(), paging).await?;
@@ -61,6 +66,21 @@ pub(super) async fn list(
     };
     let data: Vec<Value> = page.messages.iter().filter(is_wanted).map(view).collect();
     Ok(Json(json!({"data": data, "nextCursor": page.next_cursor})))
+}
+
+/// `limit` and `cursor`, or the first page under its own names. Later pages go by the cursor: a number would have to be
+/// counted up to.
+fn paging(query: &mut Parameters) -> Paging {
+    query.parse("page", |text| match text.parse() {
+        Ok(1_u32) => Ok(()),
+        _ => Err("pages are not numbered: go on with `cursor`, the nextCursor of the page before"),
+    });
+    let page_size = query.parse("pageSize", |text| match text.parse() {
+        Ok(size @ 1..=PAGE_SIZE_MAX) => Ok(size),
+        _ => Err(format!("must be a number from 1 to {PAGE_SIZE_MAX}")),
+    });
+    let paging = Paging::take(query);
+    Paging { limit: page_size.unwrap_or(paging.limit), ..paging }
 }
 
 /// A mail in its words.
@@ -74,6 +94,7 @@ fn view(whole: &Whole) -> Value {
     let to = if let [only] = to.as_slice() { json!(only) } else { json!(to) };
     let failure = whole.failure();
     json!({
+        "id": message.uid,
         "outboxId": message.uid,
         "jobId": message.uid,
         "companyId": message.lane.tenant,

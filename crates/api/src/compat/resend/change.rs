@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use postway_domain::{Time, message::Input};
+use postway_domain::Time;
 use serde_json::{Value, json};
 
 use super::error::{INVALID, missing, theirs};
@@ -14,7 +14,7 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     message::{GivenId, find},
-    operate::{operate, reschedule},
+    operate::{Asked, operate, reschedule},
     request_id::RequestId,
     state::Shared,
 };
@@ -45,7 +45,7 @@ pub(super) async fn cancel(
     GivenId(id): GivenId,
 ) -> Result<Json<Value>, ApiError> {
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    operate(&app, &caller.tenant, &uid.to_string(), Input::Cancel, &request_id).await.map_err(cannot)?;
+    operate(&app, &caller.tenant, &uid.to_string(), Asked::Cancel, &request_id).await.map_err(cannot)?;
     Ok(Json(json!({"object": "email", "id": uid})))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::error::missing;
 use crate::{
-    compat::translate::{Fields, Items, Ours, text},
+    compat::translate::{Fields, Items, Ours, is_blank, text},
     error::{ApiError, FieldError},
 };
 
@@ -27,6 +27,7 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
     let template = fields.take("template");
     for name in SAME {
         match fields.take(name) {
+            Some(value) if matches!(name, "cc" | "bcc") && is_blank(value) => {}
             Some(value) => {
                 if name == "to" && is_long(value) {
                     faults.push(FieldError::new("to", format!("there are more than {TO_MAX} addresses")));
@@ -45,7 +46,7 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
         ("scheduled_at", "send_at"),
         ("scheduledAt", "send_at"),
     ] {
-        if let Some(value) = fields.take(theirs) {
+        if let Some(value) = fields.take(theirs).filter(|value| !is_blank(value)) {
             ours.json(ours_is, value.get());
         }
     }
@@ -228,6 +229,13 @@ mod tests {
             })
         );
         assert_eq!(tag("kind:receipt"), json!({"name": "kind", "value": "receipt"}));
+    }
+
+    #[test]
+    fn what_is_blank_and_may_be_left_out_is_left_out() {
+        let email = json!({"from": "a@example.com", "to": "", "cc": "", "bcc": " ", "reply_to": "", "replyTo": "",
+            "scheduled_at": "", "subject": "", "text": "t"});
+        assert_eq!(made(email), json!({"from": "a@example.com", "to": "", "subject": "", "text": "t"}));
     }
 
     #[test]

@@ -57,6 +57,9 @@ fn of_fields(details: &[FieldError]) -> (StatusCode, &'static str) {
 
 /// What is wrong, in words: there is no list of details in this shape.
 pub(super) fn words(error: &ApiError) -> String {
+    if error.status() == StatusCode::UNAUTHORIZED {
+        return "the key is not valid: send one of a tenant as `Authorization: Bearer KEY`".to_owned();
+    }
     let said = |detail: &FieldError| match detail.field.as_str() {
         "" => detail.message.clone(),
         field => format!("`{field}`: {}", detail.message),

@@ -1,7 +1,7 @@
 //! `GET /emails/{id}` and `GET /emails`.
 
 use axum::{Json, extract::State, http::Uri};
-use postway_domain::{MessageUid, RecipientKind, TenantId, message::Wait};
+use postway_domain::{Mailbox, MessageUid, RecipientKind, TenantId, message::Wait};
 use postway_store::record::{Filter, MessageKey, MessageRecord};
 use serde_json::{Map, Value, json};
 
@@ -72,6 +72,11 @@ async fn one(app: &App, tenant: &TenantId, uid: MessageUid) -> Result<Option<Map
     Ok(Some(listed(&record, &letter)))
 }
 
+/// An address as people write it: a mail has every name in quotes.
+fn as_written(address: &str) -> String {
+    address.parse::<Mailbox>().map_or_else(|_| address.to_owned(), |mailbox| mailbox.to_string())
+}
+
 /// An email as in lists.
 fn listed(record: &MessageRecord, letter: &Letter) -> Map<String, Value> {
     let message = &record.summary;
@@ -81,11 +86,11 @@ fn listed(record: &MessageRecord, letter: &Letter) -> Map<String, Value> {
     let fields = [
         ("id", json!(message.uid)),
         ("message_id", json!(format!("<{}>", message.message_id))),
-        ("from", json!(letter.from.as_deref().unwrap_or_default())),
+        ("from", json!(letter.from.as_deref().map(as_written).unwrap_or_default())),
         ("to", json!(addresses(record, RecipientKind::To))),
         ("cc", json!(addresses(record, RecipientKind::Cc))),
         ("bcc", json!(addresses(record, RecipientKind::Bcc))),
-        ("reply_to", json!(letter.reply_to)),
+        ("reply_to", letter.reply_to.iter().map(|one| as_written(one)).collect()),
         ("subject", json!(subject)),
         ("created_at", json!(message.created_at)),
         ("scheduled_at", json!(scheduled_at)),

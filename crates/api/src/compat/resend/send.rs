@@ -16,7 +16,7 @@ use super::{
 use crate::{
     auth::Sender,
     body,
-    compat::translate::Items,
+    compat::translate::{Items, misshapen},
     error::{ApiError, FieldError},
     message::{accept, batch as many},
     request_id::RequestId,
@@ -90,9 +90,8 @@ fn is_strict(headers: &HeaderMap) -> Result<bool, ApiError> {
 }
 
 fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
-    let emails: Items<'_> = serde_json::from_slice(bytes).map_err(|error| match error.is_data() {
-        true => ApiError::field("", "the body must be a list of emails"),
-        false => ApiError::malformed(format!("the body is not valid JSON: {error}")),
+    let emails: Items<'_> = serde_json::from_slice(bytes).map_err(|error| {
+        misshapen(bytes, &error, |_| ApiError::field("", "the body must be a list of emails"))
     })?;
     match emails.0.len() {
         0 => Err(ApiError::field("", "give at least one email")),
