@@ -63,12 +63,13 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
     let mut told = Told::uncalled(Vec::with_capacity(batch.leased.len()), None);
     let mut groups: Vec<Group<'_>> = Vec::new();
     for leased in &batch.leased {
-        let Some((record, event)) = look_up(means, leased).await? else {
+        let Some((standing, event)) = look_up(means, leased).await? else {
             told.notified.push(verdict(means, leased, without_message(leased), None));
             continue;
         };
-        match code(&record, event) {
-            Some(code) => gather(&mut groups, leased, code, &record, event),
+        let record = &standing.brief;
+        match code(record, event) {
+            Some(code) => gather(&mut groups, leased, code, record, event),
             None => told.notified.push(verdict(means, leased, Verdict::Pointless, None)),
         }
     }

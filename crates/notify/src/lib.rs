@@ -20,6 +20,7 @@ mod schedule;
 mod sequencer;
 mod settle;
 mod signature;
+mod standing;
 mod target;
 mod tell;
 mod view;

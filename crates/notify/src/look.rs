@@ -3,21 +3,17 @@
 //! Each step is a task that speaks to the store while the room's loop goes on with its calls; one runs at a time, and what it
 //! found is the loop's to keep. A step that fails finds nothing, and is made again at the next look.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use postway_domain::{Incarnation, LeaseToken, MessageUid, TenantId, Time};
+use postway_domain::{Incarnation, LeaseToken, Time};
 use postway_store::{
     Store,
-    record::{DueSubscriber, Lease, MessageBrief, ReportRequest, ReportState, ToNotify},
+    record::{DueSubscriber, Lease, ReportRequest, ReportState},
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::{outcome::Leased, runner::subscriber_of, target::Target, tell::Means};
+use crate::{outcome::Leased, runner::subscriber_of, standing, target::Target, tell::Means};
 
 /// How long a lease lasts: longer than any call, and the backstop where a process hangs.
 const LEASE: Duration = Duration::from_secs(120);
@@ -112,11 +108,11 @@ async fn lease(
         wants.iter().map(|(key, count)| (key.clone(), (*count, Vec::new()))).collect();
     match store.claim_notifications(ReportRequest { lease, now, wants }).await {
         Ok(claimed) => {
-            let briefs = read_briefs(store, &claimed).await;
+            let standing = standing::read(store, &claimed, now).await;
             for job in claimed {
-                let brief = briefs.get(&job.key.uid).map(|brief| (brief.clone(), now));
+                let standing = standing.get(&job.key.uid).map(|standing| (standing.clone(), now));
                 let (_, leased) = lines.entry(subscriber_of(&job.key)).or_default();
-                leased.push(Leased { job, token, until: lease.until, brief });
+                leased.push(Leased { job, token, until: lease.until, standing });
             }
         }
         Err(error) => tracing::warn!(%error, "notifications could not be claimed"),
@@ -126,20 +122,4 @@ async fn lease(
         (key, leased, is_all)
     };
     lines.into_iter().map(line).collect()
-}
-
-/// Reads the messages of what was claimed, many at once. Where that fails each is read before its call.
-async fn read_briefs(store: &dyn Store, claimed: &[ToNotify]) -> HashMap<MessageUid, Arc<MessageBrief>> {
-    let mut by_tenant: BTreeMap<&TenantId, BTreeSet<MessageUid>> = BTreeMap::new();
-    for ToNotify { key, .. } in claimed {
-        by_tenant.entry(&key.tenant).or_default().insert(key.uid);
-    }
-    let reads = by_tenant.into_iter().map(|(tenant, uids)| async move {
-        store.briefs(tenant, &uids.into_iter().collect::<Vec<_>>()).await.unwrap_or_else(|error| {
-            tracing::debug!(%error, %tenant, "messages to tell of could not be read at once");
-            Vec::new()
-        })
-    });
-    let briefs = join_all(reads).await.into_iter().flatten();
-    briefs.map(|brief| (brief.summary.uid, Arc::new(brief))).collect()
 }

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::{LeaseToken, Time};
-use postway_store::record::{Call, MessageBrief, NotificationState, Notified, ToNotify};
+use postway_store::record::{Call, NotificationState, Notified, ToNotify};
 use rand::Rng;
 
-use crate::schedule;
+use crate::{schedule, standing::Standing};
 
 /// A notification leased to this process.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Leased {
     /// When the lease ends.
     pub until: Time,
     /// Its message as it stood when it was leased, and when that was; absent where it must be read alone.
-    pub brief: Option<(Arc<MessageBrief>, Time)>,
+    pub standing: Option<(Arc<Standing>, Time)>,
 }
 
 /// What came of it.

@@ -7,15 +7,13 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::FutureExt;
 use postway_domain::{Clock, Event, EventKind, SubscriberKind, secret::SecretKey};
 use postway_net::http::HttpClient;
-use postway_store::{
-    Store, StoreError,
-    record::{Call, MessageBrief, MessageKey},
-};
+use postway_store::{Store, StoreError, record::Call};
 
 use crate::{
     call, callback, client_sync,
     desk::Batch,
     outcome::{Conduct, Leased, Told, Verdict},
+    standing::{self, Standing},
     webhook,
 };
 
@@ -23,7 +21,7 @@ use crate::{
 const STORE_AWAY: Duration = Duration::from_secs(1);
 
 /// How old a message may be that is told.
-const BRIEF_LASTS: Duration = Duration::from_secs(2);
+const STANDING_LASTS: Duration = Duration::from_secs(2);
 
 /// What calls need.
 pub(crate) struct Means {
@@ -95,18 +93,19 @@ pub(crate) fn without_message(leased: &Leased) -> Verdict {
 }
 
 /// The message of a notification, and what happened to it; `None` where it is gone. What was read with the lease counts for
-/// as long as [`BRIEF_LASTS`]; a subscriber so slow that it is older costs a read of its own.
+/// as long as [`STANDING_LASTS`]; a subscriber so slow that it is older costs a read of its own.
 pub(crate) async fn look_up<'l>(
     means: &Means,
     leased: &'l Leased,
-) -> Result<Option<(Arc<MessageBrief>, &'l Event)>, StoreError> {
+) -> Result<Option<(Arc<Standing>, &'l Event)>, StoreError> {
     let key = &leased.job.key;
     let Some(event) = &leased.job.event else { return Ok(None) };
-    if let Some((brief, read_at)) = &leased.brief
-        && means.clock.now().since(*read_at) < BRIEF_LASTS
+    let now = means.clock.now();
+    if let Some((standing, read_at)) = &leased.standing
+        && now.since(*read_at) < STANDING_LASTS
     {
-        return Ok(Some((brief.clone(), event)));
+        return Ok(Some((standing.clone(), event)));
     }
-    let record = means.store.message(&key.tenant, &MessageKey::Uid(key.uid)).await?;
-    Ok(record.map(|record| (Arc::new(record.into()), event)))
+    let standing = standing::read_one(&*means.store, &key.tenant, key.uid, now).await?;
+    Ok(standing.map(|standing| (Arc::new(standing), event)))
 }

@@ -1,11 +1,15 @@
 //! A message as it is told: the one view that webhooks carry, and the words for why a message ended.
 
 use postway_domain::{
-    Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time, inbound::outcome_rank,
+    Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time,
+    inbound::outcome_rank,
+    message::reason::{self, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN},
 };
 use postway_store::record::{MessageBrief, MessageSummary, RecipientView, SmtpReply};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
+
+use crate::standing::Standing;
 
 /// What stands in the place of a sensitive message's subject.
 const HIDDEN: &str = "[hidden]";
@@ -24,7 +28,8 @@ pub(crate) struct Envelope<T> {
     pub data: T,
 }
 
-/// A message as it stands, and what happened to it.
+/// A message as it stands, and what happened to it. Its lists of attempts, events and notifications are not told: a call
+/// stays small, and whoever wants them asks for the message by its id.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageView<'a> {
     id: String,
@@ -32,10 +37,21 @@ pub(crate) struct MessageView<'a> {
     tenant: &'a str,
     account: &'a str,
     status: Status,
+    held_by: &'a [String],
+    priority: i64,
     batch: Option<&'a str>,
     subject: &'a str,
     created_at: Time,
+    updated_at: Time,
+    due_at: Option<Time>,
     sent_at: Option<Time>,
+    failed_at: Option<Time>,
+    /// Never yet: a message is reported when everybody has been told, and somebody is being told here.
+    reported_at: Option<Time>,
+    attempt: i64,
+    version: i64,
+    exhausted: bool,
+    request_id: Option<&'a str>,
     tags: &'a [String],
     metadata: Option<Json<'a>>,
     external_id: Option<&'a str>,
@@ -43,6 +59,8 @@ pub(crate) struct MessageView<'a> {
     provider_message_id: Option<&'a str>,
     recipients: Vec<Recipient<'a>>,
     event: Happened<'a>,
+    /// Why it is where it is, in the words of the API.
+    reason: Option<String>,
     error: Option<Json<'a>>,
     /// The worst that is known of a recipient since it was sent.
     outcome: Option<EventKind>,
@@ -83,7 +101,8 @@ pub(crate) fn id_of(message: &MessageSummary) -> String {
 }
 
 impl<'a> MessageView<'a> {
-    pub(crate) fn new(record: &'a MessageBrief, event: &'a Event) -> Self {
+    pub(crate) fn new(standing: &'a Standing, event: &'a Event) -> Self {
+        let record = &standing.brief;
         let message = &record.summary;
         let is_open = !message.sensitive;
         let bounced = record.recipients.iter().filter(|recipient| recipient.bounce.is_some());
@@ -93,10 +112,20 @@ impl<'a> MessageView<'a> {
             tenant: message.lane.tenant.as_str(),
             account: message.lane.account.as_str(),
             status: message.state.status(),
+            held_by: &standing.held_by,
+            priority: message.lane.priority.code(),
             batch: message.lane.batch.as_ref().map(|batch| batch.as_str()),
             subject: if is_open { &message.subject } else { HIDDEN },
             created_at: message.created_at,
+            updated_at: message.updated_at,
+            due_at: message.due_at,
             sent_at: message.sent_at,
+            failed_at: message.failed_at,
+            reported_at: None,
+            attempt: message.attempt,
+            version: message.version,
+            exhausted: message.exhausted,
+            request_id: message.request_id.as_deref(),
             tags: &message.tags,
             metadata: json(message.metadata.as_deref().filter(|_| is_open)),
             external_id: message.external_id.as_deref(),
@@ -109,6 +138,7 @@ impl<'a> MessageView<'a> {
                 at: event.at,
                 data: json(event.data.as_deref()),
             },
+            reason: why(message),
             error: json(message.error.as_deref()),
             outcome: worst(&record.recipients).and_then(|recipient| recipient.outcome),
             bounce: json(worst(bounced).and_then(|recipient| recipient.bounce.as_deref())),
@@ -126,6 +156,21 @@ impl<'a> Recipient<'a> {
         let (outcome, bounce) = (*outcome, json(bounce.as_deref()));
         Self { address, kind: *kind, status: *status, smtp_code, enhanced_code, reply, outcome, bounce }
     }
+}
+
+/// Why a message is where it is.
+fn why(message: &MessageSummary) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    struct Failure {
+        code: Option<String>,
+        message: Option<String>,
+    }
+    let read = |text: &str| {
+        serde_json::from_str(text)
+            .unwrap_or_else(|_| Failure { message: Some(text.to_owned()), ..Failure::default() })
+    };
+    let Failure { code, message: said } = message.error.as_deref().map(read).unwrap_or_default();
+    reason::reason(message.state, code.as_deref(), said.as_deref()).map(str::to_owned)
 }
 
 /// Of these recipients the one that fared worst.
@@ -154,11 +199,11 @@ pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
     said(&particulars(event)).or_else(failure).unwrap_or_else(|| {
         match event.kind {
             EventKind::Invalid => "refused by a check",
-            EventKind::Cancelled => "withdrawn before it was sent",
-            EventKind::Expired => "its expires_at passed before it was sent",
-            EventKind::Suppressed => "its recipients are on the suppression list",
+            EventKind::Cancelled => WITHDRAWN,
+            EventKind::Expired => TOO_LATE,
+            EventKind::Suppressed => NOBODY_LEFT,
             EventKind::Bounced => "it bounced",
-            _ => "it failed without a word",
+            _ => UNSAID,
         }
         .to_owned()
     })

@@ -72,8 +72,8 @@ async fn body(means: &Means, leased: &Leased) -> Result<Result<String, Verdict>,
             serde_json::to_string(&Envelope { name, timestamp, sequence, data: received(event) })
         }
         _ => match look_up(means, leased).await? {
-            Some((record, event)) => {
-                let data = MessageView::new(&record, event);
+            Some((standing, event)) => {
+                let data = MessageView::new(&standing, event);
                 serde_json::to_string(&Envelope { name, timestamp, sequence, data })
             }
             None => return Ok(Err(Verdict::Gone)),

@@ -24,6 +24,7 @@ pub(crate) use self::view::{WebhookList, WebhookView};
 use crate::{
     auth::{Manager, Reader},
     error::ApiError,
+    page::Part,
     request_id::RequestId,
     state::{App, Shared},
 };
@@ -81,11 +82,20 @@ fn busy() -> ApiError {
     path = "/v1/webhooks",
     operation_id = "listWebhooks",
     tag = "webhooks",
-    responses((status = 200, description = "All of them, the oldest first", body = WebhookList))
+    params(
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "The oldest first", body = WebhookList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<WebhookList>, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    part: Part,
+) -> Result<Json<WebhookList>, ApiError> {
     let found = app.store.subscribers(Some(&caller.tenant)).await?;
-    Ok(Json(WebhookList { data: found.into_iter().map(WebhookView::from).collect(), next_cursor: None }))
+    let (found, next_cursor) = part.of(found, |webhook| webhook.id.to_string())?;
+    Ok(Json(WebhookList { data: found.into_iter().map(WebhookView::from).collect(), next_cursor }))
 }
 
 /// Show a webhook

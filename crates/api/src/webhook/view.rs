@@ -55,7 +55,7 @@ pub(crate) struct WithSecret {
 pub(crate) struct WebhookList {
     /// By id, which is by age.
     pub(super) data: Vec<WebhookView>,
-    /// Always null: the list comes whole.
+    /// Where to go on, if there are more.
     pub(super) next_cursor: Option<String>,
 }
 

@@ -45,11 +45,12 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
     let mut told = Told::uncalled(Vec::with_capacity(batch.leased.len()), None);
     let mut sent: Vec<Sent<'_>> = Vec::with_capacity(batch.leased.len());
     for leased in &batch.leased {
-        let Some((record, event)) = look_up(means, leased).await? else {
+        let Some((standing, event)) = look_up(means, leased).await? else {
             told.notified.push(verdict(means, leased, without_message(leased), None));
             continue;
         };
-        match Entry::new(&record, event, leased.job.deferred) {
+        let record = &standing.brief;
+        match Entry::new(record, event, leased.job.deferred) {
             Some(entry) => {
                 let json = serde_json::to_string(&entry).map_err(unwritable)?;
                 sent.push(Sent { leased, id: id_of(&record.summary), json });

@@ -51,7 +51,7 @@ fn leased(key: &DueSubscriber, count: u32, until: Time) -> Vec<Leased> {
         },
         token: LeaseToken::from_i64(1),
         until,
-        brief: None,
+        standing: None,
     };
     (0..count).map(one).collect()
 }

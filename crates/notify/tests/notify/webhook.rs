@@ -5,12 +5,13 @@ use std::time::Duration;
 use postway_domain::{
     EventKind::{Accepted, Ready, Scheduled, Sent},
     MessageUid, State, Time,
-    message::Wait,
+    message::{Outcome, Wait},
 };
 use postway_notify::{WebhookSecret, call_test, signatures};
 use postway_store::{
-    Report,
-    record::{NewEvent, NotificationState},
+    Directory, Report, Work,
+    conformance::{sample, stage},
+    record::{Change, Circuit, DirectoryChange, NewEvent, NotificationState, Suspension, SuspensionScope},
 };
 use postway_testkit::Reply;
 use serde_json::json;
@@ -57,6 +58,106 @@ async fn a_call_is_signed_and_tells_the_message() {
     assert_eq!((&data["subject"], &data["metadata"]), (&json!("Message 1"), &json!({"order": 7})));
     assert_eq!(data["recipients"][0]["address"], json!("person-1@example.org"));
     assert_eq!(data["event"]["data"], json!({"attempt": 1}));
+    house.close(room).await;
+}
+
+/// All that the API shows of a message but its lists, in the same words.
+#[tokio::test]
+async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let now = house.now();
+    let waiting = |sample: sample::Sample| {
+        sample.state(State::Ready, Some(now)).content(|content| content.request_id = Some("req-1".to_owned()))
+    };
+    let uid = house.message_of(1, Vec::new(), waiting).await;
+    let claimed = house.store.claim(stage::request(&sample::relay(), 1, now, 1, false)).await.unwrap();
+    let failed = Change {
+        exhausted: true,
+        error: Some(r#"{"code":"smtp_451","category":"greylisted","message":"451 come back"}"#.to_owned()),
+        ..stage::outcome(&claimed[0], false, Outcome::Exhausted, now.plus(Duration::from_secs(1)))
+    };
+    assert_eq!(house.store.apply(vec![failed]).await.unwrap(), [true]);
+    let room = house.open(1);
+    house.all_told(&[uid]).await;
+
+    let calls = house.received("/hook");
+    let body = json(calls.last().unwrap());
+    assert_eq!(body["type"], json!("email.failed"));
+    let data = body["data"].as_object().unwrap();
+    let told = |key: &str| data.get(key).unwrap_or_else(|| panic!("{key} is missing: {data:?}")).clone();
+    for (key, expected) in [
+        ("status", json!("failed")),
+        ("held_by", json!([])),
+        ("priority", json!(2)),
+        ("updated_at", json!("2024-01-01T00:00:01.000Z")),
+        ("due_at", json!(null)),
+        ("sent_at", json!(null)),
+        ("failed_at", json!("2024-01-01T00:00:01.000Z")),
+        ("reported_at", json!(null)),
+        ("attempt", json!(1)),
+        ("exhausted", json!(true)),
+        ("request_id", json!("req-1")),
+        ("reason", json!("451 come back")),
+        ("outcome", json!(null)),
+        ("bounce", json!(null)),
+    ] {
+        assert_eq!(told(key), expected, "{key}");
+    }
+    assert_eq!(told("error")["code"], json!("smtp_451"));
+    assert!(told("version").is_i64());
+    for left_out in ["attempts", "events", "notifications"] {
+        assert!(!data.contains_key(left_out), "{left_out} makes calls large");
+    }
+    house.close(room).await;
+}
+
+#[tokio::test]
+async fn what_holds_a_message_is_told_as_long_as_it_waits() {
+    let house = House::new().await;
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", taken());
+    let (now, later) = (house.now(), house.now().plus(Duration::from_secs(600)));
+    let scopes = [SuspensionScope::Batch("spring".parse().unwrap()), SuspensionScope::Tenant];
+    for scope in scopes {
+        let suspension = Suspension { tenant: tenant(), scope, since: now };
+        house.store.change(DirectoryChange::Suspend(suspension), None).await.unwrap();
+    }
+    let circuit = Circuit {
+        key: sample::relay(),
+        code: "auth_failed".to_owned(),
+        reason: "wrong password".to_owned(),
+        opened_at: now,
+        open_until: later,
+        faults: 1,
+    };
+    house.store.change(DirectoryChange::OpenCircuit(circuit), None).await.unwrap();
+    let deferred = || vec![NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true}"#.to_owned()) }];
+    let retrying = |sample: sample::Sample| sample.state(State::Scheduled(Wait::Retry), Some(later));
+    let plain = house.message_of(1, deferred(), retrying).await;
+    let batched = house.message_of(2, deferred(), |sample| retrying(sample).batch("spring")).await;
+    let sent = house.message(3, &[Sent]).await;
+    // One to so many that it is read alone.
+    let crowd = |sample: sample::Sample| {
+        (0..40).fold(retrying(sample), |sample, n| sample.to(&format!("r{n}@example.org")))
+    };
+    let crowded = house.message_of(4, deferred(), crowd).await;
+    let room = house.open(1);
+    house.all_told(&[plain, batched, sent, crowded]).await;
+
+    let calls = house.received("/hook");
+    let held_by = |uid: MessageUid| {
+        let of = |call: &&_| json(call)["data"]["uid"] == json!(uid.to_string());
+        let told = json(calls.iter().find(of).unwrap())["data"]["held_by"].clone();
+        let mut names: Vec<String> = serde_json::from_value(told).unwrap();
+        names.sort();
+        names
+    };
+    assert_eq!(held_by(plain), ["circuit:relay", "tenant"]);
+    assert_eq!(held_by(batched), ["batch:spring", "circuit:relay", "tenant"]);
+    assert_eq!(held_by(crowded), ["circuit:relay", "tenant"]);
+    assert!(held_by(sent).is_empty(), "it waits for nothing any more");
     house.close(room).await;
 }
 
