@@ -64,6 +64,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/bulk.js",
     "part/button.js",
     "part/chart.js",
+    "part/conduct.js",
     "part/dialog.js",
     "part/filters.js",
     "part/first_mail.js",
@@ -143,14 +144,17 @@ fn serve(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
 mod tests {
     use super::*;
 
-    /// Everything but the chart library, which is read when the first chart shows.
+    /// Uncompressed, with the chart library.
     const FIRST_PAINT_BYTES_MAX: usize = 200_000;
 
     #[test]
-    fn the_page_and_all_its_parts_are_small() {
-        let first = FILES.iter().filter(|(path, _)| !path.starts_with("vendor/uplot"));
-        let total: usize = first.map(|(_, bytes)| bytes.len()).sum();
-        assert!(total < FIRST_PAINT_BYTES_MAX, "{total} bytes");
+    fn whichever_view_is_the_first_is_small() {
+        let is_view = |path: &str| path.starts_with("page/");
+        let size = |(_, bytes): &(&str, &[u8])| bytes.len();
+        let shared: usize = FILES.iter().filter(|(path, _)| !is_view(path)).map(size).sum();
+        // The others are read when they are gone to.
+        let view = FILES.iter().filter(|(path, _)| is_view(path)).map(size).max().unwrap_or_default();
+        assert!(shared + view < FIRST_PAINT_BYTES_MAX, "{shared} and {view} bytes");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The page at `/`, in a real browser, on the real binary.
 
-use std::path::PathBuf;
+use std::{net::TcpListener, path::PathBuf};
 
-use postway_e2e::{Browser, Gateway, mail_with, text};
-use postway_testkit::{Action, SmtpSink, Verb, axe};
+use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, Receiver, eventually, mail, mail_with, text};
+use postway_testkit::{Action, Reply, SmtpSink, Verb, axe};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// Where pictures are kept: in the target folder, for whoever wants to look.
@@ -43,6 +44,7 @@ async fn a_newcomer_signs_in_sends_a_mail_and_reads_it() -> anyhow::Result<()> {
         .await?;
     go(&browser, &gateway, "inbox").await?;
     browser.wait_for_text("Welcome aboard").await?;
+    browser.wait_for_text("to ada@example.net").await?;
     browser.screenshot(&picture("inbox")).await?;
     // The session's cookie is out of reach of scripts.
     let cookies = browser.run("return document.cookie").await?;
@@ -60,7 +62,13 @@ async fn a_message_is_watched_as_it_fails_and_is_tried_again() -> anyhow::Result
     gateway.wait_for("to-nobody", "failed").await?;
     let browser = signed_in(&gateway, 1280, 800).await?;
     go(&browser, &gateway, "messages/to-nobody").await?;
-    browser.wait_for_text("no such user").await?;
+    browser
+        .wait_until(
+            "its own reason",
+            "return document.querySelector('.reason')?.innerText === 'no such user'",
+        )
+        .await?;
+    browser.wait_for_text("1 recipient; a subject of 13 characters").await?;
     browser.screenshot(&picture("failed")).await?;
     sink.clear_rules();
     browser.click("Retry").await?;
@@ -142,11 +150,99 @@ async fn a_batch_is_suspended_by_a_click() -> anyhow::Result<()> {
         "const it = document.querySelector('dialog[open] button[type=submit], dialog[open] .primary');
         if (it) it.click(); return true;";
     browser.run(confirm).await?;
-    postway_e2e::eventually("the batch to be suspended", async || {
+    eventually("the batch to be suspended", async || {
         let batch = gateway.get("/v1/batches/spring").await?;
         Ok((!batch["suspended_since"].is_null() || batch["suspended"] == true).then_some(()))
     })
     .await
+}
+
+/// Presses the button of the dialog that does it.
+async fn submit(browser: &Browser) -> anyhow::Result<()> {
+    browser.run("document.querySelector('dialog[open] button[type=submit]').click()").await.map(drop)
+}
+
+#[tokio::test]
+async fn a_tenant_is_deleted_once_its_id_was_typed() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    gateway.post("/v1/tenants", json!({"id": "acme", "name": "Acme"})).await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    go(&browser, &gateway, "tenants").await?;
+    browser.wait_for_text("acme").await?;
+    let offered = "return [...document.querySelectorAll('main tbody tr')]
+        .filter((row) => /Delete/.test(row.innerText)).map((row) => row.cells[0].innerText.trim()).join()";
+    assert_eq!(browser.run(offered).await?, "acme", "the tenant `default` cannot be deleted");
+    browser.click("Delete").await?;
+    browser.wait_for_text("What waits is deleted as well").await?;
+    browser.type_into("dialog input", "ac").await?;
+    submit(&browser).await?;
+    browser.wait_for_text("this is not acme").await?;
+    gateway.get("/v1/tenants/acme").await?;
+    browser.type_into("dialog input", "me").await?;
+    submit(&browser).await?;
+    browser.wait_for_text("The tenant is deleted").await?;
+    let (status, _) = gateway.call(Method::GET, "/v1/tenants/acme", None).await?;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    browser
+        .wait_until(
+            "the tenant to leave the lists",
+            "return !/acme/i.test(document.querySelector('#app').innerText)",
+        )
+        .await
+}
+
+#[tokio::test]
+async fn what_does_not_work_is_not_shown_as_merely_active() -> anyhow::Result<()> {
+    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_to(nobody).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
+    let mailbox = json!({"id": "bounces", "host": "127.0.0.1", "port": nobody, "tls": "none", "username": "u",
+        "password": "p", "roles": ["bounces"]});
+    gateway.post("/v1/mailboxes", mailbox).await?;
+    gateway.send(mail("stuck", "ada@example.net")).await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    go(&browser, &gateway, "accounts").await?;
+    browser.wait_for_text("circuit open").await?;
+    browser.screenshot(&picture("circuit")).await?;
+    go(&browser, &gateway, "messages/stuck").await?;
+    browser.wait_for_text("(tried again").await?;
+    go(&browser, &gateway, "webhooks").await?;
+    browser.wait_for_text("calls fail").await?;
+    browser.wait_for_text("HTTP 500; tried again").await?;
+    browser.screenshot(&picture("webhooks")).await?;
+    go(&browser, &gateway, &format!("webhooks/{}", receiver.id)).await?;
+    browser.wait_for_text("Calls to it fail: HTTP 500").await?;
+    go(&browser, &gateway, "mailboxes").await?;
+    browser.click("Test").await?;
+    browser.wait_for_text("bounces does not work").await?;
+    let steps = browser.run("return document.querySelector('dialog').innerText").await?.to_string();
+    assert!(!steps.contains("undefined"), "{steps}");
+    browser.click("Close").await?;
+    browser.click("Delete").await?;
+    browser.wait_for_text("Its rules, and all that is kept of mail that came by it, are deleted").await
+}
+
+#[tokio::test]
+async fn a_list_says_what_holds_each_message() -> anyhow::Result<()> {
+    let sink = SmtpSink::builder().times(1, Verb::Dot, Action::Cut.recorded()).start().await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"limits": {"per_day": 1}})).await?;
+    gateway.send(mail_with("doubtful", "ada@example.net", json!({"on_doubt": "hold"}))).await?;
+    gateway.wait_for("doubtful", "in_doubt").await?;
+    gateway.send(mail("too-many", "ada@example.net")).await?;
+    let batch = json!({"account": "sandbox", "batch": "spring"});
+    gateway.post("/v1/batches/spring/suspend", json!({})).await?;
+    gateway.send(mail_with("in-batch", "ada@example.net", batch)).await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    browser.wait_for_text("what is held waits for your word").await?;
+    go(&browser, &gateway, "messages").await?;
+    browser.wait_for_text("in-batch · the batch spring is suspended").await?;
+    browser.wait_for_text("too-many · the account relay has used up its limit").await?;
+    browser.wait_for_text("it is held until somebody says what became of it").await?;
+    let held = "return [...document.querySelectorAll('main tbody .badge')].filter((one) => one.innerText === 'held').length";
+    assert_eq!(browser.run(held).await?, 3);
+    browser.screenshot(&picture("held")).await
 }
 
 #[tokio::test]

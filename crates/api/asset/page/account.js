@@ -71,7 +71,8 @@ function Shown({ one, path, changed }) {
     </div>
     ${open &&
       html`<p class="reason bad">It is left alone since it was at fault: ${one.circuit.reason || one.circuit.code}.
-        ${" "}It is tried again <${Ago} at=${one.circuit.until} />; a test shows whether it works by now.</p>`}
+        ${" "}It is tried again <${Ago} at=${one.circuit.until} past="soon" />; a test shows whether it works by
+        ${" "}now.</p>`}
     <${Facts} pairs=${[
       ["Kind", one.kind],
       ["Host", one.host && `${one.host}:${one.port ?? ""}`],

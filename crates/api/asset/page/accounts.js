@@ -6,6 +6,8 @@ import { PRESET, accountBody, accountFields } from "../part/account_fields.js";
 import { Badge, Switched } from "../part/badge.js";
 import { resource, switching } from "../part/resource.js";
 import { showSteps } from "../part/steps.js";
+import { under } from "../part/table.js";
+import { Ago } from "../part/time.js";
 import { link } from "../route.js";
 
 const at = (row) => url`/v1/accounts/${row.id}`;
@@ -27,7 +29,13 @@ const columns = [
     cell: (row) => (row.host ? html`<span class="break">${row.host}:${row.port}</span>` : (row.region ?? row.endpoint)),
   },
   { head: "Limits", cell: (row) => limits(row.limits) },
-  { head: "State", cell: (row) => html`<${Switched} on=${!row.suspended} />` },
+  {
+    head: "State",
+    cell: ({ suspended, circuit }) =>
+      html`<${Switched} on=${!suspended} />${circuit?.state === "open" &&
+        html` <${Badge} status="circuit open" tone="bad" />
+          ${under(html`${circuit.reason || circuit.code}; tried again <${Ago} at=${circuit.until} past="soon" />`)}`}`,
+  },
 ];
 
 export default resource({
@@ -38,6 +46,7 @@ export default resource({
   columns,
   fields: accountFields,
   preset: PRESET,
+  every: 5_000,
   create: (body) => post("/v1/accounts", accountBody(body)),
   change: (row, body) => patch(at(row), accountBody(body, row)),
   acts: [

@@ -8,7 +8,7 @@ import { Field } from "../part/form.js";
 import { Icon } from "../part/icon.js";
 import { Empty, Loaded, useLoad } from "../part/load.js";
 import { Mail, header } from "../part/mail.js";
-import { Ago, absolute } from "../part/time.js";
+import { Ago, absolute, count } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const LOOK_MS = 2_000;
@@ -22,7 +22,7 @@ export default function Inbox({ query }) {
     ${(found) =>
       found.length
         ? html`<${Box} accounts=${found} start=${query} />`
-        : html`<h1>Sandbox inbox</h1><${Empty} title="There is no sandbox account">
+        : html`<div class="title"><h1>Sandbox inbox</h1></div><${Empty} title="There is no sandbox account">
           <p>An account of the kind <code>sandbox</code> captures mail instead of sending it.</p>
           <p><a href=${link("accounts")}>Make one</a></p><//>`}
   <//>`;
@@ -62,7 +62,8 @@ function Box({ accounts, start }) {
                     <button type="button" aria-current=${one.uid === open ? "true" : null}
                       onClick=${() => choose(one.uid)}>
                       <span class="subject">${one.subject || "(no subject)"}</span>
-                      <span class="muted small">${one.id}</span><span class="muted small">
+                      <span class="muted small" title=${one.to}>to ${one.to}${one.recipient_count > 1 &&
+                        ` +${count(one.recipient_count - 1)}`}</span><span class="muted small">
                         <${Ago} at=${one.sent_at ?? one.created_at} /></span>
                     </button>
                   </li>`,

@@ -80,6 +80,8 @@ export default resource({
     { name: "Test", run: async (row) => void (await showSteps(row.id, await post(`${at(row)}/test`))) },
     ...switching(at, (row) => row.active),
   ],
-  removal: () => "It is not watched any more. Mail that came by it stays in the list.",
+  removal: (row) =>
+    `${row.id} is not watched any more. Its rules, and all that is kept of mail that came by it, are deleted here; what
+      is in the mailbox itself stays there.`,
   empty: "A mailbox brings in bounces, receipts of certified mail, and mail that rules send on.",
 });

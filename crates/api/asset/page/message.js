@@ -4,7 +4,7 @@
 import { html } from "../vendor/preact.js";
 import { get, may, url } from "../api.js";
 import { Actions } from "../part/message_acts.js";
-import { Badge } from "../part/badge.js";
+import { Badge, isHeld } from "../part/badge.js";
 import { Copy } from "../part/button.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
@@ -15,8 +15,17 @@ import { Timeline, said } from "../part/timeline.js";
 import { link } from "../route.js";
 
 const OVER = ["sent", "invalid", "suppressed", "cancelled", "expired"];
-/** Those of them, and of what can be retried, for which there is something to tell. */
-const ENDED = ["failed", "invalid", "suppressed", "expired"];
+/** Where there is no waiting to explain. `failed` can be retried, and is not over. */
+const ENDED = ["failed", ...OVER];
+/** What happens when a gate's time has come. */
+const THEN = {
+  schedule: "due",
+  limit: "free again",
+  circuit: "tried again",
+  destination: "tried again",
+  retry: "tried again",
+  doubt: "sent again",
+};
 const LOOK_MS = 3_000;
 /** What is over may still be bounced, or told to somebody. */
 const LATER_MS = 15_000;
@@ -36,12 +45,12 @@ const Shown = ({ one, changed }) => {
     <p class="crumb"><a href=${link("messages")}><${Icon} name="back" />Messages</a></p>
     <div class="title">
       <h1>${one.subject || "(no subject)"}</h1>
-      <${Badge} status=${one.status} />${one.exhausted && html`<${Badge} status="dead letter" tone="bad" />`}
+      <${Badge} status=${one.status} />${isHeld(one) && html`<${Badge} status="held" />`}
+      ${one.exhausted && html`<${Badge} status="dead letter" tone="bad" />`}
       ${one.outcome && html`<${Badge} status=${one.outcome} />`}
     </div>
     <${Actions} one=${one} path=${path} changed=${changed} />
-    ${!OVER.includes(one.status) && html`<${Why} path=${path} one=${one} />`}
-    ${one.reason && ENDED.includes(one.status) && html`<p class="reason bad">${one.reason}</p>`}
+    ${ENDED.includes(one.status) ? html`<${End} one=${one} />` : html`<${Why} path=${path} one=${one} />`}
     <${Facts} pairs=${[
       ["Id", html`<code>${one.id}</code> <${Copy} text=${one.id} label="Copy the id" />`],
       ["Account", html`<a href=${link(`accounts/${encodeURIComponent(one.account)}`)}>${one.account}</a>`],
@@ -85,6 +94,12 @@ const Shown = ({ one, changed }) => {
   `;
 };
 
+/** Why it ended as it did, in the words of whoever ended it. */
+const End = ({ one }) =>
+  one.reason &&
+  html`<p class=${`reason ${one.status === "cancelled" ? "" : "bad"}`}>
+    ${one.exhausted && "Its tries are over. The last one: "}${one.reason}</p>`;
+
 /** What holds it. Shown at once, as this is what one comes for. */
 function Why({ path, one }) {
   const why = useLoad((signal) => get(`${path}/explain`, {}, signal), [path, one.version], LOOK_MS);
@@ -97,13 +112,12 @@ function Why({ path, one }) {
       gates.length > 0
         ? html`<ul>${gates.map((gate) =>
           html`<li><${Badge} status=${gate.gate} tone="warn" /> ${gate.reason}
-            ${gate.until && html` (opens <${Ago} at=${gate.until} />)`}</li>`)}</ul>`
+            ${gate.until && html` (${THEN[gate.gate] ?? "open"} <${Ago} at=${gate.until} past="soon" />)`}</li>`)}</ul>`
         : !reason &&
-          html`<p>${one.status === "failed" ? "It does not wait: its tries are over. Retry puts it back in the queue."
-            : one.status === "sending" ? "It is on its way."
-              : "Nothing holds it: it goes as soon as its turn comes."}</p>`
+          html`<p>${one.status === "sending" ? "It is on its way."
+            : "Nothing holds it: it goes as soon as its turn comes."}</p>`
     }
-    ${next_at && html`<p class="muted">It goes <${Ago} at=${next_at} />, as far as is known.</p>`}
+    ${next_at && html`<p class="muted">It goes <${Ago} at=${next_at} past="soon" />, as far as is known.</p>`}
   </section>`;
 }
 
@@ -136,7 +150,7 @@ const Notifications = ({ list }) =>
     { head: "State", cell: (one) => html`<${Badge} status=${one.status} />` },
     { head: "Calls", kind: "num", cell: (one) => one.tries },
     { head: "Answer", kind: "num", cell: (one) => one.last_status ?? "" },
-    { head: "Next", cell: (one) => one.next_at && html`<${Ago} at=${one.next_at} />` },
+    { head: "Next", cell: (one) => one.next_at && html`<${Ago} at=${one.next_at} past="soon" />` },
   ]} />`;
 
 function Payload({ path }) {

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { get, may, url } from "../api.js";
-import { Badge } from "../part/badge.js";
+import { Badge, holders, isHeld } from "../part/badge.js";
 import { bulk } from "../part/bulk.js";
 import { Button } from "../part/button.js";
 import { Filters } from "../part/filters.js";
@@ -35,13 +35,14 @@ const columns = [
   {
     head: "State",
     cell: (one) =>
-      html`<${Badge} status=${one.status} />${one.held_by.length > 0 && html` <${Badge} status="held" />`}`,
+      html`<${Badge} status=${one.status} />${isHeld(one) && html` <${Badge} status="held" />`}${one.outcome &&
+        html` <${Badge} status=${one.outcome} />`}`,
   },
   {
     head: "Message",
     kind: "wide",
     cell: (one) => html`<a href=${link(`messages/${one.uid}`)}>${one.subject || "(no subject)"}</a>
-      ${under([one.id, one.reason].filter(Boolean).join(" · "))}`,
+      ${under([one.id, one.reason, ...holders(one)].filter(Boolean).join(" · "))}`,
   },
   {
     head: "To",

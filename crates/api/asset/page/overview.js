@@ -17,6 +17,8 @@ const LATE_SECONDS = 300;
 const HOUR_MS = 3_600_000;
 /** The server counts no further. */
 const HELD_MAX = 100_000;
+/** Where what is held is found, each with what holds it. */
+const HELD = link("messages", { status: "ready" });
 
 export default function Overview() {
   const [now, setNow] = useState(null);
@@ -68,7 +70,7 @@ const Standing = ({ now }) => html`
               html`<li><a href=${link("messages", { status })}><${Badge} status=${status} /><strong>
                 ${count(number)}</strong></a></li>`,
           )}
-        ${now.held > 0 && html`<li><a href=${link("batches")}><${Badge} status="held" /><strong>
+        ${now.held > 0 && html`<li><a href=${HELD}><${Badge} status="held" /><strong>
           ${held(now)}</strong></a></li>`}
       </ul>
     </section>
@@ -118,7 +120,7 @@ function Problems({ now }) {
     ...now.circuits.map((one) => [
       link(`accounts/${encodeURIComponent(one.account)}`),
       `Account ${one.account} is left alone`,
-      html`${one.reason || one.code}; tried again <${Ago} at=${one.open_until} />`,
+      html`${one.reason || one.code}; tried again <${Ago} at=${one.open_until} past="soon" />`,
     ]),
     ...now.mailboxes.map((one) => [
       link("mailboxes"),
@@ -136,9 +138,9 @@ function Problems({ now }) {
     waiting > 0 && [
       link("messages", { status: "in_doubt" }),
       `${count(waiting)} in doubt`,
-      "the relay's last answer was lost: say what became of them",
+      "the relay's last answer was lost: what is held waits for your word, the rest is sent again by itself",
     ],
-    now.held > 0 && [link("batches"), `${held(now)} held`, "behind a suspended batch, account or tenant"],
+    now.held > 0 && [HELD, `${held(now)} held`, "by a suspension, a used-up limit or an account that is left alone"],
     now.oldest_due_seconds > LATE_SECONDS && [
       link("messages", { status: "ready" }),
       "The queue does not keep up",

@@ -39,7 +39,9 @@ const about = {
   columns,
   fields,
   versioned: true,
-  removal: (row) => `${row.address} is forgotten as a recipient; messages stay.`,
+  removal: (row) =>
+    `${row.name || row.address} leaves this list. Mail that names this recipient is not sent any more, also none that
+      waits already. The entry is kept, marked as deleted, and the address itself may still be written to.`,
   empty: "Messages may name a recipient instead of an address.",
 };
 

@@ -33,7 +33,7 @@ export default function Send() {
     toast(`Accepted: ${status}`);
     if (may("read")) go(`messages/${uid}`);
   };
-  return html`<h1>Send a mail</h1>
+  return html`<div class="title"><h1>Send a mail</h1></div>
     <section class="card">
       ${accounts.loading ? null : html`<${Form} fields=${fields(accounts.data)} action="Send" onSubmit=${submit} />`}
     </section>`;

@@ -1,11 +1,14 @@
 // Whose mail it is.
 
 import { html } from "../vendor/preact.js";
-import { url } from "../api.js";
+import { chooseTenant, currentTenant, url, withQuery } from "../api.js";
 import { Switched } from "../part/badge.js";
 import { resource, switching } from "../part/resource.js";
 import { Ago } from "../part/time.js";
 import { link } from "../route.js";
+
+/** The one that the server was set up with; it cannot be deleted. */
+const FIRST = "default";
 
 const at = (row) => url`/v1/tenants/${row.id}`;
 
@@ -25,6 +28,18 @@ const fields = () => [
 
 const changed = () => dispatchEvent(new Event("tenantschange"));
 
+const removal = (row) =>
+  row.id !== FIRST && {
+    text: `All that is of the tenant ${row.id} is deleted: its accounts, templates, keys and mail. What waits is deleted
+      as well, and is not sent. This cannot be undone, and the id cannot be used again.`,
+    path: withQuery(at(row), { confirm: row.id }),
+    typed: row.id,
+    done: () => {
+      if (row.id === currentTenant()) chooseTenant(FIRST);
+      changed();
+    },
+  };
+
 export default resource({
   title: "Tenants",
   what: "tenant",
@@ -36,5 +51,5 @@ export default resource({
   fixed: true,
   created: changed,
   acts: switching(at, (row) => !row.suspended),
-  removal: (row) => `The tenant ${row.id} is gone with all that is its own. This is refused while its mail waits.`,
+  removal,
 });

@@ -4,6 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { get, may, patch, post, remove, url } from "../api.js";
 import { Badge, Switched } from "../part/badge.js";
 import { Button } from "../part/button.js";
+import { LOOK_MS, SOON, answered, quietUntil, useFailing } from "../part/conduct.js";
 import { ask, confirm, edit, secretOnce } from "../part/dialog.js";
 import { Field } from "../part/form.js";
 import { Icon } from "../part/icon.js";
@@ -18,12 +19,14 @@ const STATES = ["", "pending", "calling", "waiting", "acknowledged", "dead"];
 
 export default function Webhook({ params }) {
   const path = url`/v1/webhooks/${params.id}`;
-  const webhook = useLoad((signal) => get(path, {}, signal), [params.id]);
+  const webhook = useLoad((signal) => get(path, {}, signal), [params.id], LOOK_MS);
   return html`<p class="crumb"><a href=${link("webhooks")}><${Icon} name="back" />Webhooks</a></p>
     <${Loaded} from=${webhook}>${(one) => html`<${Shown} one=${one} path=${path} changed=${webhook.reload} />`}<//>`;
 }
 
 function Shown({ one, path, changed }) {
+  const failing = useFailing(one);
+  const quiet = quietUntil(one);
   const test = async () => {
     const { ok, status, latency_ms, answer } = await post(`${path}/test`);
     await ask(
@@ -55,7 +58,11 @@ function Shown({ one, path, changed }) {
     go("webhooks");
   };
   return html`
-    <div class="title"><h1>${one.url ?? one.id}</h1><${Switched} on=${one.active} words=${["active", "off"]} /></div>
+    <div class="title">
+      <h1>${one.url ?? one.id}</h1><${Switched} on=${one.active} words=${["active", "off"]} />
+      ${failing && html`<${Badge} status="calls fail" tone="bad" />`}
+      ${!failing && quiet && html`<${Badge} status="left alone" tone="warn" />`}
+    </div>
     ${
       may("manage") &&
       one.id !== "client_sync" &&
@@ -67,12 +74,17 @@ function Shown({ one, path, changed }) {
     }
     ${one.disabled_reason &&
       html`<p class="reason bad">It is switched off: ${one.disabled_reason}. Edit it to switch it on again.</p>`}
+    ${
+      failing &&
+      html`<p class="reason bad">Calls to it fail: ${answered(failing)}. What it was not told
+        ${" "}is told again, the next <${Ago} at=${quiet ?? failing.next_at} past=${SOON} />.</p>`
+    }
     <${Facts} pairs=${[
       ["Id", html`<code class="break">${one.id}</code>`],
       ["Kind", one.kind],
       ["Events", one.events.join(", ")],
       ["What it is for", one.description],
-      ["Left alone until", one.quiet_until && html`<${Ago} at=${one.quiet_until} />`],
+      ["Left alone, as it asked", quiet && html`<${Ago} at=${quiet} />`],
       ["Changed", html`<${Ago} at=${one.updated_at} />`],
     ]} />
     <${Deliveries} path=${path} />
@@ -116,7 +128,7 @@ function Deliveries({ path }) {
             row.last_call &&
             html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>`,
         },
-        { head: "Next", cell: (row) => row.next_at && html`<${Ago} at=${row.next_at} />` },
+        { head: "Next", cell: (row) => row.next_at && html`<${Ago} at=${row.next_at} past="soon" />` },
         {
           head: "Actions",
           kind: "doing",

@@ -10,18 +10,26 @@ let show = () => {};
 /** Shows `body(close)` under a title; what `close` was given, or undefined where it was dismissed. */
 export const ask = (title, body) => new Promise((done) => show({ title, body, done }));
 
-/** Whether somebody really wants this. */
-export const confirm = ({ title, text, action, kind = "primary" }) =>
-  ask(
-    title,
-    (close) => html`
+/** Whether somebody really wants this. What cannot be had back is confirmed by typing its name, `typed`. */
+export const confirm = ({ title, text, action, kind = "primary", typed }) =>
+  ask(title, (close) =>
+    typed
+      ? html`
+    <p>${text}</p>
+    <${Form} fields=${[{ name: "typed", label: html`Type <code>${typed}</code> to confirm`, wide: true }]}
+      action=${action} kind=${kind} keep="Keep as it is" onCancel=${() => close(false)}
+      onSubmit=${async (given) => {
+        if (given.typed !== typed) throw { details: [{ field: "typed", message: `this is not ${typed}` }] };
+        close(true);
+      }} />
+  `
+      : html`
     <p>${text}</p>
     <div class="acts">
       <button type="button" onClick=${() => close(false)}>Keep as it is</button>
       <button type="button" class=${kind} onClick=${() => close(true)}>${action}</button>
     </div>
-  `,
-  );
+  `);
 
 /** A form in front of the page. `save(changes)` may refuse; what it returned, or undefined where it was dismissed. */
 export const edit = ({ title, fields, value, preset, action = "Save", save, note }) =>

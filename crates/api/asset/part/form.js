@@ -68,8 +68,21 @@ function owner(fields, fault) {
 
 let forms = 0;
 
-/** `value` is what is edited, absent for something new; `preset` what a new one starts with. */
-export function Form({ fields, value, preset = {}, action, onSubmit, onCancel, onChange }) {
+/**
+ * `value` is what is edited, absent for something new; `preset` what a new one starts with. `action` and `keep` are the
+ * words of its buttons, `kind` that of the first.
+ */
+export function Form({
+  fields,
+  value,
+  preset = {},
+  action,
+  kind = "primary",
+  keep = "Cancel",
+  onSubmit,
+  onCancel,
+  onChange,
+}) {
   const start = () =>
     Object.fromEntries(fields.map(({ name, kind }) => [name, shown(kind, at(value ?? preset, name))]));
   const [held, setHeld] = useState(start);
@@ -121,8 +134,8 @@ export function Form({ fields, value, preset = {}, action, onSubmit, onCancel, o
       )}
     </div>
     <div class="acts">
-      ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}
-      <button type="submit" class="primary" disabled=${busy} aria-busy=${busy ? "true" : null}>${action}</button>
+      ${onCancel && html`<button type="button" onClick=${onCancel}>${keep}</button>`}
+      <button type="submit" class=${kind} disabled=${busy} aria-busy=${busy ? "true" : null}>${action}</button>
     </div>
   </form>`;
 }

@@ -13,7 +13,9 @@ import { toast } from "./toast.js";
 /**
  * `what` is its name ("account"), `path` its list, `at(row)` the path of one. `fields(row)` make and change it; `create`
  * and `change` take the place of POST and PATCH; `fixed` means that there is no change here. `acts` are
- * `{name, when(row), run(row), kind}`; after `run` the list is read anew. `removal(row)` says what a deletion means.
+ * `{name, when(row), run(row), kind}`; after `run` the list is read anew. `removal(row)` is what a deletion means:
+ * `{text, path, typed, done}`, where `path` takes the place of `at(row)`, `typed` is to be typed first, and `done`
+ * follows; or only the text; or false for what stays.
  */
 export function Resource({
   title,
@@ -61,12 +63,17 @@ export function Resource({
     toast("Saved");
     again();
   };
+  const means = (row) => {
+    const meant = removal(row);
+    return typeof meant === "string" ? { text: meant } : meant;
+  };
   const drop = async (row) => {
-    if (!(await confirm({ title: `Delete this ${what}?`, text: removal(row), action: "Delete", kind: "danger" })))
-      return;
-    await remove(at(row));
+    const { text, path = at(row), typed, done } = means(row);
+    if (!(await confirm({ title: `Delete this ${what}?`, text, typed, action: "Delete", kind: "danger" }))) return;
+    await remove(path);
     toast(`The ${what} is deleted`);
     again();
+    done?.();
   };
   const run = (act) => async (row) => {
     await act.run(row);
@@ -75,7 +82,7 @@ export function Resource({
   const offered = [
     ...(fields && !fixed && manages ? [{ name: "Edit", run: modify }] : []),
     ...acts.filter((act) => may(act.scope ?? scope)).map((act) => ({ ...act, run: run(act) })),
-    ...(removal && manages ? [{ name: "Delete", kind: "danger", run: drop }] : []),
+    ...(removal && manages ? [{ name: "Delete", kind: "danger", when: means, run: drop }] : []),
   ];
   const shownActs = (row) => offered.filter(({ when }) => !when || when(row));
   const acting = {

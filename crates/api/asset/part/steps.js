@@ -9,7 +9,7 @@ const columns = [
   { head: "Step", cell: (one) => one.step },
   { head: "Result", cell: (one) => html`<${Badge} status=${one.ok ? "ok" : "failed"} />` },
   { head: "What was said", kind: "wide", cell: (one) => one.detail },
-  { head: "Time", kind: "num", cell: (one) => `${one.duration_ms} ms` },
+  { head: "Time", kind: "num", cell: (one) => (one.duration_ms == null ? "" : `${one.duration_ms} ms`) },
 ];
 
 /** Shows the steps of `{ok, steps}`. */

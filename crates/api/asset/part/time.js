@@ -40,13 +40,14 @@ const MINUTE_MS = 60_000;
 const tickers = new Set();
 setInterval(() => tickers.forEach((tick) => tick()), 5_000);
 
-/** A time, told from now on; the exact one is its title. */
-export function Ago({ at }) {
+/** A time, told from now on; the exact one is its title. `past` is said in its place once it has come. */
+export function Ago({ at, past }) {
   const [, tick] = useState(0);
   useEffect(() => {
     const young = () => Math.abs(Date.now() - Date.parse(at)) < 60 * MINUTE_MS && tick((n) => n + 1);
     tickers.add(young);
     return () => tickers.delete(young);
   }, [at]);
-  return at ? html`<time datetime=${at} title=${absolute(at)}>${relative(at)}</time>` : "–";
+  return at ? html`<time datetime=${at} title=${absolute(at)}>
+    ${past && Date.parse(at) < Date.now() ? past : relative(at)}</time>` : "–";
 }

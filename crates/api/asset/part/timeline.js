@@ -2,12 +2,12 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge } from "./badge.js";
-import { Ago, span } from "./time.js";
+import { Ago, bytes, count, span } from "./time.js";
 
 /** Particulars that have a place of their own. */
 const SHOWN = [
   ...["attempt", "duration_ms", "code", "category", "original_code", "will_retry", "next_attempt", "backoff_ms"],
-  ...["due_at", "message", "reply", "request_id", "recipient"],
+  ...["due_at", "message", "reply", "request_id", "recipient", "address", "checks"],
 ];
 /** Events after which an attempt is over. */
 const ENDS = ["sent", "failed", "scheduled", "ready", "in_doubt"];
@@ -21,6 +21,28 @@ function told(value) {
     .join(", ");
 }
 
+const CHECKS = {
+  INTEGRITY: ({ bytes: size }) => `${bytes(size)} came in`,
+  RECIPIENT: ({ recipients, known }) =>
+    `${recipients === 1 ? "1 recipient" : `${count(recipients)} recipients`}${known ? ", as in the directory" : ""}`,
+  TEMPLATE: ({ subject_chars, html_bytes, template, version }) =>
+    [
+      template && `template ${template}, version ${version}`,
+      `a subject of ${count(subject_chars)} characters`,
+      html_bytes ? `${bytes(html_bytes)} of HTML` : "no HTML",
+    ]
+      .filter(Boolean)
+      .join(", "),
+  OUTBOX: () => null,
+};
+
+/** What was looked at before a message was taken, in words. */
+const checked = (checks) =>
+  checks
+    .map(({ check, ...found }) => (CHECKS[check] ?? ((rest) => `${check.toLowerCase()} ${told(rest)}`))(found))
+    .filter(Boolean)
+    .join("; ");
+
 /** What a relay said, of an attempt or of a recipient. */
 export const said = (one) => [one.smtp_code, one.enhanced_code, one.reply].filter(Boolean).join(" ");
 
@@ -30,7 +52,7 @@ const waits = ({ at, data }) => data.due_at && Date.parse(data.due_at) - Date.pa
 export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol class="timeline">
   ${events.map((event) => {
     const attempt = ENDS.includes(event.type) && attempts.find(({ number }) => number === event.data.attempt);
-    const to = recipients[event.data.recipient];
+    const to = recipients[event.data.recipient] ?? (event.data.address && { address: event.data.address });
     return html`<li key=${event.seq}>
       <div class="when"><${Ago} at=${event.at} /></div>
       <div>
@@ -39,7 +61,8 @@ export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol
         ${event.data.code && html` <code>${event.data.code}</code>`}
         ${event.data.category && html` <span class="muted">${told(event.data.category).replaceAll("_", " ")}</span>`}
         ${event.data.message && event.data.message !== attempt?.reply && html`<p>${told(event.data.message)}</p>`}
-        ${to && html`<p>${to.address} <code>${said(to)}</code></p>`}
+        ${to && html`<p>${to.address} ${said(to) && html`<code>${said(to)}</code>`}</p>`}
+        ${event.data.checks && html`<p class="muted">${checked(event.data.checks)}</p>`}
         ${attempt && html`<${Attempt} attempt=${attempt} />`}
         ${waits(event) && html`<p class="muted">to go <${Ago} at=${event.data.due_at} /></p>`}
         <${Rest} data=${event.data} />
