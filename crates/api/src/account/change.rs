@@ -1,20 +1,20 @@
 //! `PATCH` and `PUT /v1/accounts/{id}`.
 //!
 //! `PATCH` changes the fields given. `PUT` replaces the settings: what is not given takes its default, but for the
-//! secret, which nobody can read back and which stays unless one is given. What `GET` shows may be put back as it is.
-//! Changed settings deserve a new chance: an open circuit closes.
+//! secret, which nobody can read back and which stays unless one is given; where it would be sent elsewhere, or less
+//! protected, it must be ([`Way`]). What `GET` shows may be put back as it is. Changed settings deserve a new chance: an open circuit closes.
 
 use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Account, AccountId};
+use postway_domain::{Account, AccountId, AccountKind};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
     AccountView, NamedAccount, check_fallback, check_target,
-    edit::{self, Edited},
+    edit::{self, Edited, Secret},
     find, key_of,
     schema::AccountRequest,
     seal,
@@ -26,6 +26,7 @@ use crate::{
     error::ApiError,
     request_id::RequestId,
     state::{App, Shared},
+    way::Way,
 };
 
 /// How often a change is made anew when another one was faster.
@@ -33,7 +34,8 @@ const TRIES_MAX: u32 = 5;
 
 /// Change an account
 ///
-/// Changes the fields given and leaves the rest.
+/// Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection on the way, need
+/// the password or secret key again.
 #[utoipa::path(
     patch,
     path = "/v1/accounts/{id}",
@@ -56,7 +58,8 @@ pub(crate) async fn patch(
 
 /// Replace an account's settings
 ///
-/// Fields that are not given take their defaults; the password or secret key stays unless one is given.
+/// Fields that are not given take their defaults; the password or secret key stays unless one is given, or the mail goes
+/// elsewhere.
 #[utoipa::path(
     put,
     path = "/v1/accounts/{id}",
@@ -103,6 +106,14 @@ pub(crate) async fn update(
         let Edited { mut settings, secret } =
             edit::edit(base, body, Some(&shown), now).map_err(ApiError::invalid)?;
         check_target(app, &caller.actor, Some(&current.settings), &mut settings)?;
+        if secret == Secret::Keep && current.secret.is_some() {
+            let name = match settings.kind {
+                AccountKind::Ses => "secret_access_key",
+                AccountKind::Smtp | AccountKind::Sandbox => "password",
+            };
+            let (before, after) = (Way::of_account(&current.settings), Way::of_account(&settings));
+            Way::check(&before, &after, name).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+        }
         check_fallback(app, tenant, id, &settings).await?;
         let expected_version = current.version;
         let secret = seal(app, tenant, id, secret, current.secret)?;

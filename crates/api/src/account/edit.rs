@@ -53,7 +53,6 @@ pub(super) fn edit(
     shown: Option<&Value>,
     now: Time,
 ) -> Result<Edited, Vec<FieldError>> {
-    let kind_before = base.kind;
     let mut edited = Edited { settings: base, secret: Secret::Keep };
     let mut wrong = Vec::new();
     // First, since the defaults of other fields depend on it.
@@ -82,7 +81,11 @@ pub(super) fn edit(
         };
         wrong.extend(done.err().map(|message| FieldError::new(name, message)));
     }
-    wrong.extend(fit_secret(&mut edited, kind_before));
+    if let Some(misfit) = fit_secret(&mut edited, shown)
+        && !wrong.iter().any(|known| known.field == misfit.field)
+    {
+        wrong.push(misfit);
+    }
     for (field, message) in edited.settings.check() {
         if !wrong.iter().any(|known| known.field == field) {
             wrong.push(FieldError::new(field, message));
@@ -91,8 +94,8 @@ pub(super) fn edit(
     if wrong.is_empty() { Ok(edited) } else { Err(wrong) }
 }
 
-/// A secret belongs to a name, and to one kind of account: without them it goes away.
-fn fit_secret(Edited { settings, secret }: &mut Edited, kind_before: AccountKind) -> Option<FieldError> {
+/// A secret belongs to a name, and to one kind of account: without them it goes away. And who signs in needs one.
+fn fit_secret(Edited { settings, secret }: &mut Edited, shown: Option<&Value>) -> Option<FieldError> {
     let (field, name, missing) = match settings.kind {
         AccountKind::Smtp => ("password", &settings.username, "a password needs a username"),
         AccountKind::Ses => {
@@ -101,13 +104,26 @@ fn fit_secret(Edited { settings, secret }: &mut Edited, kind_before: AccountKind
         }
         AccountKind::Sandbox => ("password", &None, "a sandbox signs in nowhere"),
     };
-    if *secret == Secret::Keep && settings.kind != kind_before {
+    let same_kind = shown.is_none_or(|shown| shown["kind"] == settings.kind.as_str());
+    if *secret == Secret::Keep && !same_kind {
         *secret = Secret::Remove;
     }
     match (name, &secret) {
         (None, Secret::Set(_)) => return Some(FieldError::new(field, missing)),
         (None, Secret::Keep | Secret::Remove) => *secret = Secret::Remove,
-        (Some(_), _) => {}
+        (Some(_), Secret::Set(_)) => {}
+        (Some(name), Secret::Keep | Secret::Remove) if settings.kind == AccountKind::Smtp => {
+            let before =
+                |field: &str| shown.filter(|_| same_kind).map_or(&Value::Null, |shown| &shown[field]);
+            let keeps = *secret == Secret::Keep && before("password_set") == true;
+            // Accounts from before this was asked for can still be changed otherwise.
+            let was_so = before("password_set") == false && before("username") == name.as_str();
+            if !keeps && !was_so {
+                let message = "is needed to sign in: give it, or leave the username out";
+                return Some(FieldError::new(field, message));
+            }
+        }
+        (Some(_), Secret::Keep | Secret::Remove) => {}
     }
     None
 }
@@ -279,13 +295,42 @@ mod tests {
 
     #[test]
     fn a_secret_is_kept_replaced_or_removed() {
-        let base = || create(json!({"host": "h", "username": "u"})).unwrap().settings;
-        let secret = |body: Value| edit(base(), body.as_object().unwrap(), None, now()).unwrap().secret;
+        let base = || create(json!({"host": "h", "username": "u", "password": "p"})).unwrap().settings;
+        let shown = json!({"kind": "smtp", "username": "u", "password_set": true});
+        let change = |body: Value| edit(base(), body.as_object().unwrap(), Some(&shown), now());
+        let secret = |body: Value| change(body).unwrap().secret;
         assert_eq!(secret(json!({})), Secret::Keep);
+        assert_eq!(secret(json!({"username": "other"})), Secret::Keep);
         assert_eq!(secret(json!({"password": "p"})), Secret::Set("p".to_owned()));
-        assert_eq!(secret(json!({"password": null})), Secret::Remove);
         assert_eq!(secret(json!({"username": null})), Secret::Remove);
+        assert_eq!(secret(json!({"username": null, "password": null})), Secret::Remove);
         let other_kind = json!({"kind": "ses", "region": "eu-west-1", "access_key_id": "AKID"});
         assert_eq!(secret(other_kind), Secret::Remove, "a password is no AWS key");
+        assert_eq!(change(json!({"password": null})).unwrap_err()[0].field, "password");
+    }
+
+    #[test]
+    fn who_signs_in_needs_a_password() {
+        let wrong = create(json!({"host": "h", "username": "u"})).unwrap_err();
+        assert_eq!((wrong.len(), wrong[0].field.as_str()), (1, "password"));
+        assert!(wrong[0].message.contains("leave the username out"), "{:?}", wrong[0].message);
+        assert_eq!(wrong_fields(json!({"host": "h", "username": "u", "password": ""})), ["password"]);
+
+        let open = create(json!({"host": "h"})).unwrap().settings;
+        let shown = json!({"kind": "smtp", "username": null, "password_set": false});
+        let named = json!({"username": "u"});
+        assert!(edit(open, named.as_object().unwrap(), Some(&shown), now()).is_err());
+
+        let ses = json!({"kind": "ses", "username": null, "password_set": false});
+        let relay = json!({"kind": "smtp", "host": "h", "username": "u"});
+        let relay = relay.as_object().unwrap();
+        assert!(edit(defaults(relay, None), relay, Some(&ses), now()).is_err(), "an AWS key is no password");
+
+        // One from before this was asked for.
+        let old =
+            AccountSettings { username: Some("u".into()), ..create(json!({"host": "h"})).unwrap().settings };
+        let shown = json!({"kind": "smtp", "username": "u", "password_set": false});
+        let slower = json!({"max_connections": 1});
+        assert!(edit(old, slower.as_object().unwrap(), Some(&shown), now()).is_ok());
     }
 }

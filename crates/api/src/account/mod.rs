@@ -28,6 +28,7 @@ use crate::{
     auth::{Actor, Caller, Manager, Reader},
     body,
     error::{ApiError, FieldError},
+    page::Part,
     request_id::RequestId,
     state::{App, Shared},
 };
@@ -211,19 +212,32 @@ fn seal(
     path = "/v1/accounts",
     operation_id = "listAccounts",
     tag = "accounts",
-    responses((status = 200, description = "All of them, by id", body = AccountList))
+    params(
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "By id", body = AccountList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<AccountList>, ApiError> {
-    all(&app, &caller.tenant).await.map(Json)
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    part: Part,
+) -> Result<Json<AccountList>, ApiError> {
+    let AccountList { data, .. } = all(&app, &caller.tenant).await?;
+    let (data, next_cursor) = part.of(data, |account| account.id().to_owned())?;
+    Ok(Json(AccountList { data, next_cursor }))
 }
 
 /// Every account of a tenant.
 pub(crate) async fn all(app: &App, tenant: &TenantId) -> Result<AccountList, ApiError> {
     let accounts = app.store.accounts(Some(tenant)).await?;
     let suspensions = app.store.suspensions(tenant).await?;
+    let circuits = app.store.circuits(Some(tenant)).await?;
     let view = |account: &Account| {
         let scope = SuspensionScope::Account(account.id.clone());
+        let circuit = circuits.iter().find(|circuit| circuit.key.account == account.id);
         AccountView::new(account, suspensions.iter().any(|one| one.scope == scope))
+            .with_circuit(circuit.cloned())
     };
     Ok(AccountList { data: accounts.iter().map(view).collect(), next_cursor: None })
 }

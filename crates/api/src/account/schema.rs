@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::{DestinationView, LimitsView, WarmUpView};
-use crate::schema::RetrySchema;
+use crate::schema::form::When;
 
 /// An account to make or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountRequest {
-    /// Its id, unique in your tenant; only when it is made.
+    /// Its id, unique in your tenant; needed when it is made, and fixed then.
     #[schema(example = "relay-1")]
     id: Option<String>,
     /// `smtp` (default), `ses`, or `sandbox`, which captures mail instead of sending it.
-    #[schema(example = "smtp")]
+    #[schema(nullable = false, example = "smtp")]
     kind: Option<String>,
     /// The relay's host name or address. Private ones can be set with the admin key alone.
     #[schema(example = "smtp.example.com")]
@@ -58,11 +57,58 @@ pub(crate) struct AccountRequest {
     /// Certified mail.
     pec: Option<bool>,
     /// How much it may send; 0 means no limit. `PATCH` leaves what is not given.
-    limits: Option<LimitsView>,
-    /// How its daily limit grows while it is new; at most 90 days. `from` is now when absent.
-    warm_up: Option<WarmUpView>,
+    limits: Option<LimitsRequest>,
+    /// How its daily limit grows while it is new.
+    warm_up: Option<WarmUpRequest>,
     /// How much receiving domains are sent, per node; `*` stands for every domain that is not named.
-    destinations: Option<BTreeMap<String, DestinationView>>,
+    destinations: Option<BTreeMap<String, DestinationRequest>>,
     /// When to try again.
-    retry: Option<RetrySchema>,
+    retry: Option<RetryRequest>,
+}
+
+/// How much an account may send, in any window of that length. 0 and null: no limit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LimitsRequest {
+    /// In any sixty seconds.
+    per_minute: Option<u32>,
+    /// In any sixty minutes.
+    per_hour: Option<u32>,
+    /// In any twenty-four hours.
+    per_day: Option<u32>,
+    /// What happens to mail beyond: `defer` (default) or `reject`.
+    #[schema(example = "defer")]
+    behavior: Option<String>,
+}
+
+/// A daily limit that grows.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WarmUpRequest {
+    /// When the first day begins, as RFC 3339 or Unix seconds; now when absent.
+    #[schema(inline)]
+    from: Option<When>,
+    /// How much may be sent on the first, second, … day; at most 90 days.
+    #[schema(example = json!([50, 100, 500]))]
+    per_day: Vec<u32>,
+}
+
+/// How much one receiving domain is sent. 0: no limit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DestinationRequest {
+    /// Mails on the wire at once.
+    #[schema(nullable = false)]
+    connections: Option<u32>,
+    /// Mails begun in any second.
+    #[schema(nullable = false)]
+    per_second: Option<u32>,
+}
+
+/// Delays between attempts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetryRequest {
+    /// Seconds to wait after the first, second, … transient failure.
+    #[schema(example = json!([1, 5, 30, 120, 600]))]
+    delays_s: Vec<u32>,
+    /// How much chance moves each delay: 0.25 means up to a quarter shorter or longer.
+    #[schema(nullable = false, default = 0.25)]
+    jitter: Option<f64>,
 }

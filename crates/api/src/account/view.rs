@@ -10,7 +10,7 @@ use postway_store::record::{Circuit, SuspensionScope, Used};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, schema::RetrySchema, state::App};
+use crate::{error::ApiError, state::App};
 
 /// An account.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +65,7 @@ pub(crate) struct AccountView {
     #[schema(value_type = BTreeMap<String, DestinationView>)]
     destinations: BTreeMap<String, DestinationLimit>,
     /// When to try again.
-    retry: RetrySchema,
+    retry: RetryView,
     /// Whether somebody has suspended it.
     suspended: bool,
     /// Whether it is left alone because it was at fault.
@@ -109,6 +109,18 @@ pub(crate) struct WarmUpView {
     /// How much may be sent on the first, second, … day.
     #[schema(example = json!([50, 100, 500]))]
     pub(super) per_day: Vec<u32>,
+}
+
+/// Delays between attempts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Retry)]
+pub(crate) struct RetryView {
+    /// Seconds to wait after the first, second, … transient failure.
+    #[schema(example = json!([1, 5, 30, 120, 600]))]
+    delays_s: Vec<u32>,
+    /// How much chance moves each delay: 0.25 means up to a quarter shorter or longer.
+    #[schema(example = 0.25)]
+    jitter: f64,
 }
 
 /// How much one receiving domain is sent. 0: no limit.
@@ -157,7 +169,7 @@ pub(crate) struct UsedView {
 pub(crate) struct AccountList {
     /// By id.
     pub(crate) data: Vec<AccountView>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -198,7 +210,7 @@ impl AccountView {
             },
             warm_up: settings.warm_up.map(|plan| WarmUpView { from: plan.from, per_day: plan.per_day }),
             destinations: settings.destinations,
-            retry: RetrySchema { delays_s: settings.retry.delays_s, jitter: settings.retry.jitter },
+            retry: RetryView { delays_s: settings.retry.delays_s, jitter: settings.retry.jitter },
             suspended,
             circuit: None,
             used: None,
@@ -206,6 +218,11 @@ impl AccountView {
             created_at: account.created_at,
             updated_at: account.updated_at,
         }
+    }
+
+    /// With whether it is left alone.
+    pub(super) fn with_circuit(self, circuit: Option<Circuit>) -> Self {
+        Self { circuit: Some(circuit.into()), ..self }
     }
 
     /// With how it stands at the moment.

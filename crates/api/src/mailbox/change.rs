@@ -4,7 +4,10 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::WatchedMailbox;
+use postway_domain::{
+    WatchedMailbox,
+    mailbox::{MailboxAuth, MailboxSettings},
+};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
@@ -14,14 +17,22 @@ use super::{
     edit::{self, Edited},
     find,
     schema::MailboxRequest,
-    secret,
+    secret::{self, Change, Secrets},
 };
-use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
+use crate::{
+    auth::Manager,
+    body,
+    error::{ApiError, FieldError},
+    request_id::RequestId,
+    state::Shared,
+    way::Way,
+};
 
 /// Change a mailbox
 ///
 /// Changes the fields given and leaves the rest; `null` gives a setting its default. With `version`, only if it still is
-/// that one; 409 otherwise. Another host, username or folder is another place: it is read from its `start`.
+/// that one; 409 otherwise. Another host, username or folder is another place: it is read from its `start`. Another host,
+/// port or proxy, and less protection on the way, need the password or token again.
 #[utoipa::path(
     patch,
     path = "/v1/mailboxes/{id}",
@@ -51,6 +62,10 @@ pub(crate) async fn patch(
             return Err(ApiError::conflict(message));
         }
         check_target(&app, &caller.actor, Some(&current.settings), &mut settings)?;
+        let wrong = exposed(&current, &settings, &secrets);
+        if !wrong.is_empty() {
+            return Err(ApiError::invalid(wrong));
+        }
         let secret = secret::seal(&app, tenant, &id, secrets, current.secret)?;
         let (version, updated_at) = (expected + 1, app.clock.now());
         let mailbox = WatchedMailbox { settings, secret, version, updated_at, ..current };
@@ -68,4 +83,19 @@ pub(crate) async fn patch(
         }
     }
     Err(busy())
+}
+
+/// Which stored secrets a change would have sent where they were not given for.
+fn exposed(current: &WatchedMailbox, settings: &MailboxSettings, secrets: &Secrets) -> Vec<FieldError> {
+    let before = &current.settings;
+    let login = match settings.auth {
+        MailboxAuth::Password => "password",
+        MailboxAuth::Xoauth2 => "token",
+    };
+    let keeps_login = current.secret.is_some() && secrets.login.is_none();
+    let keeps_proxy = edit::names_proxy_user(before) && secrets.proxy_password == Change::Keep;
+    let login = keeps_login.then(|| Way::check(&Way::of_mailbox(before), &Way::of_mailbox(settings), login));
+    let proxy =
+        keeps_proxy.then(|| Way::check(&Way::of_proxy(before), &Way::of_proxy(settings), "proxy_password"));
+    [login, proxy].into_iter().flatten().filter_map(Result::err).collect()
 }

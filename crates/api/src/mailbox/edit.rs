@@ -247,8 +247,7 @@ fn proxy(fields: &mut Fields<'_>, settings: &mut MailboxSettings) -> Change {
             fields.refuse("proxy", message);
         }
     }
-    let url = settings.proxy.as_deref().and_then(|proxy| Url::parse(proxy).ok());
-    let has_name = url.is_some_and(|url| !url.username().is_empty());
+    let has_name = names_proxy_user(settings);
     match password {
         Some(_) if !has_name => {
             fields.refuse("proxy_password", "needs a proxy with a user name: socks5://user@host:port");
@@ -258,6 +257,12 @@ fn proxy(fields: &mut Fields<'_>, settings: &mut MailboxSettings) -> Change {
         None if removes || !has_name => Change::Remove,
         None => Change::Keep,
     }
+}
+
+/// Whether somebody signs in to the proxy, so that there can be a password.
+pub(super) fn names_proxy_user(settings: &MailboxSettings) -> bool {
+    let url = settings.proxy.as_deref().and_then(|proxy| Url::parse(proxy).ok());
+    url.is_some_and(|url| !url.username().is_empty())
 }
 
 /// What is wrong with the URL of a proxy.

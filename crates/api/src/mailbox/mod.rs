@@ -27,6 +27,7 @@ pub(crate) use self::view::{MailboxList, MailboxView};
 use crate::{
     auth::{Actor, Manager, Reader},
     error::ApiError,
+    page::Part,
     request_id::RequestId,
     state::{App, Shared},
 };
@@ -122,10 +123,19 @@ fn proxy_host(proxy: &str) -> Option<String> {
     path = "/v1/mailboxes",
     operation_id = "listMailboxes",
     tag = "inbound",
-    responses((status = 200, description = "All of them, by id", body = MailboxList))
+    params(
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "By id", body = MailboxList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<MailboxList>, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    part: Part,
+) -> Result<Json<MailboxList>, ApiError> {
     let mailboxes = app.store.mailboxes(Some(&caller.tenant)).await?;
+    let (mailboxes, next_cursor) = part.of(mailboxes, |mailbox| mailbox.id.to_string())?;
     let states = app.store.mailbox_states(Some(&caller.tenant)).await?;
     let states: HashMap<MailboxId, MailboxState> =
         states.into_iter().map(|state| (state.key.mailbox.clone(), state)).collect();
@@ -133,7 +143,7 @@ pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Js
         let state = states.get(&mailbox.id);
         MailboxView::new(mailbox, state)
     };
-    Ok(Json(MailboxList { data: mailboxes.into_iter().map(view).collect(), next_cursor: None }))
+    Ok(Json(MailboxList { data: mailboxes.into_iter().map(view).collect(), next_cursor }))
 }
 
 /// Show a mailbox

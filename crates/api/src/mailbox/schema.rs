@@ -1,7 +1,10 @@
 //! What callers send, for the OpenAPI document; never filled. `edit` reads the bodies.
 
 use serde::Serialize;
-use utoipa::ToSchema;
+use serde_json::json;
+use utoipa::{ToSchema, openapi::Type};
+
+use crate::schema::form::{Texts, When, forms, of_type, one_of, shown_as, text_or_list, words};
 
 /// A mailbox to make or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,10 +37,12 @@ pub(crate) struct MailboxRequest {
     /// The folder that is watched.
     #[schema(default = "INBOX")]
     folder: Option<String>,
-    /// What its mail is looked at for: `forward` (rules; the default), `bounces`, `pec`. A list, or one of them; `role` is
-    /// another name for it.
-    #[schema(example = json!(["bounces"]))]
-    roles: Option<Vec<String>>,
+    /// What its mail is looked at for: `forward` (rules; the default), `bounces`, `pec`. A list, or one of them.
+    #[schema(inline)]
+    roles: Option<Roles>,
+    /// Another name for `roles`; only one of them may be given.
+    #[schema(inline)]
+    role: Option<Texts>,
     /// Whether it is watched at all.
     #[schema(default = true)]
     active: Option<bool>,
@@ -47,8 +52,8 @@ pub(crate) struct MailboxRequest {
     #[schema(default = 60)]
     poll_seconds: Option<u32>,
     /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}` or `{"since": "2026-01-31T00:00:00Z"}`.
-    #[schema(value_type = Option<Object>, example = "now")]
-    start: Option<()>,
+    #[schema(inline)]
+    start: Option<StartForm>,
     /// A proxy on the way: `socks5://user@host:port` or `http://user@host:port`.
     #[schema(example = "socks5://proxy.example.com:1080")]
     proxy: Option<String>,
@@ -63,4 +68,18 @@ pub(crate) struct MailboxRequest {
     attempts_max: Option<u32>,
     /// With `PATCH`: only if the mailbox still has this version.
     version: Option<i64>,
+}
+
+forms! {
+    /// What a mailbox's mail is looked at for.
+    Roles => shown_as(text_or_list(), json!(["bounces"]));
+    /// Where watching begins.
+    StartForm => shown_as(
+        one_of([
+            words(&["now", "beginning"]),
+            of_type(Type::Object).property("newest", of_type(Type::Integer).minimum(Some(1))).required("newest"),
+            of_type(Type::Object).property("since", When::schema()).required("since"),
+        ]),
+        json!("now"),
+    );
 }

@@ -91,7 +91,7 @@ pub(crate) struct MailboxView {
 pub(crate) struct MailboxList {
     /// By id.
     pub(super) data: Vec<MailboxView>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     pub(super) next_cursor: Option<String>,
 }
 

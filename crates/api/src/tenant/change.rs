@@ -8,14 +8,13 @@ use postway_domain::{Tenant, TenantId, Time};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
-use super::{NamedTenant, TenantView, edit, find, secret, suspended_since};
+use super::{NamedTenant, TenantView, edit, find, schema::TenantRequest, secret, suspended_since};
 use crate::{
     auth::Admin,
     body,
     error::ApiError,
     fields,
     request_id::RequestId,
-    schema::TenantRequest,
     state::{App, Shared},
 };
 

@@ -2,7 +2,7 @@
 //!
 //! A change is merged into what `GET` shows and the whole is read again, so creating and changing have the same rules
 //! and what `GET` shows may be sent back as it is. Tokens and passwords are not in there: one that is not given stays,
-//! as long as the way of signing in does.
+//! as long as the way of signing in and the server do.
 
 use postway_domain::{
     AccountId, TenantSettings,
@@ -10,7 +10,7 @@ use postway_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{error::FieldError, fields::Fields};
+use crate::{error::FieldError, fields::Fields, way::Way};
 
 const NAME_CHARS_MAX: usize = 200;
 const SECRET_CHARS_MAX: usize = 4_096;
@@ -131,7 +131,13 @@ fn remote(fields: &mut Fields<'_>, name: &str, before: Option<&Remote>) -> (Opti
         let path = fields.text("path", URL_CHARS_MAX);
         let signed_in = fields.object("auth", |fields| auth(fields, before));
         let (auth, username, secret) = signed_in.unwrap_or((RemoteAuth::None, None, NewSecret::Remove));
-        (Remote { url, path, auth, username }, secret)
+        let remote = Remote { url, path, auth, username };
+        if let (NewSecret::Keep, Some(before)) = (&secret, before) {
+            let name = if auth == RemoteAuth::Basic { "auth.password" } else { "auth.token" };
+            let checked = Way::check(&Way::of_remote(before), &Way::of_remote(&remote), name);
+            checked.err().into_iter().for_each(|wrong| fields.refuse(&wrong.field, wrong.message));
+        }
+        (remote, secret)
     });
     match read {
         Some((remote, secret)) => (Some(remote), secret),
@@ -237,8 +243,9 @@ mod tests {
         assert_eq!(made.client_sync, NewSecret::Set("t".to_owned()));
         let again = |body: Value| read(body.as_object().unwrap().clone(), &made.settings);
         let kept =
-            json!({"client_sync": {"url": "https://y", "auth": {"type": "bearer", "has_secret": true}}});
-        assert_eq!(again(kept).unwrap().client_sync, NewSecret::Keep);
+            |url: &str| json!({"client_sync": {"url": url, "auth": {"type": "bearer", "has_secret": true}}});
+        assert_eq!(again(kept("https://x/sync")).unwrap().client_sync, NewSecret::Keep);
+        assert_eq!(again(kept("https://y")).unwrap_err()[0].field, "client_sync.auth.token");
         assert_eq!(again(json!({})).unwrap().client_sync, NewSecret::Remove);
         let other = json!({"client_sync": {"url": "https://y", "auth": {"type": "basic", "username": "u"}}});
         assert_eq!(again(other).unwrap_err()[0].field, "client_sync.auth.password");

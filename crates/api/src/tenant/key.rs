@@ -12,14 +12,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{NamedTenant, find, no_tenant};
+use super::{NamedTenant, find, no_tenant, schema::KeyRequest};
 use crate::{
     auth::Admin,
     body,
     error::{ApiError, FieldError},
     fields::Fields,
+    page::Part,
     request_id::RequestId,
-    schema::KeyRequest,
     state::{App, Shared},
 };
 
@@ -77,7 +77,7 @@ pub(crate) struct NewKeyView {
 pub(crate) struct KeyList {
     /// The oldest first, the revoked among them.
     data: Vec<KeyView>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     next_cursor: Option<String>,
 }
 
@@ -208,17 +208,23 @@ fn read(body: Map<String, Value>, now: Time) -> Result<Wanted, Vec<FieldError>> 
     path = "/v1/tenants/{id}/keys",
     operation_id = "listKeys",
     tag = "tenants",
-    params(("id" = String, Path, description = "The tenant")),
-    responses((status = 200, description = "All of them", body = KeyList))
+    params(
+        ("id" = String, Path, description = "The tenant"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "The oldest first", body = KeyList))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
     _: Admin,
     NamedTenant(tenant): NamedTenant,
+    part: Part,
 ) -> Result<Json<KeyList>, ApiError> {
     find(&app, &tenant).await?;
     let keys = app.store.keys(&tenant).await?;
-    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor: None }))
+    let (keys, next_cursor) = part.of(keys, |key| (key.created_at.as_millis(), key.id.clone()))?;
+    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor }))
 }
 
 /// `{id}` and `{key_id}` in a path.

@@ -8,6 +8,7 @@ pub(crate) mod change;
 mod edit;
 pub(crate) mod key;
 pub(crate) mod pause;
+mod schema;
 mod secret;
 mod view;
 
@@ -21,8 +22,8 @@ use postway_domain::{Account, AccountId, AccountSettings, Tenant, TenantId, Tena
 use postway_store::record::{Changed, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
-use self::edit::Edited;
-pub(crate) use self::view::{LargeFilesView, TenantList, TenantView};
+pub(crate) use self::view::{TenantList, TenantView};
+use self::{edit::Edited, schema::TenantRequest};
 use crate::{
     auth::{Admin, DEFAULT_TENANT, Reader},
     body,
@@ -30,7 +31,6 @@ use crate::{
     page::{self, Paging},
     query::Parameters,
     request_id::RequestId,
-    schema::TenantRequest,
     state::{App, Shared},
 };
 
@@ -145,9 +145,11 @@ pub(crate) async fn make(
     };
     let create = DirectoryChange::CreateTenant(tenant, vec![account]);
     if app.store.change(create, Some(entry)).await? != Changed::Done {
-        return Err(ApiError::conflict(format!(
-            "there is or was a tenant `{id}`: change it with PATCH, or choose another id"
-        )));
+        let was = app.store.tenant(&id).await?.is_some_and(|tenant| tenant.deleted_at.is_some());
+        return Err(ApiError::conflict(match was {
+            true => format!("there was a tenant `{id}`, and its id is not given out again: choose another"),
+            false => format!("there is a tenant `{id}` already: change it with PATCH, or choose another id"),
+        }));
     }
     tracing::info!(tenant = %id, "tenant created");
     Ok(shown)
