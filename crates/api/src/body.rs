@@ -99,8 +99,8 @@ fn too_large(bytes_max: usize) -> ApiError {
     ApiError::too_large(format!("the body has more than {bytes_max} bytes, the most this call takes"))
 }
 
-/// Refuses a body that says it is something other than JSON. One that says nothing, or that it is a form because
-/// nobody told curl otherwise, is taken as JSON.
+/// Refuses a body that says it is something other than JSON. One that says nothing is taken as JSON, and so is one that
+/// says it is a form: that is what curl says of every body unless it is told otherwise. What is in it must be JSON anyway.
 pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
@@ -202,7 +202,8 @@ mod tests {
                 header::HeaderValue::from_static(kind),
             )]))
         };
-        for kind in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"] {
+        let form = "application/x-www-form-urlencoded";
+        for kind in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json", form] {
             assert!(of(kind).is_ok(), "{kind}");
         }
         for kind in ["text/plain", "message/rfc822", "multipart/form-data", ""] {

@@ -1,4 +1,5 @@
-//! What surrounds every request: its id, its error body, its panics, its count and its one line in the log.
+//! What surrounds every request: its id, its error body, its panics, its count and its one line in the log; and what is
+//! judged of it whatever its handler.
 //!
 //! The line has method, route, status, duration and request id; never a path, a query or a header, which may hold
 //! addresses and keys.
@@ -7,8 +8,8 @@ use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    extract::{MatchedPath, Request, State},
-    http::{HeaderValue, Method, StatusCode, header},
+    extract::{FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -16,9 +17,13 @@ use futures::FutureExt;
 use postway_domain::Clock;
 
 use crate::{
+    auth::{self, Admin},
     compat::Dress,
     error::ApiError,
+    openapi,
+    query::Parameters,
     request_id::{self, RequestId},
+    state::Shared,
 };
 
 /// The middleware around everything.
@@ -38,6 +43,37 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     record(&method, route, response.status(), started, &id);
     response
+}
+
+/// What is judged of every request before its handler is asked. `/v1/tenants` and all below it is the admin's, existing or
+/// not: no other key learns what there is. And a call that has no query parameters takes none, so that a misspelt or
+/// misplaced one is not passed over in silence.
+pub(crate) async fn judge(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match judged(&mut parts, &app).await {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn judged(parts: &mut Parts, app: &Shared) -> Result<(), ApiError> {
+    let path = parts.uri.path();
+    if path.strip_prefix("/v1/tenants").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        Admin::from_request_parts(parts, app).await?;
+    }
+    if parts.uri.query().is_none_or(str::is_empty) {
+        return Ok(());
+    }
+    let route = parts.extensions.get::<MatchedPath>();
+    let Some(call) = route.and_then(|route| openapi::bare(&parts.method, route.as_str())) else {
+        return Ok(());
+    };
+    let unknown = Parameters::of(&parts.uri).and_then(Parameters::finish);
+    // Whoever has no key is told that first.
+    if unknown.is_err() && call.needs_key {
+        auth::shown(parts, app).await?;
+    }
+    unknown
 }
 
 /// What a handler answers, or 500 if it panics. The state behind a panicking handler is the store's, which has its own

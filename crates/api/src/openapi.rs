@@ -1,9 +1,11 @@
 //! Every route, and the OpenAPI document that is made of them. A route cannot be served without being documented.
 
-use std::sync::LazyLock;
+mod request;
+
+use std::{collections::HashMap, sync::LazyLock};
 
 use axum::{
-    http::header,
+    http::{Method, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -11,8 +13,8 @@ use bytes::Bytes;
 use utoipa::{
     OpenApi,
     openapi::{
-        Components, ContentBuilder, OpenApi as Document, Ref, ResponseBuilder,
-        path::Operation,
+        Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder,
+        path::{Operation, Parameter, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
@@ -170,7 +172,49 @@ pub fn document() -> Document {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         operations.into_iter().flatten().for_each(promise_errors);
     }
+    request::finish(&mut document);
     document
+}
+
+/// A call that has no query parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bare {
+    /// Whether it needs a key.
+    pub(crate) needs_key: bool,
+}
+
+/// The call, if it is one without query parameters. Those that have some read them by themselves; and what is not under
+/// `/v1` is for probes, browsers and readers of mail, who may add what they like.
+pub(crate) fn bare(method: &Method, route: &str) -> Option<Bare> {
+    static CALLS: LazyLock<HashMap<(Method, String), Bare>> = LazyLock::new(|| bare_calls(&document()));
+    // `HEAD` is answered by whoever answers `GET`.
+    let method = if method == Method::HEAD { Method::GET } else { method.clone() };
+    CALLS.get(&(method, route.to_owned())).copied()
+}
+
+fn bare_calls(document: &Document) -> HashMap<(Method, String), Bare> {
+    let is_query = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(parameter) => matches!(parameter.parameter_in, ParameterIn::Query),
+        RefOr::Ref(_) => true,
+    };
+    let of_v1 = document.paths.paths.iter().filter(|(path, _)| path.starts_with("/v1/"));
+    let operations = of_v1.flat_map(|(path, item)| {
+        [
+            (Method::GET, &item.get),
+            (Method::PUT, &item.put),
+            (Method::POST, &item.post),
+            (Method::DELETE, &item.delete),
+            (Method::PATCH, &item.patch),
+        ]
+        .into_iter()
+        .filter_map(move |(method, operation)| Some((method, path, operation.as_ref()?)))
+    });
+    operations
+        .filter(|(_, _, operation)| !operation.parameters.iter().flatten().any(is_query))
+        .map(|(method, path, operation)| {
+            ((method, path.clone()), Bare { needs_key: operation.security.is_none() })
+        })
+        .collect()
 }
 
 /// Errors have one shape, whatever the call and the status.

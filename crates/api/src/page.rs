@@ -1,14 +1,21 @@
 //! Lists that come in pages, and exports that come whole.
 //!
 //! A cursor is the key of the last item in unreadable form, so that nobody builds one by hand and the form can change.
+//! Lists that are long by nature always come in pages ([`Paging`]); those that are short come whole unless a `limit` is
+//! given ([`Part`]).
 
 use std::{fmt::Display, str::FromStr};
 
-use axum::body::Body;
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{Uri, request::Parts},
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::stream;
 use postway_store::StoreError;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{error::ApiError, query::Parameters};
 
@@ -28,10 +35,64 @@ pub(crate) struct Paging {
 impl Paging {
     /// Takes `limit` and `cursor` out of a query.
     pub(crate) fn take(query: &mut Parameters) -> Self {
-        Self {
-            limit: query.parse("limit", parse_limit).unwrap_or(LIMIT_DEFAULT),
-            cursor: query.take("cursor"),
+        Self { limit: Self::take_limit(query), cursor: query.take("cursor") }
+    }
+
+    /// Takes `limit` alone.
+    pub(crate) fn take_limit(query: &mut Parameters) -> u32 {
+        query.parse("limit", parse_limit).unwrap_or(LIMIT_DEFAULT)
+    }
+}
+
+/// Which part is asked for of a list that is at hand as a whole.
+pub(crate) struct Part {
+    /// How many items; all of them when absent.
+    limit: Option<u32>,
+    /// Where to go on, as given.
+    cursor: Option<String>,
+}
+
+impl Part {
+    /// Takes `limit` and `cursor` out of a query.
+    pub(crate) fn take(query: &mut Parameters) -> Self {
+        Self { limit: query.parse("limit", parse_limit), cursor: query.take("cursor") }
+    }
+
+    /// This part of the list, and the cursor of the next. The keys give the order, and no two items share one; an item that
+    /// comes or goes between two pages moves no other.
+    pub(crate) fn of<T, K>(
+        self,
+        mut items: Vec<T>,
+        key: impl Fn(&T) -> K,
+    ) -> Result<(Vec<T>, Option<String>), ApiError>
+    where
+        K: Ord + Serialize + DeserializeOwned,
+    {
+        items.sort_by_cached_key(&key);
+        if let Some(cursor) = self.cursor {
+            let json: String = read_cursor(&cursor)?;
+            let after: K = serde_json::from_str(&json).map_err(|_| not_ours())?;
+            items.retain(|item| key(item) > after);
         }
+        let Some(limit) = self.limit.map(|limit| limit as usize).filter(|limit| items.len() > *limit) else {
+            return Ok((items, None));
+        };
+        items.truncate(limit);
+        let last = items.last().map(|last| serde_json::to_string(&key(last)));
+        let last = last.transpose().map_err(ApiError::internal)?;
+        Ok((items, last.as_ref().map(write_cursor)))
+    }
+}
+
+/// For lists without other parameters.
+impl<S: Send + Sync> FromRequestParts<S> for Part {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let uri = Uri::from_request_parts(parts, state).await.map_err(ApiError::internal)?;
+        let mut query = Parameters::of(&uri)?;
+        let part = Self::take(&mut query);
+        query.finish().map(|()| part)
     }
 }
 
@@ -50,9 +111,11 @@ pub(crate) fn write_cursor(key: &impl Display) -> String {
 /// The key that a cursor stands for.
 pub(crate) fn read_cursor<K: FromStr>(text: &str) -> Result<K, ApiError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).ok_or_else(|| {
-        ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")
-    })
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).ok_or_else(not_ours)
+}
+
+fn not_ours() -> ApiError {
+    ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")
 }
 
 /// A full page of the items worth showing, and the key after which the next one begins. Rows that are passed over, such as
@@ -122,6 +185,22 @@ mod tests {
         assert_eq!(read_cursor::<u32>(&write_cursor(&7)).unwrap(), 7);
         for bad in ["!!", "AAAA", "7", ""] {
             assert!(read_cursor::<u32>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_short_list_comes_whole_or_in_parts_in_the_order_of_its_keys() {
+        let part = |limit, cursor: Option<&str>| Part { limit, cursor: cursor.map(str::to_owned) };
+        let key = |word: &&'static str| (word.len(), (*word).to_owned());
+        let words = || vec!["ccc", "a", "bb", "aa"];
+        assert_eq!(part(None, None).of(words(), key).unwrap(), (vec!["a", "aa", "bb", "ccc"], None));
+        let (first, next) = part(Some(2), None).of(words(), key).unwrap();
+        assert_eq!(first, ["a", "aa"]);
+        // The last of the page before is gone, and one that would be in it has come.
+        let (rest, end) = part(Some(2), next.as_deref()).of(vec!["ccc", "0", "bb"], key).unwrap();
+        assert_eq!((rest, end), (vec!["bb", "ccc"], None));
+        for bad in ["!!", &write_cursor(&"x"), &write_cursor(&"[1]")] {
+            assert!(part(None, Some(bad)).of(words(), key).is_err(), "{bad}");
         }
     }
 

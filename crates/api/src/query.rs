@@ -53,6 +53,16 @@ impl Parameters {
         values.pop()
     }
 
+    /// The one value of a parameter with two names.
+    pub(crate) fn take_either(&mut self, name: &str, other: &str) -> Option<String> {
+        let (value, same) = (self.take(name), self.take(other));
+        if value.is_some() && same.is_some() {
+            self.wrong
+                .push(FieldError::new(other, format!("is another name for `{name}`: give one of them")));
+        }
+        value.or(same)
+    }
+
     /// The one value of `name`, as what it must be.
     pub(crate) fn parse<T, E: ToString>(
         &mut self,

@@ -1,5 +1,8 @@
-//! What callers send, for the OpenAPI document. The door reads message bodies by itself, from bytes; these structs are
-//! never filled. A test reads their examples through the door, so that they cannot drift far.
+//! What callers send, for the OpenAPI document: messages here, other things with their calls. The door reads message
+//! bodies by itself, from bytes; these structs are never filled. A test sends what they describe, in each form, so that
+//! they cannot drift far. Unknown fields are refused everywhere, which `openapi` says of every schema at once.
+
+pub(crate) mod form;
 
 use std::collections::BTreeMap;
 
@@ -7,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::tenant::LargeFilesView;
+use self::form::{Recipients, Texts, Urgency, When};
 
 /// A mail to send. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,15 +23,18 @@ pub(crate) struct MessageRequest {
     /// The sender, with or without a name; needed unless the tenant has a `default_from`.
     #[schema(example = "Shop <shop@example.com>")]
     from: Option<String>,
-    /// Recipients: a list, or one string. At most 1,000 with `cc` and `bcc`.
-    #[schema(example = json!(["ada@example.net"]))]
-    to: Vec<String>,
-    /// Recipients of copies.
-    cc: Option<Vec<String>>,
-    /// Recipients that the others do not see.
-    bcc: Option<Vec<String>>,
-    /// Where answers go.
-    reply_to: Option<Vec<String>>,
+    /// Recipients: a list, or one. At most 1,000 with `cc` and `bcc`, and at least one of them all.
+    #[schema(inline)]
+    to: Option<Recipients>,
+    /// Recipients of copies: a list, or one.
+    #[schema(inline)]
+    cc: Option<Texts>,
+    /// Recipients that the others do not see: a list, or one.
+    #[schema(inline)]
+    bcc: Option<Texts>,
+    /// Where answers go: a list of at most 25, or one.
+    #[schema(inline)]
+    reply_to: Option<Texts>,
     /// The envelope sender, when it is not `from`.
     return_path: Option<String>,
     /// The subject.
@@ -55,16 +61,16 @@ pub(crate) struct MessageRequest {
     #[schema(default = false)]
     sensitive: Option<bool>,
     /// 0 to 3, or `immediate`, `high`, `normal`, `low`.
-    #[schema(value_type = Option<u8>, minimum = 0, maximum = 3, default = 2)]
-    priority: Option<u8>,
+    #[schema(inline, default = 2)]
+    priority: Option<Urgency>,
     /// The code of the batch it belongs to.
     batch: Option<String>,
     /// Not before this time: RFC 3339 or Unix seconds.
-    #[schema(format = DateTime)]
-    send_at: Option<String>,
-    /// Not after this time.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
+    #[schema(inline)]
+    send_at: Option<When>,
+    /// Not after this time: RFC 3339 or Unix seconds.
+    #[schema(inline)]
+    expires_at: Option<When>,
     /// Labels to find it by.
     tags: Option<Vec<String>>,
     /// Your own JSON object, given back with the message.
@@ -151,10 +157,10 @@ pub(crate) struct AttachmentRequest {
 /// Many mails at once.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchRequest {
-    /// Fields for every message that does not have its own.
-    #[schema(value_type = Option<Object>, example = json!({"from": "shop@example.com"}))]
-    defaults: Option<Value>,
-    /// At most 1,000, each as for `POST /v1/messages`.
+    /// Fields for every message that does not have its own; `headers` and `metadata` are merged.
+    #[schema(example = json!({"from": "shop@example.com"}))]
+    defaults: Option<MessageRequest>,
+    /// 1 to 1,000, each as for `POST /v1/messages` once it has the defaults.
     messages: Vec<MessageRequest>,
 }
 
@@ -172,138 +178,4 @@ pub(crate) struct ReplayRequest {
     /// Ids or uids, at most 1,000.
     #[schema(example = json!(["order-1"]))]
     ids: Vec<String>,
-}
-
-/// Delays between attempts.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Retry)]
-pub(crate) struct RetrySchema {
-    /// Seconds to wait after the first, second, … transient failure.
-    #[schema(example = json!([1, 5, 30, 120, 600]))]
-    pub(crate) delays_s: Vec<u32>,
-    /// How much chance moves each delay: 0.25 means up to a quarter shorter or longer.
-    #[schema(default = 0.25)]
-    pub(crate) jitter: f64,
-}
-
-/// A tenant to make or change. Unknown fields are refused.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TenantRequest {
-    /// Its id, 1 to 64 of `A-Z a-z 0-9 . _ -`; only when it is made.
-    #[schema(example = "acme")]
-    id: Option<String>,
-    /// Its name for people; the id when absent.
-    #[schema(example = "Acme Ltd")]
-    name: Option<String>,
-    /// Its share where tenants compete, 1 to 10,000.
-    #[schema(default = 100)]
-    weight: Option<u32>,
-    /// The account its mail takes when it names none; it must exist.
-    #[schema(example = "sandbox")]
-    default_account: Option<String>,
-    /// Bounds of what it may send: `subject_chars`, `html_bytes`, `message_bytes`, and whether there must be html:
-    /// `html_required`.
-    #[schema(value_type = Option<Object>, example = json!({"subject_chars": 200}))]
-    content: Option<Value>,
-    /// The older spelling of `report_retention_seconds`, in days; only one of them may be given.
-    #[schema(example = json!(null))]
-    retention_days: Option<u32>,
-    /// How long messages are kept once they ended and were reported; 0 takes them away with the next sweep.
-    #[schema(default = 604_800, maximum = 315_360_000)]
-    report_retention_seconds: Option<u64>,
-    /// How many days messages are kept that ended and could not be reported, at most 3,650; never shorter than the
-    /// other.
-    #[schema(default = 90)]
-    unreported_retention_days: Option<u32>,
-    /// Where its delivery reports go.
-    client_sync: Option<RemoteRequest>,
-    /// Where attachments named by `endpoint` are fetched.
-    attachment_endpoint: Option<RemoteRequest>,
-    /// How its reports are written: `event` (default), `outbox` or `batch`.
-    callback_form: Option<String>,
-    /// What becomes of attachments too large to mail; also the policy alone, as a text.
-    large_files: Option<LargeFilesView>,
-    /// The domain its bounces come back to.
-    #[schema(example = "bounces.example.com")]
-    bounce_domain: Option<String>,
-    /// The envelope sender of mail that names none, by accounts that name none.
-    #[schema(example = "bounces@example.com")]
-    return_path: Option<String>,
-    /// Whom mail is from that names nobody.
-    #[schema(example = "Acme <mail@acme.example>")]
-    default_from: Option<String>,
-    /// Who it is to receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`.
-    #[schema(example = "acme-mail")]
-    feedback_id: Option<String>,
-    /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
-    #[schema(default = false)]
-    auto_submitted: Option<bool>,
-    /// With `PATCH`: only if the tenant still has this version.
-    version: Option<i64>,
-}
-
-/// Somewhere of the tenant's own to call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RemoteRequest {
-    /// The address, `http://` or `https://`.
-    #[schema(example = "https://app.example.com")]
-    url: String,
-    /// A path under it.
-    #[schema(example = "/mail/reports")]
-    path: Option<String>,
-    /// How to sign in there.
-    auth: Option<RemoteAuthRequest>,
-}
-
-/// How to sign in somewhere. Secrets are encrypted at rest and never shown again.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RemoteAuthRequest {
-    /// `none` (default), `bearer` with a `token`, or `basic` with `username` and `password`.
-    #[serde(rename = "type")]
-    #[schema(example = "bearer")]
-    kind: String,
-    /// For `bearer`.
-    #[schema(write_only, example = "s3cret")]
-    token: Option<String>,
-    /// For `basic`.
-    username: Option<String>,
-    /// For `basic`.
-    #[schema(write_only)]
-    password: Option<String>,
-}
-
-/// A key to make.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct KeyRequest {
-    /// Its name for people.
-    #[schema(example = "shop")]
-    name: Option<String>,
-    /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions,
-    /// templates, recipients, signing keys). All three when absent.
-    #[schema(example = json!(["send", "read"]))]
-    scopes: Option<Vec<String>>,
-    /// After which it does not open any more.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// From where it may be used: addresses and networks; anywhere when absent.
-    #[schema(example = json!(["10.0.0.0/8"]))]
-    allow_ips: Option<Vec<String>>,
-}
-
-/// Addresses to suppress: one, or many that share the rest. Unknown fields are refused.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SuppressionRequest {
-    /// The address; this or `addresses`.
-    #[schema(example = "ada@example.net")]
-    address: Option<String>,
-    /// At most 1,000 addresses.
-    addresses: Option<Vec<String>>,
-    /// `manual` (default), `hard_bounce` or `complaint`.
-    #[schema(example = "manual")]
-    reason: Option<String>,
-    /// More about it, at most 500 characters.
-    note: Option<String>,
-    /// Until when; for ever when absent.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
 }

@@ -2,7 +2,10 @@
 
 use postway_domain::{Contact, Time};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
+
+use crate::schema::form::{forms, shown_as, text_or_list};
 
 /// A name and its addresses.
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,8 +62,13 @@ pub(crate) struct ContactRequest {
     #[schema(example = "ACME Ltd")]
     name: Option<String>,
     /// Where to, at most 100: a list, or one address.
-    #[schema(example = json!(["orders@acme.example"]))]
-    addresses: Option<Vec<String>>,
+    #[schema(inline)]
+    addresses: Option<ContactAddresses>,
     /// With `PATCH`: only if the contact still has this version.
     version: Option<i64>,
+}
+
+forms! {
+    /// Where to: one address, or a list of them.
+    ContactAddresses => shown_as(text_or_list(), json!(["orders@acme.example"]));
 }

@@ -12,9 +12,12 @@ pub(crate) struct RecipientRequest {
     /// The name, for people.
     #[schema(example = "Ada Lovelace")]
     name: Option<String>,
-    /// Where to; may also be called `email`. Needed when it is made.
-    #[schema(example = "ada@example.net")]
+    /// Where to; needed when it is made.
+    #[schema(nullable = false, example = "ada@example.net")]
     address: Option<String>,
+    /// Another name for `address`; only one of them may be given.
+    #[schema(nullable = false)]
+    email: Option<String>,
     /// A personal number, 4 to 64 characters: encrypted at rest, shown masked, found with `?personal_number=`.
     #[schema(write_only, example = "19800101-1234")]
     personal_number: Option<String>,

@@ -12,7 +12,7 @@ use super::{
     NamedRule, RuleView, TRIES_MAX, check,
     edit::{self, Given},
     find, no_such_mailbox,
-    view::RuleRequest,
+    schema::RuleRequest,
 };
 use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
 

@@ -14,7 +14,7 @@ use super::{
     RuleView, check,
     edit::{self, Given},
     no_such_mailbox,
-    view::RuleRequest,
+    schema::RuleRequest,
 };
 use crate::{auth::Manager, body, error::ApiError, fresh::fresh_id, request_id::RequestId, state::Shared};
 

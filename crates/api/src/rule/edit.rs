@@ -176,9 +176,14 @@ fn action(item: &Map<String, Value>) -> Result<Action, Fault> {
             forward.retain(|_, value| !value.is_null());
             read_at(Value::Object(forward)).map(Action::Forward)
         }
-        Some("tag" | "webhook" | "mark_seen" | "move" | "stop") => {
-            from_object(item).map_err(|message| (String::new(), message))
-        }
+        Some("tag" | "move") => from_object(item).map_err(|message| (String::new(), message)),
+        Some("webhook" | "mark_seen" | "stop") => match item.keys().find(|name| *name != "do") {
+            // What has no parts is not read closely enough to be found by itself.
+            Some(unknown) => {
+                Err((unknown.chars().take(100).collect(), "is not a part of this action".to_owned()))
+            }
+            None => from_object(item).map_err(|message| (String::new(), message)),
+        },
         _ => {
             let message = "must be forward, tag, webhook, mark_seen, move or stop";
             Err(("do".to_owned(), message.to_owned()))
@@ -237,6 +242,7 @@ mod tests {
             (json!({"actions": [{"do": "forward", "to": [7]}]}), &["actions[0].to[0]"]),
             (json!({"actions": [{"do": "forward", "as": "is"}]}), &["actions[0].as"]),
             (json!({"actions": [{"do": "forward", "too": []}]}), &["actions[0].too"]),
+            (json!({"actions": [{"do": "stop", "after": 1}]}), &["actions[0].after"]),
             (json!({"follow_up": {"every_hours": "x"}}), &["follow_up.every_hours"]),
             (json!({"position": "first", "then": 1}), &["position", "then"]),
             (json!({"id": "a b", "mailbox": ""}), &["id", "mailbox"]),

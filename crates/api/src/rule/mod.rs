@@ -7,6 +7,7 @@
 pub(crate) mod change;
 pub(crate) mod create;
 mod edit;
+mod schema;
 pub(crate) mod trial;
 mod view;
 
@@ -26,6 +27,7 @@ pub(crate) use self::view::{RuleList, RuleView};
 use crate::{
     auth::{Manager, Reader},
     error::{ApiError, FieldError},
+    page::Part,
     query::Parameters,
     request_id::RequestId,
     state::{App, Shared},
@@ -91,8 +93,12 @@ async fn faults(app: &App, tenant: &TenantId, content: &RuleContent) -> Result<V
     path = "/v1/rules",
     operation_id = "listRules",
     tag = "inbound",
-    params(("mailbox" = Option<String>, Query, description = "Only those of this mailbox")),
-    responses((status = 200, description = "All of them", body = RuleList))
+    params(
+        ("mailbox" = Option<String>, Query, description = "Only those of this mailbox"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "In order", body = RuleList))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
@@ -101,9 +107,12 @@ pub(crate) async fn list(
 ) -> Result<Json<RuleList>, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let mailbox = query.parse("mailbox", str::parse::<MailboxId>);
+    let part = Part::take(&mut query);
     query.finish()?;
     let rules = app.store.rules(&caller.tenant, mailbox.as_ref()).await?;
-    Ok(Json(RuleList { data: rules.into_iter().map(RuleView::from).collect(), next_cursor: None }))
+    let place = |rule: &Rule| (rule.mailbox.to_string(), rule.position, rule.id.to_string());
+    let (rules, next_cursor) = part.of(rules, place)?;
+    Ok(Json(RuleList { data: rules.into_iter().map(RuleView::from).collect(), next_cursor }))
 }
 
 /// Show a rule

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{edit, faults, find, view::RuleRequest};
+use super::{edit, faults, find, schema::RuleRequest};
 use crate::{
     auth::Reader,
     body,
@@ -53,7 +53,7 @@ pub struct TriedCondition {
     pub why: String,
 }
 
-/// A rule and a mail to try it on.
+/// A rule and a mail to try it on. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TrialRequest {
     /// A rule that need not be stored; its `match` and `actions` are enough. This or `id`.

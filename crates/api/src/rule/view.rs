@@ -1,4 +1,4 @@
-//! Rules as JSON, and what callers send.
+//! Rules as JSON.
 
 use postway_domain::{
     Rule, Time,
@@ -46,7 +46,7 @@ pub(crate) struct RuleView {
 pub(crate) struct RuleList {
     /// In the order in which they are asked, mailbox by mailbox.
     pub(super) data: Vec<RuleView>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -65,36 +65,4 @@ impl From<Rule> for RuleView {
             updated_at: rule.updated_at,
         }
     }
-}
-
-/// A rule to make or change. Unknown fields are refused.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RuleRequest {
-    /// Its id, unique in your tenant; only when it is made. One is made when absent.
-    #[schema(example = "orders")]
-    id: Option<String>,
-    /// The mailbox whose mail it is asked about; needed when it is made.
-    #[schema(example = "support")]
-    mailbox: Option<String>,
-    /// Its place; lower ones come first. The last when absent.
-    position: Option<i64>,
-    /// Whether it is asked at all.
-    #[schema(default = true)]
-    active: Option<bool>,
-    /// At most 50 conditions. `field` is `from`, `to`, `cc` or `subject`, each with one of `contains`, `equals` (both
-    /// without regard to case) and `regex` (its named groups are captures); `header` with `name` and perhaps `value`,
-    /// such as `{"contains": "x"}`; `size` with `min` and `max` in bytes; or `has_attachment` with `value`.
-    #[serde(rename = "match")]
-    #[schema(value_type = Option<Vec<Object>>, example = json!([{"field": "subject", "regex": "order (?<order>[0-9]+)"}]))]
-    conditions: Option<()>,
-    /// At most 20 actions. `do` is `forward` (with `to`, a list of addresses, or `contact`, a name to look up; `as`, one of
-    /// `compose`, `redirect` and `attachment`; `from`; `account`), `tag` (with `tag`), `webhook`, `mark_seen`, `move` (with
-    /// `folder`) or `stop`. Addresses, names and tags may name captures as `{order}`.
-    #[schema(value_type = Option<Vec<Object>>, example = json!([{"do": "forward", "to": ["orders@example.com"]}, {"do": "stop"}]))]
-    actions: Option<()>,
-    /// Sends what was sent on again every so many hours, `times_max` (10) times at most, until the mail is resolved.
-    #[schema(value_type = Option<Object>, example = json!({"every_hours": 24, "times_max": 10}))]
-    follow_up: Option<()>,
-    /// With `PATCH`: only if the rule still has this version.
-    version: Option<i64>,
 }

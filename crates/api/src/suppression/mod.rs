@@ -7,6 +7,7 @@ mod csv;
 pub(crate) mod export;
 pub(crate) mod import;
 mod read;
+mod schema;
 
 use axum::{
     Json,
@@ -20,14 +21,15 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use self::schema::{SuppressionChange, SuppressionRequest};
 use crate::{
     auth::{Manager, Reader},
     body,
+    erase::digest,
     error::ApiError,
     page::{self, Paging},
     query::Parameters,
     request_id::RequestId,
-    schema::SuppressionRequest,
     state::{App, Shared},
 };
 
@@ -130,7 +132,8 @@ pub(crate) async fn create(
     })
 }
 
-/// Adds these to the list, with a word in the audit log. An address stands there alone; of many, how many they are.
+/// Adds these to the list, with a word in the audit log: of one address its digest, since the log outlives what is erased;
+/// of many, how many they are.
 async fn add(
     app: &App,
     caller: &Manager,
@@ -140,7 +143,10 @@ async fn add(
 ) -> Result<(), ApiError> {
     let (target, detail) = match list.as_slice() {
         [] => return Ok(()),
-        [one] => (one.address.clone(), json!({"reason": one.reason.as_str(), "expires_at": one.expires_at})),
+        [one] => {
+            let detail = json!({"reason": one.reason.as_str(), "expires_at": one.expires_at});
+            (digest(&app.secret_key, &caller.tenant, &one.address), detail)
+        }
         [first, ..] => (format!("{} addresses", list.len()), json!({"reason": first.reason.as_str()})),
     };
     let entry = app.audit(&caller.actor, Some(&caller.tenant), action, target, request_id, Some(detail));
@@ -222,7 +228,7 @@ pub(crate) async fn show(
     operation_id = "changeSuppression",
     tag = "suppressions",
     params(("address" = String, Path, description = "The address, in any case")),
-    request_body = SuppressionRequest,
+    request_body = SuppressionChange,
     responses((status = 200, description = "As it is now", body = SuppressionView))
 )]
 pub(crate) async fn patch(
@@ -255,7 +261,8 @@ pub(crate) async fn delete(
     NamedAddress(address): NamedAddress,
 ) -> Result<StatusCode, ApiError> {
     let action = "suppression.delete";
-    let entry = app.audit(&caller.actor, Some(&caller.tenant), action, address.as_str(), &request_id, None);
+    let target = digest(&app.secret_key, &caller.tenant, &address);
+    let entry = app.audit(&caller.actor, Some(&caller.tenant), action, target, &request_id, None);
     let change = DirectoryChange::Unsuppress(caller.tenant.clone(), vec![address.clone()]);
     match app.store.change(change, Some(entry)).await? {
         Changed::Done => Ok(StatusCode::NO_CONTENT),

@@ -92,7 +92,14 @@ pub(super) fn patch(
     let (has_reason, has_note, has_expiry) =
         (fields.has("reason"), fields.has("note"), fields.has("expires_at"));
     let terms = Terms::read(&mut fields, now);
-    fields.finish("cannot be changed");
+    // What GET shows may be sent back as it is.
+    let shown = [("address", current.address.clone()), ("created_at", current.created_at.to_string())];
+    for (name, shown) in shown {
+        if fields.take(name).is_some_and(|given| given != shown) {
+            fields.refuse(name, "cannot be changed");
+        }
+    }
+    fields.finish("is not a field of a suppression");
     if !wrong.is_empty() {
         return Err(wrong);
     }

@@ -32,7 +32,7 @@ pub(crate) struct TemplateRequest {
     version: Option<i64>,
 }
 
-/// What to fill in.
+/// What to fill in. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PreviewRequest)]
 pub(crate) struct StoredPreviewRequest {
@@ -43,11 +43,26 @@ pub(crate) struct StoredPreviewRequest {
     version: Option<i64>,
 }
 
-/// A template that is not stored, and what to fill in.
+/// A template that is not stored, as for `POST /v1/templates`, and what to fill in. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SourcePreviewRequest {
-    #[serde(flatten)]
-    template: TemplateRequest,
+    /// A name; it need not have one.
+    name: Option<String>,
+    /// The subject.
+    #[schema(example = "Welcome, {{ name }}")]
+    subject: Option<String>,
+    /// The html part. At least one of `html`, `text` and `mjml`.
+    #[schema(example = "<p>Hello {{ name }}</p>")]
+    html: Option<String>,
+    /// The text part; made from the html when absent.
+    text: Option<String>,
+    /// The html part as MJML; this or `html`.
+    mjml: Option<String>,
+    /// What it is for, at most 500 characters.
+    description: Option<String>,
+    /// Variables that stand in where none are given.
+    #[schema(value_type = Option<Object>)]
+    sample: Option<Value>,
     /// The variables; `sample` when absent.
     #[schema(value_type = Option<Object>, example = json!({"name": "Ada"}))]
     variables: Option<Value>,

@@ -43,20 +43,21 @@ async fn an_account_is_made_shown_and_its_password_never() {
 async fn patch_changes_what_is_given_and_put_replaces_all_but_the_password() {
     let api = Api::start().await;
     api.post("/v1/accounts", relay()).await.ok(201);
-    let patched =
-        api.call("PATCH", "/v1/accounts/relay-1", r#"{"port": 2525, "max_connections": 3}"#).await.ok(200);
-    assert_eq!((&patched["port"], &patched["host"]), (&json!(2525), &json!("smtp.example.com")));
+    let patch = json!({"return_path": "a@example.com", "max_connections": 3});
+    let patched = api.patch("/v1/accounts/relay-1", patch).await.ok(200);
+    assert_eq!(
+        (&patched["return_path"], &patched["host"]),
+        (&json!("a@example.com"), &json!("smtp.example.com"))
+    );
     assert_eq!((&patched["version"], &patched["password_set"]), (&json!(2), &json!(true)));
 
     let shown = api.get("/v1/accounts/relay-1").await.ok(200);
     let put_back = api.call("PUT", "/v1/accounts/relay-1", shown.to_string()).await.ok(200);
-    assert_eq!((&put_back["port"], &put_back["password_set"]), (&json!(2525), &json!(true)));
+    assert_eq!((&put_back["max_connections"], &put_back["password_set"]), (&json!(3), &json!(true)));
 
-    let put = api
-        .call("PUT", "/v1/accounts/relay-1", r#"{"host": "b.example.com", "username": "shop"}"#)
-        .await
-        .ok(200);
-    assert_eq!((&put["port"], &put["max_connections"]), (&json!(null), &json!(10)));
+    let less = json!({"host": "smtp.example.com", "port": 587, "username": "shop"});
+    let put = api.put("/v1/accounts/relay-1", less).await.ok(200);
+    assert_eq!((&put["return_path"], &put["max_connections"]), (&json!(null), &json!(10)));
     assert_eq!(put["password_set"], true);
     let without = api.call("PATCH", "/v1/accounts/relay-1", r#"{"username": null}"#).await.ok(200);
     assert_eq!(without["password_set"], false);
@@ -64,13 +65,35 @@ async fn patch_changes_what_is_given_and_put_replaces_all_but_the_password() {
 }
 
 #[tokio::test]
+async fn a_username_without_a_password_is_refused() {
+    let api = Api::start().await;
+    let named = json!({"id": "relay-1", "host": "smtp.example.com", "username": "shop"});
+    let refused = api.post("/v1/accounts", named).await;
+    assert_eq!(refused.wrong_fields(), ["password"]);
+    assert!(String::from_utf8_lossy(&refused.body).contains("leave the username out"));
+    api.post("/v1/accounts", json!({"id": "relay-1", "host": "smtp.example.com"})).await.ok(201);
+    let named = api.call("PATCH", "/v1/accounts/relay-1", r#"{"username": "shop"}"#).await;
+    assert_eq!(named.wrong_fields(), ["password"]);
+    let whole = r#"{"username": "shop", "password": "hunter2"}"#;
+    assert_eq!(api.call("PATCH", "/v1/accounts/relay-1", whole).await.ok(200)["password_set"], true);
+    let other = api.call("PATCH", "/v1/accounts/relay-1", r#"{"username": "store"}"#).await.ok(200);
+    assert_eq!((&other["username"], &other["password_set"]), (&json!("store"), &json!(true)));
+    let bare = api.call("PATCH", "/v1/accounts/relay-1", r#"{"password": null}"#).await;
+    assert_eq!(bare.wrong_fields(), ["password"]);
+}
+
+#[tokio::test]
 async fn racing_changes_are_all_kept() {
     let api = Api::start().await;
     api.post("/v1/accounts", relay()).await.ok(201);
-    let changes = [r#"{"port": 1}"#, r#"{"max_connections": 2}"#, r#"{"tls": "none"}"#];
+    let changes =
+        [r#"{"return_path": "a@b.example"}"#, r#"{"max_connections": 2}"#, r#"{"tls": "implicit"}"#];
     futures::future::join_all(changes.map(|change| api.call("PATCH", "/v1/accounts/relay-1", change))).await;
     let now = api.get("/v1/accounts/relay-1").await.ok(200);
-    assert_eq!((&now["port"], &now["max_connections"], &now["tls"]), (&json!(1), &json!(2), &json!("none")));
+    assert_eq!(
+        (&now["return_path"], &now["max_connections"], &now["tls"]),
+        (&json!("a@b.example"), &json!(2), &json!("implicit"))
+    );
     assert_eq!(now["version"], 4);
 }
 
@@ -172,6 +195,11 @@ async fn an_account_is_suspended_activated_and_says_why_its_circuit_is_open() {
     let shown = api.get("/v1/accounts/relay-1").await.ok(200)["circuit"].clone();
     assert_eq!((&shown["state"], &shown["code"]), (&json!("open"), &json!("smtp_535")));
     assert_eq!(shown["until"], "2023-11-14T22:13:25.000Z");
+    let list = api.get("/v1/accounts").await.ok(200);
+    let states: Vec<&Value> =
+        list["data"].as_array().unwrap().iter().map(|one| &one["circuit"]["state"]).collect();
+    assert_eq!(states, ["open", "closed"], "a list says which account is at fault");
+    assert_eq!(api.get("/v1/overview").await.ok(200)["circuits"][0]["account"], "relay-1");
     let changed = api.call("PATCH", "/v1/accounts/relay-1", r#"{"password": "right"}"#).await.ok(200);
     assert_eq!(changed["circuit"]["state"], "closed", "new settings deserve a new chance");
 }

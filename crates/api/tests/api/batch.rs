@@ -92,7 +92,7 @@ async fn every_gate_that_holds_a_message_is_named() {
     assert!(now["gates"][3]["reason"].as_str().unwrap().contains("wrong password"), "{now}");
     assert_eq!(
         api.get("/v1/messages/now").await.ok(200)["held_by"],
-        json!(["tenant", "batch:b-1", "account:sandbox"])
+        json!(["tenant", "batch:b-1", "account:sandbox", "circuit:sandbox"])
     );
 
     for scope in [SuspensionScope::Tenant, SuspensionScope::Account(key.account.clone())] {
@@ -101,6 +101,11 @@ async fn every_gate_that_holds_a_message_is_named() {
     api.post("/v1/batches/b-1/activate", json!({})).await.ok(200);
     let now = api.get("/v1/messages/now/explain").await.ok(200);
     assert_eq!((gates(&now), &now["next_at"]), (vec!["circuit"], &json!("2023-11-14T22:13:50.000Z")));
+    let list = api.get("/v1/messages").await.ok(200);
+    for one in list["data"].as_array().unwrap() {
+        assert_eq!(one["held_by"], json!(["circuit:sandbox"]), "{}", one["id"]);
+    }
+    assert_eq!(api.get("/v1/stats").await.ok(200)["held"], 2);
     let later = api.get("/v1/messages/later/explain").await.ok(200);
     assert_eq!(
         (gates(&later), &later["next_at"]),
@@ -129,8 +134,33 @@ async fn a_used_up_limit_is_named_with_when_it_frees() {
     assert_eq!(gates(&told), ["limit"], "{told}");
     assert!(told["gates"][0]["reason"].as_str().unwrap().contains("1 per minute"), "{told}");
     assert!(told["next_at"].is_string(), "{told}");
+    let list = api.get("/v1/messages").await.ok(200);
+    assert_eq!(list["data"][0]["held_by"], json!(["limit:sandbox"]));
+    assert_eq!(list["data"][1]["held_by"], json!([]), "it is on its way");
+    assert_eq!(api.get("/v1/messages/second").await.ok(200)["held_by"], json!(["limit:sandbox"]));
+    assert_eq!(api.get("/v1/stats").await.ok(200)["held"], 1);
     let sending = api.get("/v1/messages/first/explain").await.ok(200);
     assert_eq!((gates(&sending), &sending["status"]), (vec![], &json!("sending")));
+}
+
+#[tokio::test]
+async fn what_ended_badly_says_why_and_what_was_sent_has_nothing_to_explain() {
+    let api = Api::start().await;
+    for (id, state, reason) in [
+        ("failed", State::Failed, json!("come back")),
+        ("expired", State::Expired, json!("its expires_at passed before it was sent")),
+        ("cancelled", State::Cancelled, json!("withdrawn before it was sent")),
+        ("sent", State::Sent, json!(null)),
+    ] {
+        api.stored(id, state, &ONE).await;
+        let told = api.get(&format!("/v1/messages/{id}/explain")).await.ok(200);
+        assert_eq!((&told["reason"], &told["gates"]), (&reason, &json!([])), "{told}");
+        assert_eq!(told["reason"], api.get(&format!("/v1/messages/{id}")).await.ok(200)["reason"]);
+    }
+    api.stored("held", State::InDoubt, &ONE).await;
+    let told = api.get("/v1/messages/held/explain").await.ok(200);
+    let words = told["gates"][0]["reason"].as_str().unwrap();
+    assert!(words.contains("what became of it") && !words.contains("POST"), "{words}");
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Removing what is old, forgetting an address, and what is still counted then.
 
-use postway_domain::{RecipientStatus::*, State};
+use postway_domain::{Clock as _, RecipientStatus::*, State, id::AuditId};
+use postway_store::{
+    Directory as _,
+    record::{AuditEntry, DirectoryChange},
+};
 use serde_json::json;
 
 use crate::support::Api;
@@ -55,17 +59,35 @@ async fn an_address_is_forgotten_and_not_written_down() {
     api.stored("waits", State::Ready, &[("ada@example.net", Pending)]).await;
     api.stored("other", State::Sent, &[("bob@example.net", Sent)]).await;
     api.fan_out().await;
-    let done = api.post("/v1/erase", json!({"address": "ada@example.net"})).await.ok(200);
+    // As an earlier version wrote it.
+    let old = AuditEntry {
+        id: AuditId::from_bytes([1; 16]),
+        at: api.clock.now(),
+        actor: "admin".to_owned(),
+        tenant: Some("default".parse().unwrap()),
+        action: "suppression.create".to_owned(),
+        target: "ada@example.net".to_owned(),
+        request_id: None,
+        detail: None,
+    };
+    api.store.change(DirectoryChange::Forget(old.at), Some(old)).await.unwrap();
+    api.post("/v1/suppressions", json!({"address": "Ada@example.net"})).await.ok(201);
+    assert_eq!(api.call("DELETE", "/v1/suppressions/ada@example.net", "").await.status.as_u16(), 204);
+    let done = api.post("/v1/erase", json!({"address": "Ada@example.net"})).await.ok(200);
     assert_eq!(done, json!({"removed": 1, "redacted": 1, "waiting": 1, "more": false}));
     assert!(!exists(&api, "alone").await && exists(&api, "other").await && exists(&api, "waits").await);
     let both = api.get("/v1/messages/both").await;
     let text = String::from_utf8_lossy(&both.body).to_lowercase();
     assert!(!text.contains("ada@example.net") && text.contains("bob@example.net"), "{text}");
     let audit = api.get("/v1/audit").await;
-    assert!(!String::from_utf8_lossy(&audit.body).contains("ada@"));
-    let entry = audit.ok(200)["data"][0].clone();
-    assert_eq!(entry["action"], "address.erase");
-    assert_eq!(entry["target"].as_str().unwrap().len(), 64);
+    assert!(!String::from_utf8_lossy(&audit.body).to_lowercase().contains("ada@"));
+    let log = audit.ok(200);
+    let entries = log["data"].as_array().unwrap();
+    let actions: Vec<&str> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["address.erase", "suppression.delete", "suppression.create", "suppression.create"]);
+    let digest = entries[0]["target"].as_str().unwrap();
+    assert_eq!(digest.strip_prefix("hmac-sha256:").unwrap().len(), 64);
+    assert!(entries.iter().all(|entry| entry["target"] == digest), "they belong together: {log}");
     for body in [json!({}), json!({"address": "nobody"})] {
         assert_eq!(api.post("/v1/erase", body).await.wrong_fields(), ["address"]);
     }

@@ -114,7 +114,7 @@ async fn a_tenants_key_names_no_private_host_and_speaks_for_no_other_tenant() {
     let harmless = json!({"description": "x"}).to_string();
     assert_eq!(api.as_key(&key, "PATCH", "/v1/mailboxes/a", harmless.clone()).await.status, 200);
     assert!(!guarded("a").await, "who named the host is remembered until it changes");
-    let moved = json!({"host": "imap.example.org"}).to_string();
+    let moved = json!({"host": "imap.example.org", "password": "p"}).to_string();
     assert_eq!(api.as_key(&key, "PATCH", "/v1/mailboxes/a", moved).await.status, 200);
     assert!(guarded("a").await);
 

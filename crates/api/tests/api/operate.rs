@@ -48,16 +48,61 @@ async fn a_doubt_is_settled_in_three_ways() {
     for (outcome, status, recipient) in
         [("sent", "sent", "sent"), ("failed", "failed", "failed"), ("resend", "ready", "in_doubt")]
     {
-        api.stored(outcome, State::InDoubt, &[("ada@example.net", InDoubt), ("bob@example.net", Sent)]).await;
+        api.stored(outcome, State::InDoubt, &[("ada@example.net", InDoubt), ("bob@example.net", Failed)])
+            .await;
         let answer =
             api.post(&format!("/v1/messages/{outcome}/resolve"), json!({"outcome": outcome})).await.ok(200);
         assert_eq!(answer["status"], status);
-        assert_eq!(recipients(&api, outcome).await, [recipient, "sent"]);
+        assert_eq!(recipients(&api, outcome).await, [recipient, "failed"]);
         let event = last_event(&api, outcome).await;
         assert_eq!((&event["type"], &event["data"]["outcome"]), (&json!("resolved"), &json!(outcome)));
     }
     assert_eq!(api.get("/v1/messages/failed").await.ok(200)["error"]["code"], "resolved_failed");
     assert!(api.get("/v1/messages/sent").await.ok(200)["error"].is_null());
+}
+
+async fn told(api: &Api, id: &str) -> Vec<Value> {
+    let events = api.get(&format!("/v1/messages/{id}/events")).await.ok(200);
+    events["data"].as_array().unwrap().iter().map(|event| event["type"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_word_on_a_doubt_is_about_those_in_doubt() {
+    let api = Api::start().await;
+    let mixed = [("ada@example.net", InDoubt), ("bob@example.net", Pending), ("cy@example.net", Sent)];
+    for (outcome, status, becomes, last) in [
+        ("sent", "scheduled", "sent", "scheduled"),
+        ("failed", "scheduled", "failed", "scheduled"),
+        ("resend", "ready", "pending", "resolved"),
+    ] {
+        api.stored(outcome, State::InDoubt, &mixed).await;
+        let path = format!("/v1/messages/{outcome}/resolve");
+        let answer = api.post(&path, json!({"outcome": outcome})).await.ok(200);
+        assert_eq!((&answer["status"], answer["due_at"].is_string()), (&json!(status), true), "{answer}");
+        assert_eq!(recipients(&api, outcome).await, [becomes, "pending", "sent"], "{outcome}");
+        assert_eq!(told(&api, outcome).await.last(), Some(&json!(last)));
+    }
+    api.stored("reached", State::InDoubt, &[("ada@example.net", InDoubt), ("cy@example.net", Sent)]).await;
+    let answer = api.post("/v1/messages/reached/resolve", json!({"outcome": "failed"})).await.ok(200);
+    assert_eq!((&answer["status"], &answer["error"]), (&json!("sent"), &json!(null)));
+    assert_eq!(recipients(&api, "reached").await, ["failed", "sent"]);
+}
+
+#[tokio::test]
+async fn to_cancel_hides_neither_a_doubt_nor_what_was_sent() {
+    let api = Api::start().await;
+    for (id, first, status) in [("doubt", InDoubt, "in_doubt"), ("half", Sent, "sent")] {
+        let stand = [("ada@example.net", first), ("bob@example.net", Pending)];
+        api.stored(id, State::Scheduled(Wait::Retry), &stand).await;
+        let answer = api.post(&format!("/v1/messages/{id}/cancel"), json!({})).await.ok(200);
+        assert_eq!((&answer["status"], &answer["due_at"]), (&json!(status), &json!(null)));
+        assert_eq!(recipients(&api, id).await, [status, "cancelled"]);
+        let told = told(&api, id).await;
+        assert_eq!(told[told.len() - 2..], [json!("cancelled"), json!(status)]);
+    }
+    let doubt = api.post("/v1/messages/doubt/resolve", json!({"outcome": "sent"})).await.ok(200);
+    assert_eq!(doubt["status"], "sent", "it can still be settled");
+    assert_eq!(recipients(&api, "doubt").await, ["sent", "cancelled"]);
 }
 
 #[tokio::test]

@@ -48,9 +48,21 @@ async fn a_bounce_shows_on_its_recipient_and_on_the_message_until_it_is_told() {
     );
     assert_eq!(shown["recipients"][1]["outcome"], "bounced");
     assert_eq!(shown["recipients"][1]["bounce"]["reason"], "user_unknown");
+    assert_listed(&api, &shown).await;
+    api.fan_out().await;
+    assert_listed(&api, &api.get("/v1/messages/m-1").await.ok(200)).await;
     assert_eq!(api.notify(NotificationState::Acknowledged, 200).await, 1);
     let told = api.get("/v1/messages/m-1").await.ok(200);
     assert!(told["bounce"]["reported_at"].is_string(), "{}", told["bounce"]);
+    assert_listed(&api, &told).await;
+}
+
+/// A list says of a message what the message says of itself.
+async fn assert_listed(api: &Api, shown: &Value) {
+    let list = api.get("/v1/messages").await.ok(200);
+    for field in ["outcome", "bounce", "reported_at", "held_by", "reason"] {
+        assert_eq!(list["data"][0][field], shown[field], "{field}");
+    }
 }
 
 async fn with_receipt() -> (Api, MessageUid, MessageUid) {

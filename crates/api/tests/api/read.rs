@@ -1,6 +1,7 @@
 //! Reading messages back.
 
 use postway_domain::{RecipientStatus::*, State, message::Wait};
+use postway_store::record::NewMessage;
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -195,6 +196,13 @@ async fn what_holds_a_message_is_explained() {
         let names: Vec<&Value> = told["gates"].as_array().unwrap().iter().map(|gate| &gate["gate"]).collect();
         assert_eq!(json!(names), gates, "{told}");
     }
+    let ahead = |message: &mut NewMessage| {
+        message.due_at = message.due_at.map(|at| at.plus(std::time::Duration::from_secs(60)))
+    };
+    api.stored_with("ahead", State::Ready, &one, ahead).await;
+    let told = api.get("/v1/messages/ahead/explain").await.ok(200);
+    assert_eq!(told["gates"][0]["gate"], "clock", "it became ready before the clock was set back: {told}");
+    assert_eq!(told["gates"][0]["until"], told["next_at"]);
     let again = api.get("/v1/messages/again/explain").await.ok(200);
     assert!(again["gates"][0]["reason"].as_str().unwrap().contains("come back"), "{again}");
     assert_eq!(again["gates"][0]["until"], again["next_at"]);
@@ -228,4 +236,23 @@ async fn a_list_names_the_first_recipient_and_is_filtered_by_subject_and_code() 
     assert_eq!(found("error_code=none".to_owned()).await, Vec::<Value>::new());
     assert_eq!(found(format!("status=ready&error_code={code}")).await, Vec::<Value>::new());
     assert_eq!(found("subject=no+such+words".to_owned()).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_message_that_a_newer_one_replaced_says_so() {
+    let api = Api::start().await;
+    let one = [("ada@example.net", Pending)];
+    for id in ["older", "newer"] {
+        let collapsing = |message: &mut NewMessage| message.collapse_key = Some("cart-7".to_owned());
+        api.stored_with(id, State::Ready, &one, collapsing).await;
+        api.clock.forward_ms(1);
+    }
+    let older = api.get("/v1/messages/older").await.ok(200);
+    assert_eq!((&older["status"], &older["error"]["code"]), (&json!("cancelled"), &json!("superseded")));
+    assert_eq!(older["reason"], "a newer message with the same collapse_key took its place");
+    let list = api.get("/v1/messages?status=cancelled").await.ok(200);
+    assert_eq!(list["data"][0]["reason"], older["reason"]);
+    api.stored("withdrawn", State::Cancelled, &one).await;
+    let withdrawn = api.get("/v1/messages/withdrawn").await.ok(200);
+    assert_eq!(withdrawn["reason"], "withdrawn before it was sent");
 }

@@ -1,6 +1,7 @@
 //! Who is turned away, and how.
 
 use axum::{body::Body, http::Request};
+use serde_json::json;
 
 use crate::support::{Api, KEY};
 
@@ -41,6 +42,32 @@ async fn unknown_paths_and_methods_have_the_same_shape() {
     let answer = api.call("DELETE", "/v1/messages/order-1", "").await;
     answer.refused(405, "method_not_allowed");
     assert!(answer.headers["allow"].to_str().unwrap().contains("GET"));
+}
+
+#[tokio::test]
+async fn below_tenants_nobody_but_the_admin_learns_what_there_is() {
+    let api = Api::start().await;
+    let theirs = api.key("default", json!({})).await;
+    for (method, path, for_admin) in [
+        ("GET", "/v1/tenants", 200),
+        ("GET", "/v1/tenants/default", 200),
+        ("GET", "/v1/tenants/nope", 404),
+        ("GET", "/v1/tenants/default?foo=1", 422),
+        ("PUT", "/v1/tenants/nope", 405),
+        ("DELETE", "/v1/tenants", 405),
+        ("POST", "/v1/tenants/x/y/z", 404),
+        ("GET", "/v1/tenants/", 404),
+        ("OPTIONS", "/v1/tenants/default/keys", 405),
+        ("GET", "/v1/tenants/%ff", 400),
+    ] {
+        assert_eq!(api.call(method, path, "").await.status.as_u16(), for_admin, "{method} {path}");
+        api.as_key(&theirs, method, path, "").await.refused(403, "forbidden");
+        let request = Request::builder().method(method).uri(path);
+        api.ask(request.body(Body::empty()).unwrap()).await.refused(401, "unauthorized");
+    }
+    // What only begins alike is no part of it.
+    api.as_key(&theirs, "GET", "/v1/tenantsandmore", "").await.refused(404, "not_found");
+    api.as_key(&theirs, "GET", "/v1/tenant", "").await.ok(200);
 }
 
 #[tokio::test]

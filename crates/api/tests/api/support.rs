@@ -361,7 +361,7 @@ impl Api {
             on_doubt: OnDoubt::Hold,
             recipients: recipients.iter().map(recipient).collect(),
             content: content(uid),
-            follows: None,
+            batch_key: None,
             collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,

@@ -175,7 +175,13 @@ async fn a_tenant_is_deleted_after_confirmation_and_gone_at_once() {
     api.call("DELETE", "/v1/tenants/acme?confirm=acme", "").await.refused(404, "not_found");
     api.as_key(&key, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
     api.in_tenant("acme", "GET", "/v1/stats", "").await.refused(404, "not_found");
-    api.post("/v1/tenants", json!({"id": "acme"})).await.refused(409, "conflict");
+    let again = async |id: &str| {
+        let refused = api.post("/v1/tenants", json!({"id": id})).await.refused(409, "conflict");
+        refused["message"].as_str().unwrap().to_owned()
+    };
+    let (gone, there) = (again("acme").await, again("other").await);
+    assert!(gone.contains("there was") && !gone.contains("PATCH"), "{gone}");
+    assert!(there.contains("there is") && there.contains("PATCH"), "{there}");
     let list = api.get("/v1/tenants").await.ok(200);
     let ids: Vec<&str> =
         list["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();

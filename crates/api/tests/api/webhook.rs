@@ -72,19 +72,37 @@ async fn what_is_wrong_with_a_webhook_is_named() {
     ] {
         assert_eq!(api.post("/v1/webhooks", body.clone()).await.wrong_fields(), fields, "{body}");
     }
-    let key = api.key("default", json!({"scopes": ["manage", "read"]})).await;
-    let private = json!({"url": "http://127.0.0.1:9000/"}).to_string();
-    let refused = api.as_key(&key, "POST", "/v1/webhooks", private.clone()).await;
-    assert_eq!(refused.wrong_fields(), ["url"]);
-    let (id, _) = made(&api, json!({"url": URL})).await;
-    let path = format!("/v1/webhooks/{id}");
-    assert_eq!(api.as_key(&key, "PATCH", &path, private.clone()).await.wrong_fields(), ["url"]);
-    api.call("PATCH", &path, private).await.ok(200);
     let reader = api.key("default", json!({"scopes": ["read"]})).await;
     api.as_key(&reader, "POST", "/v1/webhooks", json!({"url": URL}).to_string())
         .await
         .refused(403, "forbidden");
     assert_eq!(api.get("/v1/webhooks/wh_none").await.status, 404);
+}
+
+/// Nobody's private host is taken and then never called.
+#[tokio::test]
+async fn a_private_host_is_refused_to_everybody_and_the_setting_is_named() {
+    let api = Api::start().await;
+    let key = api.key("default", json!({"scopes": ["manage", "read"]})).await;
+    let (id, _) = made(&api, json!({"url": URL})).await;
+    let path = format!("/v1/webhooks/{id}");
+    for host in ["127.0.0.1:9000", "127.1", "localhost"] {
+        let private = json!({"url": format!("http://{host}/")}).to_string();
+        for answer in [
+            api.as_key(&key, "POST", "/v1/webhooks", private.clone()).await,
+            api.call("POST", "/v1/webhooks", private.clone()).await,
+            api.as_key(&key, "PATCH", &path, private.clone()).await,
+            api.call("PATCH", &path, private.clone()).await,
+        ] {
+            assert_eq!(answer.wrong_fields(), ["url"], "{host}");
+            let said = String::from_utf8_lossy(&answer.body);
+            assert!(said.contains("POSTWAY_ALLOW_PRIVATE_TARGETS"), "{host}: {said}");
+        }
+    }
+    // What a name resolves to is found out with each call.
+    made(&api, json!({"url": "http://hooks.internal/"})).await;
+    let current = api.get(&path).await.ok(200);
+    assert_eq!(current["url"], json!(URL));
 }
 
 #[tokio::test]
@@ -168,7 +186,12 @@ async fn a_message_tells_who_was_told_and_since_when_all_are() {
     let api = Api::start().await;
     let (id, _) = made(&api, json!({"url": URL, "events": ["email.sent"]})).await;
     let uid = api.stored("m-1", State::Sent, &[("ada@example.net", Sent)]).await;
-    let message = async || api.get("/v1/messages/m-1").await.ok(200);
+    let message = async || {
+        let shown = api.get("/v1/messages/m-1").await.ok(200);
+        let list = api.get("/v1/messages").await.ok(200);
+        assert_eq!(list["data"][0]["reported_at"], shown["reported_at"], "a list says the same");
+        shown
+    };
     let before = message().await;
     assert_eq!(
         (&before["notifications"], &before["reported_at"]),
@@ -211,6 +234,10 @@ async fn a_message_without_subscribers_is_reported_when_it_ends() {
     assert_eq!(message["reported_at"], message["sent_at"]);
     api.stored("m-2", State::Ready, &[("ada@example.net", Pending)]).await;
     assert!(api.get("/v1/messages/m-2").await.ok(200)["reported_at"].is_null());
+    let list = api.get("/v1/messages").await.ok(200);
+    for one in list["data"].as_array().unwrap() {
+        assert_eq!(one["reported_at"], one["sent_at"], "a list says the same");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,194 @@
+//! What holds for every body that is sent, said once.
+//!
+//! Unknown fields are refused, so no request schema takes any. What `GET` shows may be sent back with a change, so what is
+//! only shown belongs to the schemas of changes, as `readOnly`. And a value that may be written in several ways, or left
+//! out, is one choice and not a choice within a choice. A body that may be left out is still none that may be `null`.
+
+use std::collections::BTreeSet;
+
+use utoipa::openapi::{
+    Components, Content, OpenApi as Document, RefOr, Schema,
+    path::{Operation, PathItem},
+    schema::{AdditionalProperties, ArrayItems, OneOf},
+};
+
+const JSON: &str = "application/json";
+const SHOWN_ONLY: &str = "Shown only; it may be sent back as it was.";
+const PLACE: &str = "#/components/schemas/";
+
+/// Makes the document's request schemas say all of that.
+pub(super) fn finish(document: &mut Document) {
+    document.paths.paths.values_mut().filter_map(|item| item.post.as_mut()).for_each(refuse_null);
+    let items: Vec<PathItem> = document.paths.paths.values().cloned().collect();
+    let components = document.components.get_or_insert_with(Components::new);
+    let mut names = BTreeSet::new();
+    let operations = items
+        .iter()
+        .flat_map(|item| [&item.get, &item.put, &item.post, &item.delete, &item.patch].into_iter().flatten());
+    operations.filter_map(asked).for_each(|schema| reach(components, schema, &mut names));
+    for name in &names {
+        if let Some(RefOr::T(schema)) = components.schemas.get_mut(name) {
+            close(schema);
+        }
+    }
+    let changes = items.iter().flat_map(|item| [&item.put, &item.patch].into_iter().flatten());
+    for operation in changes {
+        if let (Some(asked), Some(answered)) =
+            (asked(operation).and_then(name_of), answered(operation).and_then(name_of))
+        {
+            let (asked, answered) = (asked.to_owned(), answered.to_owned());
+            take_back(components, &asked, &answered);
+        }
+    }
+}
+
+fn json_of<'a>(
+    content: impl IntoIterator<Item = (&'a String, &'a RefOr<Content>)>,
+) -> Option<&'a RefOr<Schema>> {
+    let (_, content) = content.into_iter().find(|(kind, _)| *kind == JSON)?;
+    match content {
+        RefOr::T(content) => content.schema.as_ref(),
+        RefOr::Ref(_) => None,
+    }
+}
+
+/// The schema of an operation's body.
+fn asked(operation: &Operation) -> Option<&RefOr<Schema>> {
+    match operation.request_body.as_ref()? {
+        RefOr::T(body) => json_of(&body.content),
+        RefOr::Ref(_) => None,
+    }
+}
+
+/// The schema of its answer, where all went well.
+fn answered(operation: &Operation) -> Option<&RefOr<Schema>> {
+    match operation.responses.responses.get("200")? {
+        RefOr::T(answer) => json_of(&answer.content),
+        RefOr::Ref(_) => None,
+    }
+}
+
+fn name_of(schema: &RefOr<Schema>) -> Option<&str> {
+    match schema {
+        RefOr::Ref(named) => named.ref_location.strip_prefix(PLACE),
+        RefOr::T(_) => None,
+    }
+}
+
+/// Collects the named schemas that a schema leads to.
+fn reach(components: &Components, schema: &RefOr<Schema>, names: &mut BTreeSet<String>) {
+    if let Some(name) = name_of(schema) {
+        if names.insert(name.to_owned())
+            && let Some(schema) = components.schemas.get(name)
+        {
+            reach(components, schema, names);
+        }
+        return;
+    }
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            object.properties.values().for_each(|inner| reach(components, inner, names));
+            if let Some(AdditionalProperties::RefOr(inner)) = object.additional_properties.as_deref() {
+                reach(components, inner, names);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(inner) = &array.items {
+                reach(components, inner, names);
+            }
+        }
+        Schema::OneOf(choice) => choice.items.iter().for_each(|inner| reach(components, inner, names)),
+        _ => {}
+    }
+}
+
+/// Lets an object take its own fields only, and all objects within. One without fields of its own holds whatever the
+/// caller likes, and stays open.
+fn close(schema: &mut Schema) {
+    match schema {
+        Schema::Object(object) => {
+            if !object.properties.is_empty() && object.additional_properties.is_none() {
+                object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+            }
+            object.properties.values_mut().for_each(close_inner);
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(inner) = &mut array.items {
+                close_inner(inner);
+            }
+        }
+        Schema::OneOf(choice) => {
+            flatten(choice);
+            choice.items.iter_mut().for_each(close_inner);
+        }
+        _ => {}
+    }
+}
+
+fn close_inner(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(schema) = schema {
+        close(schema);
+    }
+}
+
+/// Draws a choice within a choice up into it, and what is said of one of its parts up to the whole.
+fn flatten(choice: &mut OneOf) {
+    for item in std::mem::take(&mut choice.items) {
+        match item {
+            RefOr::T(Schema::OneOf(inner)) => {
+                choice.example = choice.example.take().or(inner.example);
+                choice.items.extend(inner.items);
+            }
+            RefOr::Ref(mut named) => {
+                if choice.description.is_none() && !named.description.is_empty() {
+                    choice.description = Some(std::mem::take(&mut named.description));
+                }
+                choice.items.push(RefOr::Ref(named));
+            }
+            item => choice.items.push(item),
+        }
+    }
+}
+
+/// Adds what an answer shows, and a change does not set, to what the change takes.
+fn take_back(components: &mut Components, asked: &str, answered: &str) {
+    let Some(RefOr::T(Schema::Object(shown))) = components.schemas.get(answered).cloned() else { return };
+    let Some(RefOr::T(Schema::Object(asked))) = components.schemas.get_mut(asked) else { return };
+    for (name, mut schema) in shown.properties {
+        if !asked.properties.contains_key(&name) {
+            show_only(&mut schema);
+            asked.properties.insert(name, schema);
+        }
+    }
+}
+
+/// Marks a field as one that is not set. Nobody sends it as an example.
+fn show_only(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::Ref(named) => {
+            named.description = SHOWN_ONLY.to_owned();
+            named.read_only = Some(true);
+        }
+        RefOr::T(Schema::Object(object)) => {
+            (object.description, object.example) = (Some(SHOWN_ONLY.to_owned()), None);
+            object.read_only = Some(true);
+        }
+        RefOr::T(Schema::OneOf(choice)) => {
+            (choice.description, choice.example) = (Some(SHOWN_ONLY.to_owned()), None);
+            choice.read_only = Some(true);
+        }
+        RefOr::T(_) => {}
+    }
+}
+
+/// Takes `null` out of what a body may be.
+fn refuse_null(operation: &mut Operation) {
+    let Some(RefOr::T(body)) = &mut operation.request_body else { return };
+    let Some(RefOr::T(content)) = body.content.get_mut(JSON) else { return };
+    if let Some(RefOr::T(Schema::OneOf(choice))) = &content.schema
+        && let [named @ RefOr::Ref(_), _] = choice.items.as_slice()
+    {
+        content.schema = Some(named.clone());
+    }
+}

@@ -1,0 +1,75 @@
+//! Values that may be written in more than one way, for the OpenAPI document. They are never filled; fields of request
+//! schemas name them with `#[schema(inline)]`.
+
+use serde_json::{Value, json};
+use utoipa::openapi::{
+    KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type,
+    schema::{ArrayBuilder, OneOfBuilder},
+};
+
+/// Makes forms of values, each with its schema.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident => $schema:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, serde::Serialize)]
+        pub(crate) struct $name;
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $schema.into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    )*};
+}
+pub(crate) use forms;
+
+forms! {
+    /// One text, or a list of them.
+    Texts => text_or_list();
+    /// Recipients: one, or a list of them.
+    Recipients => shown_as(text_or_list(), json!(["ada@example.net"]));
+    /// A time: RFC 3339, or Unix seconds.
+    When => one_of([
+        text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))),
+        of_type(Type::Number).description(Some("Unix seconds")),
+    ]);
+    /// How urgent: a number, or a word.
+    Urgency => one_of([
+        of_type(Type::Integer).minimum(Some(0)).maximum(Some(3)),
+        words(&["immediate", "high", "normal", "low"]),
+    ]);
+}
+
+/// Any of these.
+pub(crate) fn one_of<S: Into<RefOr<Schema>>>(forms: impl IntoIterator<Item = S>) -> OneOfBuilder {
+    forms.into_iter().fold(OneOfBuilder::new(), |one_of, form| one_of.item(form))
+}
+
+/// A choice, with an example of it.
+pub(crate) fn shown_as(choice: OneOfBuilder, example: Value) -> RefOr<Schema> {
+    let mut choice = choice.build();
+    choice.example = Some(example);
+    RefOr::T(Schema::OneOf(choice))
+}
+
+/// A value of this type.
+pub(crate) fn of_type(kind: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(kind)
+}
+
+/// A text.
+pub(crate) fn text() -> ObjectBuilder {
+    of_type(Type::String)
+}
+
+/// One of these words.
+pub(crate) fn words(words: &[&str]) -> ObjectBuilder {
+    text().enum_values(Some(words.iter().copied()))
+}
+
+/// One text, or a list of them.
+pub(crate) fn text_or_list() -> OneOfBuilder {
+    OneOfBuilder::new().item(text()).item(ArrayBuilder::new().items(text()))
+}
