@@ -21,6 +21,7 @@ mod probe;
 mod progress;
 mod reporting;
 mod retention;
+mod sharing;
 mod shutdown;
 mod submission;
 mod sweep;

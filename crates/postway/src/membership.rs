@@ -17,12 +17,16 @@ use anyhow::Context as _;
 use postway_domain::{Clock, Incarnation, liveness::BEAT_EVERY};
 use postway_store::{
     Roster, Store, StoreError,
+    blob::Depot,
     record::{NodeBeat, NodeRecord},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Follower, NodeClock};
+use crate::{
+    clock::{Follower, NodeClock},
+    sharing,
+};
 
 /// How long to listen for other nodes before their time is taken for gone: more than a beat.
 const AGREE_WITHIN: Duration = Duration::from_millis(1_500);
@@ -48,9 +52,12 @@ impl Membership {
         clock: Arc<NodeClock>,
         data_dir: &Path,
         address: SocketAddr,
+        depot: &Depot,
     ) -> anyhow::Result<Self> {
         let (identity, lock) = identity(&data_dir.join("node.id"))?;
         agree(&*store, &clock, &identity).await?;
+        // Before anybody can look for it.
+        sharing::leave_mark(&*store, depot, &identity).await;
         let now = clock.now();
         let incarnation = Incarnation::new(now, &mut rand::rng());
         let card = NodeBeat {
@@ -83,6 +90,11 @@ impl Membership {
             tries += 1;
         }
         Ok(membership)
+    }
+
+    /// What stays of this node from one life to the next.
+    pub fn identity(&self) -> [u8; 16] {
+        self.card.identity
     }
 
     /// Who is alive.

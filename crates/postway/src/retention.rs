@@ -227,7 +227,7 @@ mod tests {
                 payload: None,
                 sensitive: false,
             },
-            follows: None,
+            batch_key: None,
             collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,

@@ -111,6 +111,7 @@ fn describe() {
         Unit::Seconds,
         "Age of the oldest message that is due but unsent"
     );
+    describe_gauge!("postway_circuits_open", "Accounts that are left alone because they are at fault");
     describe_histogram!(
         "postway_processing_seconds",
         Unit::Seconds,

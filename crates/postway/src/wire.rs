@@ -30,6 +30,7 @@ use crate::{
     outbox::Outboxes,
     probe::{InboundTrials, Probe},
     reporting::Reporter,
+    sharing::Sharing,
     shutdown::Signals,
     submission,
 };
@@ -74,7 +75,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         let store = database::open(&config.database).await?;
         let membership = database::while_away(&*store, async || {
             lay_ground(&*store, clock.now()).await?;
-            Membership::join(store.clone(), node_clock.clone(), &config.data_dir, address).await
+            Membership::join(store.clone(), node_clock.clone(), &config.data_dir, address, &depot).await
         });
         let membership = Arc::new(membership.await?);
         let housekeeping = Housekeeping {
@@ -163,6 +164,13 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     });
 
     let stop = CancellationToken::new();
+    let sharing = Sharing {
+        store: store.clone(),
+        depot: depot.clone(),
+        roster: membership.roster(),
+        identity: membership.identity(),
+    };
+    let sharing = tokio::spawn(sharing.run(stop.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
             incarnation: membership.roster().me(),
@@ -219,7 +227,11 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let _ = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, beating);
+        let (.., sharing) =
+            tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, beating, sharing);
+        if let Ok(sharing) = sharing {
+            sharing.leave().await;
+        }
         store.close().await;
         finished
     };

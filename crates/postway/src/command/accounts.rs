@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::input::read_input;
-use crate::client::Body;
+use crate::client::{Body, Client};
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
 
@@ -26,7 +26,7 @@ pub enum AccountsCommand {
     Show(AccountRef),
     /// Create an account
     Create(CreateArgs),
-    /// Change some settings of an account
+    /// Change some settings of an account; another place to send by needs the password again
     Update(UpdateArgs),
     /// Delete an account
     Delete(AccountRef),
@@ -93,7 +93,8 @@ struct SettingsArgs {
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with = "password_file")]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for
+    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for. Another host,
+    /// port, region or endpoint, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// SES: the AWS region
@@ -143,17 +144,14 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
         AccountsCommand::List => {
             let accounts = client.get(&["v1", "accounts"], &[]).await?;
             output.show(&accounts, |output, accounts| {
-                let columns =
-                    ["id", "kind", "host", "port", "tls", "username", "max_connections", "suspended"];
-                let row = |account: &Value| columns.iter().map(|column| field(account, column)).collect();
-                output.table(&columns, list(accounts, "data").iter().map(row))
+                output.table(&COLUMNS, list(accounts, "data").iter().map(listed))
             })
         }
         AccountsCommand::Show(AccountRef { id }) => {
             output.show(&client.get(&["v1", "accounts", &id], &[]).await?, render)
         }
         AccountsCommand::Create(CreateArgs { id, settings }) => {
-            let mut body = settings.into_body(ask_password)?;
+            let mut body = settings.into_body(|| ask_password().map(Some))?;
             body.entry("kind").or_insert_with(|| json!("smtp"));
             if let Some(id) = id {
                 body.insert("id".to_owned(), Value::String(id));
@@ -164,8 +162,10 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
         }
         AccountsCommand::Update(UpdateArgs { id, settings }) => {
             // Whoever changes a user name may well keep the password: nothing is asked for.
-            let body = Value::Object(settings.into_body(|| Ok(None))?);
+            let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "accounts", &id];
+            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            let body = Value::Object(body);
             output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
         }
         AccountsCommand::Delete(AccountRef { id }) => {
@@ -201,6 +201,21 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
             output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
         }
     }
+}
+
+const COLUMNS: [&str; 9] =
+    ["id", "kind", "host", "port", "tls", "username", "max_connections", "suspended", "circuit"];
+
+/// An account in a list. Of its circuit only what is wrong is told: `show` has the rest.
+fn listed(account: &Value) -> Vec<String> {
+    let cell = |column: &&str| match *column {
+        "circuit" if account["circuit"]["state"] == "open" => {
+            format!("open ({})", field(&account["circuit"], "code"))
+        }
+        "circuit" => String::new(),
+        column => field(account, column),
+    };
+    COLUMNS.iter().map(cell).collect()
 }
 
 fn render(output: Output, account: &Value) -> String {
@@ -246,7 +261,8 @@ impl SettingsArgs {
             None => Map::new(),
         };
         // The secret of an account goes by the name that belongs to its user's.
-        let secret = if self.access_key_id.is_some() { "secret_access_key" } else { "password" };
+        let is_ses = self.access_key_id.is_some() || self.region.is_some() || self.endpoint.is_some();
+        let secret = if is_ses { "secret_access_key" } else { "password" };
         let is_named = self.username.is_some() || self.access_key_id.is_some();
         let password = match self.password_given()? {
             None if is_named && !body.contains_key(secret) => ask()?,
@@ -294,11 +310,57 @@ impl SettingsArgs {
     }
 }
 
-/// Asks on the terminal, without showing what is typed; nothing where there is no terminal.
-pub(super) fn ask_password() -> Result<Option<String>, Failure> {
+/// What says where an account's secret goes; a change of it needs the secret again.
+const WAY: [&str; 7] = ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint"];
+/// What shows that a secret is stored, and what gives another.
+const SECRETS: [(&str, &str); 2] =
+    [("password_set", "password"), ("secret_access_key_set", "secret_access_key")];
+
+/// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
+/// says what is missing.
+pub(super) async fn ask_along(
+    client: &Client,
+    path: &[&str],
+    body: &mut Map<String, Value>,
+    way: &[&str],
+    secrets: &[(&str, &'static str)],
+) -> Result<(), Failure> {
+    let is_moved = way.iter().any(|field| body.contains_key(*field));
+    if is_moved && std::io::stdin().is_terminal() {
+        let shown = client.get(path, &[]).await?;
+        if let Some(secret) = missing_secret(&shown, body, way, secrets) {
+            eprintln!("what is stored is not sent elsewhere: the {secret} is needed again");
+            body.insert(secret.to_owned(), Value::String(ask_password()?));
+        }
+    }
+    Ok(())
+}
+
+/// The secret that a change must bring along, and does not.
+fn missing_secret(
+    shown: &Value,
+    body: &Map<String, Value>,
+    way: &[&str],
+    secrets: &[(&str, &'static str)],
+) -> Option<&'static str> {
+    let changes = |field: &str| body.get(field).is_some_and(|value| *value != shown[field]);
+    if changes("kind") || !way.iter().any(|field| changes(field)) {
+        return None;
+    }
+    let is_stored = |(set, secret): &&(&str, &str)| shown[*set] == true && !body.contains_key(*secret);
+    secrets.iter().find(is_stored).map(|(_, secret)| *secret)
+}
+
+/// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
+/// usage error.
+pub(super) fn ask_password() -> Result<String, Failure> {
     let stdin = std::io::stdin();
+    let missing = |why: &str| {
+        let help = "give it with --password-file FILE (`-`: standard input), or leave the user name out";
+        Failure::Usage(format!("{why}: {help}"))
+    };
     if !stdin.is_terminal() {
-        return Ok(None);
+        return Err(missing("a user name needs a password, and there is no terminal to ask at"));
     }
     let echo = |flag: &str| {
         let done =
@@ -313,7 +375,10 @@ pub(super) fn ask_password() -> Result<Option<String>, Failure> {
     echo("echo")?;
     eprintln!();
     read.context("cannot read the password")?;
-    Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()).filter(|password| !password.is_empty()))
+    match line.trim_end_matches(['\r', '\n']) {
+        "" => Err(missing("no password was typed")),
+        password => Ok(password.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -356,6 +421,29 @@ mod tests {
             body,
             json!({"secret_access_key": "s", "access_key_id": "AKID", "limits": {"per_day": 100},
                    "warm_up": {"per_day": [10, 20]}})
+        );
+    }
+
+    #[test]
+    fn a_list_shows_which_account_is_at_fault() {
+        let open = json!({"id": "a", "circuit": {"state": "open", "code": "smtp_535"}});
+        assert_eq!(listed(&open).last().map(String::as_str), Some("open (smtp_535)"));
+        let closed = json!({"id": "b", "circuit": {"state": "closed", "code": null}});
+        assert_eq!(listed(&closed).last().map(String::as_str), Some(""));
+    }
+
+    #[test]
+    fn a_secret_is_asked_for_again_only_where_its_way_changes() {
+        let shown = json!({"kind": "smtp", "host": "a.example", "port": 587, "password_set": true,
+            "secret_access_key_set": false});
+        let missing = |body: Value| missing_secret(&shown, body.as_object().unwrap(), &WAY, &SECRETS);
+        assert_eq!(missing(json!({"host": "b.example"})), Some("password"));
+        assert_eq!(missing(json!({"host": "a.example", "port": 587, "fallback": "c"})), None);
+        assert_eq!(missing(json!({"host": "b.example", "password": "p"})), None);
+        assert_eq!(
+            missing(json!({"kind": "ses", "region": "eu-west-1"})),
+            None,
+            "it has a secret of its own"
         );
     }
 

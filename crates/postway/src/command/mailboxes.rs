@@ -10,12 +10,17 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::accounts::ask_password;
+use super::accounts::{ask_along, ask_password};
 use super::input::read_input;
 use super::pages::row;
 use crate::client::Body;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
+
+/// What says where a mailbox's secret goes; a change of it needs the secret again.
+const WAY: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
+/// What shows that a secret is stored, and what gives another.
+const SECRETS: [(&str, &str); 2] = [("password_set", "password"), ("token_set", "token")];
 
 #[derive(Debug, Subcommand)]
 pub enum MailboxesCommand {
@@ -25,7 +30,7 @@ pub enum MailboxesCommand {
     Show(MailboxRef),
     /// Watch a mailbox
     Add(AddArgs),
-    /// Change some settings of a mailbox
+    /// Change some settings of a mailbox; another server or proxy needs the password again
     Update(UpdateArgs),
     /// Connect, secure, sign in and open the folder (exit code 1 where a step fails)
     Test(MailboxRef),
@@ -77,7 +82,8 @@ pub struct SettingsArgs {
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with_all = ["password_file", "token_file"])]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for
+    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for. Another host,
+    /// port or proxy, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
     password_file: Option<PathBuf>,
     /// A file with an OAuth 2 bearer token, in the place of a password (`-`: standard input)
@@ -118,14 +124,16 @@ pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Fai
             output.show(&client.get(&["v1", "mailboxes", &id], &[]).await?, render)
         }
         MailboxesCommand::Add(AddArgs { id, settings }) => {
-            let mut body = settings.into_body(ask_password)?;
+            let mut body = settings.into_body(|| ask_password().map(Some))?;
             body.extend(id.map(|id| ("id".to_owned(), Value::from(id))));
             let body = Value::Object(body);
             output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
         }
         MailboxesCommand::Update(UpdateArgs { id, settings }) => {
-            let body = Value::Object(settings.into_body(|| Ok(None))?);
+            let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "mailboxes", &id];
+            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            let body = Value::Object(body);
             output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
         }
         MailboxesCommand::Test(MailboxRef { id }) => {

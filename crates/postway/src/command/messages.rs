@@ -211,8 +211,10 @@ fn render_explanation(output: Output, explanation: &Value) -> String {
     let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
     let gates = list(explanation, "gates");
     if gates.is_empty() {
-        // What is being prepared says so itself.
-        let is_told = !field(explanation, "reason").is_empty();
+        // What is being prepared, or has ended, says so itself.
+        let status = field(explanation, "status");
+        let has_ended = Status::ALL.iter().any(|state| state.is_final() && state.as_str() == status);
+        let is_told = has_ended || !field(explanation, "reason").is_empty();
         return if is_told { text } else { format!("{text}\nnothing holds it") };
     }
     let columns = ["gate", "reason", "until"];
@@ -243,5 +245,14 @@ mod tests {
         let text =
             render_explanation(Output::new(false), &json!({"status": "ready", "gates": [], "next_at": null}));
         assert!(text.ends_with("nothing holds it"), "{text}");
+    }
+
+    #[test]
+    fn an_explanation_of_what_has_ended_says_why() {
+        let failed = json!({"status": "failed", "reason": "550 no such user", "gates": [], "next_at": null});
+        let text = render_explanation(Output::new(false), &failed);
+        assert!(text.contains("550 no such user") && !text.contains("holds"), "{text}");
+        let sent = json!({"status": "sent", "reason": null, "gates": [], "next_at": null});
+        assert!(!render_explanation(Output::new(false), &sent).contains("holds"));
     }
 }

@@ -207,7 +207,8 @@ async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Val
         if Instant::now() + pause > deadline {
             let waited = limit.as_secs();
             return Err(anyhow::anyhow!(
-                "message {uid} is still `{status}` after {waited} s; it is kept and goes on"
+                "message {uid} is still `{status}` after {waited} s; it is kept and goes on: \
+                 `postway messages explain {uid}` says what it waits for"
             )
             .into());
         }

@@ -1,14 +1,21 @@
 //! `postway webhooks`: who is called when something happened to a message.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
+use postway_domain::{Clock as _, Time};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::Session;
-use super::pages::{self, PageArgs, row};
+use super::pages::{self, PageArgs};
 use crate::client::Body;
+use crate::clock::NodeClock;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
+
+/// A call that is due is made sooner, unless the webhook is left alone.
+const OVERDUE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Subcommand)]
 pub enum WebhooksCommand {
@@ -96,13 +103,28 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
     let (client, output) = (session.client()?, session.output);
     let all = ["v1", "webhooks"];
     match command {
-        WebhooksCommand::List => output.show(&client.get(&all, &[]).await?, render_list),
+        WebhooksCommand::List => {
+            let webhooks = client.get(&all, &[]).await?;
+            let behind = match output.is_json() {
+                true => Value::Null,
+                false => client.get(&["v1", "overview"], &[]).await?,
+            };
+            output.show(&webhooks, |output, webhooks| render_list(output, webhooks, &behind))
+        }
         WebhooksCommand::Add(AddArgs { target, fields }) => {
             let body = fields.body(Some(target));
             output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
         }
         WebhooksCommand::Show(WebhookRef { id }) => {
-            output.show(&client.get(&["v1", "webhooks", &id], &[]).await?, render)
+            let webhook = client.get(&["v1", "webhooks", &id], &[]).await?;
+            if output.is_json() {
+                return output.json(&webhook);
+            }
+            let query = [("status", "waiting".to_owned())];
+            let waiting = client.get(&["v1", "webhooks", &id, "deliveries"], &query).await?;
+            let overdue = overdue(&waiting, NodeClock::default().now());
+            let text = [Some(render(output, &webhook)), overdue].into_iter().flatten().collect::<Vec<_>>();
+            output.text(&text.join("\n"))
         }
         WebhooksCommand::Update(UpdateArgs { id, target, fields }) => {
             let body = fields.body(target);
@@ -163,9 +185,37 @@ impl FieldArgs {
     }
 }
 
-fn render_list(output: Output, webhooks: &Value) -> String {
-    let columns = ["id", "kind", "url", "events", "active", "created_at"];
-    output.table(&columns, list(webhooks, "data").iter().map(|webhook| row(webhook, &columns)))
+/// With whether a webhook has calls due, as the overview says.
+fn render_list(output: Output, webhooks: &Value, overview: &Value) -> String {
+    let columns = ["id", "kind", "url", "events", "active", "calls due", "created_at"];
+    let is_due = |webhook: &Value| {
+        let behind = list(overview, "subscribers").iter().filter(|one| one["due"] == true);
+        behind.into_iter().any(|one| one["id"] == webhook["id"])
+    };
+    let cells = |webhook: &Value| {
+        let cell = |column: &&str| match *column {
+            "calls due" if is_due(webhook) => "yes".to_owned(),
+            "calls due" => String::new(),
+            column => field(webhook, column),
+        };
+        columns.iter().map(cell).collect()
+    };
+    output.table(&columns, list(webhooks, "data").iter().map(cells))
+}
+
+/// What to say of calls that failed, are due again and are not made: the server leaves the webhook alone.
+fn overdue(waiting: &Value, now: Time) -> Option<String> {
+    let times =
+        list(waiting, "data").iter().filter_map(|delivery| delivery["next_at"].as_str()?.parse().ok());
+    let first: Time = times.min()?;
+    let count = list(waiting, "data").len();
+    let more = if waiting["next_cursor"].is_null() { "" } else { " and more" };
+    (now.since(first) >= OVERDUE).then(|| {
+        format!(
+            "{count}{more} calls failed and are due since {first}: after three failures in a row it is left alone and \
+             tried once a minute"
+        )
+    })
 }
 
 fn render(output: Output, webhook: &Value) -> String {
@@ -190,6 +240,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn calls_that_are_due_and_not_made_are_told() {
+        let now = "2030-01-01T00:01:00Z".parse().unwrap();
+        let waiting = |next_at: &str| json!({"data": [{"next_at": next_at}], "next_cursor": null});
+        assert_eq!(overdue(&json!({"data": [], "next_cursor": null}), now), None);
+        assert_eq!(overdue(&waiting("2030-01-01T00:05:00Z"), now), None);
+        assert_eq!(overdue(&waiting("2030-01-01T00:00:55Z"), now), None);
+        assert!(overdue(&waiting("2030-01-01T00:00:10Z"), now).unwrap().contains("left alone"));
+        let webhooks = json!({"data": [{"id": "a", "active": true}, {"id": "b", "active": true}]});
+        let overview = json!({"subscribers": [{"id": "b", "due": true}]});
+        let text = render_list(Output::new(false), &webhooks, &overview);
+        assert_eq!(text.lines().filter(|line| line.contains("yes")).count(), 1, "{text}");
+    }
 
     #[test]
     fn only_what_is_given_is_sent() {

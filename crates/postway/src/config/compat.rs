@@ -22,12 +22,34 @@ pub(super) fn read(layers: &mut Layers) -> Option<CompatConfig> {
     Some(CompatConfig { doors: doors?, root: root? })
 }
 
+/// One of several: the words for all and for none stand alone.
+fn parse_door(name: &str) -> Result<DoorName, String> {
+    match name {
+        "all" | "none" => Err(format!("`{name}` must stand alone; name the doors without it")),
+        name => name.parse().map_err(|error| format!("{error}")),
+    }
+}
+
 fn parse_doors(text: &str) -> Result<BTreeSet<DoorName>, String> {
     match text.trim() {
         "all" => Ok(DoorName::ALL.into()),
         "none" | "" => Ok(BTreeSet::new()),
-        names => {
-            names.split(',').map(|name| name.trim().parse().map_err(|error| format!("{error}"))).collect()
+        names => names.split(',').map(|name| parse_door(name.trim())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_for_all_and_none_stand_alone() {
+        assert_eq!(parse_doors(" all "), Ok(DoorName::ALL.into()));
+        assert_eq!(parse_doors("none"), Ok(BTreeSet::new()));
+        assert_eq!(parse_doors("postmark, resend").map(|doors| doors.len()), Ok(2));
+        for text in ["all,postmark", "resend,none"] {
+            assert!(parse_doors(text).unwrap_err().contains("must stand alone"), "{text}");
         }
+        assert!(!parse_doors("postmark,xx").unwrap_err().contains("alone"));
     }
 }

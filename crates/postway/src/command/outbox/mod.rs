@@ -4,6 +4,7 @@
 //! running server.
 
 use std::convert::Infallible;
+use std::path::Path;
 
 use clap::{Args, Subcommand, ValueEnum};
 use postway_intake::outbox::{
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::{Session, pages::row};
 use crate::config::Secret;
 use crate::failure::Failure;
-use crate::output::list;
+use crate::output::{Output, list};
 
 #[derive(Debug, Subcommand)]
 pub enum OutboxCommand {
@@ -58,7 +59,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
 
 pub async fn run(session: &Session, command: OutboxCommand) -> Result<(), Failure> {
     match command {
-        OutboxCommand::Install(args) => Box::pin(install_into(session, &args)).await,
+        OutboxCommand::Install(args) => Box::pin(install_into(session.output, &args)).await,
         OutboxCommand::Status => {
             let found = session.client()?.get(&["v1", "outbox"], &[]).await?;
             session.output.show(&found, |output, found| {
@@ -80,7 +81,7 @@ pub async fn run(session: &Session, command: OutboxCommand) -> Result<(), Failur
     }
 }
 
-async fn install_into(session: &Session, args: &InstallArgs) -> Result<(), Failure> {
+async fn install_into(output: Output, args: &InstallArgs) -> Result<(), Failure> {
     let url = SourceUrl::parse(args.database.expose())
         .map_err(|error| Failure::Usage(format!("--database {error}")))?;
     let plan = Plan {
@@ -88,20 +89,70 @@ async fn install_into(session: &Session, args: &InstallArgs) -> Result<(), Failu
         accounts_schema: args.preset.map(|Preset::Accounts| args.accounts_schema.clone()),
     };
     if args.print {
-        return session.output.text(&install::script(&url, &plan).map_err(failure)?);
+        return output.text(&install::script(&url, &plan).map_err(failure)?);
+    }
+    if let Some(path) = sqlite_path(args.database.expose()).filter(|path| !path.exists()) {
+        return Err(Failure::Usage(format!(
+            "there is no SQLite file {}: name the one that the application uses, or have the application make it first",
+            path.display()
+        )));
     }
     install::install(&url, &plan).await.map_err(failure)?;
     let accounts = plan.accounts_schema.is_some();
     let done = json!({"database": url.to_string(), "schema": plan.schema, "accounts": accounts});
-    session.output.show(&done, |_, _| {
+    output.show(&done, |_, _| {
         let what = if accounts { "the outbox, accounts and tokens are" } else { "the outbox is" };
         format!("{what} installed in {url}; name it in postway.toml under [outbox.NAME] to have it served")
     })
 }
 
+/// The file of a SQLite address that could be read.
+fn sqlite_path(url: &str) -> Option<&Path> {
+    let rest = url.trim().strip_prefix("sqlite:")?;
+    Some(Path::new(rest.strip_prefix("//").unwrap_or(rest)))
+}
+
 fn failure(error: OutboxError) -> Failure {
     match error {
         OutboxError::Unsuited(_) | OutboxError::Address(_) => Failure::Usage(error.to_string()),
-        error => Failure::Failed(error.into()),
+        // It tells what is behind it by itself, so that only its own words are kept.
+        OutboxError::Source(_) => Failure::Failed(anyhow::anyhow!(
+            "{error}; check the address, and that the database takes connections from this machine"
+        )),
+        error => Failure::Failed(anyhow::anyhow!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refused(path: &Path) -> Failure {
+        let args = InstallArgs {
+            database: Secret::new(format!("sqlite://{}", path.display())),
+            preset: None,
+            print: false,
+            schema: "postway".to_owned(),
+            accounts_schema: "public".to_owned(),
+        };
+        install_into(Output::new(false), &args).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_sqlite_file_that_is_not_there_is_told_once_and_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.db");
+        let error = refused(&path).await;
+        assert!(matches!(error, Failure::Usage(_)), "{error}");
+        assert_eq!(error.to_string().matches("SQLite file").count(), 1, "{error}");
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn what_the_database_said_is_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = refused(folder.path()).await.to_string();
+        assert_eq!(told.matches("unable to open").count(), 1, "{told}");
+        assert!(told.contains("check the address"), "{told}");
     }
 }

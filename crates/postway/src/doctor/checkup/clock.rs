@@ -25,23 +25,28 @@ pub async fn check(reached: Option<&Reached>) -> Vec<Finding> {
 }
 
 /// The server's time must lie between our asking and its answering.
-fn judge(Glance { asked_at, at, answered_at }: Glance) -> Finding {
-    let before = asked_at.as_millis() - at.as_millis();
-    let after = at.as_millis() - answered_at.as_millis();
-    let apart_ms = before.max(after).max(0);
+fn judge(glance: Glance) -> Finding {
+    let (apart_ms, found) = glance.apart("this machine's");
     let check = "server's clock";
-    let found = match apart_ms {
-        0 => "agrees with this machine's".to_owned(),
-        _ => {
-            let way = if after > before { "ahead of" } else { "behind" };
-            format!("{} {way} this machine's", wait(apart_ms))
-        }
-    };
     let advice = "times of mail, limits and expiry go by it: have both machines follow NTP";
     match apart_ms {
         apart if apart >= APART_MS.1 => Finding::new(check, Standing::Problem).found(found).advice(advice),
         apart if apart >= APART_MS.0 => Finding::new(check, Standing::Warning).found(found).advice(advice),
         _ => Finding::new(check, Standing::Ok).found(found),
+    }
+}
+
+impl Glance {
+    /// How far a clock is from `other`, at least, and how to say so.
+    pub(super) fn apart(self, other: &str) -> (i64, String) {
+        let before = self.asked_at.as_millis() - self.at.as_millis();
+        let after = self.at.as_millis() - self.answered_at.as_millis();
+        let apart_ms = before.max(after).max(0);
+        let way = if after > before { "ahead of" } else { "behind" };
+        match apart_ms {
+            0 => (0, format!("agrees with {other}")),
+            _ => (apart_ms, format!("{} {way} {other}", wait(apart_ms))),
+        }
     }
 }
 

@@ -1,19 +1,27 @@
-//! The database, asked as the server would, but never changed: reachable, how fast, with which schema.
+//! The database, asked as the server would, but never changed: reachable, how fast, with which schema, and what it says of
+//! itself: its version, its size, its clock, and whether a SQLite file is sound.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use postway_domain::Clock as _;
 use postway_store::schema::MigrationState;
 use postway_store::{StoreError, mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 use tokio::time::{Instant, timeout};
 
+use super::server::Glance;
 use super::{CHECK_MAX, Finding, Standing, disk};
+use crate::clock::NodeClock;
 use crate::config::Database;
 
 /// Answers that take longer make every accepted message wait.
 const SLOW: Duration = Duration::from_millis(500);
+/// A database's clock may be so far from ours.
+const CLOCK_APART_MS: i64 = 2_000;
+/// The largest SQLite file that is read whole.
+const SOUNDNESS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Where a SQLite file says how it is written and read: 2 and 2 for WAL.
 const WAL_AT: usize = 18;
 
@@ -28,8 +36,94 @@ pub async fn check(database: &Database) -> Vec<Finding> {
         findings.push(place(path));
         findings.push(journal(path));
     }
-    findings.push(schema(database).await);
+    let schema = schema(database).await;
+    let is_reached = schema.state != Standing::Problem;
+    findings.push(schema);
+    if is_reached {
+        findings.extend(itself(database).await);
+    }
     findings
+}
+
+/// What the database says of itself.
+async fn itself(database: &Database) -> Vec<Finding> {
+    let clock = NodeClock::default();
+    let asked_at = clock.now();
+    let asked = async {
+        match database {
+            Database::Sqlite { path } => SqliteStore::facts(path).await,
+            Database::Postgres { url } => PostgresStore::facts(url.expose()).await,
+            Database::Mysql { url } => MysqlStore::facts(url.expose()).await,
+        }
+    };
+    let facts = match timeout(CHECK_MAX, Box::pin(asked)).await {
+        Ok(Ok(facts)) => facts,
+        Ok(Err(error)) => {
+            return vec![Finding::new("version", Standing::Skipped).found(error.to_string())];
+        }
+        Err(_) => return vec![Finding::new("version", Standing::Skipped).found(late())],
+    };
+    let found = format!("{} {}, {}", kind(database), facts.version, size(facts.bytes));
+    let mut findings = vec![Finding::new("version", Standing::Ok).found(found)];
+    // Connecting is part of the time in between, and only widens what agrees.
+    findings.extend(facts.at.map(|at| judge_clock(Glance { asked_at, at, answered_at: clock.now() })));
+    if let Database::Sqlite { path } = database {
+        findings.push(soundness(path, facts.bytes).await);
+    }
+    findings
+}
+
+/// Messages carry the times of the nodes, so nothing breaks; still somebody's clock is wrong.
+fn judge_clock(glance: Glance) -> Finding {
+    let (apart_ms, found) = glance.apart("this machine's");
+    match apart_ms >= CLOCK_APART_MS {
+        true => Finding::new("database's clock", Standing::Warning).found(found).advice(
+            "have both machines follow NTP: logs and backups of the two are hard to compare otherwise",
+        ),
+        false => Finding::new("database's clock", Standing::Ok).found(found),
+    }
+}
+
+/// Reads the whole file, so a large one is left to its owner.
+async fn soundness(path: &Path, bytes: u64) -> Finding {
+    let check = "sqlite's pages";
+    let alone = format!("run `sqlite3 {} 'PRAGMA quick_check'` when there is time for it", path.display());
+    if bytes > SOUNDNESS_BYTES_MAX {
+        let found = format!("{} are too many to read now", size(bytes));
+        return Finding::new(check, Standing::Skipped).found(found).advice(alone);
+    }
+    match timeout(CHECK_MAX, SqliteStore::faults(path)).await {
+        Ok(Ok(faults)) if faults.is_empty() => Finding::new(check, Standing::Ok).found("sound"),
+        Ok(Ok(faults)) => {
+            let advice =
+                "stop the server and go back to a backup (docs/guide/operations.md); look at the disk, too";
+            Finding::new(check, Standing::Problem).found(faults.join("; ")).advice(advice)
+        }
+        Ok(Err(error)) => Finding::new(check, Standing::Skipped).found(error.to_string()),
+        Err(_) => Finding::new(check, Standing::Skipped).found(late()).advice(alone),
+    }
+}
+
+fn late() -> String {
+    format!("no answer within {} seconds", CHECK_MAX.as_secs())
+}
+
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut amount = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        (amount, unit) = (amount / 1024.0, unit + 1);
+    }
+    format!("{amount:.1} {}", UNITS[unit])
+}
+
+fn kind(database: &Database) -> &'static str {
+    match database {
+        Database::Sqlite { .. } => "sqlite",
+        Database::Postgres { .. } => "postgresql",
+        Database::Mysql { .. } => "mysql",
+    }
 }
 
 /// SQLite's locks and its WAL work on disks of this machine only.
@@ -76,17 +170,12 @@ async fn schema(database: &Database) -> Finding {
             Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await,
         }
     };
-    let kind = match database {
-        Database::Sqlite { .. } => "sqlite",
-        Database::Postgres { .. } => "postgresql",
-        Database::Mysql { .. } => "mysql",
-    };
+    let kind = kind(database);
     match timeout(CHECK_MAX, Box::pin(asked)).await {
         Ok(answer) => judge(kind, answer, started.elapsed()),
         Err(_) => {
-            let found = format!("no answer within {} seconds", CHECK_MAX.as_secs());
             let advice = "see whether the database runs, and whether this machine may connect to it";
-            Finding::new(kind, Standing::Problem).found(found).advice(advice)
+            Finding::new(kind, Standing::Problem).found(late()).advice(advice)
         }
     }
 }
@@ -144,6 +233,42 @@ mod tests {
         let older = judge("sqlite", Ok(states), Duration::ZERO);
         assert_eq!(older.state, Standing::Warning);
         assert!(older.advice.unwrap().contains("migrate up"));
+    }
+
+    #[tokio::test]
+    async fn a_file_tells_its_version_and_whether_it_is_sound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postway.db");
+        SqliteStore::migrate(&path).await.unwrap();
+        let findings = check(&Database::Sqlite { path: path.clone() }).await;
+        let found = |check: &str| {
+            let finding = findings.iter().find(|finding| finding.check == check).unwrap();
+            (finding.state, finding.found.clone().unwrap_or_default())
+        };
+        let (state, version) = found("version");
+        assert!(state == Standing::Ok && version.starts_with("sqlite 3."), "{version}");
+        assert_eq!(found("sqlite's pages"), (Standing::Ok, "sound".to_owned()));
+        let large = soundness(&path, SOUNDNESS_BYTES_MAX + 1).await;
+        assert_eq!(large.state, Standing::Skipped);
+        assert!(large.advice.unwrap().contains("quick_check"));
+    }
+
+    #[test]
+    fn a_database_whose_clock_is_off_is_told() {
+        let at = postway_domain::Time::from_millis;
+        let glance = |ms| Glance { asked_at: at(100_000), at: at(ms), answered_at: at(100_500) };
+        assert_eq!(judge_clock(glance(100_200)).state, Standing::Ok);
+        assert_eq!(judge_clock(glance(101_500)).state, Standing::Ok);
+        let off = judge_clock(glance(97_000));
+        assert_eq!(off.state, Standing::Warning);
+        assert!(off.found.unwrap().contains("behind"));
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, told) in [(0, "0.0 KiB"), (512, "0.5 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")] {
+            assert_eq!(size(bytes), told);
+        }
     }
 
     #[test]

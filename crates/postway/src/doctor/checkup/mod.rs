@@ -15,6 +15,7 @@ mod server;
 mod tenants;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -103,7 +104,7 @@ async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
         async { done("queue", tenants::queues(reached).await, ended) },
         async { done("accounts", tenants::accounts(reached).await, ended) },
         async { done("mailboxes", tenants::mailboxes(reached).await, ended) },
-        async { done("webhooks", tenants::webhooks(reached).await, ended) },
+        async { done("webhooks", webhooks::check(reached).await, ended) },
         async { done("outbox", tenants::outboxes(reached).await, ended) },
     );
     vec![nodes, queue, accounts, mailboxes, webhooks, outbox]

@@ -188,6 +188,17 @@ pub fn nodes(reached: &Reached) -> Vec<Finding> {
         let advice = "an upgrade is under way: bring the others up to the newest";
         findings.push(Finding::new("versions", Standing::Warning).found(versions.join(", ")).advice(advice));
     }
+    let apart = nodes.iter().filter(|node| node["storage_apart"] == true);
+    let apart: Vec<String> = apart.map(|node| field(node, "name")).collect();
+    if !apart.is_empty() {
+        let found = format!(
+            "not shared with {}: mail over 128 KiB waits for the node that took it",
+            apart.join(", ")
+        );
+        let advice =
+            "set storage.url (POSTWAY_STORAGE_URL) of all nodes to one bucket, or to a folder that all see";
+        findings.push(Finding::new("storage", Standing::Problem).found(found).advice(advice));
+    }
     findings
 }
 

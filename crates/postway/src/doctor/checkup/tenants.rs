@@ -1,4 +1,4 @@
-//! What each tenant has: its queue, accounts, mailboxes and webhooks; and the outbox sources.
+//! What each tenant has: its queue, accounts and mailboxes; and the outbox sources. Its webhooks are in `webhooks`.
 //!
 //! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
 
@@ -20,6 +20,8 @@ use crate::top::span;
 const THINGS_MAX: usize = 100;
 /// Mail that is due for longer needs a look, and for this long is stuck.
 const DUE_S: (u64, u64) = (300, 3_600);
+/// Messages in doubt that are looked at.
+const DOUBTS_MAX: usize = 500;
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
 /// An outbox that is further behind does not keep up.
@@ -31,9 +33,14 @@ pub async fn queues(reached: &Reached) -> Vec<Finding> {
         let limit = [("limit", DEAD_LETTERS_MAX.to_string())];
         let stats = within(tenant.client.get(&["v1", "stats"], &[])).await;
         let dead = within(tenant.client.get(&["v1", "dead-letters"], &limit)).await;
-        match (stats, dead) {
-            (Ok(stats), Ok(dead)) => judge_queue(&reached.name(tenant, ""), &stats, &dead),
-            (Err(failure), _) | (_, Err(failure)) => vec![unasked(&reached.name(tenant, "queue"), &failure)],
+        let doubts = within(doubts(tenant, &stats)).await;
+        match (stats, dead, doubts) {
+            (Ok(stats), Ok(dead), Ok(doubts)) => {
+                judge_queue(&reached.name(tenant, ""), &stats, &dead, &doubts)
+            }
+            (Err(failure), ..) | (_, Err(failure), _) | (.., Err(failure)) => {
+                vec![unasked(&reached.name(tenant, "queue"), &failure)]
+            }
         }
     });
     let mut findings: Vec<Finding> = asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat();
@@ -43,7 +50,18 @@ pub async fn queues(reached: &Reached) -> Vec<Finding> {
     findings
 }
 
-fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
+/// The newest messages in doubt; not asked for where there are none.
+async fn doubts(tenant: &Tenant, stats: &Result<Value, Failure>) -> Result<Value, Failure> {
+    match stats {
+        Ok(stats) if stats["by_status"]["in_doubt"].as_i64().unwrap_or(0) > 0 => {
+            let query = [("status", "in_doubt".to_owned()), ("limit", DOUBTS_MAX.to_string())];
+            tenant.client.get(&["v1", "messages"], &query).await
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+fn judge_queue(prefix: &str, stats: &Value, dead: &Value, doubts: &Value) -> Vec<Finding> {
     let check = |name: &str| format!("{prefix}{name}");
     let mut findings = Vec::new();
     let oldest = stats["oldest_due_seconds"].as_u64().unwrap_or(0);
@@ -57,18 +75,13 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
                 Finding::new(check("oldest due"), state).found(found).advice(advice)
             }
             held => {
-                let advice = "activate the tenant, batch or account that was suspended, or cancel the mail";
-                let found = format!("{found}; {held} are held by a suspension");
+                let advice = "`postway messages explain ID` says what holds one, and `postway accounts list` which account is at fault";
+                let found = format!("{found}; {held} are held by a suspension, a used-up limit or an account at fault");
                 Finding::new(check("oldest due"), Standing::Warning).found(found).advice(advice)
             }
         });
     }
-    let in_doubt = stats["by_status"]["in_doubt"].as_i64().unwrap_or(0);
-    if in_doubt > 0 {
-        let advice = "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
-        let found = format!("{in_doubt} messages");
-        findings.push(Finding::new(check("in doubt"), Standing::Warning).found(found).advice(advice));
-    }
+    findings.extend(judge_doubts(check("in doubt"), doubts));
     let letters = list(dead, "data").len();
     if letters > 0 {
         let more = if dead["next_cursor"].is_null() { "" } else { " and more" };
@@ -78,6 +91,21 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
         findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
     }
     findings
+}
+
+/// Only what nobody sends again by itself needs a word.
+fn judge_doubts(check: String, doubts: &Value) -> Option<Finding> {
+    let held = list(doubts, "data").iter().filter(|message| message["due_at"].is_null()).count();
+    let more = !doubts["next_cursor"].is_null();
+    let found = match (held, more) {
+        (0, false) => return None,
+        (0, true) => format!("more than {DOUBTS_MAX} messages; the newest are sent again by themselves"),
+        (held, false) => format!("{held} held, waiting for your word"),
+        (held, true) => format!("{held} and more held, waiting for your word"),
+    };
+    let advice =
+        "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
+    Some(Finding::new(check, Standing::Warning).found(found).advice(advice))
 }
 
 /// Every account, by what the server knows and a trial.
@@ -115,7 +143,8 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) ->
     };
     if let Some(step) = steps.iter().find(|step| step["ok"] != true) {
         let found = format!("{}: {}", field(step, "step"), field(step, "detail"));
-        return Finding::new(name, Standing::Problem).found(found).advice(mend(&field(step, "step")));
+        let advice = mend(&field(account, "kind"), &field(step, "step"));
+        return Finding::new(name, Standing::Problem).found(found).advice(advice);
     }
     if account["suspended"] == true {
         let advice = "its mail waits until `postway accounts activate`";
@@ -125,9 +154,17 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) ->
     Finding::new(name, Standing::Ok).found(format!("{}: {}", place.trim(), done.join(", ")))
 }
 
-/// What helps where a step of an account fails.
-fn mend(step: &str) -> &'static str {
+/// What helps where a step of an account of this kind fails.
+fn mend(kind: &str, step: &str) -> &'static str {
     match step {
+        "connect" if kind == "ses" => {
+            "check region and endpoint, and that this machine may connect there; for a key that is missing or cannot be \
+             opened, `postway accounts update ID --access-key-id … --password-file …`"
+        }
+        "tls" if kind == "ses" => "check endpoint, and give `ca_pem` where its certificate is your own",
+        "auth" if kind == "ses" => {
+            "check the key, and whether AWS lets it send: `postway accounts update ID --access-key-id … --password-file …`"
+        }
         "connect" => "check host and port, and that this machine may connect there",
         "tls" => {
             "check `tls` (starttls for 587, implicit for 465), and give `ca_pem` where the certificate is your own"
@@ -153,42 +190,6 @@ pub async fn mailboxes(reached: &Reached) -> Vec<Finding> {
         Finding { check: name, ..judge_mailbox(mailbox, trial.as_ref(), now).into() }
     })
     .await
-}
-
-/// Every webhook, by what it has missed.
-pub async fn webhooks(reached: &Reached) -> Vec<Finding> {
-    things(reached, "webhooks", async |tenant, name, webhook| {
-        let id = field(webhook, "id");
-        let query = [("status", "dead".to_owned()), ("limit", DEAD_LETTERS_MAX.to_string())];
-        match within(tenant.client.get(&["v1", "webhooks", &id, "deliveries"], &query)).await {
-            Ok(dead) => judge_webhook(&name, webhook, &dead),
-            Err(failure) => unasked(&name, &failure),
-        }
-    })
-    .await
-}
-
-fn judge_webhook(name: &str, webhook: &Value, dead: &Value) -> Finding {
-    let url = field(webhook, "url");
-    let reason = field(webhook, "disabled_reason");
-    if !reason.is_empty() {
-        let advice = "nothing is collected for it: mend it, then `postway webhooks update ID --active true`, or remove it";
-        return Finding::new(name, Standing::Problem)
-            .found(format!("{url} is switched off: {reason}"))
-            .advice(advice);
-    }
-    if webhook["active"] != true {
-        return Finding::new(name, Standing::Ok).found(format!("{url} is switched off by its owner"));
-    }
-    let lost = list(dead, "data").len();
-    if lost > 0 {
-        let more = if dead["next_cursor"].is_null() { "" } else { " and more" };
-        let advice =
-            "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend` tells one again";
-        let found = format!("{url} missed {lost}{more} events");
-        return Finding::new(name, Standing::Warning).found(found).advice(advice);
-    }
-    Finding::new(name, Standing::Ok).found(url)
 }
 
 /// The outbox sources; the admin key sees all of them, a tenant's own key its own.
@@ -219,7 +220,7 @@ fn judge_outbox(source: &Value) -> Finding {
 }
 
 /// Looks at each thing of a kind that any tenant has, several at a time.
-async fn things(
+pub(super) async fn things(
     reached: &Reached,
     kind: &'static str,
     look: impl AsyncFn(&Tenant, String, &Value) -> Finding,
@@ -252,7 +253,7 @@ async fn things(
 }
 
 /// Something that the server did not tell. What it refuses is no fault of the thing.
-fn unasked(check: &str, failure: &Failure) -> Finding {
+pub(super) fn unasked(check: &str, failure: &Failure) -> Finding {
     let state = if matches!(failure, Failure::Refused(_)) { Standing::Skipped } else { Standing::Problem };
     Finding::new(check, state).found(failure.to_string())
 }
@@ -266,14 +267,16 @@ mod tests {
     #[test]
     fn a_queue_that_keeps_up_has_nothing_to_say() {
         let quiet = json!({"oldest_due_seconds": 3, "held": 0, "by_status": {"in_doubt": 0}});
-        assert!(judge_queue("", &quiet, &json!({"data": []})).is_empty());
+        assert!(judge_queue("", &quiet, &json!({"data": []}), &Value::Null).is_empty());
     }
 
     #[test]
     fn late_doubtful_and_dead_mail_is_told() {
         let stats = |oldest: u64, held: i64| json!({"oldest_due_seconds": oldest, "held": held, "by_status": {"in_doubt": 2}});
         let dead = json!({"data": [{}, {}], "next_cursor": "x"});
-        let findings = judge_queue("acme/", &stats(7_200, 0), &dead);
+        let doubts =
+            json!({"data": [{"due_at": null}, {"due_at": "2030-01-01T00:00:00Z"}], "next_cursor": null});
+        let findings = judge_queue("acme/", &stats(7_200, 0), &dead, &doubts);
         let told: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
         assert_eq!(
             told,
@@ -284,11 +287,31 @@ mod tests {
             ]
         );
         assert_eq!(
-            judge_queue("", &stats(7_200, 9), &dead)[0].state,
+            judge_queue("", &stats(7_200, 9), &dead, &doubts)[0].state,
             Standing::Warning,
             "it is held on purpose"
         );
+        assert!(findings[1].found.as_deref().unwrap().starts_with("1 held"));
         assert!(findings[2].found.as_deref().unwrap().starts_with("2 and more"));
+    }
+
+    #[test]
+    fn doubts_that_settle_themselves_need_nobody() {
+        let told = |doubts: Value| judge_doubts("in doubt".to_owned(), &doubts).map(|finding| finding.found);
+        let again = || json!({"due_at": "2030-01-01T00:00:00Z"});
+        assert_eq!(told(Value::Null), None);
+        assert_eq!(told(json!({"data": [again(), again()], "next_cursor": null})), None);
+        let many = told(json!({"data": [again()], "next_cursor": "x"})).flatten().unwrap();
+        assert!(many.starts_with("more than"), "{many}");
+    }
+
+    #[test]
+    fn an_account_of_ses_has_no_host_and_port_to_check() {
+        assert!(mend("smtp", "connect").contains("host and port"));
+        for step in ["connect", "tls", "auth"] {
+            let advice = mend("ses", step);
+            assert!(!advice.contains("host") && !advice.contains("user name"), "{advice}");
+        }
     }
 
     #[test]
@@ -311,16 +334,6 @@ mod tests {
         let wrong = judge_account("relay", &account(false, "closed"), &refused);
         assert_eq!(wrong.state, Standing::Problem);
         assert!(wrong.advice.unwrap().contains("password"));
-    }
-
-    #[test]
-    fn a_webhook_is_judged_by_what_it_missed() {
-        let state = |webhook: Value, dead: Value| judge_webhook("wh", &webhook, &dead).state;
-        let none = || json!({"data": [], "next_cursor": null});
-        assert_eq!(state(json!({"url": "u", "active": true}), none()), Standing::Ok);
-        assert_eq!(state(json!({"url": "u", "active": false}), none()), Standing::Ok);
-        assert_eq!(state(json!({"active": false, "disabled_reason": "410"}), none()), Standing::Problem);
-        assert_eq!(state(json!({"active": true}), json!({"data": [{}]})), Standing::Warning);
     }
 
     #[test]

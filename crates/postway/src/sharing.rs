@@ -1,0 +1,97 @@
+//! Whether the nodes of a database share the folder that large bodies are in.
+//!
+//! Without `storage.url` each node keeps bodies over 128 KiB in its own data folder. On one machine's database that is
+//! right; where several nodes share a server it is a mistake that shows only when one node takes such a mail and another
+//! is to send it: it waits, and goes out when the node that has it comes to it. So every node leaves a mark beside its
+//! blobs before it registers, and looks for the marks of the others. Who is missed is told in the log, in `GET
+//! /v1/nodes`, in `/health/ready` and by `postway doctor`.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_store::{Roster, Store, StoreError, blob::Depot, record::NodeRecord};
+use tokio_util::sync::CancellationToken;
+
+/// How often the others' marks are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Looks for the marks of other nodes.
+pub struct Sharing {
+    pub store: Arc<dyn Store>,
+    pub depot: Arc<Depot>,
+    pub roster: Arc<Roster>,
+    /// Whose mark is this node's.
+    pub identity: [u8; 16],
+}
+
+/// Whether there is something to compare: several nodes, and a folder that each may have for itself.
+fn is_in_question(store: &dyn Store, depot: &Depot) -> bool {
+    store.is_shared() && depot.is_folder()
+}
+
+/// Leaves the mark of a node that is about to register.
+pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
+    if is_in_question(store, depot)
+        && let Err(error) = depot.leave_mark(identity).await
+    {
+        tracing::warn!(%error, "this node could not mark its storage; others will take it for one of its own");
+    }
+}
+
+impl Sharing {
+    /// Looks until told to stop.
+    pub async fn run(self, stop: CancellationToken) -> Self {
+        if !is_in_question(&*self.store, &self.depot) {
+            return self;
+        }
+        let mut known = Vec::new();
+        loop {
+            match self.missing().await {
+                Ok(missing) => self.tell(&missing, &mut known),
+                // Nobody is judged by a register that cannot be read.
+                Err(error) => tracing::debug!(%error, "cannot tell whether the nodes share their storage"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return self,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// Takes the mark of this node away, once it has left the register.
+    pub async fn leave(self) {
+        if is_in_question(&*self.store, &self.depot)
+            && let Err(error) = self.depot.remove_mark(&self.identity).await
+        {
+            tracing::debug!(%error, "the mark of this node stays in its storage");
+        }
+    }
+
+    /// The nodes that are alive and whose mark is not here.
+    async fn missing(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        let mut missing = Vec::new();
+        for node in self.store.nodes().await? {
+            let is_other = node.identity != self.identity && !self.roster.is_dead(node.incarnation);
+            if is_other && !self.depot.has_mark(&node.identity).await? {
+                missing.push(node);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Says of each once that it is apart.
+    fn tell(&self, missing: &[NodeRecord], known: &mut Vec<postway_domain::Incarnation>) {
+        for node in missing.iter().filter(|node| !known.contains(&node.incarnation)) {
+            tracing::error!(
+                node = node.name,
+                address = node.address,
+                "storage is not shared with another node: mail over 128 KiB that one takes waits until that one sends \
+                 it; set storage.url (POSTWAY_STORAGE_URL) to a place that all nodes share"
+            );
+        }
+        if missing.is_empty() && !known.is_empty() {
+            tracing::info!("storage is shared with every node now");
+        }
+        *known = missing.iter().map(|node| node.incarnation).collect();
+        self.roster.set_apart(known.clone());
+    }
+}
