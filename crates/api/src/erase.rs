@@ -8,7 +8,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::{EmailAddress, Tenant, TenantId, secret::SecretKey};
-use postway_store::record::{Erased, Tombstone};
+use postway_store::record::{DirectoryChange, Erased, Tombstone};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -66,8 +66,12 @@ pub(crate) async fn erase(
     let address = read(body::json_object(request).await?).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
     // Written first: what was asked for is known even if the work is cut off.
-    let target = digest(&app.secret_key, tenant, &address);
-    app.record(app.audit(&caller.actor, Some(tenant), "address.erase", target, &request_id, None)).await?;
+    let digest = digest(&app.secret_key, tenant, &address);
+    let entry = app.audit(&caller.actor, Some(tenant), "address.erase", digest.as_str(), &request_id, None);
+    // Entries from before the log had digests name it as they were given it: in lower case.
+    let target = address.to_lowercase();
+    let redact = DirectoryChange::RedactAudit { tenant: tenant.clone(), target, digest };
+    app.store.change(redact, Some(entry)).await?;
 
     let deadline = Instant::now() + TIME_MAX;
     let mut done = Erasure::default();
@@ -100,8 +104,10 @@ fn read(body: Map<String, Value>) -> Result<String, Vec<FieldError>> {
     }
 }
 
-/// What stands for an address that is not kept, as in the traces that removed messages leave.
-fn digest(key: &SecretKey, tenant: &TenantId, address: &str) -> String {
+/// What stands for an address that is not kept, as in the traces that removed messages leave. The same address has the
+/// same one, so that entries of the audit log about it belong together.
+pub(crate) fn digest(key: &SecretKey, tenant: &TenantId, address: &str) -> String {
     let digest = Tombstone::digest(&key.derive(Tenant::TRACE_KEY_LABEL), tenant, address);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let hex = digest.iter().map(|byte| format!("{byte:02x}"));
+    std::iter::once("hmac-sha256:".to_owned()).chain(hex).collect()
 }

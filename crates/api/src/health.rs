@@ -1,4 +1,7 @@
 //! `/health/live` and `/health/ready`: for whoever restarts or routes. No key needed, nothing told but the state.
+//!
+//! Any stranger may ask, as often as they like: readiness is found out by a write, of which the store makes at most one a
+//! second.
 
 use std::time::Duration;
 
@@ -17,6 +20,9 @@ pub(crate) struct Health {
     /// `ok`.
     #[schema(example = "ok")]
     status: &'static str,
+    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<&'static str>,
 }
 
 /// Is the process alive?
@@ -29,12 +35,12 @@ pub(crate) struct Health {
     responses((status = 200, description = "It is", body = Health))
 )]
 pub(crate) async fn live() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(Health { status: "ok", warnings: Vec::new() })
 }
 
 /// Can it take mail?
 ///
-/// 200 when the store answers and can write, 503 otherwise.
+/// 200 when something could be written just now, 503 otherwise.
 #[utoipa::path(
     get,
     path = "/health/ready",
@@ -45,7 +51,11 @@ pub(crate) async fn live() -> Json<Health> {
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, ApiError> {
     match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
-        Ok(Ok(())) => Ok(Json(Health { status: "ok" })),
+        Ok(Ok(())) => {
+            let is_apart = !app.roster.apart().is_empty();
+            let warnings = is_apart.then_some("storage_apart").into_iter().collect();
+            Ok(Json(Health { status: "ok", warnings }))
+        }
         Ok(Err(error)) => Err(ApiError::unavailable("the store is not available", error)),
         Err(_) => Err(ApiError::unavailable("the store does not answer", "ping ran into its deadline")),
     }

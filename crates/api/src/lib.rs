@@ -52,6 +52,7 @@ mod suppression;
 mod template;
 mod tenant;
 mod token;
+mod way;
 mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
@@ -98,6 +99,7 @@ pub fn surface(state: ApiState) -> (Router, KeyCheck) {
         .route("/assets/{*path}", axum::routing::get(dashboard::asset))
         .fallback(frame::no_such_path)
         .method_not_allowed_fallback(frame::no_such_method)
+        .layer(middleware::from_fn_with_state(app.clone(), frame::judge))
         .layer(middleware::from_fn_with_state(clock, frame::frame))
         .with_state(app);
     (router, keys)

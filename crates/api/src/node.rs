@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::Admin,
     error::ApiError,
+    page::Part,
     state::{App, Shared},
 };
 
@@ -29,6 +30,9 @@ pub(crate) struct NodeView {
     status: &'static str,
     /// Whether it is the one that answers.
     is_self: bool,
+    /// Whether it keeps bodies over 128 KiB where the node that answers cannot read them: `storage.url` is a folder that
+    /// they do not share, and such mail waits for the node that took it.
+    storage_apart: bool,
     /// When it started, by its own clock.
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
@@ -40,7 +44,9 @@ pub(crate) struct NodeView {
 /// A list of nodes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeList {
+    /// The oldest first.
     data: Vec<NodeView>,
+    /// Give this as `cursor` for the next; null at the end.
     next_cursor: Option<String>,
 }
 
@@ -52,19 +58,31 @@ pub(crate) struct NodeList {
     path = "/v1/nodes",
     operation_id = "listNodes",
     tag = "operations",
+    params(
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
     responses((status = 200, description = "The nodes", body = NodeList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, _: Admin) -> Result<Json<NodeList>, ApiError> {
-    Ok(Json(NodeList { data: all(&app).await?, next_cursor: None }))
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    _: Admin,
+    part: Part,
+) -> Result<Json<NodeList>, ApiError> {
+    let (data, next_cursor) =
+        part.of(all(&app).await?, |node| (node.started_at.as_millis(), node.id.clone()))?;
+    Ok(Json(NodeList { data, next_cursor }))
 }
 
 /// Every node, the oldest first.
 pub(crate) async fn all(app: &App) -> Result<Vec<NodeView>, ApiError> {
     let nodes = app.store.nodes().await?.into_iter();
+    let apart = app.roster.apart();
     let views = nodes.map(|node| NodeView {
         id: node.incarnation.to_string(),
         status: if app.roster.is_dead(node.incarnation) { "dead" } else { "alive" },
         is_self: node.incarnation == app.roster.me(),
+        storage_apart: apart.contains(&node.incarnation),
         name: node.name,
         address: node.address,
         version: node.version,

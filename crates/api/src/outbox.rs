@@ -6,7 +6,7 @@ use postway_intake::outbox::SourceStatus;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, page::Part, state::Shared};
 
 /// A source.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,7 +45,9 @@ pub(crate) struct SourceView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OutboxSourceList)]
 pub(crate) struct SourceList {
+    /// By tenant and name.
     data: Vec<SourceView>,
+    /// Give this as `cursor` for the next; null at the end.
     next_cursor: Option<String>,
 }
 
@@ -57,16 +59,23 @@ pub(crate) struct SourceList {
     path = "/v1/outbox",
     operation_id = "listOutboxSources",
     tag = "outbox",
+    params(
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
     responses((status = 200, description = "The sources", body = SourceList))
 )]
-pub(crate) async fn list(State(app): State<Shared>, caller: Reader) -> Result<Json<SourceList>, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    part: Part,
+) -> Result<Json<SourceList>, ApiError> {
     let is_admin = caller.actor.is_admin();
     let whose = (!is_admin).then_some(&caller.tenant);
     let found = app.outbox.status(&*app.store, whose).await;
-    Ok(Json(SourceList {
-        data: found.into_iter().map(|one| view(one, is_admin)).collect(),
-        next_cursor: None,
-    }))
+    let data: Vec<SourceView> = found.into_iter().map(|one| view(one, is_admin)).collect();
+    let (data, next_cursor) = part.of(data, |source| (source.tenant.clone(), source.name.clone()))?;
+    Ok(Json(SourceList { data, next_cursor }))
 }
 
 fn view(source: SourceStatus, is_admin: bool) -> SourceView {

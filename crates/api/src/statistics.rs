@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::Reader,
     error::{ApiError, FieldError},
+    page::Part,
     query::Parameters,
     state::Shared,
 };
@@ -87,7 +88,7 @@ pub(crate) struct Row {
 pub(crate) struct Statistics {
     /// By time and account; where nothing happened there is no row.
     data: Vec<Row>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     next_cursor: Option<String>,
 }
 
@@ -105,6 +106,8 @@ pub(crate) struct Statistics {
         ("since" = Option<String>, Query, description = "From the hour or day that this is in; when absent, a day back by hour, 30 days back by day"),
         ("until" = Option<String>, Query, description = "Until before this time; now when absent. At most 31 days by hour, 366 by day"),
         ("account" = Option<String>, Query, description = "Only this account"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
     ),
     responses((status = 200, description = "The counts", body = Statistics))
 )]
@@ -122,6 +125,7 @@ pub(crate) async fn statistics(
     let since = query.parse("since", str::parse::<Time>);
     let until = query.parse("until", str::parse::<Time>);
     let account = query.parse("account", str::parse::<AccountId>);
+    let part = Part::take(&mut query);
     query.finish()?;
     let by = by.unwrap_or(By::Hour);
     // The hour under way counts too.
@@ -134,7 +138,8 @@ pub(crate) async fn statistics(
     let rows = app.store.statistics(&caller.tenant, since, until).await?;
     let wanted =
         rows.into_iter().filter(|row| account.as_ref().is_none_or(|account| row.account == *account));
-    Ok(Json(Statistics { data: summed(wanted, by), next_cursor: None }))
+    let (data, next_cursor) = part.of(summed(wanted, by), |row| (row.at.as_millis(), row.account.clone()))?;
+    Ok(Json(Statistics { data, next_cursor }))
 }
 
 fn summed(rows: impl Iterator<Item = StatisticsRow>, by: By) -> Vec<Row> {

@@ -24,7 +24,8 @@ pub(crate) struct StatsView {
     /// How many messages stand where; every state is there.
     #[schema(value_type = Object, example = json!({"ready": 0, "sent": 12}))]
     by_status: BTreeMap<Status, i64>,
-    /// How many wait behind a suspension of the tenant, their batch or their account; 100,000 are so many or more.
+    /// How many wait behind a suspension of the tenant, their batch or their account, or behind a used-up limit or an open
+    /// circuit of their account; 100,000 are so many or more.
     held: i64,
     /// How long the longest-waiting due message has been due.
     oldest_due_seconds: u64,
@@ -54,7 +55,7 @@ pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, Ap
     let oldest_due_seconds = found.oldest_due_at.map_or(0, |due| now.since(due).as_secs());
     let since = Pace::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
     let rates = rates(&app.store.pace(tenant, since).await?, since, now);
-    let held = app.store.held(tenant).await?;
+    let held = app.store.held(tenant, now).await?;
     Ok(StatsView { by_status, held, oldest_due_seconds, rates })
 }
 

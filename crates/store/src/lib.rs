@@ -21,8 +21,10 @@ mod dedup;
 mod directory;
 mod entry;
 pub mod error;
+pub mod facts;
 mod group;
 pub mod handover;
+pub mod holds;
 mod inbound;
 mod journal;
 mod local_nodes;
@@ -32,6 +34,7 @@ mod peers;
 pub mod port;
 pub mod postgres;
 mod preparation;
+mod pulse;
 pub mod record;
 mod register;
 mod reports;
@@ -49,6 +52,7 @@ pub mod views;
 pub mod conformance;
 
 pub use error::StoreError;
+pub use holds::Holds;
 pub use port::{
     Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
 };

@@ -16,12 +16,13 @@ pub struct Roster {
     is_shared: bool,
     started: Instant,
     liveness: Mutex<Liveness>,
+    apart: Mutex<Vec<Incarnation>>,
 }
 
 impl Roster {
     /// For this life of this process. Where the store is not shared, nobody else can be alive.
     pub fn new(me: Incarnation, is_shared: bool) -> Self {
-        Self { me, is_shared, started: Instant::now(), liveness: Mutex::default() }
+        Self { me, is_shared, started: Instant::now(), liveness: Mutex::default(), apart: Mutex::default() }
     }
 
     /// This life of this process.
@@ -69,6 +70,16 @@ impl Roster {
             alive.push(self.me);
         }
         alive
+    }
+
+    /// Takes in which of the others keep large bodies where this process cannot read them.
+    pub fn set_apart(&self, apart: Vec<Incarnation>) {
+        *self.apart.lock().unwrap_or_else(PoisonError::into_inner) = apart;
+    }
+
+    /// Those that keep large bodies where this process cannot read them, when it last looked.
+    pub fn apart(&self) -> Vec<Incarnation> {
+        self.apart.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether the register has been seen without a gap for long enough to judge by it.

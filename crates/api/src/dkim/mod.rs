@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::{Manager, Reader},
     error::ApiError,
+    page::Part,
     query::Parameters,
     request_id::RequestId,
     state::{App, Shared},
@@ -71,7 +72,7 @@ impl From<&DkimKey> for KeyView {
 pub(crate) struct KeyList {
     /// By domain and selector.
     data: Vec<KeyView>,
-    /// Always null: the list comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     next_cursor: Option<String>,
 }
 
@@ -122,8 +123,12 @@ async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey,
     path = "/v1/dkim",
     operation_id = "listSigningKeys",
     tag = "signing keys",
-    params(("domain" = Option<String>, Query, description = "Only those of this domain")),
-    responses((status = 200, description = "All of them, by domain and selector", body = KeyList))
+    params(
+        ("domain" = Option<String>, Query, description = "Only those of this domain"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
+    responses((status = 200, description = "By domain and selector", body = KeyList))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
@@ -132,9 +137,11 @@ pub(crate) async fn list(
 ) -> Result<Json<KeyList>, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let domain = query.take("domain").map(|domain| normal(&domain));
+    let part = Part::take(&mut query);
     query.finish()?;
     let keys = app.store.dkim_keys(Some(&caller.tenant), domain.as_deref()).await?;
-    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor: None }))
+    let (keys, next_cursor) = part.of(keys, |key| (key.domain.clone(), key.selector.clone()))?;
+    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor }))
 }
 
 /// Show a signing key

@@ -105,6 +105,7 @@ impl FromStr for Cursor {
     tag = "webhooks",
     params(
         ("after" = Option<String>, Query, description = "A cursor, or `now` for what comes from now on; when absent, all that is kept"),
+        ("cursor" = Option<String>, Query, description = "Another name for `after`; only one of them may be given"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
         ("wait" = Option<u64>, Query, description = "How many seconds to wait for news, at most 30"),
         ("Last-Event-ID" = Option<String>, Header, description = "The same as `after`, and stronger"),
@@ -118,12 +119,12 @@ pub(crate) async fn events(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
-    let after = query.take("after");
+    let after = query.take_either("after", "cursor");
     let wait = query.parse("wait", |text| match text.parse() {
         Ok(wait @ 0..=WAIT_S_MAX) => Ok(Duration::from_secs(wait)),
         _ => Err(format!("must be a number of seconds, at most {WAIT_S_MAX}")),
     });
-    let Paging { limit, .. } = Paging::take(&mut query);
+    let limit = Paging::take_limit(&mut query);
     query.finish()?;
     let last_seen = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
     let after = match last_seen.as_deref().filter(|text| !text.is_empty()).or(after.as_deref()) {

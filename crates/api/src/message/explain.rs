@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::{
     GivenId, find,
     gate::{Facts, Gate},
+    view::{FailureView, reason},
 };
 use crate::{auth::Reader, error::ApiError, state::Shared};
 
@@ -17,9 +18,9 @@ pub(crate) struct Explanation {
     /// Where it stands.
     #[schema(value_type = String, example = "scheduled")]
     status: Status,
-    /// What happens to it now, where that is not a matter of gates.
+    /// What happens to it now, or why it ended as it did, where that is not a matter of gates.
     #[schema(example = json!(null))]
-    reason: Option<&'static str>,
+    reason: Option<String>,
     /// What it waits for; empty when nothing holds it.
     gates: Vec<Gate>,
     /// When it goes, as far as is known.
@@ -46,13 +47,15 @@ pub(crate) async fn explain(
 ) -> Result<Json<Explanation>, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
     let (status, now) = (message.state.status(), app.clock.now());
-    // On the wire, or at its end, nothing holds it.
+    // On the wire, or at its end, nothing holds it. How it ended has its reasons.
     if status.is_final() || status == Status::Sending {
-        return Ok(Json(Explanation { status, reason: None, gates: Vec::new(), next_at: None }));
+        let error = message.error.as_deref().map(FailureView::read);
+        let reason = reason(message.state, error.as_ref());
+        return Ok(Json(Explanation { status, reason, gates: Vec::new(), next_at: None }));
     }
     let gates = Facts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
-    Ok(Json(Explanation { status, reason: progress(message.state), gates, next_at }))
+    Ok(Json(Explanation { status, reason: progress(message.state).map(str::to_owned), gates, next_at }))
 }
 
 /// What happens to a message that is not composed yet.

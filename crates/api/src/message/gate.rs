@@ -1,7 +1,7 @@
 //! What holds a message back: the facts from the store, and the gates they make.
 //!
-//! Suspensions are facts of the lane and show in `held_by`; limits and circuits are facts of the account; the rest the
-//! message knows by itself.
+//! Suspensions are facts of the lane, limits and circuits of the account; they show in `held_by` too, which
+//! [`postway_store::Holds`] reads for many messages at once. The rest the message knows by itself.
 
 use postway_domain::{
     Account, AccountLimits, Span, State as Stands, TenantId, Time, limit::LimitBehavior, message::Wait,
@@ -19,7 +19,7 @@ const DESTINATION_LIMIT: &str = "destination_limit";
 /// One thing that holds a message.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Gate {
-    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry` or `doubt`.
+    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt` or `clock`.
     #[schema(example = "retry")]
     pub(super) gate: &'static str,
     /// Why, for people.
@@ -29,26 +29,21 @@ pub(crate) struct Gate {
     pub(super) until: Option<Time>,
 }
 
-/// Whether a message waits for anything.
-pub(crate) fn waits(message: &MessageSummary) -> bool {
-    message.due_at.is_some() && !message.state.status().is_final()
-}
-
-/// What of a tenant is suspended; not asked where none of these messages waits.
+/// What of a tenant is suspended; not asked where none of these messages waits. For those who know suspensions only.
 pub(crate) async fn suspensions(
     app: &App,
     tenant: &TenantId,
     mut messages: impl Iterator<Item = &MessageSummary>,
 ) -> Result<Vec<Suspension>, ApiError> {
-    match messages.any(waits) {
+    match messages.any(MessageSummary::waits) {
         true => Ok(app.store.suspensions(tenant).await?),
         false => Ok(Vec::new()),
     }
 }
 
-/// The suspensions that hold a message, as its view names them.
+/// The suspensions that hold a message, by their names.
 pub(crate) fn held_by(message: &MessageSummary, suspensions: &[Suspension]) -> Vec<String> {
-    if !waits(message) {
+    if !message.waits() {
         return Vec::new();
     }
     let holding = suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
@@ -176,7 +171,11 @@ fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Ga
             Some(Gate { gate: "retry", reason: failed_fetch(failure.as_ref()), until })
         }
         Stands::Ready if until.is_some() => {
-            let failure = failure?;
+            let Some(failure) = failure else {
+                // Nothing gave it back: it was due when it became ready, by a clock that has been set back since.
+                let reason = "it became ready when this machine's clock was ahead, and is due at that time";
+                return Some(Gate { gate: "clock", reason: reason.to_owned(), until });
+            };
             let words = failure.words().unwrap_or("too many messages or connections at once").to_owned();
             match failure.code() {
                 Some(DESTINATION_LIMIT) => Some(Gate { gate: "destination", reason: words, until }),
@@ -220,8 +219,8 @@ fn doubt(message: &MessageSummary) -> Gate {
             "the relay's answer to the last attempt was lost; it is sent again under the same Message-ID"
         }
         None => {
-            "the relay's answer to the last attempt was lost; it is held until someone settles it with \
-             POST /v1/messages/{id}/resolve"
+            "the relay's answer to the last attempt was lost; it is held until someone says what became of it \
+             (resolve)"
         }
     };
     Gate { gate: "doubt", reason: reason.to_owned(), until: message.due_at }

@@ -5,10 +5,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{AccountId, EmailAddress, MessageUid, Status, TenantId, Time, id::BatchCode};
 use postway_store::record::{Filter, MessagePage};
 
-use super::{
-    gate,
-    view::{MessageList, Summary},
-};
+use super::{summaries::summaries, view::MessageList};
 use crate::{
     auth::Reader,
     error::ApiError,
@@ -93,8 +90,7 @@ pub(crate) async fn page(
     query.finish()?;
     let before = cursor.as_deref().map(read_cursor).transpose()?;
     let MessagePage { messages, next } = app.store.search(tenant, &filter, before, limit).await?;
-    let suspensions = gate::suspensions(app, tenant, messages.iter()).await?;
-    let data = messages.into_iter().map(|message| Summary::new(message, &suspensions)).collect();
+    let data = summaries(app, tenant, messages).await?;
     Ok(Json(MessageList { data, next_cursor: next.map(write_cursor) }))
 }
 

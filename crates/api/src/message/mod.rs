@@ -14,6 +14,7 @@ pub(crate) mod raw;
 pub(crate) mod raw_in;
 pub(crate) mod settle;
 pub(crate) mod show;
+pub(crate) mod summaries;
 pub(crate) mod view;
 
 use axum::{

@@ -2,9 +2,12 @@
 
 use axum::{Json, extract::State};
 use postway_domain::{Subscriber, TenantId};
-use postway_store::record::{MessageRecord, NotificationView};
+use postway_store::{
+    Holds,
+    record::{MessageRecord, NotificationView},
+};
 
-use super::{GivenId, find, gate, view::Message};
+use super::{GivenId, find, view::Message};
 use crate::{
     auth::Reader,
     error::ApiError,
@@ -26,9 +29,10 @@ pub(crate) async fn show(
     GivenId(id): GivenId,
 ) -> Result<Json<Message>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
-    let suspensions = gate::suspensions(&app, &caller.tenant, std::iter::once(&record.summary)).await?;
+    let holds = Holds::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
+    let held_by = holds.of(&record.summary);
     let (told, subscribers) = told(&app, &caller.tenant, &record).await?;
-    Ok(Json(Message::new(record, &suspensions, told, &subscribers)))
+    Ok(Json(Message::new(record, held_by, told, &subscribers)))
 }
 
 /// What was told of a message, and who there is to be told, once it has ended.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{Status, TenantId, Time};
-use postway_store::record::{AccountKey, Filter, MessageSummary};
+use postway_store::record::{Circuit, Filter, MessageSummary};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,8 +20,6 @@ use crate::{
 const SAMPLE: u32 = 500;
 /// Failures older than this are not news.
 const FAILURES_MS: i64 = 24 * 60 * 60 * 1000;
-/// Accounts that are asked about, at most.
-const ACCOUNTS_MAX: usize = 200;
 /// Minutes in the chart.
 const MINUTES: i64 = 60;
 const MINUTE_MS: i64 = 60_000;
@@ -166,19 +164,14 @@ fn reasons(failed: &[MessageSummary]) -> Vec<Reason> {
 }
 
 async fn circuits(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<CircuitView>, ApiError> {
-    let mut open = Vec::new();
-    for account in app.store.accounts(Some(tenant)).await?.into_iter().take(ACCOUNTS_MAX) {
-        let key = AccountKey { tenant: tenant.clone(), account: account.id };
-        if let Some(circuit) = app.store.circuit(&key).await?.filter(|circuit| circuit.open_until > now) {
-            open.push(CircuitView {
-                account: key.account.to_string(),
-                code: circuit.code,
-                reason: circuit.reason,
-                open_until: circuit.open_until,
-            });
-        }
-    }
-    Ok(open)
+    let open = app.store.circuits(Some(tenant)).await?.into_iter().filter(|circuit| circuit.open_until > now);
+    let view = |circuit: Circuit| CircuitView {
+        account: circuit.key.account.to_string(),
+        code: circuit.code,
+        reason: circuit.reason,
+        open_until: circuit.open_until,
+    };
+    Ok(open.map(view).collect())
 }
 
 async fn mailboxes(app: &App, tenant: &TenantId) -> Result<Vec<MailboxView>, ApiError> {

@@ -9,7 +9,9 @@ pub enum BlobError {
     #[error("no place for blobs: {0}")]
     NoPlace(String),
     /// It is not where it should be.
-    #[error("the blob {0} is missing: was the place for blobs changed, or emptied by somebody else?")]
+    #[error(
+        "the blob {0} is missing: do all nodes share storage.url, was it changed, or emptied by somebody else?"
+    )]
     Missing(BlobName),
     /// It is there and is not what was put there.
     #[error("the blob {0} is damaged: restore it from a backup")]

@@ -8,6 +8,7 @@
 mod disposition;
 mod error;
 mod folder;
+mod mark;
 mod names;
 mod place;
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub async fn a_suspension_survives_a_restart(store: Shared, again: impl AsyncFn(
     drop(store);
     let store = again().await;
     assert!(claim(&store, 1, at(10), 9).await.is_empty());
-    assert_eq!(store.held(&tenant()).await.unwrap(), 1);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 1);
     activate(&store, spring()).await;
     assert_eq!(uids(&claim(&store, 2, at(20), 9).await), [uid]);
     store.close().await;

@@ -77,3 +77,36 @@ pub async fn the_audit_log_goes_back_from_the_newest_page_by_page(store: &Shared
     assert_eq!(store.audit(Some(&other_tenant()), Some(theirs[0].id), 1).await.unwrap(), theirs[1..2]);
     assert_eq!(store.audit(Some(&tenant()), None, 9).await.unwrap().len(), 3, "one names no tenant");
 }
+
+/// Entries about suppressions name an address; who erases it has a digest put in its place.
+pub async fn an_erased_address_is_no_target_any_more(store: &Shared) {
+    let suppressed = |n: i64, target: &str, tenant: TenantId| AuditEntry {
+        action: "suppression.create".to_owned(),
+        target: target.to_owned(),
+        ..entry(n, Some(tenant))
+    };
+    let named = "ada@example.net";
+    let other_matter = AuditEntry { target: named.to_owned(), ..entry(4, Some(tenant())) };
+    let entries = [
+        suppressed(1, named, tenant()),
+        suppressed(2, "adá@example.net", tenant()),
+        suppressed(3, named, other_tenant()),
+        other_matter,
+    ];
+    for one in &entries {
+        let change = DirectoryChange::Forget(at(0));
+        assert_eq!(store.change(change, Some(one.clone())).await.unwrap(), Changed::Done);
+    }
+    let redact = || DirectoryChange::RedactAudit {
+        tenant: tenant(),
+        target: named.to_owned(),
+        digest: "digest".to_owned(),
+    };
+    for n in 5..7 {
+        let erased = store.change(redact(), Some(entry(n, Some(tenant())))).await.unwrap();
+        assert_eq!(erased, Changed::Done, "also where there is nothing left to redact");
+    }
+    let log = store.audit(None, None, 9).await.unwrap();
+    let targets: Vec<&str> = log.iter().rev().map(|entry| entry.target.as_str()).collect();
+    assert_eq!(targets, ["digest", "adá@example.net", named, named, "batch-5", "batch-6"]);
+}

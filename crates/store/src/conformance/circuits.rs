@@ -31,6 +31,19 @@ pub async fn an_open_circuit_reads_back_whole(store: &Shared) {
     assert_eq!(store.circuit(&sample::key(OTHER_TENANT, ACCOUNT)).await.unwrap(), None);
 }
 
+/// One tenant's, or everybody's.
+pub async fn open_circuits_are_listed(store: &Shared) {
+    assert_eq!(store.circuits(None).await.unwrap(), []);
+    let theirs = Circuit { key: sample::key(OTHER_TENANT, ACCOUNT), ..circuit("refused", 2) };
+    open(store, theirs.clone()).await;
+    open(store, circuit("auth_failed", 1)).await;
+    assert_eq!(store.circuits(Some(&tenant())).await.unwrap(), [circuit("auth_failed", 1)]);
+    assert_eq!(store.circuits(Some(&theirs.key.tenant)).await.unwrap(), std::slice::from_ref(&theirs));
+    let all = store.circuits(None).await.unwrap();
+    assert_eq!(all.len(), 2);
+    assert!(all.is_sorted_by_key(|one| one.key.clone()) && all.contains(&theirs), "{all:?}");
+}
+
 /// Opened again, it says why now, and since when at all.
 pub async fn a_circuit_opened_again_keeps_its_beginning(store: &Shared) {
     open(store, circuit("auth_failed", 1)).await;

@@ -10,7 +10,7 @@ use super::{
         uids,
     },
 };
-use crate::record::{Acceptance, Change, Filter};
+use crate::record::{Acceptance, Change, Filter, RecipientChange};
 
 /// Asserts that a message was superseded by another, and that its history says so.
 async fn assert_superseded(store: &Shared, old: MessageUid, by: MessageUid) {
@@ -75,6 +75,36 @@ pub async fn what_waits_for_its_retry_is_superseded(store: &Shared) {
     assert!(apply(store, retry).await);
     let newer = accept(store, Sample::new(2).collapse("code")).await;
     assert_superseded(store, claimed.uid, newer).await;
+}
+
+/// Those still open are not sent to. What was sent, or may have been, is not called withdrawn.
+pub async fn what_was_sent_or_is_in_doubt_stays_so_when_the_rest_is_superseded(store: &Shared) {
+    let cases = [
+        (RecipientStatus::InDoubt, State::InDoubt, EventKind::InDoubt),
+        (RecipientStatus::Sent, State::Sent, EventKind::Sent),
+    ];
+    for (n, (first, becomes, event)) in (1..).zip(cases) {
+        let (key, n) = (format!("code {n}"), n * 10);
+        let sample = Sample::new(n).collapse(&key).to("a@example.org").to("b@example.org");
+        let claimed = accept_and_claim(store, sample, i64::from(n)).await;
+        let one = RecipientChange { position: 0, status: first, reply: None };
+        let retry = Change {
+            due_at: Some(at(5_000)),
+            recipients: vec![one],
+            ..outcome(&claimed, false, Outcome::Retry, at(1))
+        };
+        assert!(apply(store, retry).await);
+        let newer = Sample::new(n + 1).collapse(&key).send_at(9_000);
+        accept(store, newer).await;
+        let found = record(store, claimed.uid).await;
+        assert_eq!((found.summary.state, found.summary.due_at), (becomes, None));
+        let stand: Vec<_> = found.recipients.iter().map(|one| one.status).collect();
+        assert_eq!(stand, [first, RecipientStatus::Cancelled]);
+        let told: Vec<_> = found.events.iter().rev().take(2).map(|event| event.kind).collect();
+        assert_eq!(told, [event, EventKind::Cancelled]);
+        assert!(found.events.last().unwrap().data.as_deref().unwrap().contains("superseded"));
+        assert_gapless(&found);
+    }
 }
 
 /// In the order of the call.

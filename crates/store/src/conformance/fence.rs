@@ -2,7 +2,7 @@
 
 use postway_domain::{
     LeaseToken, State, Status,
-    message::{Input, Outcome},
+    message::{Input, Outcome, Rest},
 };
 
 use super::{
@@ -49,7 +49,7 @@ pub async fn another_status_changes_nothing(store: &Shared) {
     let uid = accept(store, Sample::new(1)).await;
     let cancel = |version| {
         let fence = Fence { status: Status::Ready, token: None, version };
-        step(uid, fence, State::Ready, Input::Cancel, at(1))
+        step(uid, fence, State::Ready, Input::Cancel(Rest::Nothing), at(1))
     };
     let not_leased = Fence { status: Status::Ready, token: Some(LeaseToken::from_i64(1)), version: Some(1) };
     assert_refused(store, Change { fence: not_leased, ..cancel(Some(1)) }).await;

@@ -50,7 +50,7 @@ async fn arrive(store: &Shared, n: u32, now: Time) -> ToRoute {
 }
 
 /// Has the n-th mail say this.
-async fn say(store: &Shared, n: u32, findings: Vec<Finding>, ms: i64) {
+pub(super) async fn say(store: &Shared, n: u32, findings: Vec<Finding>, ms: i64) {
     let one = arrive(store, n, at(ms)).await;
     let said = Routed { findings, ..routed(&one, n.into(), InboundState::Routed, at(ms)) };
     assert!(settle(store, said).await);

@@ -2,7 +2,7 @@
 
 use postway_domain::{
     EventKind, MessageUid, State, TenantId, Time,
-    message::{Input, Outcome, Resolution},
+    message::{Input, Outcome, Resolution, Rest},
 };
 
 use super::{
@@ -128,7 +128,8 @@ pub async fn every_way_to_happen_is_told(store: &Shared) {
     let mut again = claim(store, 2, at(20), 1).await.remove(0);
     let version = doubt(store, &mut again, None, at(30)).await;
     let fence = Fence { status: postway_domain::Status::InDoubt, token: None, version: Some(version) };
-    let resolved = step(new, fence, State::InDoubt, Input::Resolve(Resolution::Failed), at(40));
+    let resolved =
+        step(new, fence, State::InDoubt, Input::Resolve(Resolution::Failed, Rest::Nothing), at(40));
     assert!(apply(store, resolved).await);
     sequence(store).await;
     let mut told = kinds(&feed(store).await);

@@ -2,7 +2,7 @@
 
 use postway_domain::{
     EventKind, RecipientStatus, State, Status,
-    message::{Input, Outcome},
+    message::{Input, Outcome, Rest},
 };
 
 use super::{
@@ -13,7 +13,9 @@ use super::{
         permission, record, request, step,
     },
 };
-use crate::record::{Change, Claimed, Fence, Lease, RecipientChange, Stalled, WireCommit};
+use crate::record::{
+    Change, Changed, Claimed, DirectoryChange, Fence, Lease, RecipientChange, Stalled, WireCommit,
+};
 
 /// Claims one message for the n-th process.
 async fn claim_as(store: &Shared, process: u8, now_ms: i64) -> Claimed {
@@ -81,22 +83,87 @@ pub async fn stalled_work_comes_longest_untouched_first(store: &Shared) {
 }
 
 /// Housekeeping decides by it whom a lost attempt can have reached.
-pub async fn stalled_work_tells_of_doubtful_recipients(store: &Shared) {
+pub async fn stalled_work_tells_of_its_recipients(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org").expires(200);
     let mut claimed = accept_and_claim(store, sample, 1).await;
     assert!(commit_wire(store, &mut claimed, at(1)).await);
     let doubtful = RecipientChange { position: 0, status: RecipientStatus::InDoubt, reply: None };
     let retry = Change {
         due_at: Some(at(100)),
+        retries: Some(1),
         recipients: vec![doubtful],
         ..outcome(&claimed, true, Outcome::Retry, at(2))
     };
     assert!(apply(store, retry).await);
+    let told = |found: Vec<Stalled>| -> Vec<_> {
+        let told = |one: &Stalled| (one.has_open, one.has_doubtful, one.has_sent, one.retries, one.rest());
+        found.iter().map(told).collect()
+    };
     let overdue = store.overdue(at(200), 9).await.unwrap();
-    assert_eq!(overdue.iter().map(|one| one.has_doubtful).collect::<Vec<_>>(), [true]);
-    claim(store, 2, at(100), 1).await;
+    assert_eq!(told(overdue), [(true, true, false, 1, Rest::Doubt)]);
+    let again = claim(store, 2, at(100), 1).await.remove(0);
     let stalled = store.stalled(&[], at(100), 9).await.unwrap();
-    assert_eq!(stalled.iter().map(|one| one.has_doubtful).collect::<Vec<_>>(), [true]);
+    assert_eq!(told(stalled), [(true, true, false, 1, Rest::Doubt)]);
+    let sent = RecipientChange { position: 0, status: RecipientStatus::Sent, reply: None };
+    let failed = RecipientChange { position: 1, status: RecipientStatus::Failed, reply: None };
+    let held = Change {
+        due_at: Some(at(110)),
+        recipients: vec![sent, failed],
+        ..outcome(&again, false, Outcome::Held, at(101))
+    };
+    assert!(apply(store, held).await);
+    assert_eq!(told(store.overdue(at(200), 9).await.unwrap()), [(false, false, true, 1, Rest::Sent)]);
+}
+
+/// A withdrawal or an expiry ends those still open, and nobody else. The history tells both that, and what became of it.
+pub async fn ending_the_open_hides_neither_a_doubt_nor_what_was_sent(store: &Shared) {
+    let cases = [
+        (RecipientStatus::InDoubt, Rest::Doubt, State::InDoubt, EventKind::InDoubt),
+        (RecipientStatus::Sent, Rest::Sent, State::Sent, EventKind::Sent),
+    ];
+    for (n, (first, rest, becomes, event)) in (1..).zip(cases) {
+        let sample = Sample::new(n).to("a@example.org").to("b@example.org");
+        let claimed = accept_and_claim(store, sample, i64::from(n)).await;
+        let one = RecipientChange { position: 0, status: first, reply: None };
+        let retry = Change {
+            due_at: Some(at(100)),
+            recipients: vec![one],
+            ..outcome(&claimed, false, Outcome::Retry, at(2))
+        };
+        assert!(apply(store, retry).await);
+        let waits = record(store, claimed.uid).await.summary;
+        let fence = Fence { status: Status::Scheduled, token: None, version: Some(waits.version) };
+        assert!(apply(store, step(claimed.uid, fence, waits.state, Input::Cancel(rest), at(3))).await);
+        let found = record(store, claimed.uid).await;
+        assert_eq!((found.summary.state, found.summary.due_at), (becomes, None));
+        let stand: Vec<_> = found.recipients.iter().map(|one| one.status).collect();
+        assert_eq!(stand, [first, RecipientStatus::Cancelled]);
+        let told: Vec<_> = found.events.iter().rev().take(2).map(|event| event.kind).collect();
+        assert_eq!(told, [event, EventKind::Cancelled]);
+        assert_gapless(&found);
+        let stats = store.stats(Some(&sample::tenant()), at(3)).await.unwrap();
+        assert_eq!(stats.by_status.get(&becomes.status()), Some(&1));
+    }
+    assert!(claim(store, 9, at(9_000), 9).await.is_empty(), "nothing of it goes again by itself");
+}
+
+/// The clock was ahead when they became ready, and was set back. What has another reason to wait goes on waiting.
+pub async fn ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Shared) {
+    for n in 1..=3 {
+        accept(store, Sample::new(n).created(60_000)).await;
+    }
+    let due = accept(store, Sample::new(4).created(900)).await;
+    let later = accept(store, Sample::new(5).created(1_000).send_at(70_000)).await;
+    assert_eq!(claim(store, 1, at(1_000), 9).await.len(), 1);
+    let pull = |limit| store.change(DirectoryChange::PullReady(at(1_000), limit), None);
+    assert_eq!(pull(2).await.unwrap(), Changed::Done);
+    assert_eq!(claim(store, 2, at(1_000), 9).await.len(), 2);
+    assert_eq!(pull(2).await.unwrap(), Changed::Done);
+    assert_eq!(pull(2).await.unwrap(), Changed::Already);
+    assert_eq!(claim(store, 3, at(1_000), 9).await.len(), 1);
+    assert_eq!(record(store, due).await.summary.attempt, 1);
+    let later = record(store, later).await.summary;
+    assert_eq!((later.due_at, later.version), (Some(at(70_000)), 1));
 }
 
 /// However many housekeepers find it.
@@ -151,7 +218,7 @@ pub async fn overdue_mail_is_found_while_it_waits(store: &Shared) {
     assert_eq!(store.overdue(at(100), 2).await.unwrap().len(), 2);
     for one in found {
         let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
-        assert!(apply(store, step(one.uid, fence, one.state, Input::Expire, at(100))).await);
+        assert!(apply(store, step(one.uid, fence, one.state, Input::Expire(Rest::Nothing), at(100))).await);
     }
     assert!(store.overdue(at(100), 9).await.unwrap().is_empty());
     assert_eq!(record(store, ready).await.summary.state, State::Expired);

@@ -21,9 +21,11 @@ pub mod dedup;
 pub mod dkim;
 pub mod erase;
 pub mod fan_out;
+pub mod fates;
 pub mod fence;
 pub mod findings;
 pub mod handover;
+pub mod held;
 pub mod inbound;
 pub mod journal;
 pub mod keys;
@@ -91,6 +93,7 @@ macro_rules! conformance_tests {
                 an_entry_reads_back_whole
                 an_entry_is_written_only_with_its_change
                 the_audit_log_goes_back_from_the_newest_page_by_page
+                an_erased_address_is_no_target_any_more
             }
             blobs {
                 the_same_content_has_one_name
@@ -110,6 +113,7 @@ macro_rules! conformance_tests {
             }
             circuits {
                 an_open_circuit_reads_back_whole
+                open_circuits_are_listed
                 a_circuit_opened_again_keeps_its_beginning
                 a_closed_circuit_is_gone_and_wakes_its_account
                 whatever_a_relay_said_is_kept
@@ -134,6 +138,7 @@ macro_rules! conformance_tests {
                 other_keys_and_tenants_do_not_meet
                 what_is_sent_or_being_sent_is_left
                 what_waits_for_its_retry_is_superseded
+                what_was_sent_or_is_in_doubt_stays_so_when_the_rest_is_superseded
                 in_one_call_the_last_wins
                 a_repeat_supersedes_nothing
                 of_twenty_concurrent_messages_with_one_key_one_waits
@@ -147,7 +152,9 @@ macro_rules! conformance_tests {
                 inside_one_call_the_first_wins
                 a_refused_message_leaves_no_key_behind
                 a_key_of_a_message_refused_in_the_same_call_is_free
-                those_that_follow_a_conflict_are_refused_with_it
+                a_batch_under_the_key_of_another_is_refused_whole
+                the_key_of_a_batch_outlives_a_refused_message
+                what_was_seen_before_can_be_asked
                 a_key_outlives_the_end_of_its_message
                 of_fifty_concurrent_callers_with_one_key_one_is_stored
                 a_conflict_disturbs_no_neighbour
@@ -170,6 +177,12 @@ macro_rules! conformance_tests {
                 each_page_is_told_once_whoever_calls
                 many_subscribers_of_many_events_are_told_in_parts
                 a_purge_takes_reports_along
+            }
+            fates {
+                outcomes_of_many_messages_are_told_together
+                it_is_told_how_far_telling_has_come
+                the_latest_news_of_many_messages_come_together
+                a_long_page_is_told_whole
             }
             fence {
                 a_stale_token_changes_nothing
@@ -208,6 +221,11 @@ macro_rules! conformance_tests {
                 a_standing_claim_is_for_its_account_only
                 handed_over_work_is_settled_like_any_other
                 concurrent_callers_fill_exactly_the_room
+            }
+            held {
+                mail_beyond_a_limit_is_held
+                mail_of_an_account_at_fault_is_held
+                mail_behind_several_gates_is_held_once
             }
             inbound {
                 a_registered_mail_reads_back_whole
@@ -249,7 +267,9 @@ macro_rules! conformance_tests {
                 work_of_a_dead_process_is_found
                 work_of_a_living_process_is_found_only_past_the_backstop
                 stalled_work_comes_longest_untouched_first
-                stalled_work_tells_of_doubtful_recipients
+                stalled_work_tells_of_its_recipients
+                ending_the_open_hides_neither_a_doubt_nor_what_was_sent
+                ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now
                 lost_work_is_given_back_once
                 the_writes_of_a_process_that_comes_back_are_refused
                 overdue_mail_is_found_while_it_waits

@@ -202,14 +202,14 @@ pub async fn held_messages_are_counted_once(store: &Shared) {
     accept(store, Sample::new(3)).await;
     accept(store, Sample::new(4).from(TENANT, OTHER_ACCOUNT)).await;
     accept(store, Sample::new(5).batch("spring").from(OTHER_TENANT, ACCOUNT)).await;
-    assert_eq!(store.held(&tenant()).await.unwrap(), 0);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 0);
     suspend(store, batch("spring")).await;
-    assert_eq!(store.held(&tenant()).await.unwrap(), 2);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 2);
     suspend(store, account(ACCOUNT)).await;
-    assert_eq!(store.held(&tenant()).await.unwrap(), 3);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 3);
     suspend(store, SuspensionScope::Tenant).await;
-    assert_eq!(store.held(&tenant()).await.unwrap(), 4);
-    assert_eq!(store.held(&other_tenant()).await.unwrap(), 0);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 4);
+    assert_eq!(store.held(&other_tenant(), at(0)).await.unwrap(), 0);
 }
 
 /// However many wait before it.
@@ -218,7 +218,7 @@ pub async fn a_long_suspended_lane_hides_nobody(store: &Shared) {
     let behind = accept(store, Sample::new(2_000).created(1)).await;
     suspend(store, batch("spring")).await;
     assert_eq!(uids(&claim(store, 1, at(1), 1).await), [behind]);
-    assert_eq!(store.held(&tenant()).await.unwrap(), 1_000);
+    assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 1_000);
 }
 
 /// Nobody waits for the next look round.

@@ -1,7 +1,8 @@
 //! Messages that need something from elsewhere before they can be composed.
 
 use postway_domain::{
-    EventKind, RecipientStatus, State, Status, TenantId, Time, message::Input, message::Wait,
+    EventKind, RecipientStatus, State, Status, TenantId, Time,
+    message::{Input, Rest, Wait},
 };
 
 use super::{
@@ -214,7 +215,7 @@ pub async fn a_withdrawal_wins_over_a_late_preparer(store: &Shared) {
         let one = if from == State::Validating { Some(claim_one(store, 1, at(5)).await) } else { None };
         let version = record(store, uid).await.summary.version;
         let fence = Fence { status: from.status(), token: None, version: Some(version) };
-        assert!(apply(store, step(uid, fence, from, Input::Cancel, at(6))).await);
+        assert!(apply(store, step(uid, fence, from, Input::Cancel(Rest::Nothing), at(6))).await);
         if let Some(one) = one {
             assert_eq!(one.uid, held, "what was withdrawn before is passed over");
             assert!(!apply(store, done(&one, composed("late"), at(7))).await);
@@ -244,7 +245,7 @@ pub async fn what_waits_to_be_prepared_expires(store: &Shared) {
     assert_eq!(overdue.iter().map(|one| one.uid).collect::<Vec<_>>(), expected);
     for one in overdue {
         let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
-        assert!(apply(store, step(one.uid, fence, one.state, Input::Expire, at(100))).await);
+        assert!(apply(store, step(one.uid, fence, one.state, Input::Expire(Rest::Nothing), at(100))).await);
     }
     assert!(claim(store, 4, at(9_000), 9).await.is_empty());
     assert_eq!(state(store, at(9_000)).await, (Vec::new(), None));

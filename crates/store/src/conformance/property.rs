@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, future::Future};
 use futures::FutureExt;
 use postway_domain::{
     EventKind, MessageUid, Priority, State, Status,
-    message::{Input, Outcome, transition},
+    message::{Input, Outcome, Rest, transition},
 };
 use proptest::{
     prelude::*,
@@ -189,11 +189,13 @@ impl World {
     /// An operator's move of any message, where the state machine allows it.
     async fn operate(&mut self, pick: usize, input: usize) {
         let now = at(self.now_ms);
-        let inputs = [Input::Cancel, Input::Expire, Input::Replay, Input::Suppress];
-        let input = inputs[input % inputs.len()];
         let Some(summary) = self.seen.values().nth(pick % self.seen.len().max(1)) else {
             return;
         };
+        let stand = record(&self.store, summary.uid).await.recipients;
+        let rest = Rest::beside_open(stand.iter().map(|one| one.status));
+        let inputs = [Input::Cancel(rest), Input::Expire(rest), Input::Replay, Input::Suppress];
+        let input = inputs[input % inputs.len()];
         if transition(summary.state, input).is_err() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use postway_domain::{
     EventKind, RecipientStatus, State, Status,
-    message::{Input, Outcome, Wait},
+    message::{Input, Outcome, Rest, Wait},
 };
 
 use super::{
@@ -77,7 +77,7 @@ pub async fn a_retry_waits_for_its_time(store: &Shared) {
     assert_eq!((again.attempt, again.retries, again.version), (2, 1, 4));
 }
 
-/// Those that have an outcome keep it.
+/// Those that have an outcome keep it, and so do those in doubt.
 pub async fn a_failure_ends_open_recipients(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org").to("c@example.org");
     let claimed = accept_and_claim(store, sample, 1).await;
@@ -94,7 +94,7 @@ pub async fn a_failure_ends_open_recipients(store: &Shared) {
     assert_eq!((found.summary.exhausted, found.summary.sent_at), (true, None));
     assert_eq!(found.summary.error.as_deref(), Some(r#"{"kind":"exhausted"}"#));
     let statuses: Vec<_> = found.recipients.iter().map(|one| one.status).collect();
-    assert_eq!(statuses, [RecipientStatus::Sent, RecipientStatus::Failed, RecipientStatus::Failed]);
+    assert_eq!(statuses, [RecipientStatus::Sent, RecipientStatus::Failed, RecipientStatus::InDoubt]);
 }
 
 /// A second life starts without the marks of the first, but with its history.
@@ -192,7 +192,7 @@ pub async fn a_token_not_kept_is_gone(store: &Shared) {
 pub async fn a_waiting_message_is_cancelled_without_a_lease(store: &Shared) {
     let uid = accept(store, Sample::new(1).to("a@example.org").to("b@example.org").send_at(9_000)).await;
     let fence = Fence { status: Status::Scheduled, token: None, version: Some(1) };
-    let cancel = step(uid, fence, State::Scheduled(Wait::SendAt), Input::Cancel, at(5));
+    let cancel = step(uid, fence, State::Scheduled(Wait::SendAt), Input::Cancel(Rest::Nothing), at(5));
     assert!(apply(store, cancel).await);
     let found = record(store, uid).await;
     assert_eq!((found.summary.state, found.summary.due_at), (State::Cancelled, None));

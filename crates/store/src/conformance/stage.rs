@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use futures::FutureExt;
 use postway_domain::{
     LeaseToken, MessageUid, RecipientStatus, State, Status, Tenant, Time,
-    message::{Input, LeaseEffect, Outcome, transition},
+    message::{Input, Outcome},
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::record::{
     Acceptance, AccountKey, AccountWant, AttemptEnd, Change, Changed, ClaimRequest, Claimed, DirectoryChange,
-    Fence, MessageKey, MessageRecord, NewEvent, NodeBeat, Suspension, SuspensionScope, WireCommit,
+    Fence, MessageKey, MessageRecord, NodeBeat, Suspension, SuspensionScope, WireCommit,
 };
 
 /// A wait longer than this means that what is waited for will not come.
@@ -150,14 +150,7 @@ pub fn change(uid: MessageUid, fence: Fence, to: State, now: Time) -> Change {
 
 /// What the state machine writes when `input` meets `state`.
 pub fn step(uid: MessageUid, fence: Fence, state: State, input: Input, now: Time) -> Change {
-    let (to, effects) = transition(state, input).expect("a step that the state machine knows");
-    let data = None;
-    Change {
-        keep_token: effects.lease == LeaseEffect::Keep,
-        events: effects.event.map(|kind| NewEvent { kind, data }).into_iter().collect(),
-        ends_open_recipients: effects.ends_open_recipients,
-        ..change(uid, fence, to, now)
-    }
+    Change::step(uid, fence, state, input, now).expect("a step that the state machine knows")
 }
 
 /// The fence of a claim's holder.

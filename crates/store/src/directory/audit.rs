@@ -4,7 +4,7 @@ use postway_domain::{TenantId, id::AuditId};
 
 use crate::{
     error::StoreError,
-    record::AuditEntry,
+    record::{AuditEntry, Changed},
     sql::{Row, Session, Sql, values},
 };
 
@@ -19,8 +19,10 @@ const OF_TENANT: Sql = Sql::same(
     "SELECT id, at, actor, tenant, action, target, request_id, detail FROM audit WHERE tenant = ? AND id < ? \
      ORDER BY id DESC LIMIT ?",
 );
+const REDACT: Sql =
+    Sql::same("UPDATE audit SET target = ? WHERE tenant = ? AND target = ? AND action LIKE 'suppression.%'");
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT];
+pub(super) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT, REDACT];
 
 pub(super) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
     let values = values![
@@ -34,6 +36,16 @@ pub(super) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Res
         entry.detail.as_deref(),
     ];
     session.execute(INSERT, values).await.map(drop)
+}
+
+/// Looks at all entries of the tenant: it is asked for rarely, and they are few beside its mail.
+pub(super) async fn redact(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    target: &str,
+    digest: &str,
+) -> Result<Changed, StoreError> {
+    session.execute(REDACT, values![digest, tenant.as_str(), target]).await.map(|_| Changed::Done)
 }
 
 /// The newest first.

@@ -3,8 +3,10 @@
 //! A change and its audit entry are one transaction. Reads run on connections of their own.
 
 mod accounts;
+mod ahead;
 mod audit;
 mod departed;
+mod held;
 mod keys;
 mod pauses;
 mod purge;
@@ -20,6 +22,9 @@ use postway_domain::{
 };
 
 pub(crate) use departed::mark_departed;
+pub(crate) use held::is_used_up;
+#[cfg(test)]
+pub(crate) use held::{BEHIND, WAITED_FOR};
 pub(crate) use pauses::{Gates, suspensions_of};
 pub(crate) use suppressions::{Recipients, Suppressed, add as suppress, suppressed_of};
 
@@ -32,7 +37,8 @@ use crate::{
     inbound,
     port::Directory,
     record::{
-        AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, Suspension, Used,
+        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression,
+        Suspension, Used,
     },
     reports,
     retention::Walks,
@@ -84,6 +90,9 @@ pub(crate) async fn change(
         }
         DirectoryChange::OpenCircuit(circuit) => pauses::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => pauses::close_circuit(session, key).await?,
+        DirectoryChange::RedactAudit { tenant, target, digest } => {
+            audit::redact(session, tenant, target, digest).await?
+        }
         DirectoryChange::CreateTemplate(template) => templates::create(session, template).await?,
         DirectoryChange::DeleteTemplate(tenant, name) => templates::delete(session, tenant, name).await?,
         DirectoryChange::CreateRecipient(recipient) => recipients::create(session, recipient).await?,
@@ -125,6 +134,7 @@ pub(crate) async fn change(
             suppressions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
+        DirectoryChange::PullReady(now, limit) => ahead::pull(session, *now, *limit).await?,
     };
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));
@@ -233,8 +243,17 @@ impl<T: Portable> Directory for T {
         pauses::batch_states(&mut *self.reader().await?, tenant, code).await
     }
 
-    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {
-        pauses::held(&mut *self.reader().await?, tenant).await
+    async fn account_gates(
+        &self,
+        tenant: &TenantId,
+        accounts: &[AccountId],
+        now: Time,
+    ) -> Result<Vec<(AccountId, AccountGate)>, StoreError> {
+        held::gates(&mut *self.reader().await?, tenant, accounts, now).await
+    }
+
+    async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
+        held::held(&mut *self.reader().await?, tenant, now).await
     }
 
     async fn suppressions(
@@ -263,6 +282,10 @@ impl<T: Portable> Directory for T {
         pauses::circuit(&mut *self.reader().await?, key).await
     }
 
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError> {
+        pauses::circuits(&mut *self.reader().await?, tenant).await
+    }
+
     async fn used(
         &self,
         key: &AccountKey,
@@ -278,6 +301,7 @@ impl<T: Portable> Directory for T {
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     let listed = [
         accounts::STATEMENTS,
+        ahead::STATEMENTS,
         audit::STATEMENTS,
         keys::STATEMENTS,
         pauses::STATEMENTS,
@@ -287,12 +311,14 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         crate::collapse::STATEMENTS,
         crate::preparation::STATEMENTS,
         crate::blob::STATEMENTS,
+        crate::pulse::STATEMENTS,
     ];
     let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]);
     let multi: Vec<crate::sql::Sql> = multi.map(|multi| multi.sample().into()).collect();
     [
         listed.concat(),
         multi,
+        held::statements(),
         purge::statements(),
         reports::statements(),
         crate::catalogue::statements(),

@@ -1,4 +1,4 @@
-//! What holds mail back: suspensions and open circuits, and how much they hold.
+//! What holds mail back: suspensions and open circuits, and the batches behind them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -50,14 +50,6 @@ const STATES: Sql = Sql::same(
     "SELECT status, COUNT(*) FROM (SELECT m.status AS status FROM lane l JOIN message m ON m.lane = l.id \
      WHERE l.tenant = ? AND l.batch = ? LIMIT ?) AS found GROUP BY status",
 );
-const HELD: Sql = Sql::or_mysql(
-    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? \
-     AND m.due_at IS NOT NULL AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) LIMIT ?) AS found",
-    "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
-     AND EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) LIMIT ?) AS found",
-);
 /// Accounts that mail of a tenant, or of one of its batches, was ever for.
 const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
 const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
@@ -71,7 +63,15 @@ const OPEN_CIRCUIT: Sql = Sql::or_mysql(
 );
 const CLOSE_CIRCUIT: Sql = Sql::same("DELETE FROM circuit WHERE tenant = ? AND account = ?");
 const CIRCUIT: Sql = Sql::same(
-    "SELECT code, reason, opened_at, open_until, faults FROM circuit WHERE tenant = ? AND account = ?",
+    "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit \
+     WHERE tenant = ? AND account = ?",
+);
+const CIRCUITS_OF: Sql = Sql::same(
+    "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit WHERE tenant = ? \
+     ORDER BY account",
+);
+const CIRCUITS: Sql = Sql::same(
+    "SELECT tenant, account, code, reason, opened_at, open_until, faults FROM circuit ORDER BY tenant, account",
 );
 #[cfg(test)]
 pub(super) const STATEMENTS: &[Sql] = &[
@@ -81,12 +81,13 @@ pub(super) const STATEMENTS: &[Sql] = &[
     BATCHES,
     WAITING,
     STATES,
-    HELD,
     ACCOUNTS,
     ACCOUNTS_OF_BATCH,
     OPEN_CIRCUIT,
     CLOSE_CIRCUIT,
     CIRCUIT,
+    CIRCUITS_OF,
+    CIRCUITS,
 ];
 
 /// What is suspended, for the tenants of one transaction, and which of them have a suppression list, or know recipients.
@@ -226,11 +227,11 @@ pub(super) async fn batch_states(
     session.rows(STATES, values).await?.iter().map(read).collect()
 }
 
-pub(super) async fn held(session: &mut dyn Session, tenant: &TenantId) -> Result<i64, StoreError> {
-    count(session, HELD, values![tenant.as_str(), Suspension::HELD_MAX]).await
-}
-
-async fn count(session: &mut dyn Session, sql: Sql, values: Vec<Value>) -> Result<i64, StoreError> {
+pub(super) async fn count(
+    session: &mut dyn Session,
+    sql: Sql,
+    values: Vec<Value>,
+) -> Result<i64, StoreError> {
     session.rows(sql, values).await?.first().map_or(Ok(0), |row| row.int(0))
 }
 
@@ -262,15 +263,27 @@ pub(super) async fn circuit(
     key: &AccountKey,
 ) -> Result<Option<Circuit>, StoreError> {
     let rows = session.rows(CIRCUIT, values![key.tenant.as_str(), key.account.as_str()]).await?;
-    let read = |row: &Row| {
-        Ok(Circuit {
-            key: key.clone(),
-            code: row.text(0)?.to_owned(),
-            reason: row.text(1)?.to_owned(),
-            opened_at: row.time(2)?,
-            open_until: row.time(3)?,
-            faults: u32::try_from(row.int(4)?).unwrap_or(u32::MAX),
-        })
+    rows.first().map(read_circuit).transpose()
+}
+
+pub(super) async fn circuits(
+    session: &mut dyn Session,
+    tenant: Option<&TenantId>,
+) -> Result<Vec<Circuit>, StoreError> {
+    let rows = match tenant {
+        Some(tenant) => session.rows(CIRCUITS_OF, values![tenant.as_str()]).await?,
+        None => session.rows(CIRCUITS, values![]).await?,
     };
-    rows.first().map(read).transpose()
+    rows.iter().map(read_circuit).collect()
+}
+
+fn read_circuit(row: &Row) -> Result<Circuit, StoreError> {
+    Ok(Circuit {
+        key: AccountKey { tenant: row.parsed(0)?, account: row.parsed(1)? },
+        code: row.text(2)?.to_owned(),
+        reason: row.text(3)?.to_owned(),
+        opened_at: row.time(4)?,
+        open_until: row.time(5)?,
+        faults: u32::try_from(row.int(6)?).unwrap_or(u32::MAX),
+    })
 }

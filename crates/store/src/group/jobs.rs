@@ -11,7 +11,7 @@ use crate::{
     directory::{self, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    inbound, journal, preparation,
+    inbound, journal, preparation, pulse,
     record::{
         Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, NewMessage, WireCommit,
     },
@@ -42,7 +42,8 @@ pub(super) async fn do_jobs<E: Engine>(
             | Job::Blobs(..)
             | Job::Retain(_)
             | Job::Report(_)
-            | Job::Inbound(_) => {}
+            | Job::Inbound(_)
+            | Job::Ping => {}
         }
     }
     engine.begin().await?;
@@ -88,6 +89,11 @@ pub(super) async fn do_jobs<E: Engine>(
             }
             Job::Report(job) => Answer::Reported(reports::write(engine, job).await?),
             Job::Inbound(job) => Answer::Inbound(inbound::write(engine, job).await?),
+            Job::Ping => {
+                engine.after().wrote = true;
+                pulse::write(&mut *engine.session()?).await?;
+                Answer::Pinged
+            }
             Job::Directory(job) => {
                 let (change, audit) = &**job;
                 let mut after = std::mem::take(engine.after());
@@ -171,7 +177,8 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
             | Job::Blobs(..)
             | Job::Retain(_)
             | Job::Report(_)
-            | Job::Inbound(_) => {}
+            | Job::Inbound(_)
+            | Job::Ping => {}
         }
     }
     tenants.into_iter().cloned().collect()

@@ -68,6 +68,8 @@ pub(crate) enum Job {
     Retain(RetainJob),
     Report(ReportJob),
     Inbound(InboundJob),
+    /// Nothing but the writing itself.
+    Ping,
 }
 
 /// What came of a job.
@@ -81,6 +83,7 @@ pub(crate) enum Answer {
     Retained(Erased),
     Reported(Reported),
     Inbound(Handled),
+    Pinged,
 }
 
 /// What is to be done once a transaction is durable.
@@ -160,7 +163,7 @@ impl Job {
             Job::Retain(job) => job.messages(),
             Job::Report(job) => job.messages(),
             Job::Inbound(job) => job.messages(),
-            Job::Directory(..) | Job::Blobs(..) => 1,
+            Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
         }
     }
 }

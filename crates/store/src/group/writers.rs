@@ -16,6 +16,7 @@ use crate::{
     error::StoreError,
     handover::HandOver,
     inbound::{Handled, InboundJob},
+    pulse::Pulse,
     record::{
         Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
         NewMessage, PrepareRequest, ToPrepare, WireCommit,
@@ -31,6 +32,7 @@ pub(crate) struct Writers {
     commits: Arc<AtomicU64>,
     generation: AtomicU64,
     refusal: Mutex<Option<StoreError>>,
+    pulse: Pulse,
 }
 
 impl Writers {
@@ -50,6 +52,7 @@ impl Writers {
             commits,
             generation: AtomicU64::new(0),
             refusal: Mutex::default(),
+            pulse: Pulse::default(),
         }
     }
 
@@ -115,6 +118,17 @@ impl Writers {
             Answer::Held(held) => Ok(held),
             _ => Err(mismatched()),
         }
+    }
+
+    /// Whether something can be written now, or could a moment ago.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let write = async {
+            match self.ask(Job::Ping).await? {
+                Answer::Pinged => Ok(()),
+                _ => Err(mismatched()),
+            }
+        };
+        self.pulse.feel(write).await
     }
 
     pub async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError> {

@@ -1,7 +1,7 @@
 //! Handing out work, taking its outcome back, and finding what got stuck.
 
 use postway_domain::{
-    Incarnation, MessageUid, Status, Time,
+    Incarnation, MessageUid, State, Status, Time,
     fairness::{self, DueLane},
 };
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     record::{
-        AccountKey, AccountWant, Body, Change, ClaimRequest, Claimed, DueAccount, QueueState, Stalled,
-        WireCommit,
+        AccountKey, AccountWant, Body, Change, Changed, ClaimRequest, Claimed, DueAccount, QueueState,
+        Stalled, WireCommit,
     },
     terms::{Terms, remainder},
 };
@@ -125,6 +125,20 @@ impl Tables {
             waits && stored.expired(now)
         });
         first_by(found, limit, |stored| stored.record.summary.expires_at)
+    }
+
+    /// See [`crate::record::DirectoryChange::PullReady`].
+    pub fn pull_ready(&mut self, now: Time, limit: usize) -> Changed {
+        let is_ahead = |stored: &&Stored| {
+            let summary = &stored.record.summary;
+            summary.state == State::Ready && summary.due_at.is_some_and(|due_at| due_at > now)
+        };
+        let ahead: Vec<MessageUid> =
+            self.messages.values().filter(is_ahead).map(Stored::uid).take(limit).collect();
+        for uid in &ahead {
+            self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
+        }
+        if ahead.is_empty() { Changed::Already } else { Changed::Done }
     }
 
     /// See [`crate::Work::queue_state`].

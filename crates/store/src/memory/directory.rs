@@ -74,7 +74,7 @@ impl Directory {
         }
     }
 
-    fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
+    pub fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
         let counted = |bucket: &i64| *bucket >= span.oldest_counted(now);
         let buckets = self
             .spent
@@ -143,6 +143,11 @@ impl Directory {
 
     pub fn circuit(&self, key: &AccountKey) -> Option<Circuit> {
         self.circuits.get(key).cloned()
+    }
+
+    pub fn circuits(&self, tenant: Option<&TenantId>) -> Vec<Circuit> {
+        let wanted = |circuit: &&Circuit| tenant.is_none_or(|tenant| circuit.key.tenant == *tenant);
+        self.circuits.values().filter(wanted).cloned().collect()
     }
 
     fn create_tenant(&mut self, tenant: Tenant) -> Changed {
@@ -291,6 +296,15 @@ impl Tables {
                 directory.circuits.insert(circuit.key.clone(), Circuit { opened_at, ..circuit });
                 Changed::Done
             }
+            DirectoryChange::RedactAudit { tenant, target, digest } => {
+                let named = |entry: &&mut AuditEntry| {
+                    entry.tenant.as_ref() == Some(&tenant)
+                        && entry.action.starts_with("suppression.")
+                        && entry.target == target
+                };
+                directory.audit.iter_mut().filter(named).for_each(|entry| entry.target.clone_from(&digest));
+                Changed::Done
+            }
             DirectoryChange::CloseCircuit(key) => {
                 done_if(directory.circuits.remove(&key).is_some(), Changed::Missing)
             }
@@ -336,6 +350,7 @@ impl Tables {
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 Changed::Done
             }
+            DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
         }
     }
 

@@ -162,6 +162,7 @@ impl Stored {
 
     pub fn stalled(&self) -> Stalled {
         let summary = &self.record.summary;
+        let has = |status| self.record.recipients.iter().any(|one| one.status == status);
         Stalled {
             uid: summary.uid,
             state: summary.state,
@@ -171,7 +172,11 @@ impl Stored {
             lost_leases: self.lost_leases,
             on_doubt: summary.on_doubt,
             expires_at: summary.expires_at,
-            has_doubtful: self.record.recipients.iter().any(|one| one.status == RecipientStatus::InDoubt),
+            retries: summary.retries,
+            has_open: has(RecipientStatus::Pending),
+            has_doubtful: has(RecipientStatus::InDoubt),
+            has_sent: has(RecipientStatus::Sent),
+            sensitive: summary.sensitive,
             key: self.account_key(),
             holder: self.holder.as_ref().map(|holder| holder.incarnation),
         }
@@ -299,11 +304,8 @@ impl Stored {
         }
         self.change_recipients(change.recipients);
         if let Some(end) = change.ends_open_recipients {
-            let open = |status| match status {
-                RecipientStatus::InDoubt => end.settles_doubt(),
-                status => status == RecipientStatus::Pending,
-            };
-            self.record.recipients.iter_mut().filter(|one| open(one.status)).for_each(|one| one.status = end);
+            let open = self.record.recipients.iter_mut().filter(|one| one.status == RecipientStatus::Pending);
+            open.for_each(|one| one.status = end);
         }
         if let Some(attempt) = change.attempt {
             self.end_attempt(attempt);

@@ -46,10 +46,10 @@ use crate::{
     local_nodes::LocalNodes,
     port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit, ClaimRequest, Claimed,
-        DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord,
-        NewMessage, NodeBeat, NodeRecord, Pace, Preparation, QueueState, Stalled, Stats, Suppression,
-        Suspension, Used, WireCommit,
+        Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit,
+        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey,
+        MessagePage, MessageRecord, NewMessage, NodeBeat, NodeRecord, Pace, Preparation, QueueState, Stalled,
+        Stats, Suppression, Suspension, Used, WireCommit,
     },
 };
 
@@ -103,6 +103,17 @@ impl Intake for MemoryStore {
         }
         self.tell(tables.reports.leave_pages());
         Ok(accepted.answers)
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        let tables = self.tables()?;
+        Ok(keys.iter().find_map(|(kind, key)| tables.key_seen(tenant, *kind, key, fingerprint, now)))
     }
 }
 
@@ -301,8 +312,17 @@ impl Directory for MemoryStore {
         Ok(self.tables()?.batch_states(tenant, code))
     }
 
-    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError> {
-        Ok(self.tables()?.held(tenant))
+    async fn account_gates(
+        &self,
+        tenant: &TenantId,
+        accounts: &[AccountId],
+        now: Time,
+    ) -> Result<Vec<(AccountId, AccountGate)>, StoreError> {
+        Ok(self.tables()?.account_gates(tenant, accounts, now))
+    }
+
+    async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
+        Ok(self.tables()?.held(tenant, now))
     }
 
     async fn suppressions(
@@ -329,6 +349,10 @@ impl Directory for MemoryStore {
 
     async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
         Ok(self.tables()?.directory.circuit(key))
+    }
+
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError> {
+        Ok(self.tables()?.directory.circuits(tenant))
     }
 
     async fn used(

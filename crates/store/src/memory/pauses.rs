@@ -1,13 +1,13 @@
-//! How much a pause holds, and whom its end concerns.
+//! What holds mail back and how much, and whom its end concerns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{LaneId, Status, TenantId, Time, id::BatchCode};
+use postway_domain::{AccountId, Lane, LaneId, Status, TenantId, Time, id::BatchCode};
 
 use super::tables::{Queue, Tables};
 use crate::{
     directory,
-    record::{AccountKey, BatchView, DirectoryChange, Suspension, SuspensionScope},
+    record::{AccountGate, AccountKey, BatchView, DirectoryChange, Suspension, SuspensionScope},
 };
 
 impl Tables {
@@ -66,12 +66,41 @@ impl Tables {
         states
     }
 
+    /// See [`crate::Directory::account_gates`].
+    pub fn account_gates(
+        &self,
+        tenant: &TenantId,
+        accounts: &[AccountId],
+        now: Time,
+    ) -> Vec<(AccountId, AccountGate)> {
+        let mut gates = Vec::new();
+        for id in accounts {
+            let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
+            let account = self.directory.account(tenant, id);
+            let used = |span| self.directory.used(&key, span, now).count;
+            if account.is_some_and(|account| directory::is_used_up(&account.settings, now, used)) {
+                gates.push((id.clone(), AccountGate::Limit));
+            }
+            if self.directory.circuit(&key).is_some() {
+                gates.push((id.clone(), AccountGate::Circuit));
+            }
+        }
+        gates.sort();
+        gates
+    }
+
     /// See [`crate::Directory::held`].
-    pub fn held(&self, tenant: &TenantId) -> i64 {
-        let gates = self.directory.gates();
-        let held = self.messages.values().map(|stored| &stored.record.summary).filter(|summary| {
-            summary.lane.tenant == *tenant && summary.due_at.is_some() && !gates.pass(&summary.lane)
-        });
-        (held.count() as i64).min(Suspension::HELD_MAX)
+    pub fn held(&self, tenant: &TenantId, now: Time) -> i64 {
+        let suspended = self.directory.gates();
+        let of_tenant = || {
+            let summaries = self.messages.values().map(|stored| &stored.record.summary);
+            summaries.filter(|summary| summary.lane.tenant == *tenant && summary.due_at.is_some())
+        };
+        let accounts: BTreeSet<AccountId> = of_tenant().map(|summary| summary.lane.account.clone()).collect();
+        let accounts: Vec<AccountId> = accounts.into_iter().collect();
+        let shut = self.account_gates(tenant, &accounts, now);
+        let is_held = |lane: &Lane| !suspended.pass(lane) || shut.iter().any(|(id, _)| *id == lane.account);
+        let held = of_tenant().filter(|summary| is_held(&summary.lane)).count();
+        (held as i64).min(Suspension::HELD_MAX)
     }
 }

@@ -10,8 +10,17 @@ use crate::record::{
 };
 
 impl Tables {
-    fn of_tenant(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Stored> {
+    fn one_of(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Stored> {
         self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant)
+    }
+
+    /// Those of these messages that are the tenant's.
+    pub fn of_tenant(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> impl Iterator<Item = (MessageUid, &Stored)> {
+        uids.iter().filter_map(move |uid| Some((*uid, self.one_of(tenant, *uid)?)))
     }
 
     /// See [`crate::Read::message`].
@@ -20,7 +29,7 @@ impl Tables {
             MessageKey::Uid(uid) => *uid,
             MessageKey::Client(id) => self.key(tenant, DedupKind::ClientId, id.as_str())?.uid,
         };
-        self.of_tenant(tenant, uid).map(Stored::read)
+        self.one_of(tenant, uid).map(Stored::read)
     }
 
     /// See [`crate::Read::search`].
@@ -45,7 +54,7 @@ impl Tables {
 
     /// See [`crate::Read::briefs`].
     pub fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief> {
-        let records = uids.iter().filter_map(|uid| self.of_tenant(tenant, *uid)).map(Stored::read);
+        let records = self.of_tenant(tenant, uids).map(|(_, stored)| stored.read());
         records
             .map(MessageBrief::from)
             .filter(|brief| brief.recipients.len() <= MessageBrief::RECIPIENTS_MAX)
@@ -54,12 +63,12 @@ impl Tables {
 
     /// See [`crate::Read::raw`].
     pub fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
-        self.of_tenant(tenant, uid)?.raw.clone()
+        self.one_of(tenant, uid)?.raw.clone()
     }
 
     /// See [`crate::Read::payload`].
     pub fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Option<Body> {
-        self.of_tenant(tenant, uid)?.payload.clone()
+        self.one_of(tenant, uid)?.payload.clone()
     }
 
     /// See [`crate::Read::stats`].

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     AccountId, Event, Incarnation, LaneId, MessageUid, State, Subscriber, Tenant, TenantId, Time,
-    id::SubscriberId,
+    id::SubscriberId, subscriber::event_name,
 };
 
 use super::{
@@ -20,8 +20,8 @@ use crate::{
     journal::{Happening, Journal, Page},
     port::Report,
     record::{
-        Counts, DeliveryPage, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
-        Notified, Pace, ReportRequest, ReportState, ToNotify,
+        Counts, DeliveryPage, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
+        NotificationView, Notified, OutcomeView, Pace, ReportRequest, ReportState, ToNotify, Told,
     },
     reports::{count, hour_of, is_told, told_events},
 };
@@ -79,6 +79,15 @@ impl Reports {
         let pages = std::mem::take(&mut self.noted).into_pages();
         self.pages.extend(pages.map(|(tenant, page)| Left { tenant, page, position: None }));
         self.pages.len() > before
+    }
+
+    /// The notifications of a message, in order.
+    fn told_of(&self, tenant: &TenantId, uid: MessageUid) -> Vec<NotificationView> {
+        let all = self.notifications.values();
+        let of_message = all.filter(|told| told.view.key.uid == uid && told.view.key.tenant == *tenant);
+        let mut views: Vec<NotificationView> = of_message.map(|told| told.view.clone()).collect();
+        views.sort_by(|a, b| (a.key.seq, &a.key.subscriber).cmp(&(b.key.seq, &b.key.subscriber)));
+        views
     }
 
     fn sequence(&mut self, limit: u32) -> u32 {
@@ -264,12 +273,34 @@ impl Report for MemoryStore {
         tenant: &TenantId,
         uid: MessageUid,
     ) -> Result<Vec<NotificationView>, StoreError> {
+        Ok(self.tables()?.reports.told_of(tenant, uid))
+    }
+
+    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError> {
         let tables = self.tables()?;
-        let all = tables.reports.notifications.values();
-        let of_message = all.filter(|told| told.view.key.uid == uid && told.view.key.tenant == *tenant);
-        let mut views: Vec<NotificationView> = of_message.map(|told| told.view.clone()).collect();
-        views.sort_by(|a, b| (a.key.seq, &a.key.subscriber).cmp(&(b.key.seq, &b.key.subscriber)));
-        Ok(views)
+        let (mut outcomes, mut told) = (Vec::new(), Vec::new());
+        for (uid, stored) in tables.of_tenant(tenant, uids) {
+            outcomes.extend(OutcomeView::gather(&stored.record.recipients).into_iter().map(|one| (uid, one)));
+        }
+        for &uid in uids {
+            let views = tables.reports.told_of(tenant, uid);
+            told.extend(Told::gather(&views).into_iter().map(|one| (uid, one)));
+        }
+        Ok(Fate::gather(outcomes, told))
+    }
+
+    async fn news(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, Event)>, StoreError> {
+        let tables = self.tables()?;
+        let latest = |(uid, stored): (MessageUid, &Stored)| {
+            let mut events = stored.record.events.iter().rev();
+            let event = events.find(|event| event_name(event.kind, false).is_some())?;
+            Some((uid, Event { data: None, ..event.clone() }))
+        };
+        Ok(tables.of_tenant(tenant, uids).filter_map(latest).collect())
     }
 
     async fn deliveries(

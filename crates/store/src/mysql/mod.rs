@@ -48,8 +48,8 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
-        MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
+        MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
     reports,
     retention::Walks,
@@ -75,6 +75,16 @@ pub struct MysqlStore {
 impl Intake for MysqlStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         self.writers.accept(messages).await
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        crate::dedup::seen_before(&mut *self.reader().await?, tenant, keys, fingerprint, now).await
     }
 }
 
@@ -192,8 +202,7 @@ impl Portable for MysqlStore {
 #[async_trait]
 impl Operate for MysqlStore {
     async fn ping(&self) -> Result<(), StoreError> {
-        // Through the writer, because a store that can only read is not ready.
-        self.apply(Vec::new()).await.map(drop)
+        self.writers.ping().await
     }
 
     fn commits(&self) -> u64 {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
+    facts::Facts,
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
@@ -169,6 +170,17 @@ impl MysqlStore {
         let status = migrate::status(&mut conn).await;
         conn.close().await.map_err(failed)?;
         status
+    }
+
+    /// What the database at `url` says of itself.
+    pub async fn facts(url: &str) -> Result<Facts, StoreError> {
+        const FACTS: &str = "SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), \
+                             CAST(COALESCE((SELECT SUM(data_length + index_length) FROM information_schema.tables \
+                             WHERE table_schema = DATABASE()), 0) AS SIGNED)";
+        let mut conn = Server::parse(url)?.writer().await?;
+        let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
+        conn.close().await.map_err(failed)?;
+        facts.map(|(version, at, bytes)| Facts::new(version, Some(at), bytes))
     }
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.

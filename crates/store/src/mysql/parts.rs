@@ -18,11 +18,8 @@ pub(super) static CHANGE_RECIPIENT: Multi = Multi::of_pieces(
      SET r.status = v.status, r.smtp_code = v.smtp_code, r.enhanced = v.enhanced, r.reply = v.reply",
 );
 
-pub(super) static END_RECIPIENTS: Multi = Multi::new(
-    "UPDATE recipient FORCE INDEX (PRIMARY) SET status = ? WHERE status IN (0, ?) AND uid IN (",
-    1,
-    ")",
-);
+pub(super) static END_RECIPIENTS: Multi =
+    Multi::new("UPDATE recipient FORCE INDEX (PRIMARY) SET status = ? WHERE status = 0 AND uid IN (", 1, ")");
 
 pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
     "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \
@@ -63,9 +60,7 @@ pub(super) async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result
             .map(|change| change.uid)
             .collect();
         for (sql, run) in END_RECIPIENTS.runs(&ending) {
-            let ends_doubt =
-                if status.settles_doubt() { RecipientStatus::InDoubt } else { RecipientStatus::Pending };
-            let mut query = sqlx::query(sql).bind(status.code()).bind(ends_doubt.code());
+            let mut query = sqlx::query(sql).bind(status.code());
             for uid in run {
                 query = query.bind(uid.as_bytes().as_slice());
             }
@@ -103,4 +98,4 @@ pub(super) async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Resul
 }
 
 // The statements above write these codes as literals.
-const _: () = assert!(RecipientStatus::Pending as i64 == 0 && RecipientStatus::InDoubt as i64 == 3);
+const _: () = assert!(RecipientStatus::Pending as i64 == 0);

@@ -17,7 +17,10 @@ macro_rules! stalled {
         concat!(
             "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, m.lost_leases, ",
             "m.on_doubt, m.expires_at, l.tenant, l.account, ",
-            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 3), m.lease_node ",
+            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 3), m.lease_node, m.retries, ",
+            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 0), ",
+            "EXISTS (SELECT 1 FROM recipient r WHERE r.uid = m.uid AND r.status = 1), ",
+            "(SELECT c.sensitive FROM content c WHERE c.uid = m.uid) ",
             "FROM message m FORCE INDEX (",
             $index,
             ") STRAIGHT_JOIN lane l ON l.id = m.lane WHERE ",
@@ -66,6 +69,10 @@ fn read_stalled(row: &MySqlRow) -> Result<Stalled, StoreError> {
         },
         has_doubtful: row.try_get(12).map_err(failed)?,
         holder: decode::incarnation(row.try_get(13).map_err(failed)?)?,
+        retries: row.try_get(14).map_err(failed)?,
+        has_open: row.try_get(15).map_err(failed)?,
+        has_sent: row.try_get(16).map_err(failed)?,
+        sensitive: row.try_get::<i64, _>(17).map_err(failed)? != 0,
     })
 }
 

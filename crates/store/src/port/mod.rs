@@ -21,10 +21,11 @@ pub use report::{Report, Retain};
 use crate::{
     error::StoreError,
     record::{
-        Acceptance, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
-        ClaimRequest, Claimed, DirectoryChange, DutyRecord, Filter, Link, MessageBrief, MessageKey,
-        MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, Pace, PreparationState,
-        PrepareRequest, QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare, Used, WireCommit,
+        Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
+        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, Link, MessageBrief,
+        MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, Pace,
+        PreparationState, PrepareRequest, QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare,
+        Used, WireCommit,
     },
 };
 
@@ -34,6 +35,16 @@ pub trait Intake: Send + Sync {
     /// Stores messages; each is durable, or refused as a repeat, when this returns. One answer per message, in
     /// order. A message whose account has a standing claim may be handed over in the same transaction.
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError>;
+
+    /// What accepting something with these keys would find, without storing it: a repeat, a conflict, or nothing. The
+    /// first key that is held decides.
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError>;
 }
 
 /// The dispatcher's side: taking work, and writing back what became of it.
@@ -266,8 +277,17 @@ pub trait Directory: Send + Sync {
         code: &BatchCode,
     ) -> Result<BTreeMap<Status, i64>, StoreError>;
 
-    /// How many of a tenant's messages wait behind a suspension; [`Suspension::HELD_MAX`] are so many or more.
-    async fn held(&self, tenant: &TenantId) -> Result<i64, StoreError>;
+    /// What shuts these accounts now, by account; read for all of them together.
+    async fn account_gates(
+        &self,
+        tenant: &TenantId,
+        accounts: &[AccountId],
+        now: Time,
+    ) -> Result<Vec<(AccountId, AccountGate)>, StoreError>;
+
+    /// How many of a tenant's messages wait behind a suspension, a used-up limit or an open circuit;
+    /// [`Suspension::HELD_MAX`] are so many or more.
+    async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError>;
 
     /// A tenant's suppressed addresses, in order, after this one.
     async fn suppressions(
@@ -290,6 +310,9 @@ pub trait Directory: Send + Sync {
 
     /// Whether and why an account is left alone.
     async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError>;
+
+    /// Every account that is left alone, of one tenant or of all; by tenant and account.
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError>;
 
     /// What an account has used of its limits, for each limited span.
     async fn used(
@@ -360,8 +383,8 @@ pub trait Nodes: Send + Sync {
 /// The operator's side.
 #[async_trait]
 pub trait Operate: Send + Sync {
-    /// Whether the store answers and can begin and commit a transaction. Writes nothing, so a full disk shows only in
-    /// the calls that write.
+    /// Whether the store can write, by writing: a full disk or a server that only reads shows here as in an accept. Asked
+    /// more often than once a second it gives its last answer again.
     async fn ping(&self) -> Result<(), StoreError>;
 
     /// Transactions committed with writes in them since the start.

@@ -5,12 +5,12 @@
 //! event and subscriber, and hours are counted, each page once.
 
 use async_trait::async_trait;
-use postway_domain::{MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 use crate::{
     error::StoreError,
     record::{
-        DeliveryPage, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey, NotificationState,
+        DeliveryPage, Erased, Expunge, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
         NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify, Tombstone,
     },
 };
@@ -73,6 +73,16 @@ pub trait Report: Send + Sync {
         tenant: &TenantId,
         uid: MessageUid,
     ) -> Result<Vec<NotificationView>, StoreError>;
+
+    /// What became of these messages and who was told of them, in no order; only of those of which there is something to say.
+    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError>;
+
+    /// The latest event of each of these messages that subscribers may be told of, without its particulars, in no order.
+    async fn news(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, Event)>, StoreError>;
 
     /// A subscriber's notifications, the newest first, before this one; in this state where one is given.
     async fn deliveries(

@@ -40,8 +40,7 @@ pub(super) const CHANGE_RECIPIENT: &str = "UPDATE recipient r SET status = v.sta
      AS v(uid, position, status, smtp_code, enhanced, reply) WHERE r.uid = v.uid AND r.position = v.position";
 
 pub(super) const END_RECIPIENTS: &str = "UPDATE recipient r SET status = v.status \
-     FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[]) AS v(uid, status, also) \
-     WHERE r.uid = v.uid AND r.status IN (0, v.also)";
+     FROM UNNEST($1::bytea[], $2::bigint[]) AS v(uid, status) WHERE r.uid = v.uid AND r.status = 0";
 
 /// The attempt's late answer says more than the doubt that was written in its place.
 pub(super) const INSERT_ATTEMPT: &str = "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, \
@@ -223,13 +222,9 @@ async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreE
     if ending.is_empty() {
         return Ok(());
     }
-    let also = |status: RecipientStatus| {
-        if status.settles_doubt() { RecipientStatus::InDoubt } else { RecipientStatus::Pending }
-    };
     sqlx::query(END_RECIPIENTS)
         .bind(column(&ending, |(uid, _)| uid.as_bytes().as_slice()))
         .bind(column(&ending, |(_, status)| status.code()))
-        .bind(column(&ending, |(_, status)| also(*status).code()))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;
@@ -265,4 +260,4 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
 
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
-const _: () = assert!(RecipientStatus::Pending as i64 == 0 && RecipientStatus::InDoubt as i64 == 3);
+const _: () = assert!(RecipientStatus::Pending as i64 == 0);

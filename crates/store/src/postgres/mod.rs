@@ -38,8 +38,8 @@ use crate::{
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, Filter, MessageBrief, MessageKey,
-        MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
+        MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
     reports,
     retention::Walks,
@@ -48,8 +48,6 @@ use crate::{
 };
 
 pub use crate::schema::{Migration, MigrationState};
-
-const READ_ONLY: &str = "SELECT current_setting('transaction_read_only')::boolean";
 
 /// A store in one PostgreSQL database.
 pub struct PostgresStore {
@@ -65,6 +63,16 @@ pub struct PostgresStore {
 impl Intake for PostgresStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         self.writers.accept(messages).await
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        crate::dedup::seen_before(&mut *self.reader().await?, tenant, keys, fingerprint, now).await
     }
 }
 
@@ -182,14 +190,7 @@ impl Portable for PostgresStore {
 #[async_trait]
 impl Operate for PostgresStore {
     async fn ping(&self) -> Result<(), StoreError> {
-        // Through the writer, because a store that can only read is not ready. An empty transaction would not notice.
-        self.apply(Vec::new()).await?;
-        let query = sqlx::query_scalar(READ_ONLY).fetch_one(&self.readers);
-        let read_only: bool = within(async { query.await.map_err(failed) }).await?;
-        match read_only {
-            true => Err(StoreError::Unavailable("the server is read-only".into())),
-            false => Ok(()),
-        }
+        self.writers.ping().await
     }
 
     fn commits(&self) -> u64 {

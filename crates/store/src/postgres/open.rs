@@ -11,11 +11,13 @@ use super::{
     PostgresStore,
     connect::{self, SETTINGS, WRITER_SETTINGS},
     engine::{Seat, Txn},
+    failed,
     hints::Hints,
     migrate,
 };
 use crate::{
     error::StoreError,
+    facts::Facts,
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
@@ -59,6 +61,16 @@ impl PostgresStore {
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = connect::connect(&connect::options(url)?, "").await?;
         migrate::status(&mut conn).await
+    }
+
+    /// What the database says of itself.
+    pub async fn facts(url: &str) -> Result<Facts, StoreError> {
+        const FACTS: &str = "SELECT current_setting('server_version'), \
+                             (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+                             pg_database_size(current_database())";
+        let mut conn = connect::connect(&connect::options(url)?, "").await?;
+        let (version, at, bytes) = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed)?;
+        Ok(Facts::new(version, Some(at), bytes))
     }
 
     /// Brings the schema of the database up to date, and returns what that took.

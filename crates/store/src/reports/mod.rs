@@ -2,20 +2,23 @@
 //!
 //! [`subscribers`] are who is told. From the pages of the journal [`fan_out`] makes a notification for each event and
 //! subscriber, and counts hours and the [`pace`] of the last one; [`notifications`] are a queue of their own, leased and fenced like messages; [`feed`] reads
-//! the same pages for whoever asks. Writes go through the writers, so they share commits with everything else.
+//! the same pages for whoever asks, and [`fates`] what lists say. Writes go through the writers, so they share commits with everything else.
 
 mod fan_out;
+mod fates;
 mod feed;
 mod history;
 mod hours;
 mod log;
 mod notifications;
 mod pace;
+#[cfg(test)]
+mod plans;
 mod settle;
 mod subscribers;
 
 use async_trait::async_trait;
-use postway_domain::{Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
+use postway_domain::{Event, Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 pub(crate) use fan_out::is_told;
 pub(crate) use history::{insert_events, told_events};
@@ -36,7 +39,7 @@ use crate::{
     journal,
     port::Report,
     record::{
-        DeliveryPage, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
+        DeliveryPage, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
         Notified, ReportRequest, ReportState, ToNotify,
     },
 };
@@ -199,6 +202,18 @@ impl<T: Portable> Report for T {
         log::of_message(&mut *self.reader().await?, tenant, uid).await
     }
 
+    async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError> {
+        fates::fates(&mut *self.reader().await?, tenant, uids).await
+    }
+
+    async fn news(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, Event)>, StoreError> {
+        fates::news(&mut *self.reader().await?, tenant, uids).await
+    }
+
     async fn deliveries(
         &self,
         tenant: &TenantId,
@@ -224,6 +239,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         subscribers::STATEMENTS.to_vec(),
         log::STATEMENTS.to_vec(),
         fan_out::statements(),
+        fates::statements(),
         feed::statements(),
         history::statements(),
         hours::statements(),

@@ -46,7 +46,7 @@ pub(super) static CHANGE_RECIPIENT: Multi = Multi::new(
 );
 
 pub(super) static END_RECIPIENTS: Multi =
-    Multi::new("UPDATE OR FAIL recipient SET status = ? WHERE status IN (0, ?) AND uid IN (", 1, ")");
+    Multi::new("UPDATE OR FAIL recipient SET status = ? WHERE status = 0 AND uid IN (", 1, ")");
 
 pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
     "INSERT INTO attempt (uid, number, started_at, duration_ms, account, remote, outcome, smtp_code, enhanced, reply, \
@@ -228,9 +228,7 @@ async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreE
             .map(|change| change.uid)
             .collect();
         for (sql, run) in END_RECIPIENTS.runs(&ending) {
-            let ends_doubt =
-                if status.settles_doubt() { RecipientStatus::InDoubt } else { RecipientStatus::Pending };
-            let mut query = sqlx::query(sql).bind(status.code()).bind(ends_doubt.code());
+            let mut query = sqlx::query(sql).bind(status.code());
             for uid in run {
                 query = query.bind(uid.as_bytes().as_slice());
             }
@@ -269,4 +267,4 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
 
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
-const _: () = assert!(RecipientStatus::Pending as i64 == 0 && RecipientStatus::InDoubt as i64 == 3);
+const _: () = assert!(RecipientStatus::Pending as i64 == 0);

@@ -31,9 +31,9 @@ use crate::{
     local_nodes::LocalNodes,
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
-        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DutyRecord, Filter, MessageBrief,
-        MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat, NodeRecord, Pace, QueueState,
-        Stalled, Stats, WireCommit,
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
+        MessageBrief, MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat, NodeRecord,
+        Pace, QueueState, Stalled, Stats, WireCommit,
     },
     reports,
     retention::Walks,
@@ -58,6 +58,16 @@ pub struct SqliteStore {
 impl Intake for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         self.writers.accept(messages).await
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        crate::dedup::seen_before(&mut *self.reader().await?, tenant, keys, fingerprint, now).await
     }
 }
 
@@ -209,8 +219,7 @@ impl Nodes for SqliteStore {
 #[async_trait]
 impl Operate for SqliteStore {
     async fn ping(&self) -> Result<(), StoreError> {
-        // Through the writer, because a store whose writer is stuck is not ready.
-        self.apply(Vec::new()).await.map(drop)
+        self.writers.ping().await
     }
 
     fn commits(&self) -> u64 {

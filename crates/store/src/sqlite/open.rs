@@ -15,6 +15,7 @@ use sqlx::{
 use super::{SqliteStore, engine::Txn, failed, migrate};
 use crate::{
     error::StoreError,
+    facts::Facts,
     group::Writers,
     handover::HandOver,
     local_nodes::LocalNodes,
@@ -72,7 +73,11 @@ impl SqliteStore {
         Self::open_locked(path, lock, conn).await
     }
 
-    async fn open_locked(path: &Path, lock: File, mut conn: SqliteConnection) -> Result<Self, StoreError> {
+    pub(super) async fn open_locked(
+        path: &Path,
+        lock: File,
+        mut conn: SqliteConnection,
+    ) -> Result<Self, StoreError> {
         migrate::up(&mut conn).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -99,6 +104,24 @@ impl SqliteStore {
         status
     }
 
+    /// What the file in `path` says of itself.
+    pub async fn facts(path: &Path) -> Result<Facts, StoreError> {
+        const FACTS: &str =
+            "SELECT sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let mut conn = connect(path).await?;
+        let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
+        conn.close().await.map_err(failed)?;
+        facts.map(|(version, bytes)| Facts::new(version, None, bytes))
+    }
+
+    /// What is wrong with the file in `path`, as `PRAGMA quick_check` finds it; empty if it is sound. Reads all of it.
+    pub async fn faults(path: &Path) -> Result<Vec<String>, StoreError> {
+        let mut conn = connect(path).await?;
+        let faults = sqlx::query_scalar("PRAGMA quick_check(10)").fetch_all(&mut conn).await.map_err(failed);
+        conn.close().await.map_err(failed)?;
+        faults.map(|lines: Vec<String>| lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
     /// Brings the schema of the file in `path` up to date, and returns what that took.
     pub async fn migrate(path: &Path) -> Result<Vec<Migration>, StoreError> {
         let _lock = take_lock(path)?;
@@ -109,7 +132,7 @@ impl SqliteStore {
     }
 }
 
-async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
+pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
     SqliteConnection::connect_with(&writer_options(path))
         .await
         .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", path.display())))

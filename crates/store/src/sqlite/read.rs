@@ -54,12 +54,18 @@ pub(super) const OLDEST_DUE: &str = "SELECT min((SELECT due_at FROM message WHER
      AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)) FROM lane WHERE (?1 IS NULL OR tenant = ?1)";
 pub(super) const STALLED: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, \
      m.lost_leases, m.on_doubt, m.expires_at, l.tenant, l.account, \
-     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node FROM message m \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node, m.retries, \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 0), \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 1), \
+     (SELECT sensitive FROM content WHERE uid = m.uid) FROM message m \
      JOIN lane l ON l.id = m.lane WHERE m.status IN (1, 4) AND (m.lease_until <= ?1 OR m.lease_node IS NULL \
      OR m.lease_node NOT IN (SELECT unhex(value) FROM json_each(?2))) ORDER BY m.updated_at LIMIT ?3";
 pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, \
      m.lost_leases, m.on_doubt, m.expires_at, l.tenant, l.account, \
-     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node FROM message m JOIN lane l ON l.id = m.lane \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node, m.retries, \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 0), \
+     EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 1), \
+     (SELECT sensitive FROM content WHERE uid = m.uid) FROM message m JOIN lane l ON l.id = m.lane \
      WHERE m.expires_at <= ?1 AND m.status < 4 ORDER BY m.expires_at LIMIT ?2";
 /// For every account with waiting mail: when its first message is due, and the first one after now.
 pub(super) const QUEUE: &str = "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
@@ -284,6 +290,10 @@ fn read_stalled(row: &SqliteRow) -> Result<Stalled, StoreError> {
         },
         has_doubtful: row.try_get(12).map_err(failed)?,
         holder: decode::incarnation(row.try_get(13).map_err(failed)?)?,
+        retries: row.try_get(14).map_err(failed)?,
+        has_open: row.try_get(15).map_err(failed)?,
+        has_sent: row.try_get(16).map_err(failed)?,
+        sensitive: row.try_get::<i64, _>(17).map_err(failed)? != 0,
     })
 }
 

@@ -2,11 +2,22 @@
 
 use std::{path::Path, sync::Arc};
 
+use bytes::Bytes;
 use sqlx::{Executor, SqlSafeStr, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use super::{SqliteStore, accept, brief, change, claim, dedup, read};
-use crate::{error::StoreError, journal, port::Store, preparation, reports, rows::Multi};
+use crate::{
+    conformance::{
+        sample::{Sample, at},
+        stage,
+    },
+    error::StoreError,
+    journal,
+    port::Store,
+    preparation, reports,
+    rows::Multi,
+};
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -56,6 +67,40 @@ async fn migrating_twice_changes_nothing() {
     assert_eq!(SqliteStore::migrate(path).await.unwrap().len(), super::migrate::MIGRATIONS.len());
     assert!(SqliteStore::migrate(path).await.unwrap().is_empty());
     assert!(SqliteStore::migration_status(path).await.unwrap().iter().all(|state| state.applied));
+}
+
+/// Rows that walks have left in the table that pings use.
+async fn walks(path: &Path) -> i64 {
+    let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(path)).await.unwrap();
+    sqlx::query_scalar("SELECT count(*) FROM progress").fetch_one(&pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_ping_writes_once_for_all_who_ask_and_leaves_nothing() {
+    let (store, folder) = sqlite().await;
+    let (before, path) = (store.commits(), folder.path().join("postway.db"));
+    for pinged in futures::future::join_all((0..20).map(|_| store.ping())).await {
+        pinged.unwrap();
+    }
+    assert_eq!((store.commits(), walks(&path).await), (before + 1, 2));
+}
+
+/// SQLite takes a bound on its pages for a full disk.
+#[tokio::test]
+async fn a_full_disk_fails_a_ping_as_it_fails_an_accept() {
+    let (store, folder) = sqlite().await;
+    stage::open(&store).await;
+    store.close().await;
+    drop(store);
+    let path = folder.path().join("postway.db");
+    let lock = super::take_lock(&path).unwrap();
+    let mut writer = super::open::connect(&path).await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 1").execute(&mut writer).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_locked(&path, lock, writer).await.unwrap());
+    let large = Sample::new(1).content(|content| content.raw = Bytes::from(vec![b'x'; 64 * 1024]).into());
+    assert!(matches!(store.accept(vec![large.build()]).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(store.ping().await, Err(StoreError::Unavailable(_))));
+    assert!(store.nodes().await.is_ok() && store.stats(None, at(1)).await.is_ok(), "it can still be read");
 }
 
 #[tokio::test]

@@ -4,15 +4,20 @@ mod notification;
 mod outcome;
 mod part;
 
-use postway_domain::{EventKind, MessageUid, State, Status, Subscriber, Time, message::OnDoubt};
+use postway_domain::{
+    EventKind, MessageUid, State, Status, Subscriber, Time,
+    message::{self, OnDoubt},
+};
 use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView, Suspension};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::gate::held_by;
+pub(super) use notification::since_when;
 pub(crate) use notification::{Notification, event_told, reported_at};
 pub(crate) use outcome::{BounceView, bounce_reported_at, of_message};
+pub(super) use outcome::{bounces_told_at, of_outcomes};
 pub(crate) use part::{Attempt, EventView, FailureView, Recipient, object_or_empty};
 
 /// What is shown in the place of a sensitive message's subject.
@@ -36,8 +41,8 @@ pub(crate) struct Summary {
     /// `suppressed`, `cancelled` or `expired`.
     #[schema(value_type = String, example = "sent")]
     status: Status,
-    /// The suspensions that hold it back: `tenant`, `batch:CODE`, `account:ID`. Other reasons to wait are explained by
-    /// `/explain`.
+    /// What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit
+    /// (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when.
     held_by: Vec<String>,
     /// 0 (immediate) to 3 (low).
     priority: i64,
@@ -70,8 +75,7 @@ pub(crate) struct Summary {
     /// When it failed.
     #[schema(value_type = Option<String>, format = DateTime)]
     failed_at: Option<Time>,
-    /// When it had ended and everybody had been told, or was given up on. Only where one message is asked for; null in
-    /// lists.
+    /// When it had ended and everybody had been told, or was given up on.
     #[schema(value_type = Option<String>, format = DateTime)]
     reported_at: Option<Time>,
     /// The number of the latest attempt; 0 before the first.
@@ -90,11 +94,10 @@ pub(crate) struct Summary {
     reason: Option<String>,
     /// The latest failure.
     error: Option<FailureView>,
-    /// What became of it after it was sent: the worst that is known of a recipient. Only where one message is asked for;
-    /// null in lists.
+    /// What became of it after it was sent: the worst that is known of a recipient.
     #[schema(value_type = Option<String>, example = "bounced")]
     outcome: Option<EventKind>,
-    /// The bounce that came back. Only where one message is asked for; null in lists.
+    /// The bounce that came back.
     bounce: Option<BounceView>,
     /// What to do when the relay's last answer is lost: `resend` or `hold`.
     #[schema(value_type = String, example = "resend")]
@@ -151,10 +154,23 @@ pub(crate) struct EventList {
     pub(crate) next_cursor: Option<String>,
 }
 
+/// What is known of a message beyond itself.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) reported_at: Option<Time>,
+    pub(super) outcome: Option<EventKind>,
+    pub(super) bounce: Option<BounceView>,
+}
+
 impl Summary {
     /// A message as it stands behind its tenant's suspensions.
     pub(crate) fn new(message: MessageSummary, suspensions: &[Suspension]) -> Self {
         let held_by = held_by(&message, suspensions);
+        Self::of(message, held_by, Report::default())
+    }
+
+    /// A message, what holds it, and what is known of it beyond itself.
+    pub(super) fn of(message: MessageSummary, held_by: Vec<String>, report: Report) -> Self {
         let error = message.error.as_deref().map(FailureView::read);
         let id = message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string);
         Self {
@@ -176,7 +192,7 @@ impl Summary {
             expires_at: message.expires_at,
             sent_at: message.sent_at,
             failed_at: message.failed_at,
-            reported_at: None,
+            reported_at: report.reported_at,
             attempt: message.attempt,
             version: message.version,
             exhausted: message.exhausted,
@@ -185,8 +201,8 @@ impl Summary {
             provider_message_id: message.provider_message_id,
             reason: reason(message.state, error.as_ref()),
             error,
-            outcome: None,
-            bounce: None,
+            outcome: report.outcome,
+            bounce: report.bounce,
             on_doubt: message.on_doubt,
             external_id: message.external_id,
             tags: message.tags,
@@ -200,20 +216,8 @@ impl Summary {
 
 /// Why it is where it is: the failure's words, or what it waits for, or who ended it.
 pub(crate) fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
-    let said = error.and_then(|error| error.message.clone());
-    match state {
-        State::Scheduled(wait) => said.or_else(|| Some(wait.as_str().to_owned())),
-        State::Cancelled => Some("withdrawn before it was sent".to_owned()),
-        State::Expired => Some("its expires_at passed before it was sent".to_owned()),
-        State::Suppressed => said.or_else(|| Some("its recipients are on the suppression list".to_owned())),
-        // A dead letter says why, whatever is known of it.
-        State::Failed => said
-            .filter(|said| !said.is_empty())
-            .or_else(|| error.and_then(|error| error.code().map(str::to_owned)))
-            .or_else(|| Some("it failed without a word".to_owned())),
-        State::Invalid | State::InDoubt => said,
-        State::Accepted | State::Validating | State::Ready | State::Sending { .. } | State::Sent => None,
-    }
+    let said = error.and_then(|error| error.message.as_deref());
+    message::reason(state, error.and_then(FailureView::code), said).map(str::to_owned)
 }
 
 /// Where bytes are: below the place for blobs, as the depot lays them out.
@@ -229,10 +233,10 @@ pub(crate) fn path(kept: &Kept) -> Option<String> {
 }
 
 impl Message {
-    /// A message as it stands behind its tenant's suspensions, with what its tenant's subscribers were told of it.
+    /// A message, what holds it, and what its tenant's subscribers were told of it.
     pub(crate) fn new(
         record: MessageRecord,
-        suspensions: &[Suspension],
+        held_by: Vec<String>,
         told: Vec<NotificationView>,
         subscribers: &[Subscriber],
     ) -> Self {
@@ -240,7 +244,7 @@ impl Message {
         let bounce_reported_at = bounce_reported_at(&told);
         let (outcome, bounce) = of_message(&record.recipients, bounce_reported_at);
         Self {
-            summary: Summary { reported_at, outcome, bounce, ..Summary::new(record.summary, suspensions) },
+            summary: Summary::of(record.summary, held_by, Report { reported_at, outcome, bounce }),
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),

@@ -1,7 +1,7 @@
 //! Who was told of a message, and since when everybody knows.
 
-use postway_domain::{Subscriber, Time, subscriber::event_name};
-use postway_store::record::{MessageRecord, NotificationView};
+use postway_domain::{Event, Subscriber, Time, subscriber::event_name};
+use postway_store::record::{MessageRecord, MessageSummary, NotificationView, Telling, Told};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,30 +51,40 @@ pub(crate) fn event_told(told: &NotificationView) -> &'static str {
     event_name(told.kind, told.deferred).unwrap_or(told.kind.as_str())
 }
 
-/// Since when a message is reported: it has ended, and nobody is still to be told.
+/// Since when a message is reported, by all that is known of it.
 pub(crate) fn reported_at(
     record: &MessageRecord,
     told: &[NotificationView],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
-    let message = &record.summary;
-    if !message.state.status().is_final() || told.iter().any(|told| !told.state.is_settled()) {
+    let latest = record.events.iter().rev().find(|event| event_name(event.kind, false).is_some());
+    since_when(&record.summary, latest, &Told::gather(told), subscribers)
+}
+
+/// Since when a message is reported: it has ended, and nobody is still to be told. `latest` is its latest event that
+/// subscribers are told of.
+pub(crate) fn since_when(
+    message: &MessageSummary,
+    latest: Option<&Event>,
+    told: &[Told],
+    subscribers: &[Subscriber],
+) -> Option<Time> {
+    let all = told.iter().map(|told| told.all).max().unwrap_or_default();
+    if !message.state.status().is_final() || all == Telling::Open {
         return None;
     }
-    if subscribers.iter().any(|subscriber| will_be_told(subscriber, record, told)) {
+    let will_be = |latest| subscribers.iter().any(|subscriber| will_be_told(subscriber, latest, told));
+    if latest.is_some_and(will_be) {
         return None;
     }
-    let settled = told.iter().filter_map(|told| told.settled_at).max();
-    settled.or(message.sent_at).or(message.failed_at).or(Some(message.updated_at))
+    all.settled_at().or(message.sent_at).or(message.failed_at).or(Some(message.updated_at))
 }
 
 /// Notifications are made a moment after the event. One that is to come is known by its subscriber: it was there before,
 /// as it is now.
-fn will_be_told(subscriber: &Subscriber, record: &MessageRecord, told: &[NotificationView]) -> bool {
-    let last = record.events.iter().rev().find_map(|event| Some((event, event_name(event.kind, false)?)));
-    let Some((event, name)) = last else { return false };
+fn will_be_told(subscriber: &Subscriber, event: &Event, told: &[Told]) -> bool {
     subscriber.active
         && subscriber.updated_at <= event.at
-        && subscriber.events.takes(name)
-        && !told.iter().any(|told| told.key.subscriber == subscriber.id && told.key.seq >= event.seq)
+        && event_name(event.kind, false).is_some_and(|name| subscriber.events.takes(name))
+        && !told.iter().any(|told| told.subscriber == subscriber.id && told.seq >= event.seq)
 }

@@ -1,7 +1,7 @@
 //! What became of a message after it was sent, as far as anybody said.
 
 use postway_domain::{EventKind, Time, inbound::outcome_rank};
-use postway_store::record::{NotificationView, RecipientView};
+use postway_store::record::{NotificationView, OutcomeView, RecipientView, Told};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -26,7 +26,7 @@ pub(crate) struct BounceView {
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) at: Option<Time>,
-    /// When everybody who asked for it had been told; null in lists.
+    /// When everybody who asked for it had been told.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) reported_at: Option<Time>,
@@ -54,19 +54,29 @@ pub(crate) fn of_message(
     recipients: &[RecipientView],
     reported_at: Option<Time>,
 ) -> (Option<EventKind>, Option<BounceView>) {
-    let rank = |recipient: &&RecipientView| recipient.outcome.and_then(outcome_rank);
-    let worst = recipients.iter().max_by_key(rank).and_then(|recipient| recipient.outcome);
-    let bounced = recipients.iter().filter(|recipient| recipient.bounce.is_some()).max_by_key(rank);
-    (worst, bounced.and_then(|recipient| of_recipient(recipient, reported_at).1))
+    of_outcomes(&OutcomeView::gather(recipients), reported_at)
+}
+
+/// The worst of what its recipients came to, and the bounce of the worst that has one.
+pub(crate) fn of_outcomes(
+    outcomes: &[OutcomeView],
+    reported_at: Option<Time>,
+) -> (Option<EventKind>, Option<BounceView>) {
+    let rank = |one: &&OutcomeView| outcome_rank(one.outcome);
+    let worst = outcomes.iter().max_by_key(rank).map(|one| one.outcome);
+    let bounced = outcomes.iter().filter(|one| one.bounce.is_some()).max_by_key(rank);
+    let bounce = bounced.and_then(|one| one.bounce.as_deref()).map(BounceView::read);
+    (worst, bounce.map(|bounce| BounceView { reported_at, ..bounce }))
 }
 
 /// When all who are told of bounces had been told of this message's; none while somebody is still to be.
 pub(crate) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
-    let bounces = || told.iter().filter(|told| told.kind == EventKind::Bounced);
-    match bounces().all(|told| told.state.is_settled()) {
-        true => bounces().filter_map(|told| told.settled_at).max(),
-        false => None,
-    }
+    bounces_told_at(&Told::gather(told))
+}
+
+/// The same of what was told in short.
+pub(crate) fn bounces_told_at(told: &[Told]) -> Option<Time> {
+    told.iter().map(|told| told.bounces).max().unwrap_or_default().settled_at()
 }
 
 #[cfg(test)]
