@@ -295,3 +295,16 @@ async fn the_secret_key_is_replaced_and_no_password_is_lost() -> anyhow::Result<
     assert_eq!(sink.mails()[1].user.as_deref(), Some(USER));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_username_without_a_password_is_refused_where_nobody_can_be_asked() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let args = ["accounts", "create", "shop", "--host", "smtp.example.com", "--username", "shop"];
+    let ran = gateway.cli(&args).await?;
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("--password-file"), "{}", ran.err);
+    let from_file = [&args[..], &["--password-file", "-"]].concat();
+    let ran = gateway.cli_with(&from_file, PASSWORD.as_bytes()).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    Ok(())
+}

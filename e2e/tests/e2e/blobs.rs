@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{
-    Bucket, Client, Gateway, Opened, column, event_types, eventually, files_below, mail_with, node_env,
-    noise, text,
+    Bucket, Client, Gateway, Opened, event_types, events_of, eventually, files_below, mail_with, node_env,
+    noise, start_node, text,
 };
 use postway_testkit::{SmtpSink, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
@@ -126,22 +126,56 @@ async fn a_mail_whose_blob_is_gone_waits_and_goes_once_it_is_back() -> anyhow::R
     fs::rename(&blob, &aside)?;
     gateway.post("/v1/accounts/relay/activate", json!({})).await?;
 
-    let waiting = gateway.wait_for("large", "scheduled").await?;
+    let tried = |message: &Value| message["status"] == "ready" && message["attempt"] == 2;
+    let waiting = gateway.wait_until("large", "tried twice", tried).await?;
     assert_eq!(text(&waiting["error"], "code"), "body_unavailable", "{waiting:#}");
+    assert_eq!(events_of(&waiting, "scheduled"), 0, "the only retry is not used: {waiting:#}");
     let explained = gateway.get("/v1/messages/large/explain").await?;
     assert!(explained.to_string().contains("missing"), "{explained:#}");
-    let failed = gateway.wait_for("large", "failed").await?;
-    assert_eq!(failed["exhausted"], true, "{failed:#}");
-    assert!(text(&failed, "reason").contains("missing"), "{failed:#}");
     let (status, answer) = gateway.call(Method::GET, "/v1/messages/large/raw", None).await?;
     assert!(status.is_server_error() && !answer.to_string().contains("/blobs/"), "{status} {answer}");
-    assert_eq!(column(&gateway.get("/v1/dead-letters").await?, "data", "id"), ["large"]);
     assert!(sink.mails().is_empty());
 
     fs::rename(&aside, &blob)?;
-    gateway.post("/v1/dead-letters/replay", json!({"ids": ["large"]})).await?;
     gateway.wait_for("large", "sent").await?;
     check_readable(&gateway, &sink, &request, &file).await?;
+    Ok(())
+}
+
+/// Two nodes on one database, each with its own data folder and no `storage.url`: the usual mistake.
+#[tokio::test]
+async fn nodes_that_do_not_share_their_storage_say_so_and_lose_nothing() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let database = PostgresDatabase::create();
+    let url = database.url();
+    let mut first = start_node(&url, "first.example").await?;
+    first.relay_with(sink.port(), json!({"retry": {"delays_s": [], "jitter": 0.0}})).await?;
+    let mut second = start_node(&url, "second.example").await?;
+    for node in [&first, &second] {
+        node.wait_for_log("storage is not shared with another node", 1).await?;
+        let nodes = node.get("/v1/nodes").await?;
+        let is_apart = |node: &Value| node["storage_apart"] == (node["is_self"] == false);
+        assert!(nodes["data"].as_array().is_some_and(|all| all.iter().all(is_apart)), "{nodes:#}");
+        assert_eq!(node.get("/health/ready").await?["warnings"], json!(["storage_apart"]));
+    }
+    let server = second.url();
+    let mut env = node_env(&url, "second.example");
+    env.push(("POSTWAY_URL", &server));
+    let ran = second.run(&["doctor"], &env, b"").await?;
+    assert!(ran.out.contains("POSTWAY_STORAGE_URL"), "{}", ran.out);
+
+    first.post("/v1/accounts/relay/suspend", json!({})).await?;
+    let (request, file) = large("large");
+    first.send(request.clone()).await?;
+    assert!(first.terminate().await?.success());
+    second.post("/v1/accounts/relay/activate", json!({})).await?;
+    let tried = |message: &Value| message["status"] == "ready" && message["attempt"] != 0;
+    let waiting = second.wait_until("large", "tried", tried).await?;
+    assert_eq!(text(&waiting["error"], "code"), "body_unavailable", "{waiting:#}");
+    assert!(second.terminate().await?.success());
+    first.launch(&node_env(&url, "first.example")).await?;
+    first.wait_for("large", "sent").await?;
+    check_readable(&first, &sink, &request, &file).await?;
     Ok(())
 }
 

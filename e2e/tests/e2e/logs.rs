@@ -81,6 +81,7 @@ async fn metrics_count_every_step() -> anyhow::Result<()> {
         "postway_send_seconds_count 1",
         "postway_queue_depth{state=\"ready\"} 0",
         "postway_oldest_due_seconds 0",
+        "postway_circuits_open 0",
     ];
     // Housekeeping measures the queue every second.
     let text = eventually("the queue's depth in /metrics", async || {

@@ -2,7 +2,7 @@
 
 use postway_e2e::{Gateway, column, events_of, mail_with};
 use postway_testkit::{Action, SmtpSink, Verb};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn only_the_open_recipient_is_tried_again() -> anyhow::Result<()> {
@@ -23,6 +23,11 @@ async fn only_the_open_recipient_is_tried_again() -> anyhow::Result<()> {
     assert_eq!(column(&message, "recipients", "status"), ["sent", "failed", "sent"]);
     assert_eq!(message["recipients"][1]["smtp_code"], 550);
     assert_eq!(events_of(&message, "recipient_failed"), 1);
+    let failed =
+        message["events"].as_array().unwrap().iter().find(|event| event["type"] == "recipient_failed");
+    let failed = &failed.unwrap()["data"];
+    assert_eq!((&failed["recipient"], &failed["address"]), (&json!(1), &json!("gone@example.net")));
+    assert_eq!((&failed["will_retry"], failed.get("backoff_ms")), (&json!(false), Some(&Value::Null)));
     assert_eq!((events_of(&message, "scheduled"), events_of(&message, "sent")), (1, 1));
     assert_eq!(column(&message, "attempts", "outcome"), ["deferred", "sent"]);
 

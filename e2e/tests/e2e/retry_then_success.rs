@@ -28,6 +28,11 @@ async fn a_deferred_mail_is_sent_at_the_third_attempt() -> anyhow::Result<()> {
     assert_eq!((&deferred["attempt"], &deferred["next_attempt"]), (&1.into(), &2.into()), "{deferred}");
     assert_eq!(deferred["backoff_ms"], 1000, "{deferred}");
     assert!(deferred["original_code"].to_string().contains("451"), "{deferred}");
+    let sent = message["events"][8]["data"].as_object().unwrap();
+    for key in ["code", "category", "original_code", "next_attempt", "backoff_ms"] {
+        assert!(sent.get(key).is_some_and(|value| value.is_null()), "{key} of {sent:?}");
+    }
+    assert_eq!((&sent["attempt"], &sent["will_retry"]), (&3.into(), &false.into()));
     assert_eq!(column(&message, "attempts", "outcome"), ["deferred", "deferred", "sent"]);
     assert_eq!((&message["attempt"], &message["error"]), (&3.into(), &().into()));
 

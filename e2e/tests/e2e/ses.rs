@@ -96,7 +96,7 @@ async fn a_paused_ses_account_holds_its_mail_until_it_works() -> anyhow::Result<
     let tested = tested.await?;
     assert_eq!((&tested["ok"], &tested["steps"][2]["ok"]), (&json!(false), &json!(false)), "{tested:#}");
 
-    let works = json!({"endpoint": moto.url()});
+    let works = json!({"endpoint": moto.url(), "secret_access_key": "wJalrXUtnFEMI"});
     let (status, answer) = gateway.call(Method::PATCH, "/v1/accounts/ses", Some(works)).await?;
     assert!(status.is_success(), "{status} {answer}");
     let sent = gateway.wait_for("held", "sent").await?;

@@ -105,7 +105,7 @@ async fn a_password_never_crosses_a_plain_connection_unless_allowed() -> anyhow:
     let ledger = sink.ledger();
     assert!(ledger.commands_of("AUTH").is_empty() && ledger.commands_of("MAIL").is_empty(), "{ledger:?}");
 
-    let allowed = json!({"allow_plaintext_auth": true});
+    let allowed = json!({"allow_plaintext_auth": true, "password": PASSWORD});
     gateway.call(Method::PATCH, "/v1/accounts/relay", Some(allowed)).await?;
     gateway.wait_for("discreet", "sent").await?;
     assert_eq!(sink.mails()[0].user.as_deref(), Some(USER));

@@ -266,6 +266,53 @@ async fn one_that_lives_beside_many_dead_is_told_of_mails_to_one_and_to_many() -
     Ok(())
 }
 
+/// What would never be called is not taken, whoever asks; a name is looked up when it is called.
+#[tokio::test]
+async fn a_private_address_is_refused_unless_it_is_allowed() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let make = async |url: &str| gateway.call(Method::POST, "/v1/webhooks", Some(json!({"url": url}))).await;
+    for private in ["http://127.0.0.1:9/", "http://[::1]/", "http://10.1.2.3/", "http://localhost:9/"] {
+        let (status, answer) = make(private).await?;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{private}: {answer}");
+        assert!(answer.to_string().contains("POSTWAY_ALLOW_PRIVATE_TARGETS"), "{private}: {answer}");
+    }
+    assert_eq!(make("https://hooks.example.com/").await?.0, StatusCode::CREATED);
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.post("/v1/webhooks", json!({"url": "http://localhost:9/"})).await?;
+    Ok(())
+}
+
+/// A receiver can tell a failure that is tried again from the last one, and why it came to that.
+#[tokio::test]
+async fn a_dead_letter_is_told_with_when_and_why_it_failed() -> anyhow::Result<()> {
+    let sink = SmtpSink::builder().rcpt("full@", "452 4.2.2 mailbox full").start().await;
+    let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [1], "jitter": 0.0}})).await?;
+    let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
+    gateway.send(mail("dead", "full@example.net")).await?;
+    let message = reported(&gateway, "dead").await?;
+    let told = receiver.told()?;
+    let calls = &told["dead"];
+    assert_eq!(kinds(calls), ["email.accepted", "email.deferred", "email.failed"]);
+    let data = &calls[2].body["data"];
+    for key in [
+        "status",
+        "attempt",
+        "version",
+        "exhausted",
+        "failed_at",
+        "request_id",
+        "reason",
+        "priority",
+        "error",
+    ] {
+        assert_eq!(data[key], message[key], "{key}: {data:#}");
+    }
+    assert_eq!((&data["exhausted"], &data["due_at"]), (&json!(true), &Value::Null), "{data:#}");
+    assert!(text(data, "reason").contains("mailbox full"), "{data:#}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> anyhow::Result<()> {
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
