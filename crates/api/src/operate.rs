@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{
     error::ApiError,
-    message::{find, gate, view::Summary},
+    message::{find, summaries::summaries, view::Summary},
     request_id::RequestId,
     state::App,
 };
@@ -114,8 +114,8 @@ async fn move_on(
             let now_is = to.status().as_str();
             tracing::info!(%uid, %tenant, state = now_is, request_id = request_id.as_str(), "operator moved it");
             let moved = find(app, tenant, &uid.to_string()).await?.summary;
-            let suspensions = gate::suspensions(app, tenant, std::iter::once(&moved)).await?;
-            return Ok(Summary::new(moved, &suspensions));
+            let moved = summaries(app, tenant, vec![moved]).await?.pop();
+            return moved.ok_or_else(|| ApiError::internal("a message that was moved has no view"));
         }
     }
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))

@@ -6,7 +6,7 @@ use super::{
     GivenId, find,
     view::{EventList, EventView},
 };
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, page::Part, state::Shared};
 
 /// Show a message's history
 #[utoipa::path(
@@ -14,14 +14,20 @@ use crate::{auth::Reader, error::ApiError, state::Shared};
     path = "/v1/messages/{id}/events",
     operation_id = "getMessageEvents",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    params(
+        ("id" = String, Path, description = "Your id of it, or its uid"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+    ),
     responses((status = 200, description = "What happened, in order", body = EventList))
 )]
 pub(crate) async fn events(
     State(app): State<Shared>,
     caller: Reader,
     GivenId(id): GivenId,
+    part: Part,
 ) -> Result<Json<EventList>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
-    Ok(Json(EventList { data: record.events.into_iter().map(EventView::from).collect(), next_cursor: None }))
+    let (events, next_cursor) = part.of(record.events, |event| event.seq)?;
+    Ok(Json(EventList { data: events.into_iter().map(EventView::from).collect(), next_cursor }))
 }

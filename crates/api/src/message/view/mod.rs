@@ -8,12 +8,11 @@ use postway_domain::{
     EventKind, MessageUid, State, Status, Subscriber, Time,
     message::{self, OnDoubt},
 };
-use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView, Suspension};
+use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::gate::held_by;
 pub(super) use notification::since_when;
 pub(crate) use notification::{Notification, event_told, reported_at};
 pub(crate) use outcome::{BounceView, bounce_reported_at, of_message};
@@ -150,7 +149,7 @@ pub(crate) struct MessageList {
 pub(crate) struct EventList {
     /// In order.
     pub(crate) data: Vec<EventView>,
-    /// Always null: a history comes whole.
+    /// Give this as `cursor` for the next; null at the end.
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -163,12 +162,6 @@ pub(super) struct Report {
 }
 
 impl Summary {
-    /// A message as it stands behind its tenant's suspensions.
-    pub(crate) fn new(message: MessageSummary, suspensions: &[Suspension]) -> Self {
-        let held_by = held_by(&message, suspensions);
-        Self::of(message, held_by, Report::default())
-    }
-
     /// A message, what holds it, and what is known of it beyond itself.
     pub(super) fn of(message: MessageSummary, held_by: Vec<String>, report: Report) -> Self {
         let error = message.error.as_deref().map(FailureView::read);
