@@ -19,7 +19,8 @@ pub struct Side {
 /// What one round took.
 pub struct Round {
     rate: f64,
-    cpu: Option<f64>,
+    /// CPU-seconds for 1,000 messages.
+    pub cpu: Option<f64>,
     p50_ms: f64,
     p99_ms: f64,
 }

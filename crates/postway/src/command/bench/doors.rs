@@ -1,5 +1,6 @@
-//! What the doors of other systems cost over our own routes: the same mail by each, one a request and many, in turns on
-//! one server.
+//! What the doors of other systems cost over our own routes: the same mail by each, one a request and many, on one server.
+//! Each door has its turn beside the route of ours that does the same, and every other round before it: of two loads that
+//! follow each other the ratio says more than figures taken minutes apart.
 //!
 //! The tenant's account is suspended, so what is measured is acceptance alone, each mail durable when it is answered. A
 //! door whose messages have ids of their sender's is held against our route with ids, another against it without: looking
@@ -110,6 +111,7 @@ struct Measured {
     name: &'static str,
     #[serde(flatten)]
     side: Side,
+    /// The middle of its rounds.
     cpu_ratio: Option<f64>,
 }
 
@@ -133,30 +135,42 @@ async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<
     let one = load::Shape { concurrency: connections, ..args.shape(args.messages, Mode::Single) };
     let text = load::text(args.size as usize);
     let mut rounds: [Vec<Round>; WAYS.len()] = Default::default();
+    let mut ratios: [Vec<f64>; WAYS.len()] = Default::default();
     let (mut lost, mut problem) = (0, None);
-    for place in super::compare::order(args.rounds, WAYS.len()) {
-        let way = &WAYS[place];
-        let shape = load::Shape { per_request: way.each, ..one };
-        let message = (way.message)(&run_name(), &text);
-        let plan = Plan::of(client, way.path, way.frame, message, way.taken, shape);
-        let stored = stored(client).await?;
-        let before = Meter::read(nodes).await?;
-        let bar = progress(u64::from(args.messages), way.name);
-        let mut loaded = load::run(vec![plan], deadline, &bar).await?;
-        bar.finish_and_clear();
-        let after = Meter::read(nodes).await?;
-        lost += (i64::try_from(loaded.accepted).unwrap_or(i64::MAX) - (self::stored(client).await? - stored))
-            .max(0);
-        rounds[place].push(Round::of(&mut loaded, &before, &after));
-        problem = problem.or(loaded.problem);
+    for round in 0..args.rounds {
+        for (door, way) in WAYS.iter().enumerate().filter(|(place, way)| way.beside != *place) {
+            let mut pair = [way.beside, door];
+            if round % 2 == 1 {
+                pair.reverse();
+            }
+            let mut cpu = [None; WAYS.len()];
+            for place in pair {
+                let way = &WAYS[place];
+                let shape = load::Shape { per_request: way.each, ..one };
+                let message = (way.message)(&run_name(), &text);
+                let plan = Plan::of(client, way.path, way.frame, message, way.taken, shape);
+                let stored = stored(client).await?;
+                let before = Meter::read_at_rest(nodes).await?;
+                let bar = progress(u64::from(args.messages), way.name);
+                let mut loaded = load::run(vec![plan], deadline, &bar).await?;
+                bar.finish_and_clear();
+                let after = Meter::read_at_rest(nodes).await?;
+                let accepted = i64::try_from(loaded.accepted).unwrap_or(i64::MAX);
+                lost += (accepted - (self::stored(client).await? - stored)).max(0);
+                let measured = Round::of(&mut loaded, &before, &after);
+                cpu[place] = measured.cpu;
+                rounds[place].push(measured);
+                problem = problem.or(loaded.problem);
+            }
+            ratios[door].extend(cpu[door].zip(cpu[way.beside]).map(|(door, ours)| door / ours));
+        }
     }
     let sides = rounds.map(|rounds| Side::of(&rounds));
-    let cpu: Vec<Option<f64>> = sides.iter().map(|side| side.cpu_seconds_per_1000).collect();
-    let measured = |(place, side): (usize, Side)| {
-        let Way { name, beside, .. } = WAYS[place];
-        Measured { name, cpu_ratio: cpu[place].zip(cpu[beside]).map(|(own, ours)| own / ours), side }
+    let measured = |((side, way), mut ratios): ((Side, &Way), Vec<f64>)| {
+        ratios.sort_by(f64::total_cmp);
+        Measured { name: way.name, side, cpu_ratio: ratios.get(ratios.len() / 2).copied() }
     };
-    let ways = sides.into_iter().enumerate().map(measured).collect();
+    let ways = sides.into_iter().zip(&WAYS).zip(ratios).map(measured).collect();
     Ok(Found { messages: args.messages, connections, ways, lost, problem, warnings: Vec::new() })
 }
 

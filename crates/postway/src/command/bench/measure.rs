@@ -4,6 +4,7 @@
 //! are left out of the report.
 
 use std::path::Path;
+use std::time::Duration;
 
 use reqwest::Method;
 
@@ -13,6 +14,12 @@ use crate::failure::Failure;
 
 /// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// How long the servers are watched to see whether they rest, and how often.
+const REST_LOOK: Duration = Duration::from_millis(250);
+const REST_LOOKS_MAX: u32 = 40;
+/// Of a core; more than this is work.
+const REST_SHARE: f64 = 0.1;
 
 /// Readings at one moment; absent where they cannot be had.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +42,22 @@ impl Meter {
             sum = Some(sum.map_or(one.clone(), |sum| sum.plus(&one)));
         }
         Ok(sum.unwrap_or_default())
+    }
+
+    /// The same once the servers rest, so that a load is charged with all of its work and none of another's. Waits some
+    /// seconds at most.
+    pub async fn read_at_rest(nodes: &[Node]) -> Result<Self, Failure> {
+        let mut last = Self::read(nodes).await?;
+        for _ in 0..REST_LOOKS_MAX {
+            tokio::time::sleep(REST_LOOK).await;
+            let now = Self::read(nodes).await?;
+            let busy = now.cpu_seconds.zip(last.cpu_seconds).map_or(0.0, |(now, last)| now - last);
+            last = now;
+            if busy < REST_LOOK.as_secs_f64() * REST_SHARE {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     async fn read_one(node: &Node) -> Result<Self, Failure> {
