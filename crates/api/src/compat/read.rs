@@ -2,15 +2,17 @@
 
 use futures::{StreamExt, TryStreamExt};
 use postway_domain::{MessageUid, Status, Subscriber, TenantId, Time};
-use postway_store::record::{
-    Filter, MessageKey, MessagePage, MessageRecord, MessageSummary, NotificationState, NotificationView,
-    Suspension,
+use postway_store::{
+    Holds,
+    record::{
+        Filter, MessageKey, MessagePage, MessageRecord, MessageSummary, NotificationState, NotificationView,
+    },
 };
 
 use crate::{
     error::ApiError,
     message::{
-        self, gate, list, show,
+        self, list, show,
         view::{self, FailureView, HIDDEN},
     },
     page::Paging,
@@ -33,7 +35,7 @@ pub(super) const ACTIVE: &[Status] = &[
 pub(super) struct Whole {
     pub(super) record: MessageRecord,
     pub(super) told: Vec<NotificationView>,
-    /// The suspensions that hold it back.
+    /// What holds it back.
     pub(super) held_by: Vec<String>,
     /// Since when it has ended and nobody is still to be told.
     reported_at: Option<Time>,
@@ -43,18 +45,18 @@ impl Whole {
     /// The message that `given` names, by uid or the client's id.
     pub(super) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Self, ApiError> {
         let record = message::find(app, tenant, given).await?;
-        let suspensions = gate::suspensions(app, tenant, std::iter::once(&record.summary)).await?;
+        let holds = Holds::read(&*app.store, tenant, [&record.summary], app.clock.now()).await?;
         let (told, subscribers) = show::told(app, tenant, &record).await?;
-        Ok(Self::new(record, told, &suspensions, &subscribers))
+        Ok(Self::new(record, told, &holds, &subscribers))
     }
 
     fn new(
         record: MessageRecord,
         told: Vec<NotificationView>,
-        suspensions: &[Suspension],
+        holds: &Holds,
         subscribers: &[Subscriber],
     ) -> Self {
-        let held_by = gate::held_by(&record.summary, suspensions);
+        let held_by = holds.of(&record.summary);
         let reported_at = view::reported_at(&record, &told, subscribers);
         Self { record, told, held_by, reported_at }
     }
@@ -122,7 +124,7 @@ pub(super) async fn page_where(
     let MessagePage { messages: mut found, next } =
         newest(app, tenant, filter, statuses, before, limit).await?;
     found.retain(wanted);
-    let suspensions = gate::suspensions(app, tenant, found.iter()).await?;
+    let holds = Holds::read(&*app.store, tenant, &found, app.clock.now()).await?;
     let any_ended = found.iter().any(|message| message.state.status().is_final());
     let subscribers = match any_ended {
         true => app.store.subscribers(Some(tenant)).await?,
@@ -141,7 +143,7 @@ pub(super) async fn page_where(
         .try_collect()
         .await?;
     let messages =
-        read.into_iter().map(|(record, told)| Whole::new(record, told, &suspensions, &subscribers)).collect();
+        read.into_iter().map(|(record, told)| Whole::new(record, told, &holds, &subscribers)).collect();
     Ok(Page { messages, next_cursor: next.map(list::write_cursor) })
 }
 

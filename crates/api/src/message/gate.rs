@@ -4,7 +4,7 @@
 //! [`postway_store::Holds`] reads for many messages at once. The rest the message knows by itself.
 
 use postway_domain::{
-    Account, AccountLimits, Span, State as Stands, TenantId, Time, limit::LimitBehavior, message::Wait,
+    Account, AccountLimits, Span, State as Stands, Time, limit::LimitBehavior, message::Wait,
 };
 use postway_store::record::{AccountKey, Circuit, MessageSummary, Suspension, SuspensionScope, Used};
 use serde::Serialize;
@@ -27,33 +27,6 @@ pub(crate) struct Gate {
     /// Until when; null when somebody must act.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(super) until: Option<Time>,
-}
-
-/// What of a tenant is suspended; not asked where none of these messages waits. For those who know suspensions only.
-pub(crate) async fn suspensions(
-    app: &App,
-    tenant: &TenantId,
-    mut messages: impl Iterator<Item = &MessageSummary>,
-) -> Result<Vec<Suspension>, ApiError> {
-    match messages.any(MessageSummary::waits) {
-        true => Ok(app.store.suspensions(tenant).await?),
-        false => Ok(Vec::new()),
-    }
-}
-
-/// The suspensions that hold a message, by their names.
-pub(crate) fn held_by(message: &MessageSummary, suspensions: &[Suspension]) -> Vec<String> {
-    if !message.waits() {
-        return Vec::new();
-    }
-    let holding = suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
-    holding
-        .map(|suspension| match &suspension.scope {
-            SuspensionScope::Tenant => "tenant".to_owned(),
-            SuspensionScope::Batch(code) => format!("batch:{code}"),
-            SuspensionScope::Account(id) => format!("account:{id}"),
-        })
-        .collect()
 }
 
 /// What the store knows about a message's way out.

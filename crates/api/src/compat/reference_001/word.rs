@@ -24,7 +24,7 @@ pub(super) fn view(whole: &Whole) -> Value {
     let bounce = bounce.unwrap_or_default();
     let reported_at = whole.acknowledged_at();
     // It knows suspensions of batches and of tenants, and no other.
-    let is_held = whole.held_by.iter().any(|held| !held.starts_with("account:"));
+    let is_held = whole.held_by.iter().any(|held| held == "tenant" || held.starts_with("batch:"));
     let standing = match message.state {
         State::Ready if is_held => Standing::Suspended,
         _ if reported_at.is_some() => Standing::Reported,
