@@ -134,3 +134,48 @@ async fn the_door_of_000_keeps_what_it_accepted_through_a_kill() -> anyhow::Resu
     wait_for(&gateway, &format!("/compat/000/emails/{id}"), |shown| shown["status"] == "SENT").await?;
     Ok(())
 }
+
+/// Dies before and after the first, second, … commit of a start: a batch under a key is there whole or not at all, and is
+/// whole, once, when it is brought again.
+#[tokio::test]
+async fn a_keyed_batch_is_whole_or_absent_whichever_commit_is_struck() -> anyhow::Result<()> {
+    const EMAILS: usize = 5;
+    let mut gateway = Gateway::start().await?;
+    assert!(gateway.terminate().await?.success());
+    let client = reqwest::Client::new();
+    let bring = async |gateway: &Gateway, round: usize| -> anyhow::Result<StatusCode> {
+        let email = |n| json!({"from": "shop@example.com", "to": format!("a{n}@example.net"), "subject": "Hi", "text": "x"});
+        let emails: Vec<Value> = (0..EMAILS).map(email).collect();
+        let url = format!("{}/compat/resend/emails/batch", gateway.url());
+        let request =
+            client.post(url).bearer_auth(gateway.key()).header("Idempotency-Key", format!("k-{round}"));
+        Ok(request.json(&emails).send().await?.status())
+    };
+    let (mut unanswered, mut round) = (0, 0);
+    while round < 8 || (unanswered == 0 && round < 40) {
+        let point = ["store_before_commit", "store_after_commit"][round % 2];
+        let failpoint = format!("{point}={}*off->1*return", round / 2 % 6);
+        let mut is_taken = false;
+        if gateway.launch(&[("FAILPOINTS", &failpoint)]).await.is_ok() {
+            is_taken = bring(&gateway, round).await.is_ok_and(|status| status == StatusCode::OK);
+            unanswered += usize::from(!is_taken);
+            gateway.kill().await?;
+        }
+        gateway.launch(&[]).await?;
+        let stored = async |gateway: &Gateway| -> anyhow::Result<usize> {
+            let list = gateway.get("/v1/messages?limit=500").await?;
+            Ok(list["data"].as_array().map_or(0, Vec::len) - EMAILS * round)
+        };
+        let found = stored(&gateway).await?;
+        assert!(
+            found == EMAILS || (found == 0 && !is_taken),
+            "{failpoint}: {found} stored, taken: {is_taken}"
+        );
+        assert_eq!(bring(&gateway, round).await?, StatusCode::OK, "{failpoint}");
+        assert_eq!(stored(&gateway).await?, EMAILS, "{failpoint}");
+        gateway.kill().await?;
+        round += 1;
+    }
+    assert!(unanswered > 0, "no crash struck an accept");
+    Ok(())
+}
