@@ -22,6 +22,7 @@ const GUARD: &str = r#"
 command -v chromedriver >/dev/null || { echo "chromedriver is missing: install Debian's chromium-driver"; exit 1; }
 folder=$(mktemp -d "${TMPDIR:-/tmp}/postway-browser.XXXXXX") || exit 1
 export HOME=$folder TMPDIR=$folder
+: >"$folder/log"
 # A driver may find its port taken, and takes its time on a busy machine.
 for _ in 1 2 3; do
     setsid chromedriver --port=0 --log-level=SEVERE >"$folder/log" 2>&1 &
