@@ -5,7 +5,8 @@
 //! a schema of their own on PostgreSQL, in a database of their own on MySQL, and under a prefix on SQLite, and hold nothing:
 //! what they show is what the queue is. [`words`] says what each state is called there, [`template`] has the texts.
 //!
-//! Promises: installing again is harmless and keeps what readers were granted; no body of a sensitive message, no
+//! Promises: installing again is harmless, brings views of another version up to date and keeps what readers were granted;
+//! nothing can be written through them; no body of a sensitive message, no
 //! password and no key is shown; migrations are not held up by views, and bring them up to date. Fails where the database
 //! lacks our tables or its user may not make views, and says what to do. It does not grant anything to anybody.
 
@@ -109,6 +110,26 @@ pub enum ViewsError {
         /// The database's words.
         error: String,
     },
+    /// Somebody else's view has the name of one of ours.
+    #[error(
+        "`{schema}` has a view `{view}` that postway did not make: rename it, or name another place with --schema"
+    )]
+    Taken {
+        /// Where the views were to be.
+        schema: String,
+        /// Its name.
+        view: String,
+    },
+    /// Somebody else's views show ours, which have to go for a moment, or for good.
+    #[error(
+        "other views are made of those in `{schema}`: {error}; drop them first, and make them again afterwards"
+    )]
+    InUse {
+        /// Where the views are.
+        schema: String,
+        /// The database's words.
+        error: String,
+    },
     /// The store's own fault.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,10 +137,21 @@ pub enum ViewsError {
     #[error(
         "the database answered: {0}; what was there is as it was, unless this is MySQL, where it can be run again"
     )]
-    Failed(#[from] ::sqlx::Error),
+    Failed(String),
     /// No answer.
     #[error("the database did not answer within 10 seconds; check the database URL")]
     Silent,
+}
+
+impl From<::sqlx::Error> for ViewsError {
+    fn from(error: ::sqlx::Error) -> Self {
+        Self::Failed(said(&error))
+    }
+}
+
+/// The database's own words, or the driver's.
+fn said(error: &::sqlx::Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 
 /// Where the views are or would be: the schema, the database, or the beginning of their names.

@@ -6,15 +6,16 @@
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlDatabaseError};
 
 use super::{
-    ViewsError, connected,
+    ViewsError, connected, said,
     template::{Dialect, INDEX_COLUMN, Place},
 };
 
 /// The time that a statement waits for tables in use. The character set is that of the texts.
 const SETTINGS: &str = "SET NAMES utf8mb4; SET SESSION lock_wait_timeout = 10";
-/// Ours, by what they show.
+/// Ours, by what they show: names of databases differ in case, and in what a pattern would take for any letter.
 const OURS: &str = "SELECT DISTINCT CAST(table_schema AS CHAR), CAST(DATABASE() AS CHAR) FROM information_schema.views \
-     WHERE table_name = 'monitored_emails_tasks' AND view_definition LIKE CONCAT('%`', DATABASE(), '`.`inbound_message`%')";
+     WHERE table_name = 'monitored_emails_tasks' \
+     AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0";
 
 async fn connect(url: &str) -> Result<MySqlConnection, ViewsError> {
     let mut conn = connected(MySqlConnection::connect(url)).await?;
@@ -102,7 +103,7 @@ fn refused(place: &Place, error: sqlx::Error) -> ViewsError {
     let number = database.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
     // No access to a database, to a table, to a column, to what only administrators do.
     if matches!(number.map(MySqlDatabaseError::number), Some(1044 | 1142 | 1143 | 1227)) {
-        return ViewsError::Denied { schema: place.schema.clone(), error: error.to_string() };
+        return ViewsError::Denied { schema: place.schema.clone(), error: said(&error) };
     }
     error.into()
 }

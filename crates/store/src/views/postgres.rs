@@ -6,8 +6,8 @@
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::{
-    ViewsError, connected,
-    template::{Dialect, INDEX, MARK, Place},
+    ViewsError, connected, said,
+    template::{Dialect, INDEX, MARK, Place, VIEWS},
 };
 
 const SETTINGS: &str = "SET lock_timeout = '10s'; SET client_min_messages = warning";
@@ -16,6 +16,15 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(8095987614732939523)";
 /// Ours, by their comment.
 const OURS: &str = "SELECT DISTINCT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = $1 ORDER BY 1";
+/// Views with the names of ours in a schema, and whether they are.
+const NAMED: &str = "SELECT c.relname, obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM $1 FROM pg_class c \
+     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND n.nspname = $2 AND c.relname = ANY($3)";
+/// What was granted on ours in a schema, to be granted again.
+const GRANTED: &str = "SELECT format('GRANT %s ON %I.%I TO %s%s', a.privilege_type, n.nspname, c.relname, \
+     CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, \
+     CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM pg_class c \
+     JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a \
+     WHERE c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = $1 AND n.nspname = $2 AND a.grantee <> c.relowner";
 /// Empty views in the place of ours.
 const STAND_ASIDE: &str = "DO $$ DECLARE ours RECORD; BEGIN FOR ours IN \
      SELECT format('CREATE OR REPLACE VIEW %I.%I AS SELECT %s WHERE false', n.nspname, c.relname, \
@@ -38,18 +47,50 @@ pub(super) async fn install(url: &str, place: &Place, wants_index: bool) -> Resu
     if wants_index {
         make_index(&mut conn, place).await?;
     }
-    let installing = async {
-        let mut txn = conn.begin().await?;
-        sqlx::query(LOCK).execute(&mut *txn).await?;
-        // Whoever may not make schemas may still use one that is there.
-        if !has_schema(&mut txn, &place.schema).await? {
-            let script = place.make_schema().unwrap_or_default();
-            sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut *txn).await?;
-        }
-        sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *txn).await?;
-        txn.commit().await
-    };
-    installing.await.map_err(|error: sqlx::Error| refused(place, error))
+    let mut txn = conn.begin().await?;
+    sqlx::query(LOCK).execute(&mut *txn).await?;
+    // Whoever may not make schemas may still use one that is there.
+    if !has_schema(&mut txn, &place.schema).await? {
+        run(&mut txn, place, place.make_schema().unwrap_or_default()).await?;
+    }
+    make(&mut txn, place).await?;
+    Ok(txn.commit().await?)
+}
+
+/// Makes the views in their place if they have the columns that they had, else anew with what was granted on them. Called
+/// in a transaction.
+async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> {
+    let (ours, others) = named(conn, place).await?;
+    if let Some(view) = others.into_iter().next() {
+        return Err(ViewsError::Taken { schema: place.schema.clone(), view });
+    }
+    sqlx::raw_sql("SAVEPOINT in_place").execute(&mut *conn).await?;
+    match sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *conn).await {
+        Ok(_) => return Ok(()),
+        // A view keeps its columns, their order and their types as long as it is there.
+        Err(error) if is_coded(&error, &["42P16"]) => {}
+        Err(error) => return Err(refused(place, error)),
+    }
+    sqlx::raw_sql("ROLLBACK TO SAVEPOINT in_place").execute(&mut *conn).await?;
+    let granted = sqlx::query_scalar(GRANTED).bind(MARK).bind(&place.schema);
+    let granted: Vec<String> = granted.fetch_all(&mut *conn).await?;
+    let drops: String = ours.iter().map(|view| place.drop_view(view)).collect();
+    run(conn, place, format!("{drops}{}{}", place.make_views(), granted.join(";\n"))).await
+}
+
+/// The views here that have the names of ours: those that are, and others.
+async fn named(conn: &mut PgConnection, place: &Place) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
+    let names = VIEWS.map(|(view, _)| view);
+    let found = sqlx::query_as(NAMED).bind(MARK).bind(&place.schema).bind(&names[..]);
+    let found: Vec<(String, bool)> = found.fetch_all(conn).await?;
+    let (ours, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, is_ours)| *is_ours);
+    let names = |found: Vec<(String, bool)>| found.into_iter().map(|(name, _)| name).collect();
+    Ok((names(ours), names(others)))
+}
+
+async fn run(conn: &mut PgConnection, place: &Place, script: String) -> Result<(), ViewsError> {
+    let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await;
+    done.map(drop).map_err(|error| refused(place, error))
 }
 
 /// Beside those who write; one that was not finished is made anew.
@@ -63,8 +104,7 @@ async fn make_index(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsE
         steps.insert(0, place.drop_index());
     }
     for step in steps {
-        let made = sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *conn).await;
-        made.map_err(|error| refused(place, error))?;
+        run(conn, place, step).await?;
     }
     Ok(())
 }
@@ -74,8 +114,13 @@ pub(super) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Resu
     let mut conn = connect(url).await?;
     if has_schema(&mut conn, &place.schema).await? {
         let mut txn = conn.begin().await?;
-        let removed = sqlx::raw_sql(AssertSqlSafe(place.drop_views())).execute(&mut *txn).await;
-        removed.map_err(|error| refused(place, error))?;
+        let (ours, others) = named(&mut txn, place).await?;
+        let mut script: String = ours.iter().map(|view| place.drop_view(view)).collect();
+        // Somebody else's views stay, and so does what they might call.
+        if others.is_empty() {
+            script.push_str(&place.drop_functions());
+        }
+        run(&mut txn, place, script).await?;
         txn.commit().await?;
         if drops_schema {
             let drop = format!("DROP SCHEMA IF EXISTS \"{}\"", place.schema);
@@ -107,7 +152,7 @@ pub(crate) async fn come_back(conn: &mut PgConnection) -> Result<(), sqlx::Error
         let schema: String = row.try_get(0)?;
         let place = Place { dialect: Dialect::Postgres, schema, database: String::new(), has_column: false };
         sqlx::raw_sql("SAVEPOINT views").execute(&mut *conn).await?;
-        if let Err(error) = sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *conn).await {
+        if let Err(error) = make(&mut *conn, &place).await {
             tracing::warn!(%error, schema = place.schema, "views cannot be brought up to date: remove and install them");
             sqlx::raw_sql("ROLLBACK TO SAVEPOINT views").execute(&mut *conn).await?;
         }
@@ -126,8 +171,10 @@ fn is_coded(error: &sqlx::Error, codes: &[&str]) -> bool {
 }
 
 fn refused(place: &Place, error: sqlx::Error) -> ViewsError {
-    if is_coded(&error, &["42501"]) {
-        return ViewsError::Denied { schema: place.schema.clone(), error: error.to_string() };
+    let (schema, said) = (place.schema.clone(), said(&error));
+    match error {
+        error if is_coded(&error, &["42501"]) => ViewsError::Denied { schema, error: said },
+        error if is_coded(&error, &["2BP01"]) => ViewsError::InUse { schema, error: said },
+        error => error.into(),
     }
-    error.into()
 }

@@ -1,7 +1,7 @@
 //! The texts of the views, written once and told to each database in its own words.
 //!
 //! A view is a file in `sql/`. What databases say differently stands in braces, as `{at:m.created_at}`; so do parts that
-//! several views share (`{id}`), and tables (`{message}`). Names in double quotes become what the database quotes by.
+//! several views share (`{id}`), and tables (`{message}`; `{rows:message}` where the view shows their rows). Names in double quotes become what the database quotes by.
 
 use postway_domain::Status;
 
@@ -116,14 +116,18 @@ impl Place {
 
     /// Takes the views away.
     pub fn drop_views(&self) -> String {
-        let drop = |(view, _): &(&str, _)| format!("DROP VIEW IF EXISTS {};\n", self.name(view));
-        let views: String = VIEWS.iter().rev().map(drop).collect();
-        let functions = ["payload_text", "payload_html"]
-            .map(|name| format!("DROP FUNCTION IF EXISTS \"{}\".{name}(BYTEA);\n", self.schema));
-        match self.dialect {
-            Dialect::Postgres => views + &functions.concat(),
-            Dialect::Sqlite | Dialect::Mysql => views,
-        }
+        VIEWS.iter().rev().map(|(view, _)| self.drop_view(view)).collect()
+    }
+
+    /// Takes one away.
+    pub fn drop_view(&self, view: &str) -> String {
+        format!("DROP VIEW IF EXISTS {};\n", self.name(view))
+    }
+
+    /// Takes away what PostgreSQL's views call.
+    pub fn drop_functions(&self) -> String {
+        let drop = |name| format!("DROP FUNCTION IF EXISTS \"{}\".{name}(BYTEA);\n", self.schema);
+        ["payload_text", "payload_html"].map(drop).concat()
     }
 
     fn quoted(&self, text: &str) -> String {
@@ -161,6 +165,9 @@ impl Place {
         let dialect = self.dialect;
         match (name, dialect) {
             ("words", _) => self.words(view),
+            // MySQL writes through a view to every table that it names; never through a subquery, which it reads as the table.
+            ("rows", Dialect::Mysql) => format!("(SELECT * FROM {})", self.table(argument)),
+            ("rows", _) => self.table(argument),
             ("ended", _) => codes(Status::is_final),
             ("unsent", _) => codes(|status| status.is_final() && status != Status::Sent),
             ("id", Dialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
@@ -212,9 +219,16 @@ impl Place {
             ("payload_chars", Dialect::Mysql) => "CONVERT(c.payload USING utf8mb4)".to_owned(),
             (table, _) => match SHARED.iter().find(|(name, _)| *name == table) {
                 Some((_, text)) => self.expand(text, view),
-                None if dialect == Dialect::Mysql => format!("\"{}\".\"{table}\"", self.database),
-                None => format!("\"{table}\""),
+                None => self.table(table),
             },
+        }
+    }
+
+    /// One of our tables.
+    fn table(&self, name: &str) -> String {
+        match self.dialect {
+            Dialect::Mysql => format!("\"{}\".\"{name}\"", self.database),
+            Dialect::Sqlite | Dialect::Postgres => format!("\"{name}\""),
         }
     }
 

@@ -82,18 +82,22 @@ impl Rig {
 
     /// Runs statements.
     async fn run(&self, sql: &str) {
+        self.try_run(sql).await.unwrap();
+    }
+
+    /// Runs statements that may fail.
+    async fn try_run(&self, sql: &str) -> Result<(), sqlx::Error> {
         let sql = AssertSqlSafe(sql.to_owned());
         match &self.database {
             Database::Sqlite(path) => {
-                let mut conn =
-                    SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-                sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
+                let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await?;
+                sqlx::raw_sql(sql).execute(&mut conn).await.map(drop)
             }
             Database::Postgres(url) => {
-                sqlx::raw_sql(sql).execute(&mut PgConnection::connect(url).await.unwrap()).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut PgConnection::connect(url).await?).await.map(drop)
             }
             Database::Mysql(url) => {
-                sqlx::raw_sql(sql).execute(&mut MySqlConnection::connect(url).await.unwrap()).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut MySqlConnection::connect(url).await?).await.map(drop)
             }
         }
     }

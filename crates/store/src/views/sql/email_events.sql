@@ -4,7 +4,7 @@ SELECT {id} AS "emailLogId",
     {at:e.at} AS "createdAt",
     m.tenant AS "companyId",
     m.uid AS "message_uid"
-FROM {event} e
-JOIN {message} m ON m.uid = e.uid
-JOIN {content} c ON c.uid = m.uid
+FROM {rows:event} e
+JOIN {rows:message} m ON m.uid = e.uid
+JOIN {rows:content} c ON c.uid = m.uid
 JOIN {words} w ON w.code = e.kind AND w.mark = {sense}

@@ -5,7 +5,7 @@ SELECT e.at * 1000 + e.seq % 1000 AS "id",
     {at:e.at} AS "created_at",
     m.tenant AS "tenant_id",
     m.uid AS "message_uid"
-FROM {event} e
-JOIN {message} m ON m.uid = e.uid
-JOIN {content} c ON c.uid = m.uid
+FROM {rows:event} e
+JOIN {rows:message} m ON m.uid = e.uid
+JOIN {rows:content} c ON c.uid = m.uid
 JOIN {words} w ON w.code = e.kind AND w.mark = {sense}

@@ -8,6 +8,6 @@ SELECT {id} AS "id",
     {at:m.updated_at} AS "updated_at",
     m.tenant AS "tenant_id",
     m.uid AS "message_uid"
-FROM {content} c
-JOIN {message} m ON m.uid = c.uid
+FROM {rows:content} c
+JOIN {rows:message} m ON m.uid = c.uid
 JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {told} = 0

@@ -22,7 +22,7 @@ SELECT {id} AS "id",
     w.word AS "status",
     m.tenant AS "tenant_id",
     m.uid AS "message_uid"
-FROM {content} c
-JOIN {message} m ON m.uid = c.uid
-JOIN {lane} l ON l.id = m.lane
+FROM {rows:content} c
+JOIN {rows:message} m ON m.uid = c.uid
+JOIN {rows:lane} l ON l.id = m.lane
 JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {standing} = 0

@@ -9,5 +9,5 @@ SELECT b.id AS "id",
     {at:b.updated_at} AS "updated_at",
     {json:b.settings:folder} AS "folder",
     b.tenant AS "tenant_id"
-FROM {mailbox} b
-LEFT JOIN {mailbox_state} s ON s.tenant = b.tenant AND s.mailbox = b.id
+FROM {rows:mailbox} b
+LEFT JOIN {rows:mailbox_state} s ON s.tenant = b.tenant AND s.mailbox = b.id

@@ -10,6 +10,6 @@ SELECT {uuid:i.uid} AS "id",
     {at:i.updated_at} AS "updated_at",
     i.mailbox AS "monitored_email_id",
     i.tenant AS "tenant_id"
-FROM {inbound} i
+FROM {rows:inbound} i
 JOIN {words} w ON w.code = i.state AND w.mark = {forwarded}
-LEFT JOIN {mailbox} b ON b.tenant = i.tenant AND b.id = i.mailbox
+LEFT JOIN {rows:mailbox} b ON b.tenant = i.tenant AND b.id = i.mailbox

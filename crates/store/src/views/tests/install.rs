@@ -15,6 +15,7 @@ on_each! {
     an_index_finds_messages_by_their_ids
     a_migration_may_change_what_views_show
     what_was_removed_is_gone
+    nothing_can_be_written_through_a_view
 }
 
 async fn installing_again_changes_nothing(rig: Rig) {
@@ -127,6 +128,34 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
     assert_eq!(rig.word("email_logs", "mine").await, "VALIDATED");
 }
 
+/// Also by who may write to everything, in columns that are shown as they are stored.
+async fn nothing_can_be_written_through_a_view(rig: Rig) {
+    rig.install().await;
+    stage::accept(&rig.store, Sample::new(1).client_id("mine")).await;
+    for (view, column) in [
+        ("emails", "version"),
+        ("emails", "message_uid"),
+        ("email_statuses", "tenant_id"),
+        ("messages", "account_id"),
+        ("monitored_emails", "id"),
+        ("monitored_emails_tasks", "uid"),
+        ("email_outbox", "externalId"),
+        ("email_logs", "attempts"),
+        ("email_events", "companyId"),
+    ] {
+        let (name, quote) =
+            (rig.view(view), if matches!(rig.database, Database::Mysql(_)) { '`' } else { '"' });
+        for statement in [
+            format!("UPDATE {name} SET {quote}{column}{quote} = {quote}{column}{quote}"),
+            format!("INSERT INTO {name} ({quote}{column}{quote}) VALUES (NULL)"),
+            format!("DELETE FROM {name}"),
+        ] {
+            assert!(rig.try_run(&statement).await.is_err(), "{statement}");
+        }
+    }
+    assert_eq!(rig.word("emails", "mine").await, "READY");
+}
+
 async fn what_was_removed_is_gone(rig: Rig) {
     rig.install().await;
     for _ in 0..2 {
@@ -146,6 +175,83 @@ async fn what_was_removed_is_gone(rig: Rig) {
     };
     assert!(rig.rows(&left).await.is_empty());
     stage::accept(&rig.store, Sample::new(1)).await;
+}
+
+/// Names of databases that a pattern would not tell apart.
+#[tokio::test]
+async fn a_migration_leaves_the_views_of_another_database_alone() {
+    let one = Rig::mysql().await;
+    let Database::Mysql(url) = &one.database else { panic!("this is MySQL") };
+    let (head, socket) = url.split_once('?').unwrap();
+    let (server, name) = head.rsplit_once('/').unwrap();
+    let alike = name.replace('_', "x");
+    one.run(&format!("CREATE DATABASE {alike}")).await;
+    let other = Database::parse(&format!("{server}/{alike}?{socket}")).unwrap();
+    let Database::Mysql(other_url) = &other else { panic!("this is MySQL") };
+    MysqlStore::migrate(other_url).await.unwrap();
+    one.install().await;
+    install(&other, &Plan::default()).await.unwrap();
+    views::mysql::come_back(&mut MySqlConnection::connect(url).await.unwrap()).await;
+    let definition = "SELECT CAST(view_definition AS CHAR) FROM information_schema.views WHERE table_name = 'emails' \
+         AND table_schema = ";
+    let shown = one.rows(&format!("{definition}'{alike}_views'")).await[0][0].clone().unwrap();
+    assert!(
+        shown.contains(&format!("`{alike}`.`message`")) && !shown.contains(&format!("`{name}`")),
+        "{shown}"
+    );
+}
+
+/// Columns of another version are no reason to lose what readers were granted.
+#[tokio::test]
+async fn views_of_another_version_are_made_anew_with_their_grants() {
+    let rig = Rig::postgres().await;
+    let Database::Postgres(url) = &rig.database else { panic!("this is PostgreSQL") };
+    rig.install().await;
+    stage::accept(&rig.store, Sample::new(1).client_id("mine")).await;
+    let reader = format!("reader_{}", url.rsplit('/').next().unwrap());
+    let earlier = format!(
+        "DROP VIEW postway_views.emails; CREATE VIEW postway_views.emails AS SELECT 1 AS id, 'x'::text AS state; \
+         COMMENT ON VIEW postway_views.emails IS 'made by postway views install'; CREATE ROLE {reader}; \
+         GRANT SELECT ON postway_views.emails TO PUBLIC; GRANT SELECT ON postway_views.messages TO {reader} WITH GRANT OPTION"
+    );
+    let granted = format!(
+        "SELECT concat_ws(' ', has_table_privilege('{reader}', 'postway_views.emails', 'SELECT'), \
+         has_table_privilege('{reader}', 'postway_views.messages', 'SELECT WITH GRANT OPTION'), \
+         has_table_privilege('{reader}', 'postway_views.email_logs', 'SELECT'))"
+    );
+    let is_granted = async || assert_eq!(rig.rows(&granted).await[0][0].as_deref(), Some("t t f"));
+    rig.run(&earlier).await;
+    rig.install().await;
+    assert_eq!(rig.word("emails", "mine").await, "READY");
+    is_granted().await;
+    // The same for a migration, which had put empty views in their place.
+    rig.run(earlier.split("CREATE ROLE").next().unwrap()).await;
+    rig.run("GRANT SELECT ON postway_views.emails TO PUBLIC").await;
+    let mut conn = PgConnection::connect(url).await.unwrap();
+    let mut txn = conn.begin().await.unwrap();
+    views::postgres::stand_aside(&mut txn).await.unwrap();
+    views::postgres::come_back(&mut txn).await.unwrap();
+    txn.commit().await.unwrap();
+    assert_eq!(rig.word("emails", "mine").await, "READY");
+    is_granted().await;
+    rig.run(&format!("DROP OWNED BY {reader}; DROP ROLE {reader}")).await;
+}
+
+/// Nor are they replaced or removed.
+#[tokio::test]
+async fn views_that_are_not_ours_are_not_touched() {
+    let rig = Rig::postgres().await;
+    rig.run("CREATE SCHEMA app; CREATE VIEW app.messages AS SELECT 7 AS seven").await;
+    let plan = Plan { schema: Some("app".to_owned()), index: false };
+    let error = install(&rig.database, &plan).await.unwrap_err();
+    assert!(matches!(&error, ViewsError::Taken { view, .. } if view == "messages"), "{error}");
+    remove(&rig.database, &plan).await.unwrap();
+    assert_eq!(rig.rows("SELECT seven::text FROM app.messages").await[0][0].as_deref(), Some("7"));
+    rig.install().await;
+    rig.run("CREATE VIEW app.sums AS SELECT count(*) AS n FROM postway_views.emails").await;
+    let error = remove(&rig.database, &Plan::default()).await.unwrap_err();
+    assert!(matches!(&error, ViewsError::InUse { .. }), "{error}");
+    assert!(error.to_string().contains("drop them first"), "{error}");
 }
 
 /// Views of tables that are not there would be of no use.
