@@ -93,16 +93,19 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use postway_testkit::ClosedPort;
     use tokio::net::TcpListener;
 
+    use super::*;
+
     fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(5)
+        Instant::now() + Duration::from_secs(30)
     }
 
     #[tokio::test]
     async fn a_refused_connection_names_the_host_and_port() {
-        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let closed = ClosedPort::take();
+        let port = closed.port();
         let error = connect("127.0.0.1", port, soon()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
@@ -127,8 +130,8 @@ mod tests {
     async fn a_dead_address_does_not_hide_a_living_one() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let living = listener.local_addr().unwrap();
-        let dead = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let stream = race(vec![dead, living]).await.unwrap();
+        let dead = ClosedPort::take();
+        let stream = race(vec![dead.address(), living]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), living);
     }
 

@@ -19,7 +19,7 @@ use url::Url;
 use super::{
     error::HttpError,
     resolver::GuardedResolver,
-    target::{check, host, parse_url},
+    target::{check, host},
 };
 use crate::Guard;
 
@@ -110,14 +110,6 @@ impl HttpClient {
     /// can run what needs none.
     pub fn new(guard: Arc<Guard>, settings: HttpSettings) -> Self {
         Self { inner: Arc::new(Inner { guard, settings, client: OnceLock::new() }) }
-    }
-
-    /// Reads a URL and checks all that can be told without asking a resolver. Every exchange makes the same checks
-    /// again; this is for telling early.
-    pub fn check_url(&self, text: &str) -> Result<Url, HttpError> {
-        let url = parse_url(text)?;
-        check(&url, &self.inner.guard)?;
-        Ok(url)
     }
 
     fn client(&self) -> Result<&Client, HttpError> {

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// How many redirects are followed unless the caller allows fewer.
-pub const REDIRECTS_MAX: u8 = 3;
+const REDIRECTS_MAX: u8 = 3;
 
 /// How a document is asked for.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct FetchRequest {
     pub idle_timeout: Duration,
     /// The longest body.
     pub bytes_max: u64,
-    /// How many redirects are followed: [`REDIRECTS_MAX`].
+    /// How many redirects are followed: 3.
     pub redirects_max: u8,
 }
 

@@ -21,6 +21,6 @@ mod target;
 
 pub use client::{Auth, HttpClient, HttpSettings};
 pub use error::HttpError;
-pub use fetch::{FetchMethod, FetchRequest, Fetched, REDIRECTS_MAX, Sink};
+pub use fetch::{FetchMethod, FetchRequest, Fetched, Sink};
 pub use send::{Answer, SendRequest};
-pub use target::{URL_BYTES_MAX, parse_url};
+pub use target::parse_url;

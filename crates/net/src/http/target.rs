@@ -12,7 +12,7 @@ use super::error::HttpError;
 use crate::Guard;
 
 /// The longest URL, in bytes.
-pub const URL_BYTES_MAX: usize = 2_048;
+pub(super) const URL_BYTES_MAX: usize = 2_048;
 
 fn refused(reason: impl Into<String>) -> HttpError {
     HttpError::Url { reason: reason.into() }

@@ -1,0 +1,141 @@
+//! The way out through somebody else's door: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110 9.3.6).
+//!
+//! The target's name is resolved by the proxy, so that a name which only its network knows works, and no lookup
+//! tells ours. A guard holds for the proxy's own address as for any other, and for a target written as an address
+//! or as `localhost`; what a name means on the far side is the proxy's affair. Everything said is bounded and ends
+//! at one deadline. Errors name target and proxy, never the password.
+
+mod http;
+mod socks5;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr},
+};
+
+use ::url::Host;
+use secrecy::SecretString;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+pub use self::url::ProxyUrlError;
+use crate::{Guard, NetError, connect_guarded};
+
+/// The longest user name, password and target name, which SOCKS5 counts in one octet each.
+const FIELD_BYTES_MAX: usize = 255;
+
+/// A proxy to connect through. Made from a URL; printed without its credentials.
+#[derive(Clone)]
+pub struct Proxy {
+    kind: Kind,
+    host: String,
+    port: u16,
+    credentials: Option<(String, SecretString)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Socks5,
+    Http,
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Socks5 => "SOCKS5",
+            Kind::Http => "HTTP",
+        };
+        write!(f, "{kind} proxy {}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({self})")
+    }
+}
+
+/// Connects to `host` before `deadline`, through the proxy if there is one, and only where the guard lets it.
+///
+/// A proxy that refuses, or asks for other credentials, is a [`NetError::Connect`] of the target; of the kind
+/// `PermissionDenied` where the credentials are at fault.
+pub async fn connect_through(
+    proxy: Option<&Proxy>,
+    host: &str,
+    port: u16,
+    deadline: Instant,
+    guard: Option<&Guard>,
+) -> Result<TcpStream, NetError> {
+    let Some(proxy) = proxy else {
+        return connect_guarded(host, port, deadline, guard).await;
+    };
+    let failed = |source| NetError::Connect { host: host.to_owned(), port, source };
+    let target = target(host).map_err(failed)?;
+    if guard.is_some_and(|guard| is_refused(&target, guard)) {
+        return Err(NetError::Guarded { host: host.to_owned() });
+    }
+    let mut tcp =
+        connect_guarded(&proxy.host, proxy.port, deadline, guard).await.map_err(|error| match error {
+            NetError::Connect { source, .. } => {
+                let text = format!("the {proxy} takes no connection: {source}");
+                failed(io::Error::new(source.kind(), text))
+            }
+            other => other,
+        })?;
+    let agreed = async {
+        match proxy.kind {
+            Kind::Socks5 => socks5::ask(&mut tcp, proxy, &target, port).await,
+            Kind::Http => http::ask(&mut tcp, proxy, &target, port).await,
+        }
+    };
+    match timeout_at(deadline, agreed).await {
+        Ok(Ok(())) => Ok(tcp),
+        Ok(Err(error)) => Err(failed(io::Error::new(error.kind(), format!("through the {proxy}: {error}")))),
+        Err(_) => {
+            Err(NetError::Timeout { host: proxy.host.clone(), port: proxy.port, what: "proxy handshake" })
+        }
+    }
+}
+
+/// Reads a target as a resolver on the far side would: `127.1` and `0x7f000001` are addresses too.
+fn target(host: &str) -> io::Result<Host> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(match address {
+            IpAddr::V4(address) => Host::Ipv4(address),
+            IpAddr::V6(address) => Host::Ipv6(address),
+        });
+    }
+    match Host::parse(host) {
+        Ok(Host::Domain(name)) if name.len() > FIELD_BYTES_MAX => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "the host name has more than 255 bytes"))
+        }
+        Ok(host) => Ok(host),
+        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a host name")),
+    }
+}
+
+fn is_refused(target: &Host, guard: &Guard) -> bool {
+    match target {
+        Host::Ipv4(address) => !guard.allows((*address).into()),
+        Host::Ipv6(address) => !guard.allows((*address).into()),
+        // RFC 6761 6.3: the one name whose meaning is known without asking.
+        Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            let is_local = name == "localhost" || name.ends_with(".localhost");
+            is_local && !guard.allows(Ipv4Addr::LOCALHOST.into())
+        }
+    }
+}
+
+fn denied(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+fn garbled(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}

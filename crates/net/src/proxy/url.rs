@@ -1,0 +1,107 @@
+//! Reading a proxy from its URL.
+
+use std::str::FromStr;
+
+use secrecy::{SecretString, zeroize::Zeroizing};
+use thiserror::Error;
+use url::{Host, Url};
+
+use super::{FIELD_BYTES_MAX, Kind, Proxy};
+
+const SOCKS_PORT: u16 = 1080;
+
+/// The text is not the URL of a proxy. Does not repeat it: it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the proxy {0}; write socks5://user:password@host:port or http://user:password@host:port")]
+pub struct ProxyUrlError(&'static str);
+
+impl FromStr for Proxy {
+    type Err = ProxyUrlError;
+
+    fn from_str(text: &str) -> Result<Self, ProxyUrlError> {
+        let url = Url::parse(text.trim()).map_err(|_| ProxyUrlError("is not a URL"))?;
+        let (kind, port) = match url.scheme() {
+            "socks5" | "socks5h" => (Kind::Socks5, url.port().unwrap_or(SOCKS_PORT)),
+            "http" => (Kind::Http, url.port_or_known_default().unwrap_or(80)),
+            _ => return Err(ProxyUrlError("is neither socks5 nor http")),
+        };
+        if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+            return Err(ProxyUrlError("has more than a host and a port"));
+        }
+        // Of a scheme that is not the web's, the host is taken as it stands: parse it as one.
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or(ProxyUrlError("has no host"))?;
+        let host = match Host::parse(host).map_err(|_| ProxyUrlError("has a host that cannot be one"))? {
+            Host::Domain(name) => name,
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+        };
+        let credentials = match (url.username(), url.password()) {
+            ("", None) => None,
+            (username, password) => {
+                let decode = |text| decoded(text).ok_or(ProxyUrlError("has credentials that do not decode"));
+                let (username, password) =
+                    (decode(username)?, Zeroizing::new(decode(password.unwrap_or(""))?));
+                if username.len().max(password.len()) > FIELD_BYTES_MAX {
+                    return Err(ProxyUrlError("has credentials of more than 255 bytes"));
+                }
+                // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the colon.
+                if username.is_empty() || (kind == Kind::Socks5 && password.is_empty()) {
+                    return Err(ProxyUrlError("needs both a user name and a password, or neither"));
+                }
+                if kind == Kind::Http && username.contains(':') {
+                    return Err(ProxyUrlError("has a user name with a colon, which http cannot carry"));
+                }
+                Some((username, SecretString::from(password.as_str())))
+            }
+        };
+        Ok(Self { kind, host, port, credentials })
+    }
+}
+
+/// Undoes percent-encoding; `None` where it is malformed or not UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(octet) = rest.next() {
+        octets.push(match octet {
+            b'%' => {
+                let mut digit = || rest.next().and_then(|b| char::from(b).to_digit(16));
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(octets).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_credentials_are_never_printed() {
+        let proxy: Proxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
+        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (Kind::Socks5, "::1", 1080));
+        assert_eq!(format!("{proxy:?}"), "Proxy(SOCKS5 proxy ::1:1080)");
+        let proxy: Proxy = "http://Proxy.example.org/".parse().unwrap();
+        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (Kind::Http, "proxy.example.org", 80));
+        for url in [
+            "",
+            "proxy:1080",
+            "https://proxy",
+            "socks4://proxy",
+            "socks5://",
+            "socks5://proxy/path",
+            "http://proxy/?q",
+            "socks5://bob@proxy",
+            "socks5://:hunter2@proxy",
+            "socks5://bob:%zz@proxy",
+            "http://b%3Ab:hunter2@proxy",
+            "socks5://exa mple",
+        ] {
+            let error = url.parse::<Proxy>().unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+        assert!(format!("socks5://bob:{}@proxy", "x".repeat(256)).parse::<Proxy>().is_err());
+    }
+}
