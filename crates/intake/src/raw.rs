@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postway_domain::{Mailbox, Time};
-use postway_mime::{Composed, RawError, RawInfo, Trace, finish_raw, inspect_raw};
+use postway_mime::{Composed, RawError, RawInfo, Trace, finish_raw, gist, inspect_raw};
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
@@ -85,8 +85,9 @@ impl Door {
     }
 
     /// The same for a mail that was handed over by SMTP: it gets the trace field that such mail has, and an envelope
-    /// sender that is its author's address is nobody's wish, so it goes where the account or the tenant has failures go.
-    pub async fn accept_submitted(
+    /// sender that is its author's address is nobody's wish, so it goes where the account or the tenant has failures go. A
+    /// repeat is known by its gist: whoever tries again over SMTP mostly makes the mail anew.
+    pub(crate) async fn accept_submitted(
         &self,
         ctx: &RequestContext,
         options: RawOptions,
@@ -113,7 +114,8 @@ impl Door {
             Err(refusal) => {
                 let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
                 let keys = Keys::new(key, options.id.as_deref());
-                self.unless_repeat(ctx, keys, || fingerprint(options, body), refusal).await
+                let submitted = trace.is_some();
+                self.unless_repeat(ctx, keys, || identity(options, body, submitted), refusal).await
             }
         }
     }
@@ -173,7 +175,7 @@ impl Door {
         };
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
-        let fingerprint = if keyed { fingerprint(options, body)? } else { [0; 32] };
+        let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
         let names = Names::new(now, from.address(), &self.mail_domain);
         let mut bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
             .map_err(|error| refused(&error))?;
@@ -239,6 +241,14 @@ fn recipients(
     let (to, rest): (Vec<_>, Vec<_>) = given.into_iter().partition(|mailbox| names(&info.to, mailbox));
     let (cc, bcc) = rest.into_iter().partition(|mailbox| names(&info.cc, mailbox));
     Recipients { to, cc, bcc }
+}
+
+/// What a repeat has in common with the mail it repeats.
+fn identity(options: &RawOptions, body: &[u8], submitted: bool) -> Result<[u8; 32], Refusal> {
+    match submitted {
+        true => fingerprint(options, &gist(body)),
+        false => fingerprint(options, body),
+    }
 }
 
 /// The refusal of a mail, with the field of the request that its fault belongs to.

@@ -12,9 +12,9 @@ use crate::compose::ComposeError;
 /// The longest file name, in characters.
 pub const FILENAME_CHARS_MAX: usize = 255;
 /// The longest content type, with its parameters.
-pub const CONTENT_TYPE_OCTETS_MAX: usize = 255;
+const CONTENT_TYPE_OCTETS_MAX: usize = 255;
 /// The longest content id.
-pub const CONTENT_ID_OCTETS_MAX: usize = 255;
+const CONTENT_ID_OCTETS_MAX: usize = 255;
 
 /// One file of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]

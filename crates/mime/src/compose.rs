@@ -19,9 +19,9 @@ use crate::field::{write_extra, write_mailboxes, write_subject};
 use crate::header::{HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header};
 
 /// The longest uid; a boundary made of it has at most 70 characters (RFC 2046, 5.1.1).
-pub const UID_OCTETS_MAX: usize = 60;
+const UID_OCTETS_MAX: usize = 60;
 /// The longest Message-ID without its brackets.
-pub const MESSAGE_ID_OCTETS_MAX: usize = 320;
+const MESSAGE_ID_OCTETS_MAX: usize = 320;
 
 /// Everything a message is made of.
 #[derive(Debug, Clone, Copy)]

@@ -8,11 +8,11 @@
 use postway_domain::EmailAddress;
 
 /// The longest URL or `mailto:`. A header line has 998 octets, and a URL must stay in one piece.
-pub const UNSUBSCRIBE_OCTETS_MAX: usize = 890;
+const UNSUBSCRIBE_OCTETS_MAX: usize = 890;
 /// The longest part of a Feedback-ID before the sender.
-pub const FEEDBACK_PART_OCTETS_MAX: usize = 64;
+const FEEDBACK_PART_OCTETS_MAX: usize = 64;
 /// How long the sender's part of a Feedback-ID may be, as Google wants it.
-pub const FEEDBACK_SENDER_OCTETS: std::ops::RangeInclusive<usize> = 5..=15;
+const FEEDBACK_SENDER_OCTETS: std::ops::RangeInclusive<usize> = 5..=15;
 
 /// What is asked for; nothing by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

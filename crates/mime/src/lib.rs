@@ -31,9 +31,11 @@ pub mod template;
 mod attachment;
 mod body;
 mod field;
+mod gist;
 mod lines;
 
 pub use attachment::Attachment;
 pub use compose::{ComposeError, Composed, Draft, compose};
+pub use gist::gist;
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
 pub use outgoing::{RawError, RawInfo, Trace, finish_raw, inspect_raw, own_fields};

@@ -16,9 +16,10 @@ use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
 use crate::compose::{IdError, check_ids, write_own_fields};
 use crate::lines::{LINE_OCTETS_MAX, Lines};
+use crate::reading::decoded;
 
 /// The longest header block that is read.
-pub const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
+const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
 
 /// What a ready-made mail says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -156,14 +157,16 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
     Ok(out)
 }
 
-/// The fields of a mail that speak to Postway, `X-Postway-…`: their names and what they say, unfolded, in order. None of
-/// them is in the finished mail. Looks at the header only; the rest is [`inspect_raw`]'s to check.
+/// The fields of a mail that speak to Postway, `X-Postway-…`: their names and what they say, unfolded and decoded, in order: what
+/// is not ASCII, or is long, mail programs write as encoded words. None of them is in the finished mail. Looks at the header
+/// only; the rest is [`inspect_raw`]'s to check.
 pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let (fields, _) = read_fields(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let value = |field: &Field<'_>| {
         let lines: Vec<_> = Lines::new(field.value).map(|(line, _)| text(line.trim_ascii())).collect();
-        lines.join(" ").trim().to_owned()
+        let unfolded = lines.join(" ");
+        if unfolded.contains("=?") { decoded(&unfolded) } else { unfolded.trim().to_owned() }
     };
     Ok(fields.iter().filter(|field| field.is_ours()).map(|field| (text(field.name), value(field))).collect())
 }

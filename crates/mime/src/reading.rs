@@ -89,7 +89,7 @@ fn described(part: &MessagePart<'_>) -> AttachedFile {
 }
 
 /// A field's value without folding, and with encoded words read, wherever they stand: as in a subject.
-fn decoded(value: &str) -> String {
+pub(crate) fn decoded(value: &str) -> String {
     let unfolded = || value.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = match value.contains("=?") {
         true => MessageParser::default()

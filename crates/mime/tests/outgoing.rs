@@ -145,6 +145,9 @@ fn fields_that_speak_to_us_are_read_unfolded_and_from_the_header_only() {
     let found = own_fields(mail).unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(found, [pair("x-postway-batch", "one two"), pair("X-Postway-Tag", "t")]);
+    let encoded = b"X-Postway-Batch: =?utf-8?q?spring-?=\r\n =?utf-8?q?news?=\r\nX-Postway-Tag: a, =?UTF-8?B?QsO8Y2hlcg==?=\r\n\r\n";
+    let read = [pair("X-Postway-Batch", "spring-news"), pair("X-Postway-Tag", "a, B\u{fc}cher")];
+    assert_eq!(own_fields(encoded).unwrap(), read);
     assert_eq!(own_fields(b"no header"), Err(RawError::Malformed { line: 1 }));
 }
 

@@ -12,7 +12,7 @@ use postway_mime::{
 };
 use serde_json::{Map, Value};
 
-use super::Terms;
+use super::{Terms, people::is_reply_to};
 use crate::{
     directory::Route,
     limits::Limits,
@@ -182,7 +182,7 @@ fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String
         };
         if let Err(error) = check_header(name, value) {
             refuse(error.to_string());
-        } else if reserved_header(name) {
+        } else if reserved_header(name) && !(is_reply_to(name) && request.reply_to.is_none()) {
             refuse("is reserved: it is set by postway or has a field of its own".to_owned());
         } else if checked.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             refuse("is given twice (names are compared without case)".to_owned());
@@ -190,6 +190,8 @@ fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String
             checked.push((name.to_string(), value.to_string()));
         }
     }
+    // It is among the message's own fields already.
+    checked.retain(|(name, _)| !is_reply_to(name));
     checked
 }
 

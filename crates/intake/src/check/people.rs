@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{EmailAddress, Mailbox, RecipientKind};
+use postway_domain::{EmailAddress, Mailbox, RecipientKind, address::split_list};
 use postway_store::record::NewRecipient;
 
 use crate::{
     limits::Limits,
     refusal::Findings,
-    request::{Addresses, MessageRequest},
+    request::{Addresses, MessageRequest, Text},
 };
 
 /// Where the envelope says that failures go.
@@ -77,20 +77,38 @@ pub(crate) fn fits(given: usize, limits: &Limits, findings: &mut Findings) -> bo
     (1..=max).contains(&given)
 }
 
-/// Checks the addresses that answers go to.
+/// Checks the addresses that answers go to: those of `reply_to`, or, as many write it, of a header of that name.
 pub(crate) fn reply_to(
     request: &MessageRequest<'_>,
     limits: &Limits,
     findings: &mut Findings,
 ) -> Vec<Mailbox> {
     let max = limits.reply_to_max;
-    match &request.reply_to {
+    let header = reply_to_header(request);
+    let (field, given) = match &request.reply_to {
+        Some(given) => ("reply_to", Some(given)),
+        None => ("headers.Reply-To", header.as_ref()),
+    };
+    match given {
         Some(given) if given.list.len() > max => {
-            findings.add("reply_to", format!("there are {} addresses: use at most {max}", given.list.len()));
+            findings.add(field, format!("there are {} addresses: use at most {max}", given.list.len()));
             Vec::new()
         }
-        given => mailboxes("reply_to", given.as_ref(), findings),
+        given => mailboxes(field, given, findings),
     }
+}
+
+/// What stands for `reply_to` where that is not given.
+fn reply_to_header<'a>(request: &'a MessageRequest<'_>) -> Option<Addresses<'a>> {
+    let mut headers = request.headers.iter().flat_map(|headers| &headers.0);
+    let (_, line) = headers.find(|(name, _)| is_reply_to(name))?;
+    let list = split_list(line).into_iter().map(|one| Text(one.into())).collect();
+    Some(Addresses { list, single: true })
+}
+
+/// Whether a header says where answers go.
+pub(crate) fn is_reply_to(name: &str) -> bool {
+    name.eq_ignore_ascii_case("Reply-To")
 }
 
 /// Checks one mailbox that must be there.

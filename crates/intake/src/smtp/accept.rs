@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{Refusal, RequestContext};
 
+/// Servers that a mail may have been through; one that has been through more goes in a circle (RFC 5321, 6.3).
+const HOPS_MAX: usize = 100;
+
 /// Who hands a mail over, and how.
 pub(super) struct Sender<'a> {
     pub(super) credentials: &'a Credentials,
@@ -51,6 +54,9 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
             return NOT_STORED;
         }
     };
+    if hops(&body) > HOPS_MAX {
+        return Reply::new(554, "5.4.6", "this mail has been through too many servers: it goes in a circle");
+    }
     let options = match Options::of(&envelope, &body) {
         Ok(options) => options,
         Err(reply) => return reply,
@@ -90,4 +96,13 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
             Reply::from(&refusal)
         }
     }
+}
+
+/// The trace fields of a mail: one for each server that it has been through.
+fn hops(mail: &[u8]) -> usize {
+    const TRACE: &[u8] = b"Received:";
+    let header = mail.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
+    header
+        .filter(|line| line.get(..TRACE.len()).is_some_and(|start| start.eq_ignore_ascii_case(TRACE)))
+        .count()
 }

@@ -1,7 +1,7 @@
 //! The listener's certificate, read anew when its files change.
 //!
 //! Both files are looked at every few seconds. A pair that cannot be used, as when one of them has been replaced and the
-//! other not yet, is told once and changes nothing: sessions go on with the last pair that worked.
+//! other not yet, or cannot be read yet, is told once and tried again: sessions go on with the last pair that worked.
 
 use std::{
     fs, io,
@@ -54,18 +54,30 @@ pub enum CertificateError {
 /// What is known of the files without reading them.
 type Stamp = [Option<(SystemTime, u64, u64)>; 2];
 
+/// How the files looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    /// When the pair in use was read.
+    taken: Stamp,
+    /// When a pair that cannot be used was told.
+    told: Option<Stamp>,
+}
+
 /// The certificate that new sessions get.
 #[derive(Debug)]
 pub(super) struct Certificate {
     files: CertificateFiles,
     current: RwLock<Arc<ServerConfig>>,
+    opened: Stamp,
 }
 
 impl Certificate {
     /// Reads the files for the first time.
     pub(super) fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
+        // Before reading, here as below: what changes meanwhile looks changed next time.
+        let opened = files.stamp();
         let current = RwLock::new(Arc::new(files.load()?));
-        Ok(Self { files, current })
+        Ok(Self { files, current, opened })
     }
 
     /// What takes a connection through the handshake.
@@ -76,7 +88,7 @@ impl Certificate {
 
     /// Looks at the files again and again.
     pub(super) async fn follow(self: Arc<Self>, every: Duration, stop: CancellationToken) {
-        let mut seen = self.files.stamp();
+        let mut seen = Seen { taken: self.opened, told: None };
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -85,28 +97,32 @@ impl Certificate {
             let own = self.clone();
             let look = tokio::task::spawn_blocking(move || own.refresh(seen));
             match look.await {
-                Ok(stamp) => seen = stamp,
+                Ok(now) => seen = now,
                 Err(error) => tracing::warn!(%error, "looking at the certificate of SMTP failed"),
             }
         }
     }
 
     /// Takes the files over if they have changed since; how they look now.
-    fn refresh(&self, seen: Stamp) -> Stamp {
-        // Before reading: what changes meanwhile looks changed next time.
+    fn refresh(&self, seen: Seen) -> Seen {
         let stamp = self.files.stamp();
-        if stamp != seen {
-            match self.files.load() {
-                Ok(config) => {
-                    *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
-                    tracing::info!("the certificate of SMTP was read anew");
-                }
-                Err(error) => {
+        if stamp == seen.taken {
+            return Seen { told: None, ..seen };
+        }
+        match self.files.load() {
+            Ok(config) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+                tracing::info!("the certificate of SMTP was read anew");
+                Seen { taken: stamp, told: None }
+            }
+            // It may become usable without looking changed, as when it is made readable.
+            Err(error) => {
+                if seen.told != Some(stamp) {
                     tracing::warn!(%error, "the new certificate of SMTP cannot be used; the old one stays");
                 }
+                Seen { told: Some(stamp), ..seen }
             }
         }
-        stamp
     }
 }
 
@@ -158,14 +174,34 @@ mod tests {
         fs::write(&files.key, &first.key_pem).unwrap();
         let certificate = Certificate::open(files.clone()).unwrap();
         let current = || certificate.current.read().unwrap().clone();
-        let (opened, seen) = (current(), files.stamp());
+        let (opened, seen) = (current(), Seen { taken: certificate.opened, told: None });
 
         assert_eq!(certificate.refresh(seen), seen);
-        fs::write(&files.certificate, &second.cert_pem).unwrap();
-        let half = certificate.refresh([None, None]);
+        let beside = folder.path().join("new.pem");
+        fs::write(&beside, &second.cert_pem).unwrap();
+        fs::rename(&beside, &files.certificate).unwrap();
+        let half = certificate.refresh(seen);
         assert!(Arc::ptr_eq(&opened, &current()), "the key of the new one is not there yet");
-        fs::write(&files.key, &second.key_pem).unwrap();
-        certificate.refresh([half[0], None]);
+        assert_eq!(half, Seen { told: Some(files.stamp()), ..seen }, "it was told, and is tried again");
+        assert_eq!(certificate.refresh(half), half);
+        fs::write(&beside, &second.key_pem).unwrap();
+        fs::rename(&beside, &files.key).unwrap();
+        assert_eq!(certificate.refresh(half), Seen { taken: files.stamp(), told: None });
         assert!(!Arc::ptr_eq(&opened, &current()));
+    }
+
+    #[test]
+    fn a_pair_that_becomes_usable_without_looking_changed_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        let pair = TestCert::localhost();
+        fs::write(&files.certificate, &pair.cert_pem).unwrap();
+        fs::write(&files.key, &pair.key_pem).unwrap();
+        let certificate = Certificate::open(files.clone()).unwrap();
+        let opened = certificate.current.read().unwrap().clone();
+        // As after a pair that could not be read when it came: it is told, and what it looks like is known.
+        let told = Seen { taken: [None, None], told: Some(files.stamp()) };
+        assert_eq!(certificate.refresh(told), Seen { taken: files.stamp(), told: None });
+        assert!(!Arc::ptr_eq(&opened, &certificate.current.read().unwrap()));
     }
 }

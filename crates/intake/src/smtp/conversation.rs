@@ -111,7 +111,7 @@ enum Stage {
 #[derive(Debug)]
 enum Chunks {
     Taken(Endings),
-    /// One was refused: nothing but RSET helps.
+    /// One was refused, and so are the rest; the last one ends it, or RSET.
     Spoilt,
 }
 

@@ -178,6 +178,8 @@ impl Session {
                     };
                     let answer = accept(&self.service, &sender, submission).await;
                     conversation.stored(&answer);
+                    // The next one may be there already, and has its own time.
+                    mail_began = None;
                 }
                 Step::Close(ending) => {
                     self.flush(stream, conversation).await?;

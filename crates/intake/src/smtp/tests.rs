@@ -150,6 +150,10 @@ fn dialogues_are_answered_as_the_standards_say() {
             vec!["250", "235", "250", "250", "554", "250", "503", "250"],
         ),
         (format!("{mail}BDAT 2 LAST\r\na\r"), vec!["250", "235", "250", "250", "554"]),
+        (
+            format!("{mail}BDAT 1\r\n\nBDAT 1\r\nxBDAT 0 LAST\r\n{MAIL}BDAT 2 LAST\r\nHi"),
+            vec!["250", "235", "250", "250", "554", "503", "503", "250", "250", "250"],
+        ),
         ("VRFY ada\r\nHELP\r\nNOOP\r\nTURN\r\n".to_owned(), vec!["252", "214", "250", "500"]),
         ("BDAT x\r\nNOOP\r\n".to_owned(), vec!["501"]),
         (format!("{}\r\nNOOP\r\n", "x".repeat(2_047)), vec!["500"]),

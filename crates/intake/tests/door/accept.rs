@@ -32,6 +32,19 @@ async fn a_plain_message_is_ready_at_once() {
 }
 
 #[tokio::test]
+async fn a_reply_to_among_the_headers_is_the_messages_own() {
+    let house = House::new().await;
+    let body = json!({"from": "shop@example.com", "to": "a@example.net", "text": "hello",
+        "headers": {"reply-to": "\"Help, Desk\" <help@example.com>, me@example.com", "X-Order": "1"}});
+    let receipt = house.send(&body).await.unwrap();
+    let raw = house.raw(receipt.uid).await;
+    let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
+    let answers: Vec<_> = mail.reply_to().unwrap().iter().map(|one| (one.name(), one.address())).collect();
+    assert_eq!(answers, [(Some("Help, Desk"), Some("help@example.com")), (None, Some("me@example.com"))]);
+    assert_eq!(raw.to_lowercase().matches("reply-to:").count(), 1, "{raw}");
+}
+
+#[tokio::test]
 async fn every_field_arrives() {
     let house = House::new().await;
     let body = json!({

@@ -187,6 +187,11 @@ async fn reserved_and_broken_headers_are_refused() {
         names(json!({"headers": {name: "x"}}), &[&format!("headers.{name}")]).await;
     }
     names(json!({"headers": {"X-A": "1\n2"}}), &["headers.X-A"]).await;
+    names(json!({"headers": {"Reply-To": "help@example.com, x"}}), &["headers.Reply-To"]).await;
+    let twice = json!({"headers": {"Reply-To": "help@example.com"}, "reply_to": "me@example.com"});
+    names(twice, &["headers.Reply-To"]).await;
+    let cases = json!({"headers": {"Reply-To": "help@example.com", "reply-to": "me@example.com"}});
+    names(cases, &["headers.reply-to"]).await;
     names(json!({"headers": {"X-A": "1", "x-a": "2"}}), &["headers.x-a"]).await;
     let many: serde_json::Map<_, _> = (0..101).map(|n| (format!("X-{n}"), json!("v"))).collect();
     names(json!({"headers": many}), &["headers"]).await;

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{House, NOW_MS, Plan, complaint, fields, message, template, tenant};
 
 /// Longer than anything here takes.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A running preparer; it stops when it is dropped.
 pub(crate) struct Room {

@@ -168,30 +168,36 @@ async fn a_node_without_the_duty_leaves_the_source_alone() {
 async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enough() {
     let database = installed(false).await;
     let house = House::beside(&database).await;
-    let patient = Source {
-        batch_timeout: Duration::from_secs(2),
-        poll: Duration::from_secs(600),
-        batch_limit: 3,
-        ..source(&database.url())
+    let serve = async |batch_timeout: u64| {
+        let served = house.serve(Source {
+            batch_timeout: Duration::from_secs(batch_timeout),
+            poll: Duration::from_secs(600),
+            batch_limit: 3,
+            ..source(&database.url())
+        });
+        // It begins with a round; what waits is counted after that.
+        let desk = house.desk(&served);
+        eventually("it to be served", async || {
+            let found = desk.status(&*house.store, None).await.remove(0);
+            let is_served = found.standing == Standing::Serving && found.waiting.is_some();
+            is_served.then_some(()).ok_or(found)
+        })
+        .await;
+        served
     };
-    let served = house.serve(patient);
-    let desk = house.desk(&served);
-    eventually("it to be served", async || {
-        let found = desk.status(&*house.store, None).await.remove(0);
-        (found.standing == Standing::Serving).then_some(()).ok_or(found)
-    })
-    .await;
     let insert = "INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')";
+    let served = serve(2).await;
     let began = tokio::time::Instant::now();
     database.run(insert);
     until(&database, DONE, "accepted").await;
     assert!(began.elapsed() >= Duration::from_millis(1_900), "{:?}", began.elapsed());
-    let began = tokio::time::Instant::now();
+    served.stop().await;
+    // Longer than the test waits: what is taken was enough.
+    let served = serve(600).await;
     for _ in 0..3 {
         database.run(insert);
     }
     until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "4").await;
-    assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
     served.stop().await;
 }
 

@@ -128,16 +128,19 @@ async fn who_never_stops_talking_is_cut_off_too() {
     let mut patient = config();
     patient.patience.login = Duration::from_millis(50);
     let house = house(patient).await;
-    let (mut reader, mut writer) = house.client().await.stream.into_split();
+    let client = house.client().await;
+    // On a slow machine its end may have come with the greeting.
+    let mut told = client.unread;
+    let (mut reader, mut writer) = client.stream.into_split();
     let talking = tokio::spawn(async move {
         let noise = vec![b'x'; 64 * 1024];
         // Nobody may send it, and it is read to its end all the same.
-        writer.write_all(b"BDAT 9999999999999\r\n").await?;
-        while writer.write_all(&noise).await.is_ok() {}
-        std::io::Result::Ok(())
+        let mut heard = writer.write_all(b"BDAT 9999999999999\r\n").await;
+        while heard.is_ok() {
+            heard = writer.write_all(&noise).await;
+        }
     });
-    let mut told = Vec::new();
     let ended = timeout(PATIENCE, reader.read_to_end(&mut told)).await.expect("an end");
     assert!(ended.is_err() || told.starts_with(b"421 4.4.2 "), "{ended:?} {}", told.escape_ascii());
-    timeout(PATIENCE, talking).await.expect("it is not listened to any more").unwrap().unwrap();
+    timeout(PATIENCE, talking).await.expect("it is not listened to any more").unwrap();
 }

@@ -64,6 +64,8 @@ async fn header_fields_choose_options_and_do_not_leave() {
     assert!(raw.contains(&format!("X-Postway-ID: {uid}")), "{raw}");
 
     assert_eq!(uid_of(&client.send(&format!("{chosen}{MAIL}")).await), uid, "a repeat is the same mail");
+    let anew = format!("Date: Tue, 2 Jan 2024 00:00:00 +0000\r\nMessage-ID: <anew@host>\r\n{chosen}{MAIL}");
+    assert_eq!(uid_of(&client.send(&anew).await), uid, "also when its program has made it anew");
     let other = client.send(&format!("{chosen}{MAIL}PS\r\n")).await;
     assert!(other.starts_with("554 5.6.0 "), "{other}");
     for (header, named) in [
@@ -79,6 +81,16 @@ async fn header_fields_choose_options_and_do_not_leave() {
 }
 
 #[tokio::test]
+async fn choices_may_be_encoded_as_mail_programs_do() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let chosen = "X-Postway-Tag: =?utf-8?q?B=C3=BCcher?=\r\nX-Postway-Batch: =?utf-8?q?spring-?=\r\n =?utf-8?q?news?=\r\n";
+    let stored = house.stored(uid_of(&client.send(&format!("{chosen}{MAIL}")).await)).await;
+    assert_eq!(stored.summary.tags, ["B\u{fc}cher"]);
+    assert_eq!(stored.summary.lane.batch.as_ref().map(|batch| batch.as_str()), Some("spring-news"));
+}
+
+#[tokio::test]
 async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
     let house = House::new().await;
     let mut client = house.sender().await;
@@ -91,6 +103,7 @@ async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
             "550 5.6.0 from: the mail has more than one",
         ),
         ("From: a@example.com\r\n\r\na\0b\r\n", "550 5.6.0 "),
+        (&format!("{}{MAIL}", "Received: from a by b;\r\n\tx\r\n".repeat(101)), "554 5.4.6 "),
     ] {
         let refused = client.send(mail).await;
         assert!(refused.starts_with(fault), "{mail:?}: {refused}");

@@ -90,7 +90,7 @@ async fn a_new_certificate_is_shown_to_new_sessions() {
     let mut before = tls_client(&house, &old).await.unwrap();
     write(folder.path(), &new);
     let mut after = None;
-    for _ in 0..1_000 {
+    for _ in 0..3_000 {
         after = tls_client(&house, &new).await;
         if after.is_some() {
             break;

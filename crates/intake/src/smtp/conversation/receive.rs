@@ -67,7 +67,10 @@ impl Conversation {
         match refusal {
             Some(reply) => {
                 self.body = None;
-                if self.envelope.is_some() {
+                if last {
+                    // Nothing of this mail follows, whatever became of it.
+                    self.forget_mail();
+                } else if self.envelope.is_some() {
                     self.chunks = Some(Chunks::Spoilt);
                 }
                 self.say(reply);
