@@ -22,7 +22,7 @@ use crate::{
     Shared,
     account::{Held, Plan, Post, Route},
     circuit,
-    gate::StoreGate,
+    gate::{StoreGate, Wire},
     outcome::{self, Attempt, Hold, Verdict},
     settle,
     transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Sandbox, SmtpConnection, SmtpSettings},
@@ -81,8 +81,7 @@ struct Line {
 /// How far an attempt has come; lives outside it, so that it survives a panic.
 #[derive(Default)]
 struct Progress {
-    /// The permission for the final word is durable.
-    committed: bool,
+    wire: Wire,
     /// The relay may have seen something of the mail.
     offered: bool,
     remote: Option<String>,
@@ -131,7 +130,7 @@ impl Courier {
         let attempt = Attempt {
             job,
             account: &post.key.account,
-            committed: progress.committed,
+            committed: progress.wire.committed,
             offered: progress.offered,
             ended_at: self.shared.clock.now(),
             duration: started.elapsed(),
@@ -148,7 +147,7 @@ impl Courier {
                 self.connection = None;
                 tracing::error!("a message broke its courier");
                 let failure = Failure::poison(Phase::Compose, "sending it caused an internal error");
-                outcome::quarantine(&attempt, failure)
+                outcome::quarantine(&attempt, progress.wire.marked, failure)
             }
             None if job.recipient_deleted => outcome::recipient_deleted(&attempt, &mut rand::rng()),
             None if nobody_left => outcome::all_suppressed(&attempt, &mut rand::rng()),
@@ -189,14 +188,14 @@ impl Courier {
         match &plan.route {
             Route::Sandbox => {
                 progress.offered = true;
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.committed);
+                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
                 Sent::Tried(Sandbox.deliver(&envelope, &mut gate).await)
             }
             Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
             Route::Ses(client) => {
                 progress.remote = Some(client.remote());
                 progress.offered = true;
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.committed);
+                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
                 let delivery = client.deliver(&envelope, &body, &mut gate).await;
                 progress.offered = !is_before_the_request(&delivery.end);
                 Sent::Tried(delivery)
@@ -236,13 +235,14 @@ impl Courier {
                 return Sent::Held(Hold::PermitExpired);
             }
             progress.offered = true;
-            let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.committed);
+            let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.wire);
             let delivery = line.connection.deliver(envelope, body, &mut gate).await;
             if line.connection.is_reusable() {
                 self.connection = Some(line);
             }
             match &delivery.end {
-                DeliveryEnd::NotSent(failure) if was_reused && failure.is_stale() && !progress.committed => {}
+                DeliveryEnd::NotSent(failure)
+                    if was_reused && failure.is_stale() && !progress.wire.committed => {}
                 _ => return Sent::Tried(delivery),
             }
         }
@@ -297,9 +297,9 @@ fn gate<'a>(
     shared: &'a Shared,
     job: &'a Claimed,
     settling: &'a mut Option<JoinHandle<()>>,
-    committed: &'a mut bool,
+    wire: &'a mut Wire,
 ) -> StoreGate<'a> {
-    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, committed }
+    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use postway_domain::{
     AccountId, EventKind, Failure, RecipientStatus, State, Status, Time,
-    message::{Input, LeaseEffect, Outcome, transition},
+    failure::{Category, Phase, Severity},
+    message::{Input, LeaseEffect, Outcome, reason, transition},
     retry::RetryPolicy,
 };
 use postway_store::record::{
@@ -58,10 +59,12 @@ pub(crate) struct Verdict {
     pub duration: Duration,
 }
 
-/// Recipients that are on the suppression list since the message was accepted.
+/// Recipients that are on the suppression list since the message was accepted. Those in doubt stay so: they may have got
+/// it before.
 pub(crate) fn suppressed(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
     let status = RecipientStatus::Suppressed;
-    job.suppressed.iter().map(move |&position| RecipientChange { position, status, reply: None })
+    let suppressed = job.suppressed.iter().filter(|_| !job.resend);
+    suppressed.map(move |&position| RecipientChange { position, status, reply: None })
 }
 
 /// A failure's reply, as kept with a recipient.
@@ -82,7 +85,8 @@ fn kept(reply: &Reply) -> SmtpReply {
     }
 }
 
-/// What the attempt makes of each recipient, counted.
+/// What the attempt makes of each recipient, counted. Of a resend it counts what the attempt says, and writes that they are
+/// still in doubt: to refuse this copy says nothing about the one before.
 #[derive(Default)]
 struct Tally<'a> {
     changes: Vec<RecipientChange>,
@@ -106,7 +110,9 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
             (RecipientReply::Refused(failure), _) => {
                 tally.failure.get_or_insert_with(|| failure.clone());
                 if failure.is_permanent() {
-                    tally.refused.push((recipient, failure));
+                    if !job.resend {
+                        tally.refused.push((recipient, failure));
+                    }
                     (RecipientStatus::Failed, Some(reply_of(failure)))
                 } else {
                     (RecipientStatus::Pending, Some(reply_of(failure)))
@@ -144,6 +150,10 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
             | RecipientStatus::Cancelled
             | RecipientStatus::Expired => {}
         }
+        let status = match status {
+            RecipientStatus::Pending | RecipientStatus::Failed if job.resend => RecipientStatus::InDoubt,
+            status => status,
+        };
         tally.changes.push(RecipientChange { position: recipient.position, status, reply: kept_reply });
     }
     tally
@@ -159,7 +169,10 @@ fn decide(
     if matches!(end, DeliveryEnd::GateRefused) {
         return (Outcome::Held, Some(Duration::ZERO));
     }
-    if tally.open > 0 {
+    let job = attempt.job;
+    // A resend that is in doubt anew is so for all its recipients: none is told apart from the others any more.
+    let doubtful_again = job.resend && tally.doubtful > 0;
+    if tally.open > 0 && !doubtful_again {
         if let Some(wait) = attempt.account_at_fault {
             return (Outcome::Held, Some(wait));
         }
@@ -167,18 +180,19 @@ fn decide(
         if progress && tally.open == tally.split_off {
             return (Outcome::Held, Some(Duration::ZERO));
         }
-        let retries_used = u32::try_from(attempt.job.retries).unwrap_or(u32::MAX);
+        let retries_used = u32::try_from(job.retries).unwrap_or(u32::MAX);
         if let Some(delay) = attempt.policy.delay(retries_used, random) {
             return (Outcome::Retry, Some(delay));
         }
     }
+    let resent_to = if job.resend { job.recipients.len() + job.suppressed.len() } else { 0 };
     let concluded = if tally.doubtful > 0 {
         Outcome::Doubt
-    } else if attempt.job.doubtful_before > 0 {
+    } else if job.doubtful_before > 0 || tally.sent < resent_to {
         Outcome::DoubtEarlier
     } else if tally.sent > 0 {
         Outcome::Sent
-    } else if attempt.job.sent_before > 0 {
+    } else if job.sent_before > 0 {
         Outcome::SentEarlier
     } else if tally.open > 0 {
         Outcome::Exhausted
@@ -186,14 +200,22 @@ fn decide(
         Outcome::Failed
     };
     match concluded {
+        // Whoever is left was refused for good, has no retry left or must not be sent to: once more would settle nothing.
+        Outcome::DoubtEarlier if job.resend => (concluded, None),
         Outcome::Doubt | Outcome::DoubtEarlier => {
-            let doubts = attempt.job.doubts + 1;
-            let expired = attempt.job.expires_at.is_some_and(|at| at <= attempt.ended_at);
-            let resends = attempt.job.on_doubt.resends(doubts, expired);
+            let doubts = job.doubts + 1;
+            let expired = job.expires_at.is_some_and(|at| at <= attempt.ended_at);
+            let resends = job.on_doubt.resends(doubts, expired);
             (concluded, resends.then(|| resend_delay(attempt.policy, doubts, random)))
         }
         _ => (concluded, None),
     }
+}
+
+/// What is shown of a doubt whose own attempt is over, where the last one had nothing to complain of.
+fn doubt_remains() -> Failure {
+    let (category, severity) = (Category::Unknown, Severity::Transient);
+    Failure::new("in_doubt", category, Phase::Dot, severity, reason::DOUBT_REMAINS)
 }
 
 /// How long a message in doubt waits before it is sent again: the retry delay of as many failures.
@@ -231,9 +253,9 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         | Outcome::Failed
         | Outcome::Exhausted
         | Outcome::Doubt
-        | Outcome::DoubtEarlier
         | Outcome::Held
         | Outcome::Quarantined => tally.failure.clone(),
+        Outcome::DoubtEarlier => tally.failure.clone().or_else(|| Some(doubt_remains())),
     };
     let mut change = settled(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
     change.exhausted = outcome == Outcome::Exhausted;
@@ -257,20 +279,22 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
 }
 
 /// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out. What earlier attempts
-/// sent, or may have sent, stays so.
-pub(crate) fn quarantine(attempt: &Attempt<'_>, failure: Failure) -> Verdict {
+/// sent, or may have sent, stays so. `marked` says whether the recipients that may be in doubt are marked as such: then
+/// the relay had refused the others.
+pub(crate) fn quarantine(attempt: &Attempt<'_>, marked: bool, failure: Failure) -> Verdict {
     let job = attempt.job;
     let outcome = match attempt.committed {
         true => Outcome::Doubt,
-        false if job.doubtful_before > 0 => Outcome::DoubtEarlier,
+        false if job.doubtful_before > 0 || job.resend => Outcome::DoubtEarlier,
         false if job.sent_before > 0 => Outcome::SentEarlier,
         false => Outcome::Quarantined,
     };
     let shown = Some(&failure).filter(|_| outcome != Outcome::SentEarlier);
     let mut change = settled(attempt, outcome, None, shown, None);
     if attempt.committed {
-        change.ends_open_recipients = Some(RecipientStatus::InDoubt);
-    } else {
+        let open = if marked { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
+        change.ends_open_recipients = Some(open);
+    } else if !job.resend {
         let status = RecipientStatus::Failed;
         let failed = |one: &ClaimedRecipient| RecipientChange { position: one.position, status, reply: None };
         change.recipients.extend(job.recipients.iter().map(failed));
@@ -320,7 +344,9 @@ fn settled(
     };
     let due_at = delay.map(|delay| attempt.ended_at.plus(delay));
     let retries = effects.uses_retry.then_some(job.retries + 1);
-    let doubts = matches!(outcome, Outcome::Doubt | Outcome::DoubtEarlier).then_some(job.doubts + 1);
+    // The doubt that a resend could not settle has been counted.
+    let is_new = outcome == Outcome::Doubt || (outcome == Outcome::DoubtEarlier && !job.resend);
+    let doubts = is_new.then_some(job.doubts + 1);
     let told = Told::of_message(attempt, failure, due_at, provider_message_id);
     Change {
         uid: job.uid,

@@ -50,7 +50,14 @@ pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
                 verdict.failure.as_ref().map_or("unknown".into(), |failure| failure.category.to_string());
             metrics::counter!("postway_retries_total", "category" => category).increment(1);
         }
-        Outcome::Doubt | Outcome::DoubtEarlier => metrics::counter!("postway_in_doubt_total").increment(1),
-        Outcome::Failed | Outcome::Exhausted | Outcome::Held | Outcome::Quarantined => {}
+        Outcome::Doubt | Outcome::DoubtEarlier if verdict.change.doubts.is_some() => {
+            metrics::counter!("postway_in_doubt_total").increment(1);
+        }
+        Outcome::Doubt
+        | Outcome::DoubtEarlier
+        | Outcome::Failed
+        | Outcome::Exhausted
+        | Outcome::Held
+        | Outcome::Quarantined => {}
     }
 }

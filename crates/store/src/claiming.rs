@@ -142,6 +142,7 @@ fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
         let Parts { pending, doubtful, sent } = parts.remove(&one.uid).unwrap_or_default();
         one.sent_before = sent;
         if pending.is_empty() {
+            one.resend = !doubtful.is_empty();
             one.recipients = doubtful;
         } else {
             one.doubtful_before = doubtful.len() as u32;

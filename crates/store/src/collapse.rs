@@ -1,8 +1,11 @@
 //! Collapse keys: a newer message takes the place of an older one that has not left yet.
+//!
+//! One that may have left is not withdrawn, but it must not come after the newer one because its answer was lost: a doubt
+//! about it is held, also one that its attempt has yet to find. A retry of what was being sent is its own matter.
 
 use postway_domain::{
-    MessageUid, RecipientStatus, State,
-    message::{Input, Rest},
+    MessageUid, RecipientStatus, State, Status, Time,
+    message::{Input, OnDoubt, Rest},
 };
 use serde_json::json;
 
@@ -10,7 +13,8 @@ use crate::{
     decode,
     error::StoreError,
     record::{Change, Fence, NewMessage},
-    sql::{Row, Session, Sql, values},
+    rows::Multi,
+    sql::{Row, Session, Sql, Value, values},
 };
 
 /// Takes the key's row, so that of two that come together the second sees the first.
@@ -21,35 +25,70 @@ const SUCCEED: Sql = Sql::or_mysql(
      ON DUPLICATE KEY UPDATE previous = uid, uid = VALUES(uid)",
 );
 const PREVIOUS: Sql = Sql::same(
-    "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, x.sensitive, \
+    "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, x.sensitive, m.due_at, \
      (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid AND r.status = 3), \
      (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid AND r.status = 1) FROM collapse c \
      JOIN message m ON m.uid = c.previous JOIN content x ON x.uid = m.uid WHERE c.tenant = ? AND c.name = ?",
 );
-#[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[SUCCEED, PREVIOUS];
+/// `status + 0` keeps planners off the index by status: a message is found by its id.
+static OUTDATE: Multi = Multi::new(
+    "UPDATE message SET on_doubt = 1, due_at = CASE WHEN status = 8 THEN NULL ELSE due_at END \
+     WHERE status + 0 IN (4, 8) AND uid IN (",
+    1,
+    ")",
+);
 
-/// What new messages with a key supersede, as changes to be applied. What has been claimed is left alone.
+/// Every text of this module, for tests that prepare them.
+#[cfg(test)]
+pub(crate) fn statements() -> [Sql; 3] {
+    [SUCCEED, PREVIOUS, OUTDATE.sample().into()]
+}
+
+/// What newer messages take the place of.
+#[derive(Default)]
+pub(crate) struct Superseded {
+    /// What withdraws it, where it has not left, or holds it, where it may have.
+    pub changes: Vec<Change>,
+    /// All of it that has not ended.
+    pub older: Vec<MessageUid>,
+}
+
+/// What new messages with a key supersede. What is being sent is left alone; [`outdate`] is for that.
 pub(crate) async fn superseded(
     session: &mut dyn Session,
     messages: &[&NewMessage],
-) -> Result<Vec<Change>, StoreError> {
-    let mut changes = Vec::new();
+) -> Result<Superseded, StoreError> {
+    let mut superseded = Superseded::default();
     for message in messages {
         let Some(name) = message.collapse_key.as_deref() else { continue };
         let tenant = message.lane.tenant.as_str();
         session.execute(SUCCEED, values![tenant, name, message.uid.as_bytes()]).await?;
         for row in session.rows(PREVIOUS, values![tenant, name]).await? {
-            changes.extend(withdraw(&row, message)?);
+            let older = read(&row)?;
+            if !older.state.status().is_final() {
+                superseded.older.push(older.uid);
+                superseded.changes.extend(withdrawal(older, message));
+            }
         }
     }
-    Ok(changes)
+    superseded.older.sort_unstable();
+    Ok(superseded)
 }
 
-fn withdraw(row: &Row, by: &NewMessage) -> Result<Option<Change>, StoreError> {
+/// Has a doubt about these held, now or whenever their attempt leaves one. After the changes, so that whatever was claimed
+/// before they could withdraw it is among them.
+pub(crate) async fn outdate(session: &mut dyn Session, older: &[MessageUid]) -> Result<(), StoreError> {
+    for (sql, run) in OUTDATE.runs(older) {
+        let uids = run.iter().map(|uid| Value::from(uid.as_bytes())).collect();
+        session.execute(sql.into(), uids).await?;
+    }
+    Ok(())
+}
+
+fn read(row: &Row) -> Result<Older, StoreError> {
     let state = decode::state(row.int(1)?, row.opt_int(2)?, row.int(3)? != 0)?;
-    let stand = [(row.int(6)?, RecipientStatus::InDoubt), (row.int(7)?, RecipientStatus::Sent)];
-    let older = Older {
+    let stand = [(row.int(7)?, RecipientStatus::InDoubt), (row.int(8)?, RecipientStatus::Sent)];
+    Ok(Older {
         uid: MessageUid::from_bytes(row.id16(0)?),
         state,
         fence: Fence { status: state.status(), token: None, version: Some(row.int(4)?) },
@@ -57,8 +96,8 @@ fn withdraw(row: &Row, by: &NewMessage) -> Result<Option<Change>, StoreError> {
             stand.into_iter().filter_map(|(count, status)| (count > 0).then_some(status)),
         ),
         sensitive: row.int(5)? != 0,
-    };
-    Ok(withdrawal(older, by))
+        due_at: row.opt_time(6)?,
+    })
 }
 
 /// A message whose place a newer one takes.
@@ -69,13 +108,18 @@ pub(crate) struct Older {
     /// What there is beside its recipients that are still open.
     pub rest: Rest,
     pub sensitive: bool,
+    pub due_at: Option<Time>,
 }
 
-/// The change that withdraws an older message, where its state allows it. Only those still open are withdrawn.
+/// The change that withdraws an older message, where its state allows it. Only those still open are withdrawn; what waits
+/// to be sent again because it is in doubt waits for somebody's word instead.
 pub(crate) fn withdrawal(older: Older, by: &NewMessage) -> Option<Change> {
-    let input = Input::Cancel(older.rest);
+    let input = match older.due_at {
+        Some(_) if older.state == State::InDoubt => Input::Hold,
+        _ => Input::Cancel(older.rest),
+    };
     let mut change = Change::step(older.uid, older.fence, older.state, input, by.created_at).ok()?;
-    if change.to == State::Cancelled {
+    if change.to == State::Cancelled || input == Input::Hold {
         let error = json!({"code": "superseded", "category": "unknown",
                            "message": "a newer message with the same collapse_key took its place"});
         change.error = Some(error.to_string());
@@ -84,5 +128,7 @@ pub(crate) fn withdrawal(older: Older, by: &NewMessage) -> Option<Change> {
     Some(change.telling(&json!({"reason": "superseded", "by": by.uid.to_string()})))
 }
 
-// The statement above writes these codes as literals.
+// The statements above write these codes as literals.
+const _: () =
+    assert!(Status::Sending as i64 == 4 && Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
 const _: () = assert!(RecipientStatus::Sent as i64 == 1 && RecipientStatus::InDoubt as i64 == 3);

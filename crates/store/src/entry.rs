@@ -151,6 +151,7 @@ impl Entry<'_> {
             request_id: message.content.request_id.clone(),
             sender: message.content.sender.clone(),
             recipients: recipients.collect(),
+            resend: false,
             sent_before: 0,
             doubtful_before: 0,
             eight_bit: message.content.eight_bit,

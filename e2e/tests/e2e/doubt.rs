@@ -1,6 +1,6 @@
 //! The dot went out and no answer came: sent again under the same name, or held for somebody's word.
 
-use postway_e2e::{Gateway, column, event_types, mail, mail_with, text};
+use postway_e2e::{Gateway, column, copies, event_types, events_of, mail, mail_with, text};
 use postway_testkit::{Action, SmtpSink, Verb};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -10,10 +10,6 @@ async fn silent_taker(count: usize) -> SmtpSink {
     SmtpSink::builder().times(count, Verb::Dot, Action::Cut.recorded()).start().await
 }
 
-fn copies(sink: &SmtpSink, uid: &str) -> usize {
-    sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(uid)).count()
-}
-
 #[tokio::test]
 async fn a_mail_in_doubt_is_sent_again_under_the_same_message_id() -> anyhow::Result<()> {
     let sink = silent_taker(1).await;
@@ -21,9 +17,6 @@ async fn a_mail_in_doubt_is_sent_again_under_the_same_message_id() -> anyhow::Re
     gateway.relay_to(sink.port()).await?;
     gateway.send(mail("twice", "ada@example.net")).await?;
 
-    let doubtful = gateway.wait_for("twice", "in_doubt").await?;
-    assert_eq!(column(&doubtful, "recipients", "status"), ["in_doubt"]);
-    assert_eq!(doubtful["error"]["phase"], "dot");
     let message = gateway.wait_for("twice", "sent").await?;
     assert_eq!(
         event_types(&message),
@@ -42,6 +35,8 @@ async fn held(gateway: &Gateway, id: &str) -> anyhow::Result<String> {
     let uid = gateway.send(mail_with(id, "ada@example.net", json!({"on_doubt": "hold"}))).await?;
     let message = gateway.wait_for(id, "in_doubt").await?;
     assert!(message["due_at"].is_null(), "nothing will move it: {message:#}");
+    assert_eq!(column(&message, "recipients", "status"), ["in_doubt"]);
+    assert_eq!(message["error"]["phase"], "dot");
     let explained = gateway.get(&format!("/v1/messages/{id}/explain")).await?;
     assert_eq!(column(&explained, "gates", "gate"), ["doubt"], "{explained:#}");
     assert_eq!((&explained["gates"][0]["until"], &explained["next_at"]), (&Value::Null, &Value::Null));
@@ -146,5 +141,108 @@ async fn what_may_have_been_sent_stays_in_doubt_when_the_rest_is_cancelled() -> 
     assert_eq!(resolve(&gateway, "half", "sent").await?.1["status"], "sent");
     let message = gateway.message("half").await?;
     assert_eq!(column(&message, "recipients", "status"), ["sent", "cancelled"], "{message:#}");
+    Ok(())
+}
+
+/// A relay that takes a mail, hangs up without a word, and answers so whenever it is offered again.
+async fn taken_then(answer: &'static str) -> SmtpSink {
+    SmtpSink::builder()
+        .times(1, Verb::Dot, Action::Cut.recorded())
+        .rule(move |event| (event.verb == Verb::Rcpt && event.tries > 1).then(|| Action::reply(answer)))
+        .start()
+        .await
+}
+
+/// That a mail is in doubt, and that nothing but somebody's word will move it.
+fn assert_held(message: &Value) {
+    assert_eq!(text(message, "status"), "in_doubt", "{message:#}");
+    assert_eq!(column(message, "recipients", "status"), ["in_doubt"], "{message:#}");
+    assert!(message["due_at"].is_null(), "{message:#}");
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_second_copy_does_not_hide_that_the_first_may_have_arrived() -> anyhow::Result<()> {
+    let sink = taken_then("550 5.1.1 who is that").await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    gateway.send(mail("refused", "ada@example.net")).await?;
+    let refused = |message: &Value| message["attempts"].as_array().is_some_and(|all| all.len() == 2);
+    let message = gateway.wait_until("refused", "refused", refused).await?;
+    assert_held(&message);
+    let steps = ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "in_doubt"];
+    assert_eq!(event_types(&message), steps);
+    assert_eq!(text(&message["error"], "code"), "smtp_550", "{message:#}");
+    assert_eq!(sink.mails().len(), 1);
+    assert_eq!(resolve(&gateway, "refused", "sent").await?.1["status"], "sent");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_mail_that_may_have_arrived_is_not_called_withdrawn() -> anyhow::Result<()> {
+    let sink = taken_then("450 4.2.0 greylisted").await;
+    let gateway = Gateway::start().await?;
+    let retry = json!({"retry": {"delays_s": [1, 3600], "jitter": 0.0}});
+    gateway.relay_with(sink.port(), retry).await?;
+    gateway.send(mail("later", "ada@example.net")).await?;
+    let tried = |message: &Value| {
+        message["status"] == "scheduled" && message["attempts"].as_array().is_some_and(|all| all.len() == 3)
+    };
+    let message = gateway.wait_until("later", "tried three times", tried).await?;
+    assert_eq!(column(&message, "recipients", "status"), ["in_doubt"], "{message:#}");
+
+    gateway.post("/v1/messages/later/cancel", json!({})).await?;
+    let message = gateway.message("later").await?;
+    assert_held(&message);
+    let steps: [&str; 11] = [
+        "accepted",
+        "validated",
+        "ready",
+        "sending",
+        "in_doubt",
+        "resent",
+        "scheduled",
+        "sending",
+        "scheduled",
+        "cancelled",
+        "in_doubt",
+    ];
+    assert_eq!(event_types(&message), steps);
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_may_have_got_it_is_not_called_suppressed() -> anyhow::Result<()> {
+    let sink = silent_taker(1).await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    let uid = held(&gateway, "gone").await?;
+    gateway.post("/v1/suppressions", json!({"address": "ada@example.net", "reason": "complaint"})).await?;
+    resolve(&gateway, "gone", "resend").await?;
+    let again = |message: &Value| events_of(message, "in_doubt") == 2;
+    let message = gateway.wait_until("gone", "in doubt again", again).await?;
+    assert_held(&message);
+    assert_eq!(text(&message["error"], "code"), "suppressed", "{message:#}");
+    assert_eq!(copies(&sink, &uid), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_mail_in_doubt_does_not_come_after_the_one_that_took_its_place() -> anyhow::Result<()> {
+    let sink = silent_taker(1).await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [3600], "jitter": 0.0}})).await?;
+    let keyed = |id| mail_with(id, "ada@example.net", json!({"collapse_key": "balance"}));
+    gateway.send(keyed("old")).await?;
+    let old = gateway.wait_for("old", "in_doubt").await?;
+    assert!(old["due_at"].is_string(), "it is to be sent again: {old:#}");
+    let newer = gateway.send(keyed("new")).await?;
+    gateway.wait_for("new", "sent").await?;
+
+    let old = gateway.message("old").await?;
+    assert_held(&old);
+    let last = old["events"].as_array().and_then(|events| events.last()).expect("it has a history");
+    assert_eq!((&last["type"], &last["data"]["reason"]), (&json!("in_doubt"), &json!("superseded")));
+    assert_eq!(last["data"]["by"], json!(newer));
+    assert_eq!(old["on_doubt"], "hold");
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Every way an attempt can end, without a wire.
 
+mod resend;
+
 use bytes::Bytes;
 use postway_domain::{
     Lane, LeaseToken, MessageUid, Priority, RecipientKind, State, Status,
-    failure::{Category, Phase, Severity},
     message::{OnDoubt, Wait},
 };
 use postway_store::record::{AccountKey, ClaimedRecipient, Permit};
@@ -42,6 +43,7 @@ fn job(recipients: u32) -> Claimed {
                 kind: RecipientKind::To,
             })
             .collect(),
+        resend: false,
         sent_before: 0,
         doubtful_before: 0,
         eight_bit: false,
@@ -94,6 +96,10 @@ fn reply(code: u16) -> Reply {
 
 fn accepted() -> RecipientReply {
     RecipientReply::Accepted(reply(250))
+}
+
+fn broke() -> Failure {
+    Failure::poison(Phase::Compose, "broke")
 }
 
 fn refused(code: u16) -> RecipientReply {
@@ -229,22 +235,26 @@ fn a_refusal_of_the_whole_mail_fails_every_recipient() {
 fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     let claimed = job(1);
     let mut attempt = attempt(&claimed);
-    let verdict = quarantine(&attempt, Failure::poison(Phase::Compose, "broke"));
+    let verdict = quarantine(&attempt, false, broke());
     assert_eq!(verdict.change.to.status(), Status::Failed);
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::Failed));
     attempt.committed = true;
-    let verdict = quarantine(&attempt, Failure::poison(Phase::Compose, "broke"));
-    assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
-    assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::InDoubt));
+    // Where the relay refused some, the wire commit has said who may be in doubt; those still open are not among them.
+    for (marked, open) in [(false, RecipientStatus::InDoubt), (true, RecipientStatus::Failed)] {
+        let verdict = quarantine(&attempt, marked, broke());
+        assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
+        assert_eq!(verdict.change.ends_open_recipients, Some(open));
+        assert!(verdict.change.recipients.is_empty(), "what is marked stays so");
+    }
 }
 
 #[test]
 fn poison_hides_neither_an_earlier_doubt_nor_what_was_sent() {
     let sent = Claimed { sent_before: 1, ..job(1) };
-    let verdict = quarantine(&attempt(&sent), Failure::poison(Phase::Compose, "broke"));
+    let verdict = quarantine(&attempt(&sent), false, broke());
     assert_eq!((verdict.change.to, statuses(&verdict)), (State::Sent, vec![RecipientStatus::Failed]));
     let doubtful = Claimed { doubtful_before: 1, ..sent };
-    let verdict = quarantine(&attempt(&doubtful), Failure::poison(Phase::Compose, "broke"));
+    let verdict = quarantine(&attempt(&doubtful), false, broke());
     assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Failed]);
 }

@@ -67,12 +67,12 @@ pub(crate) fn recipient_deleted(attempt: &Attempt<'_>, random: &mut impl Rng) ->
     fail(attempt, unbegun("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
 }
 
-/// Ends a message whose recipients are all on the suppression list by now. Where others were sent to before, or may have
+/// Ends a message whose recipients are all on the suppression list by now. Where some were sent to before, or may have
 /// been, that is what became of it.
 pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
     let job = attempt.job;
     let message = "every recipient that was left is on the suppression list";
-    if job.sent_before + job.doubtful_before > 0 {
+    if job.sent_before + job.doubtful_before > 0 || job.resend {
         return fail(attempt, unbegun("suppressed", Category::Policy, Severity::Permanent, message), random);
     }
     // Only what waits can be suppressed: it is given back and ended in one transaction.

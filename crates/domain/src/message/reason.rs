@@ -9,9 +9,8 @@ pub const WITHDRAWN: &str = "withdrawn before it was sent";
 pub const TOO_LATE: &str = "its expires_at passed before it was sent";
 /// Of a message that nobody is left to get.
 pub const NOBODY_LEFT: &str = "its recipients are on the suppression list";
-/// Of a message whose open recipients were ended while others may have got it.
-pub const DOUBT_REMAINS: &str =
-    "some of its recipients may have got it: an earlier attempt had no answer, and the others were ended";
+/// Of a message of which nothing is open any more, and an earlier doubt remains.
+pub const DOUBT_REMAINS: &str = "some of its recipients may have got it: an earlier attempt had no answer";
 /// Of a failure that nothing is known of.
 pub const UNSAID: &str = "it failed without a word";
 /// The code of a message whose place a newer one with the same `collapse_key` took.

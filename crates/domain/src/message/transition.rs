@@ -27,6 +27,8 @@ pub enum Input {
     Settle(Outcome),
     /// The worker that held it is gone.
     LoseLease,
+    /// A doubt is no longer settled by sending it again: a newer message took its place. It waits for somebody's word.
+    Hold,
     /// An operator settles the doubt about some recipients; the rest decides where the message goes.
     Resolve(Resolution, Rest),
     /// An operator puts it back in the queue, or asks for the next attempt now.
@@ -138,6 +140,7 @@ impl Input {
         Input::Settle(Outcome::Held),
         Input::Settle(Outcome::Quarantined),
         Input::LoseLease,
+        Input::Hold,
         Input::Resolve(Resolution::Sent, Rest::Nothing),
         Input::Resolve(Resolution::Sent, Rest::Sent),
         Input::Resolve(Resolution::Sent, Rest::Doubt),
@@ -210,6 +213,7 @@ fn end_waiting(input: Input) -> Next {
         | Input::CommitWire
         | Input::Settle(_)
         | Input::LoseLease
+        | Input::Hold
         | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule => None,
@@ -247,6 +251,7 @@ fn pass(input: Input) -> Next {
         | Input::CommitWire
         | Input::Settle(_)
         | Input::LoseLease
+        | Input::Hold
         | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule
@@ -314,6 +319,7 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
         | Input::Refuse
         | Input::Claim
         | Input::CommitWire
+        | Input::Hold
         | Input::Resolve(..)
         | Input::Replay
         | Input::Reschedule
@@ -329,6 +335,7 @@ fn from_doubt(input: Input) -> Next {
             Some((State::Sending { wire_committed: false }, effects(EventKind::Resent, LeaseEffect::Take)))
         }
         Input::Settle(outcome) => settle(State::InDoubt, outcome),
+        Input::Hold => Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Keep))),
         Input::Resolve(resolution, rest) => resolve(resolution, rest),
         Input::Validate
         | Input::Pass

@@ -195,7 +195,7 @@ pub async fn an_attempt_is_for_the_pending_recipients(store: &Shared) {
     let again = claim(store, 2, at(5_000), 1).await.remove(0);
     let open: Vec<_> = again.recipients.iter().map(|one| (one.position, one.address.as_str())).collect();
     assert_eq!(open, [(2, "open@example.org")]);
-    assert_eq!((again.attempt, again.sent_before, again.doubtful_before), (2, 1, 1));
+    assert_eq!((again.attempt, again.sent_before, again.doubtful_before, again.resend), (2, 1, 1, false));
 }
 
 /// A message in doubt that may be resent goes to those in doubt, and its history says so.
@@ -208,7 +208,7 @@ pub async fn a_doubt_is_claimed_as_a_resend_to_the_doubtful(store: &Shared) {
     let resend = claim(store, 2, at(5_000), 1).await.remove(0);
     assert_eq!(resend.uid, claimed.uid);
     assert_eq!((resend.attempt, resend.doubts, resend.doubtful_before, resend.sent_before), (2, 1, 0, 0));
-    assert_eq!(resend.recipients.len(), 2);
+    assert_eq!((resend.recipients.len(), resend.resend), (2, true));
     let found = record(store, claimed.uid).await;
     assert_eq!(found.summary.state, State::Sending { wire_committed: false });
     let event = found.events.last().unwrap();

@@ -1,13 +1,16 @@
 //! A newer message takes the place of an older one that has not left yet.
 
-use postway_domain::{EventKind, MessageUid, RecipientStatus, State, Status, message::Outcome};
+use postway_domain::{
+    EventKind, MessageUid, RecipientStatus, State, Status,
+    message::{Input, OnDoubt, Outcome},
+};
 
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{
-        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, offer, outcome, record, request,
-        uids,
+        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, doubt, late, offer, outcome,
+        record, request, step, uids,
     },
 };
 use crate::record::{Acceptance, Change, Filter, RecipientChange};
@@ -105,6 +108,47 @@ pub async fn what_was_sent_or_is_in_doubt_stays_so_when_the_rest_is_superseded(s
         assert!(found.events.last().unwrap().data.as_deref().unwrap().contains("superseded"));
         assert_gapless(&found);
     }
+}
+
+/// It may have arrived, so it is not withdrawn; sent again it would come after the newer one.
+pub async fn what_waits_to_be_sent_again_is_held_when_superseded(store: &Shared) {
+    let mut claimed = accept_and_claim(store, Sample::new(1).collapse("code"), 1).await;
+    doubt(store, &mut claimed, Some(at(5_000)), at(10)).await;
+    let newer = accept(store, Sample::new(2).collapse("code").created(20)).await;
+    let found = record(store, claimed.uid).await;
+    assert_eq!((found.summary.state, found.summary.due_at), (State::InDoubt, None));
+    assert_eq!((found.summary.on_doubt, found.summary.doubts), (OnDoubt::Hold, 1));
+    assert_eq!(found.recipients[0].status, RecipientStatus::InDoubt);
+    assert!(found.summary.error.as_deref().unwrap().contains(r#""code":"superseded""#));
+    let event = found.events.last().unwrap();
+    let told: serde_json::Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
+    let by = serde_json::json!({"reason": "superseded", "by": newer.to_string()});
+    assert_eq!((event.kind, told), (EventKind::InDoubt, by));
+    assert_gapless(&found);
+    assert_eq!(uids(&claim(store, 2, at(9_000), 9).await), [newer]);
+    let answer = Input::Settle(Outcome::Sent);
+    let late = step(claimed.uid, late(claimed.token), State::InDoubt, answer, at(9_001));
+    assert!(apply(store, late).await, "its own late answer still settles it");
+
+    let mut held = accept_and_claim(store, Sample::new(3).collapse("held"), 3).await;
+    let version = doubt(store, &mut held, None, at(10)).await;
+    accept(store, Sample::new(4).collapse("held")).await;
+    assert_eq!(record(store, held.uid).await.summary.version, version, "there is nothing to hold");
+}
+
+/// Its attempt cannot know, so the store does.
+pub async fn what_is_superseded_while_it_is_sent_is_held_if_in_doubt(store: &Shared) {
+    let mut doubtful = accept_and_claim(store, Sample::new(1).collapse("a"), 1).await;
+    let refused = accept_and_claim(store, Sample::new(2).collapse("b"), 2).await;
+    for (n, key) in [(3, "a"), (4, "b")] {
+        accept(store, Sample::new(n).collapse(key).send_at(99_000)).await;
+    }
+    doubt(store, &mut doubtful, Some(at(5_000)), at(10)).await;
+    let found = record(store, doubtful.uid).await.summary;
+    assert_eq!((found.state, found.due_at, found.on_doubt), (State::InDoubt, None, OnDoubt::Hold));
+    let retry = Change { due_at: Some(at(6_000)), ..outcome(&refused, false, Outcome::Retry, at(10)) };
+    assert!(apply(store, retry).await);
+    assert_eq!(uids(&claim(store, 3, at(9_000), 9).await), [refused.uid], "a retry is its own matter");
 }
 
 /// In the order of the call.

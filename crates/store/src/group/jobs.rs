@@ -223,7 +223,8 @@ async fn accept<E: Engine>(
         stored.map(|(message, _)| *message).filter(|message| message.collapse_key.is_some()).collect();
     if !keyed.is_empty() {
         let superseded = collapse::superseded(&mut *engine.session()?, &keyed).await?;
-        engine.apply(&superseded.iter().collect::<Vec<_>>()).await?;
+        engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
+        collapse::outdate(&mut *engine.session()?, &superseded.older).await?;
     }
     Ok(answers)
 }

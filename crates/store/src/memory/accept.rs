@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{State, TenantId, Time, message::Rest};
+use postway_domain::{MessageUid, State, TenantId, Time, message::Rest};
 
 use super::{
     message::Stored,
@@ -143,14 +143,17 @@ impl Tables {
         accepted.handed_over.extend(claimed);
         self.reports.note(&stored, 0);
         self.insert(stored);
-        if let Some(change) = superseded {
-            self.apply(change, &mut accepted.woken);
+        if let Some((uid, change)) = superseded {
+            if let Some(change) = change {
+                self.apply(change, &mut accepted.woken);
+            }
+            self.edit(uid, Stored::outdate);
         }
         Acceptance::Accepted { handed_over }
     }
 
-    /// The change that withdraws the message before this one with the same collapse key, if it has not left.
-    fn supersede(&mut self, message: &NewMessage) -> Option<Change> {
+    /// The message before this one with the same collapse key, and the change that withdraws it, if it has not left.
+    fn supersede(&mut self, message: &NewMessage) -> Option<(MessageUid, Option<Change>)> {
         let name = message.collapse_key.clone()?;
         let previous = self.collapse.insert((message.lane.tenant.clone(), name), message.uid)?;
         let record = &self.messages.get(&previous)?.record;
@@ -161,8 +164,9 @@ impl Tables {
             fence: Fence { status: summary.state.status(), token: None, version: Some(summary.version) },
             rest: Rest::beside_open(record.recipients.iter().map(|one| one.status)),
             sensitive: summary.sensitive,
+            due_at: summary.due_at,
         };
-        withdrawal(older, message)
+        Some((previous, withdrawal(older, message)))
     }
 }
 

@@ -3,7 +3,7 @@
 use postway_domain::{
     EmailAddress, Event, EventKind, Incarnation, LaneId, LeaseToken, MessageUid, RecipientStatus, State,
     Time,
-    message::{Input, transition},
+    message::{Input, OnDoubt, transition},
 };
 
 use super::preparation::Waiting;
@@ -221,6 +221,7 @@ impl Stored {
         let summary = &self.record.summary;
         let size = u32::try_from(self.size).unwrap_or(u32::MAX);
         let raw = self.raw.as_ref().and_then(Body::inline);
+        let resend = aim == RecipientStatus::InDoubt && count(aim) > 0;
         Claimed {
             uid: summary.uid,
             lane: summary.lane.clone(),
@@ -244,6 +245,7 @@ impl Stored {
                     kind: recipient.kind,
                 })
                 .collect(),
+            resend,
             sent_before: count(RecipientStatus::Sent),
             doubtful_before,
             eight_bit: self.eight_bit,
@@ -285,7 +287,9 @@ impl Stored {
         let at = change.at;
         let summary = &mut self.record.summary;
         summary.state = change.to;
-        summary.due_at = change.claimable_at();
+        // A newer message may have taken its place since it was claimed.
+        let held = change.to == State::InDoubt && summary.on_doubt == OnDoubt::Hold;
+        summary.due_at = change.claimable_at().filter(|_| !held);
         summary.retries = change.retries.unwrap_or(summary.retries);
         summary.doubts = change.doubts.unwrap_or(summary.doubts);
         summary.version += 1;
@@ -317,6 +321,14 @@ impl Stored {
             (self.raw, self.payload) = (None, None);
         }
         true
+    }
+
+    /// A newer message has taken its place: if it may have left, it is not sent again by itself.
+    pub fn outdate(&mut self) {
+        let summary = &mut self.record.summary;
+        if matches!(summary.state, State::Sending { .. } | State::InDoubt) {
+            summary.on_doubt = OnDoubt::Hold;
+        }
     }
 
     fn admits(&self, fence: &Fence) -> bool {

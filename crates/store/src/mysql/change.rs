@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, State, Status, TenantId, Time};
+use postway_domain::{LaneId, MessageUid, State, Status, TenantId, Time, message::OnDoubt};
 use sqlx::Row;
 
 use super::{
@@ -39,6 +39,7 @@ pub(super) static COMMIT_WIRE: Multi = Multi::of_pieces(
      SET m.wire_committed = 1, m.version = m.version + 1, m.updated_at = v.at",
 );
 
+/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
 pub(super) static APPLY: Multi = Multi::of_pieces(
     "UPDATE (",
     "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS status, CAST(? AS SIGNED) AS wait, \
@@ -48,7 +49,8 @@ pub(super) static APPLY: Multi = Multi::of_pieces(
      CAST(? AS CHAR) AS error",
     " UNION ALL ",
     ") AS v STRAIGHT_JOIN message m ON m.uid = v.uid \
-     SET m.status = v.status, m.wait = v.wait, m.due_at = v.due_at, m.wire_committed = v.wire_committed, \
+     SET m.status = v.status, m.wait = v.wait, m.wire_committed = v.wire_committed, \
+     m.due_at = CASE WHEN v.status = 8 AND m.on_doubt = 1 THEN NULL ELSE v.due_at END, \
      m.lease_node = NULL, m.lease_until = NULL, m.lease_token = v.lease_token, \
      m.retries = COALESCE(v.retries, m.retries), m.doubts = COALESCE(v.doubts, m.doubts), \
      m.lost_leases = COALESCE(v.lost_leases, m.lost_leases), m.version = m.version + 1, \
@@ -238,3 +240,4 @@ async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreEr
 
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
+const _: () = assert!(Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);

@@ -198,6 +198,7 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
         request_id: None,
         sender: String::new(),
         recipients: Vec::new(),
+        resend: false,
         sent_before: 0,
         doubtful_before: 0,
         eight_bit: false,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId, message::OnDoubt};
 use sqlx::Row;
 
 use super::{accept::insert_events, bytes16, column, engine::Txn, failed, text, undone};
@@ -19,7 +19,9 @@ pub(super) const COMMIT_WIRE: &str = "UPDATE message m SET wire_committed = TRUE
      WHERE m.uid = v.uid AND m.status + 0 = 4 AND NOT m.wire_committed AND m.lease_token = v.token \
      AND m.version = v.version AND (m.expires_at IS NULL OR m.expires_at > v.at) RETURNING m.uid";
 
-pub(super) const APPLY: &str = "UPDATE message m SET status = v.status, wait = v.wait, due_at = v.due_at, \
+/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
+pub(super) const APPLY: &str = "UPDATE message m SET status = v.status, wait = v.wait, \
+     due_at = CASE WHEN v.status = 8 AND m.on_doubt = 1 THEN NULL ELSE v.due_at END, \
      wire_committed = v.wire_committed, lease_node = NULL, lease_until = NULL, \
      lease_token = CASE WHEN v.keep_token THEN m.lease_token END, \
      retries = coalesce(v.retries, m.retries), doubts = coalesce(v.doubts, m.doubts), \
@@ -260,4 +262,5 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
 
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
+const _: () = assert!(Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
 const _: () = assert!(RecipientStatus::Pending as i64 == 0);

@@ -172,6 +172,7 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         request_id: row.try_get(13).map_err(failed)?,
         sender: row.try_get(14).map_err(failed)?,
         recipients: Vec::new(),
+        resend: false,
         sent_before: 0,
         doubtful_before: 0,
         eight_bit: row.try_get(15).map_err(failed)?,

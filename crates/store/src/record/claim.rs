@@ -107,6 +107,8 @@ pub struct Claimed {
     pub sender: String,
     /// The recipients this attempt is for.
     pub recipients: Vec<ClaimedRecipient>,
+    /// Whether those are in doubt already: this sends it again, and only the relay's yes settles that.
+    pub resend: bool,
     /// How many recipients are settled as sent already.
     pub sent_before: u32,
     /// How many recipients are in doubt and not part of this attempt.

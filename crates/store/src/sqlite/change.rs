@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId};
+use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId, message::OnDoubt};
 use sqlx::Row;
 
 use super::{bytes16, engine::Txn, failed, insert_events};
@@ -22,8 +22,10 @@ pub(super) static COMMIT_WIRE: Multi = Multi::new(
      AND (message.expires_at IS NULL OR message.expires_at > v.column4) RETURNING uid",
 );
 
+/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
 pub(super) static APPLY: Multi = Multi::new(
-    "UPDATE OR FAIL message SET status = v.column5, wait = v.column6, due_at = v.column7, wire_committed = v.column8, \
+    "UPDATE OR FAIL message SET status = v.column5, wait = v.column6, wire_committed = v.column8, \
+     due_at = CASE WHEN v.column5 = 8 AND message.on_doubt = 1 THEN NULL ELSE v.column7 END, \
      lease_node = NULL, lease_until = NULL, \
      lease_token = CASE WHEN v.column9 THEN message.lease_token END, \
      retries = coalesce(v.column10, message.retries), doubts = coalesce(v.column11, message.doubts), \
@@ -267,4 +269,5 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
 
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Sending as i64 == 4 && Status::Sent as i64 == 5 && Status::Failed as i64 == 6);
+const _: () = assert!(Status::InDoubt as i64 == 8 && OnDoubt::Hold as i64 == 1);
 const _: () = assert!(RecipientStatus::Pending as i64 == 0);

@@ -50,6 +50,22 @@ fn an_operators_word_on_a_doubt_leaves_the_open_to_be_sent_to() {
     assert_eq!(failed.map(|(next, _)| next), Ok(State::Sent), "others were sent to");
 }
 
+#[test]
+fn a_doubt_ends_by_an_answer_or_somebodys_word_and_by_nothing_else() {
+    for &input in Input::ALL {
+        let Ok((next, effects)) = transition(State::InDoubt, input) else { continue };
+        match input {
+            Input::Claim => assert_eq!(next, State::Sending { wire_committed: false }),
+            Input::Hold => assert_eq!((next, effects.lease), (State::InDoubt, LeaseEffect::Keep)),
+            Input::Settle(_) | Input::Resolve(..) => assert_ne!(next, State::InDoubt),
+            other => panic!("{other:?} moved a doubt to {next:?}"),
+        }
+    }
+    assert!(
+        State::ALL.iter().all(|&state| state == State::InDoubt || transition(state, Input::Hold).is_err())
+    );
+}
+
 proptest! {
     #[test]
     fn any_walk_keeps_the_rules(inputs in prop::collection::vec(0..Input::ALL.len(), 0..60)) {
