@@ -49,6 +49,7 @@ mod state;
 mod statistics;
 mod stats;
 mod suppression;
+mod target;
 mod template;
 mod tenant;
 mod token;

@@ -27,8 +27,12 @@ pub(crate) struct StatsView {
     /// How many wait behind a suspension of the tenant, their batch or their account, or behind a used-up limit or an open
     /// circuit of their account; 100,000 are so many or more.
     held: i64,
-    /// How long the longest-waiting due message has been due.
+    /// How many of those `in_doubt` wait for your word (`/resolve`); the others are sent again by themselves. Of the newest 10,000.
+    in_doubt_held: i64,
+    /// How long the longest-waiting message that nothing holds has been due: whether the queue keeps up.
     oldest_due_seconds: u64,
+    /// How long the longest-waiting message that is `held` has been due.
+    oldest_held_seconds: u64,
     /// Messages per second over the last minute: `accepted`, `sent`, `failed`.
     #[schema(value_type = Object)]
     rates: BTreeMap<&'static str, f64>,
@@ -52,11 +56,18 @@ pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, Ap
     let found = app.store.stats(Some(tenant), now).await?;
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
     by_status.extend(found.by_status);
-    let oldest_due_seconds = found.oldest_due_at.map_or(0, |due| now.since(due).as_secs());
+    let seconds = |due: Option<Time>| due.map_or(0, |due| now.since(due).as_secs());
     let since = Pace::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
     let rates = rates(&app.store.pace(tenant, since).await?, since, now);
     let held = app.store.held(tenant, now).await?;
-    Ok(StatsView { by_status, held, oldest_due_seconds, rates })
+    Ok(StatsView {
+        by_status,
+        held,
+        in_doubt_held: found.doubts_held,
+        oldest_due_seconds: seconds(found.oldest_due_at),
+        oldest_held_seconds: seconds(found.oldest_held_at),
+        rates,
+    })
 }
 
 /// Messages per second since then.

@@ -38,6 +38,9 @@ const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
 /// lease lasts: whatever the time of day was set to meanwhile, it is over then.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
+/// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
+const MEASURE_SHARE: u32 = 20;
+const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// Slices of ready mail that are made due in one round, after the clock was set back.
 const PULLS_MAX: u32 = 20;
 
@@ -69,6 +72,7 @@ impl Housekeeping {
             retention,
             retain_at: Instant::now(),
             sweep_at: Instant::now(),
+            measure_at: Instant::now(),
             steps: Steps::new(self.clock.now(), Instant::now()),
             pulls: false,
         };
@@ -111,7 +115,12 @@ impl Housekeeping {
             self.reclaim_strays(strays).await?;
             strays.look_at = Instant::now() + STRAYS_EVERY;
         }
-        self.measure().await
+        if rounds.measure_at <= Instant::now() {
+            let began = Instant::now();
+            self.measure().await?;
+            rounds.measure_at = Instant::now() + (began.elapsed() * MEASURE_SHARE).min(MEASURE_AFTER);
+        }
+        Ok(())
     }
 
     /// Removes what ended and was told, some of it at a time.
@@ -248,8 +257,10 @@ impl Housekeeping {
             let depth = stats.by_status.get(&status).copied().unwrap_or(0);
             metrics::gauge!("postway_queue_depth", "state" => status.as_str()).set(depth as f64);
         }
-        let oldest = stats.oldest_due_at.map_or(Duration::ZERO, |due| now.since(due));
-        metrics::gauge!("postway_oldest_due_seconds").set(oldest.as_secs_f64());
+        let age = |due: Option<Time>| due.map_or(Duration::ZERO, |due| now.since(due)).as_secs_f64();
+        metrics::gauge!("postway_oldest_due_seconds").set(age(stats.oldest_due_at));
+        metrics::gauge!("postway_oldest_held_seconds").set(age(stats.oldest_held_at));
+        metrics::gauge!("postway_in_doubt_held").set(stats.doubts_held as f64);
         let circuits = self.store.circuits(None).await?;
         metrics::gauge!("postway_circuits_open").set(circuits.len() as f64);
         Ok(())
@@ -263,6 +274,7 @@ struct Rounds {
     retention: Retention,
     retain_at: Instant,
     sweep_at: Instant,
+    measure_at: Instant,
     steps: Steps,
     /// Whether there may be ready mail that waits for the time that the clock had.
     pulls: bool,

@@ -109,8 +109,14 @@ fn describe() {
     describe_gauge!(
         "postway_oldest_due_seconds",
         Unit::Seconds,
-        "Age of the oldest message that is due but unsent"
+        "Age of the oldest message that is due, that nothing holds, and that is unsent"
     );
+    describe_gauge!(
+        "postway_oldest_held_seconds",
+        Unit::Seconds,
+        "Age of the oldest due message that a suspension, a limit or an open circuit holds"
+    );
+    describe_gauge!("postway_in_doubt_held", "Messages in doubt that wait for somebody's word");
     describe_gauge!("postway_circuits_open", "Accounts that are left alone because they are at fault");
     describe_histogram!(
         "postway_processing_seconds",

@@ -45,6 +45,7 @@ pub mod schema;
 mod search;
 mod sql;
 pub mod sqlite;
+mod standing;
 mod terms;
 pub mod views;
 

@@ -161,7 +161,7 @@ function Payload({ path }) {
 
 /** Receipts of certified mail; most messages have none, and nothing is shown then. */
 function Receipts({ path }) {
-  const receipts = useLoad((signal) => get(`${path}/pec`, {}, signal), [path]);
+  const receipts = useLoad((signal) => get(`${path}/pec`, { limit: 500 }, signal), [path]);
   if (!receipts.data?.data.length) return null;
   return html`<section class="card">
     <div class="title"><h2>PEC receipts</h2><span class="grow"></span><a class="button" href=${`${path}/pec/export`}

@@ -115,7 +115,6 @@ const Tile = ({ name, value, tone = "" }) =>
 
 /** What needs somebody. Nothing is shown where nothing does. */
 function Problems({ now }) {
-  const waiting = now.by_status.in_doubt;
   const problems = [
     ...now.circuits.map((one) => [
       link(`accounts/${encodeURIComponent(one.account)}`),
@@ -135,12 +134,18 @@ function Problems({ now }) {
     ...now.nodes
       .filter((node) => node.status === "dead")
       .map((node) => [link("nodes"), `Node ${node.name} is gone`, "its work is taken over"]),
-    waiting > 0 && [
+    now.in_doubt_held > 0 && [
       link("messages", { status: "in_doubt" }),
-      `${count(waiting)} in doubt`,
-      "the relay's last answer was lost: what is held waits for your word, the rest is sent again by itself",
+      `${count(now.in_doubt_held)} in doubt ${now.in_doubt_held === 1 ? "waits" : "wait"} for your word`,
+      "the relay's last answer was lost: each may have arrived, and is not sent again by itself",
     ],
-    now.held > 0 && [HELD, `${held(now)} held`, "by a suspension, a used-up limit or an account that is left alone"],
+    now.held > 0 && [
+      HELD,
+      `${held(now)} held`,
+      `by a suspension, a used-up limit or an account that is left alone${
+        now.oldest_held_seconds ? `; the oldest has been due for ${span(now.oldest_held_seconds)}` : ""
+      }`,
+    ],
     now.oldest_due_seconds > LATE_SECONDS && [
       link("messages", { status: "ready" }),
       "The queue does not keep up",

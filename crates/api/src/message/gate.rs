@@ -192,7 +192,7 @@ fn doubt(message: &MessageSummary) -> Gate {
             "the relay's answer to the last attempt was lost; it is sent again under the same Message-ID"
         }
         None => {
-            "the relay's answer to the last attempt was lost; it is held until someone says what became of it \
+            "the relay's answer to an attempt was lost; it is held until someone says what became of it \
              (resolve)"
         }
     };

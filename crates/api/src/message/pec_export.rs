@@ -13,7 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::{RecipientStatus, TenantId, Time};
-use postway_store::record::{MessageRecord, ReceiptView};
+use postway_store::record::{Body, MessageRecord, ReceiptView};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -109,10 +109,10 @@ pub(crate) async fn export(
 }
 
 async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<Vec<u8>, ApiError> {
-    let original = app.store.raw(tenant, record.summary.uid).await?;
-    let receipts = app.store.receipts(tenant, record.summary.uid).await?;
-    let bodies = original.iter().chain(receipts.iter().map(|receipt| &receipt.body));
-    let size: u64 = bodies.map(|body| body.len()).sum();
+    let uid = record.summary.uid;
+    let original = app.store.raw(tenant, uid).await?;
+    let receipts = app.store.receipts(tenant, uid).await?;
+    let size = original.as_ref().map_or(0, Body::len) + receipts.iter().map(|one| one.size).sum::<u64>();
     if size > EXPORT_BYTES_MAX {
         return Err(ApiError::too_large(format!(
             "the mails have {size} bytes together, more than {EXPORT_BYTES_MAX}; get each receipt from /v1/inbound/{{id}}/raw"
@@ -130,7 +130,10 @@ async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<
         manifest.original = Some(archive.put("original.eml".to_owned(), bytes)?);
     }
     for (number, receipt) in (1..).zip(&receipts) {
-        let bytes = app.door.resolve(tenant, receipt.body.clone()).await?;
+        // Gone with its message, which is being removed.
+        let gone = || ApiError::not_found("the message's receipts were removed");
+        let body = app.store.receipt_raw(tenant, uid, receipt.digest).await?.ok_or_else(gone)?;
+        let bytes = app.door.resolve(tenant, body).await?;
         let ManifestFile { file, sha256, .. } = archive.put(file_name(number, receipt), bytes)?;
         let shown = PecReceipt::from(receipt);
         manifest.receipts.push(ManifestReceipt { file, intact: shown.sha256 == sha256, receipt: shown });

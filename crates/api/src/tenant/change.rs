@@ -8,7 +8,9 @@ use postway_domain::{Tenant, TenantId, Time};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
-use super::{NamedTenant, TenantView, edit, find, schema::TenantRequest, secret, suspended_since};
+use super::{
+    NamedTenant, TenantView, check_targets, edit, find, schema::TenantRequest, secret, suspended_since,
+};
 use crate::{
     auth::Admin,
     body,
@@ -107,6 +109,7 @@ async fn changed(
         let message = format!("the tenant has no account `{account}`: create it first");
         return Err(ApiError::field("default_account", message));
     }
+    check_targets(app, &current.settings, &edited.settings)?;
     let secret =
         secret::reseal(app, &current.id, current.secret, edited.client_sync, edited.attachment_endpoint)?;
     Ok(Tenant {

@@ -32,6 +32,7 @@ use crate::{
     query::Parameters,
     request_id::RequestId,
     state::{App, Shared},
+    target,
 };
 
 /// The account that every tenant begins with.
@@ -123,6 +124,7 @@ pub(crate) async fn make(
             return Err(ApiError::invalid(wrong));
         }
     };
+    check_targets(app, &TenantSettings::default(), &edited.settings)?;
     let secret = secret::reseal(app, &id, None, edited.client_sync, edited.attachment_endpoint)?;
     let tenant = Tenant {
         name: edited.name.unwrap_or_else(|| id.to_string()),
@@ -153,6 +155,21 @@ pub(crate) async fn make(
     }
     tracing::info!(tenant = %id, "tenant created");
     Ok(shown)
+}
+
+/// Where a tenant has us call and fetch. What stays as it was is no new target.
+fn check_targets(app: &App, before: &TenantSettings, after: &TenantSettings) -> Result<(), ApiError> {
+    let remotes = [
+        ("client_sync.url", &before.client_sync, &after.client_sync),
+        ("attachment_endpoint.url", &before.attachment_endpoint, &after.attachment_endpoint),
+    ];
+    let wrong = remotes.into_iter().filter_map(|(field, before, after)| {
+        let url = &after.as_ref()?.url;
+        let is_known = before.as_ref().is_some_and(|before| before.url == *url);
+        if is_known { None } else { target::check(app, field, url).err() }
+    });
+    let wrong: Vec<FieldError> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong)) }
 }
 
 fn read_id(given: Option<Value>) -> Result<TenantId, FieldError> {

@@ -13,7 +13,7 @@ use super::{
     edit::{self, Given, WebhookRequest},
     find, refuse_client,
 };
-use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
+use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared, target};
 
 /// Change a webhook
 ///
@@ -48,8 +48,8 @@ pub(crate) async fn patch(
             return Err(ApiError::conflict(message));
         }
         // What is sent back as it was shown is no new target.
-        if let Some(target) = given.url.as_ref().filter(|target| target.url != current.url) {
-            edit::check_target(&app, target)?;
+        if let Some(url) = given.url.as_ref().filter(|url| **url != current.url) {
+            target::check(&app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         let webhook = changed(current, &given, app.clock.now());
         let view = WebhookView::from(webhook.clone());
@@ -66,8 +66,8 @@ pub(crate) async fn patch(
 }
 
 fn changed(mut webhook: Subscriber, given: &Given, now: Time) -> Subscriber {
-    if let Some(target) = &given.url {
-        webhook.url.clone_from(&target.url);
+    if let Some(url) = &given.url {
+        webhook.url.clone_from(url);
     }
     if let Some(events) = &given.events {
         webhook.events.clone_from(events);

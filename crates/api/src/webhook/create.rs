@@ -16,7 +16,7 @@ use super::{
     is_client, secret,
     view::WithSecret,
 };
-use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared};
+use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared, target};
 
 /// The most webhooks of one tenant.
 const WEBHOOKS_MAX: usize = 100;
@@ -40,8 +40,8 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let Given { url, events, description, active, .. } =
         edit::read(body::json_object(request).await?).map_err(ApiError::invalid)?;
-    let target = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
-    edit::check_target(&app, &target)?;
+    let url = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
+    target::check(&app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     let tenant = caller.tenant.clone();
     let others = app.store.subscribers(Some(&tenant)).await?;
     if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {
@@ -54,7 +54,7 @@ pub(crate) async fn create(
         tenant: tenant.clone(),
         id: id.clone(),
         kind: SubscriberKind::Webhook,
-        url: target.url,
+        url,
         events: events.unwrap_or_default(),
         secrets: Some(secrets),
         active: active.unwrap_or(true),

@@ -6,17 +6,10 @@ use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::{
-    error::{ApiError, FieldError},
-    fields::Fields,
-    state::App,
-};
+use crate::{error::FieldError, fields::Fields};
 
 const URL_CHARS_MAX: usize = 2_048;
 const DESCRIPTION_CHARS_MAX: usize = 500;
-/// What is said of a private host.
-const PRIVATE: &str =
-    "is private and would not be called; allow its network with POSTWAY_ALLOW_PRIVATE_TARGETS";
 /// Every event.
 const ALL: &str = "*";
 
@@ -42,20 +35,13 @@ pub(crate) struct WebhookRequest {
 /// What a body says; of what is absent, nothing.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    pub(super) url: Option<Target>,
+    pub(super) url: Option<String>,
     pub(super) events: Option<EventFilter>,
     pub(super) description: Option<Option<String>>,
     pub(super) active: Option<bool>,
     pub(super) version: Option<i64>,
     /// The names of the fields, for the audit log.
     pub(super) fields: Vec<String>,
-}
-
-/// An address to call.
-#[derive(Debug, PartialEq)]
-pub(super) struct Target {
-    pub(super) url: String,
-    host: String,
 }
 
 /// Reads a body.
@@ -81,10 +67,10 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
     if wrong.is_empty() { Ok(given) } else { Err(wrong) }
 }
 
-fn target(fields: &mut Fields<'_>) -> Option<Target> {
+fn target(fields: &mut Fields<'_>) -> Option<String> {
     let url = fields.text("url", URL_CHARS_MAX)?;
-    let read = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let Some((read, host)) = read.as_ref().and_then(|read| Some((read, read.host_str()?))) else {
+    let is_called = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    let Some(read) = Url::parse(&url).ok().filter(is_called) else {
         fields.refuse("url", "must be an address like https://app.example.com/hooks/mail");
         return None;
     };
@@ -97,7 +83,7 @@ fn target(fields: &mut Fields<'_>) -> Option<Target> {
     if read.fragment().is_some() {
         fields.refuse("url", "must not have a fragment (#…)");
     }
-    Some(Target { host: host.to_owned(), url })
+    Some(url)
 }
 
 fn events(fields: &mut Fields<'_>) -> Option<EventFilter> {
@@ -120,15 +106,6 @@ fn events(fields: &mut Fields<'_>) -> Option<EventFilter> {
     Some(EventFilter(names))
 }
 
-/// Whoever names it: a host that is not called must not look as if it were. What a name resolves to is checked with every
-/// call.
-pub(super) fn check_target(app: &App, target: &Target) -> Result<(), ApiError> {
-    match app.probe.may_name(&target.host) {
-        true => Ok(()),
-        false => Err(ApiError::field("url", PRIVATE)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -138,10 +115,6 @@ mod tests {
     fn wrong(body: Value) -> Vec<String> {
         let wrong = read(body.as_object().unwrap().clone()).unwrap_err();
         wrong.into_iter().map(|wrong| wrong.field).collect()
-    }
-
-    fn url(text: &str) -> Option<Target> {
-        read(json!({"url": text}).as_object().unwrap().clone()).ok()?.url
     }
 
     #[test]
@@ -157,15 +130,6 @@ mod tests {
         ] {
             assert_eq!(wrong(body.clone()), fields, "{body}");
         }
-    }
-
-    #[test]
-    fn a_host_is_seen_through_its_spelling() {
-        for spelling in ["http://127.1/", "http://0x7f000001:80/", "http://2130706433", "HTTP://127.0.0.1/x"]
-        {
-            assert_eq!(url(spelling).unwrap().host, "127.0.0.1", "{spelling}");
-        }
-        assert_eq!(url("http://[::1]:80/").unwrap().host, "[::1]");
     }
 
     #[test]

@@ -20,6 +20,11 @@ fn render(output: Output, stats: &Value) -> String {
     if !rates.is_empty() {
         text.push_str(&format!("\n\n{}", output.table(&["rate", "value"], rates)));
     }
-    let rest = [("held", field(stats, "held")), ("oldest due (s)", field(stats, "oldest_due_seconds"))];
+    let rest = [
+        ("oldest due (s)", field(stats, "oldest_due_seconds")),
+        ("held", field(stats, "held")),
+        ("oldest held (s)", field(stats, "oldest_held_seconds")),
+        ("in doubt, waiting for your word", field(stats, "in_doubt_held")),
+    ];
     format!("{text}\n\n{}", output.fields(rest))
 }

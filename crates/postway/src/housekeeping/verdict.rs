@@ -10,7 +10,7 @@ use postway_domain::{
     retry::RetryPolicy,
 };
 use postway_store::record::{Change, Fence, Stalled};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Leases lost in a row after which a message is set aside: it may be what kills its workers.
 const LOST_LEASES_MAX: i64 = 5;
@@ -39,11 +39,31 @@ pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Op
         None => given_up(one, policy, now)?,
     };
     let reason = if suspect { "quarantined" } else { "lease lost" };
-    let mut data = json!({"attempt": one.attempt, "reason": reason});
-    if change.to.status() == Status::Scheduled {
-        data["due_at"] = json!(change.due_at);
-    }
+    let data = told(one, &change, reason, now);
     Some(Change { lost_leases: Some(lost_leases), ..change.telling(&data) })
+}
+
+/// What an attempt's own outcome tells, as far as it is known of one whose worker is gone; and whose it was.
+fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
+    let error = change.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
+    let error = error.unwrap_or_default();
+    let mut data = json!({
+        "attempt": one.attempt,
+        "duration_ms": null,
+        "code": error["code"],
+        "category": error["category"],
+        "original_code": null,
+        "will_retry": change.due_at.is_some(),
+        "next_attempt": change.due_at.map(|_| one.attempt + 1),
+        "backoff_ms": change.due_at.map(|due| due.since(now).as_millis() as u64),
+        "reason": reason,
+        "account": one.key.account,
+        "node": one.holder.map(|node| node.to_string()),
+    });
+    if let Some(due_at) = change.due_at {
+        data["due_at"] = json!(due_at);
+    }
+    data
 }
 
 /// The lease is lost, and with it the attempt.

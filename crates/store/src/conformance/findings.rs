@@ -245,11 +245,21 @@ pub async fn a_receipt_is_kept_once(store: &Shared) {
     let delivered = Finding { receipt: Some(large.clone()), ..finding(uid, EventKind::PecDelivered) };
     say(store, 3, vec![delivered], 12).await;
     let kept = store.receipts(&tenant(), uid).await.unwrap();
-    let brief: Vec<_> = kept.iter().map(|one| (one.inbound, one.kind.as_str(), &one.body)).collect();
+    let brief: Vec<_> = kept.iter().map(|one| (one.inbound, one.kind.as_str(), one.size)).collect();
     let first = receipt(1, "accettazione");
-    let expected =
-        [(mail(1).uid, "accettazione", &first.body), (mail(3).uid, "avvenuta-consegna", &large.body)];
+    let expected = [(mail(1).uid, "accettazione", first.body.len()), (mail(3).uid, "avvenuta-consegna", 900)];
     assert_eq!(brief, expected);
+    for known in [&first, &large] {
+        assert_eq!(
+            store.receipt_raw(&tenant(), uid, known.digest).await.unwrap().as_ref(),
+            Some(&known.body)
+        );
+        assert_eq!(store.receipt_raw(&other_tenant(), uid, known.digest).await.unwrap(), None);
+    }
+    let page = async |after, limit| store.receipt_page(&tenant(), uid, after, limit).await.unwrap();
+    assert_eq!(page(None, 1).await, kept[..1]);
+    assert_eq!(page(Some(kept[0].place()), 9).await, kept[1..]);
+    assert!(page(Some(kept[1].place()), 9).await.is_empty());
     let one = &kept[0];
     assert_eq!((one.digest, one.at, &one.address), (first.digest, first.at, &first.address));
     assert_eq!((one.signature.as_str(), &one.detail), ("verified", &first.detail));

@@ -1,12 +1,12 @@
 //! What is held besides suspensions: mail of accounts at fault, and beyond limits.
 
-use postway_domain::{AccountId, AccountLimits, Time, limit::LimitBehavior};
+use postway_domain::{AccountId, AccountLimits, TenantId, Time, limit::LimitBehavior};
 
 use super::{
     Shared,
     limits::{accept_many, claim, per_minute},
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
-    stage::{accept, direct, suspend},
+    stage::{accept, activate, direct, suspend},
 };
 use crate::record::{AccountGate, Changed, Circuit, DirectoryChange, SuspensionScope};
 
@@ -68,6 +68,35 @@ pub async fn mail_of_an_account_at_fault_is_held(store: &Shared) {
     assert_eq!(store.held(&other_tenant(), at(9)).await.unwrap(), 0);
     let closed = direct(store, DirectoryChange::CloseCircuit(sample::relay())).await;
     assert_eq!((closed, store.held(&tenant(), at(9)).await.unwrap()), (Changed::Done, 0));
+}
+
+/// What a pause, a limit or a fault holds says nothing of whether the queue keeps up.
+pub async fn mail_that_is_held_is_not_late(store: &Shared) {
+    let ages = async |whose: Option<TenantId>, now: Time| {
+        let stats = store.stats(whose.as_ref(), now).await.unwrap();
+        (stats.oldest_due_at, stats.oldest_held_at)
+    };
+    accept(store, Sample::new(1).batch("spring").created(1)).await;
+    for n in 2..5 {
+        accept(store, Sample::new(n).created(n.into())).await;
+    }
+    accept(store, Sample::new(6).from(TENANT, OTHER_ACCOUNT).created(6)).await;
+    accept(store, Sample::new(7).from(OTHER_TENANT, ACCOUNT).created(7)).await;
+    assert_eq!(ages(Some(tenant()), at(9)).await, (Some(at(1)), None));
+    suspend(store, SuspensionScope::Batch("spring".parse().unwrap())).await;
+    assert_eq!(ages(Some(tenant()), at(9)).await, (Some(at(2)), Some(at(1))));
+    assert_eq!(ages(None, at(9)).await, (Some(at(2)), Some(at(1))));
+    limit(store, per_minute(1)).await;
+    claim(store, per_minute(1), 1, at(8), 1).await;
+    activate(store, SuspensionScope::Batch("spring".parse().unwrap())).await;
+    assert_eq!(ages(Some(tenant()), at(9)).await, (Some(at(6)), Some(at(1))), "its limit is used up");
+    assert_eq!(ages(Some(tenant()), at(120_000)).await, (Some(at(1)), None), "its minute is over");
+    open_circuit(store, OTHER_ACCOUNT).await;
+    assert_eq!(ages(Some(tenant()), at(9)).await, (None, Some(at(1))));
+    assert_eq!(ages(None, at(9)).await, (Some(at(7)), Some(at(1))));
+    suspend(store, SuspensionScope::Account(OTHER_ACCOUNT.parse().unwrap())).await;
+    assert_eq!(direct(store, DirectoryChange::DeleteTenant(tenant(), at(9))).await, Changed::Done);
+    assert_eq!(ages(None, at(9)).await, (Some(at(7)), None), "what is left of the deleted waits for nobody");
 }
 
 /// Whatever holds it.

@@ -5,7 +5,7 @@ use postway_domain::{MessageUid, State, Status, message::Outcome};
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
-    stage::{accept, accept_and_claim, apply, attempt, claim, commit_wire, outcome, record},
+    stage::{accept, accept_and_claim, apply, attempt, claim, commit_wire, doubt, outcome, record},
 };
 use crate::record::{AttemptEnd, Change, Filter, MessageBrief, MessageKey, Stats};
 
@@ -225,6 +225,20 @@ pub async fn the_latest_provider_id_is_shown(store: &Shared) {
     assert_eq!(ids, [Some("p-1"), Some("p-2"), None]);
     let listed = store.messages(&tenant(), &Filter::default(), None, 1).await.unwrap().remove(0);
     assert_eq!(listed, found.summary);
+}
+
+/// A doubt that nobody sends again by itself waits for a word; one with a resend ahead does not.
+pub async fn doubts_that_wait_for_a_word_are_told_apart(store: &Shared) {
+    for (n, due_at) in [(1, None), (2, Some(at(900))), (3, None)] {
+        let mut claimed = accept_and_claim(store, Sample::new(n), n.into()).await;
+        doubt(store, &mut claimed, due_at, at(n.into())).await;
+    }
+    accept(store, Sample::new(4).from(OTHER_TENANT, ACCOUNT)).await;
+    for whose in [Some(&tenant()), None] {
+        let stats = store.stats(whose, at(9)).await.unwrap();
+        assert_eq!((stats.by_status.get(&Status::InDoubt), stats.doubts_held), (Some(&3), 2));
+    }
+    assert_eq!(store.stats(Some(&other_tenant()), at(9)).await.unwrap().doubts_held, 0);
 }
 
 /// By status, for one tenant and for all, with the longest wait.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use postway_domain::{AccountId, AccountSettings, Span, TenantId, Time, limit::LimitBehavior};
 
-use super::pauses::count;
+use super::pauses::{count, is_suspended};
 use crate::{
     decode,
     error::StoreError,
@@ -15,14 +15,6 @@ use crate::{
     rows::{Multi, MultiSql},
     sql::{Session, Sql, Value, values},
 };
-
-/// Whether something holds a lane by its name.
-macro_rules! is_suspended {
-    () => {
-        "EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-         OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))"
-    };
-}
 
 /// What waits in the lanes of a tenant, along the index of what waits, which MySQL has on a column of its own.
 macro_rules! waiting {
@@ -38,23 +30,23 @@ macro_rules! waiting_in_mysql {
 }
 
 const SUSPENDED: Sql = Sql::or_mysql(
-    concat!(waiting!(), is_suspended!(), " LIMIT ?) AS found"),
-    concat!(waiting_in_mysql!(), is_suspended!(), " LIMIT ?) AS found"),
+    concat!(waiting!(), is_suspended!("l"), " LIMIT ?) AS found"),
+    concat!(waiting_in_mysql!(), is_suspended!("l"), " LIMIT ?) AS found"),
 );
 /// Behind these accounts, and behind no suspension, so that nothing is counted twice.
 pub(crate) static BEHIND: MultiSql = MultiSql {
     sqlite: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!(), " AND l.account IN ("),
+        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
         1,
         ") LIMIT ?) AS found",
     ),
     postgres: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!(), " AND l.account IN ("),
+        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
         1,
         ") LIMIT ?) AS found",
     ),
     mysql: Multi::new(
-        concat!(waiting_in_mysql!(), "NOT ", is_suspended!(), " AND l.account IN ("),
+        concat!(waiting_in_mysql!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
         1,
         ") LIMIT ?) AS found",
     ),

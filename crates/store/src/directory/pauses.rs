@@ -13,6 +13,27 @@ use crate::{
     sql::{Row, Session, Sql, Value, values},
 };
 
+/// Whether something holds a lane by its name, told as three places to look: as one condition, every suspension of its tenant would be
+/// looked at for each lane.
+macro_rules! is_suspended {
+    ($lane:literal) => {
+        concat!(
+            "(EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = ",
+            $lane,
+            ".tenant AND s.kind = 0) OR EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = ",
+            $lane,
+            ".tenant AND s.kind = 1 AND s.code = ",
+            $lane,
+            ".batch) OR EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = ",
+            $lane,
+            ".tenant AND s.kind = 2 AND s.code = ",
+            $lane,
+            ".account))"
+        )
+    };
+}
+pub(crate) use is_suspended;
+
 const SUSPEND: Sql = Sql::or_mysql(
     "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     "INSERT INTO suspension (tenant, kind, code, since) VALUES (?, ?, ?, ?)",

@@ -45,8 +45,8 @@ use crate::{
     port::Inbound,
     record::{
         Body, Changed, DirectoryChange, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote,
-        MailboxState, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
-        Traced,
+        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
+        ToRoute, Traced,
     },
     retention::SLICE_MAX,
     sql::{Session, Sql, values},
@@ -226,8 +226,23 @@ impl<T: Portable> Inbound for T {
         traced::find(&mut *self.reader().await?, uids).await
     }
 
-    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError> {
-        receipts::of_message(&mut *self.reader().await?, tenant, uid).await
+    async fn receipt_page(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        after: Option<ReceiptPlace>,
+        limit: u32,
+    ) -> Result<Vec<ReceiptView>, StoreError> {
+        receipts::page(&mut *self.reader().await?, tenant, uid, after, limit).await
+    }
+
+    async fn receipt_raw(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        digest: [u8; 32],
+    ) -> Result<Option<Body>, StoreError> {
+        receipts::raw(&mut *self.reader().await?, tenant, uid, digest).await
     }
 
     async fn time_out_receipts(&self, now: Time, limit: u32) -> Result<u32, StoreError> {

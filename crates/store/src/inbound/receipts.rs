@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::StoreError,
     journal::Journal,
-    record::{Change, NewReceipt, ReceiptView},
+    record::{Body, Change, NewReceipt, ReceiptPlace, ReceiptView},
     rows::{Multi, MultiSql},
     sql::{Row, Session, Sql, values},
 };
@@ -23,9 +23,14 @@ static INSERT: Multi = Multi::new(
     11,
     "",
 );
-const OF_MESSAGE: Sql = Sql::same(
-    "SELECT p.digest, p.inbound, p.kind, p.address, p.at, p.signature, p.detail, p.size, p.raw, p.raw_blob \
-     FROM pec_receipt p JOIN message m ON m.uid = p.uid WHERE p.uid = ? AND m.tenant = ? ORDER BY p.inbound, p.digest",
+const PAGE: Sql = Sql::same(
+    "SELECT p.digest, p.inbound, p.kind, p.address, p.at, p.signature, p.detail, p.size \
+     FROM pec_receipt p JOIN message m ON m.uid = p.uid WHERE p.uid = ? AND m.tenant = ? \
+     AND (p.inbound > ? OR (p.inbound = ? AND p.digest > ?)) ORDER BY p.inbound, p.digest LIMIT ?",
+);
+const RAW: Sql = Sql::same(
+    "SELECT p.size, p.raw, p.raw_blob FROM pec_receipt p JOIN message m ON m.uid = p.uid \
+     WHERE p.uid = ? AND p.digest = ? AND m.tenant = ?",
 );
 static WAIT: MultiSql = MultiSql {
     sqlite: Multi::new("INSERT INTO pec_wait (uid, due_at) VALUES ", 2, " ON CONFLICT DO NOTHING"),
@@ -56,7 +61,7 @@ static SHOW: Multi = Multi::new(
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
     let multi = [&KNOWN, &INSERT, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
-    [OF_MESSAGE, DUE, WAIT.sample()].into_iter().chain(multi).collect()
+    [PAGE, RAW, DUE, WAIT.sample()].into_iter().chain(multi).collect()
 }
 
 /// The receipts that these messages have.
@@ -98,18 +103,33 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// The receipts of a message, in the order in which they came.
-pub(super) async fn of_message(
+/// A page of a message's receipts, in the order in which they came.
+pub(super) async fn page(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
+    after: Option<ReceiptPlace>,
+    limit: u32,
 ) -> Result<Vec<ReceiptView>, StoreError> {
-    let rows = session.rows(OF_MESSAGE, values![uid.as_bytes(), tenant.as_str()]).await?;
-    rows.iter().map(read).collect()
+    let (inbound, digest) = after.unwrap_or((MessageUid::from_bytes([0; 16]), [0; 32]));
+    let place = values![inbound.as_bytes(), inbound.as_bytes(), &digest, limit];
+    let values = [values![uid.as_bytes(), tenant.as_str()], place].concat();
+    session.rows(PAGE, values).await?.iter().map(read).collect()
+}
+
+/// The bytes of a message's receipt.
+pub(super) async fn raw(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uid: MessageUid,
+    digest: [u8; 32],
+) -> Result<Option<Body>, StoreError> {
+    let rows = session.rows(RAW, values![uid.as_bytes(), &digest, tenant.as_str()]).await?;
+    rows.first().map_or(Ok(None), |row| read_body(row, 0))
 }
 
 fn read(row: &Row) -> Result<ReceiptView, StoreError> {
-    let lost = || StoreError::Unexpected("a receipt that has lost its bytes".to_owned());
+    let size = row.int(7)?;
     Ok(ReceiptView {
         digest: row.id32(0)?,
         inbound: MessageUid::from_bytes(row.id16(1)?),
@@ -118,7 +138,8 @@ fn read(row: &Row) -> Result<ReceiptView, StoreError> {
         at: row.time(4)?,
         signature: row.text(5)?.to_owned(),
         detail: row.text(6)?.to_owned(),
-        body: read_body(row, 7)?.ok_or_else(lost)?,
+        size: u64::try_from(size)
+            .map_err(|_| StoreError::Unexpected(format!("a receipt of {size} bytes")))?,
     })
 }
 

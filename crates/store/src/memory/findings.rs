@@ -7,7 +7,7 @@ use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_ou
 use super::{message::Stored, tables::Tables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
-    record::{Finding, NewReceipt, ReceiptView, Routed, Traced},
+    record::{Body, Finding, NewReceipt, ReceiptView, Routed, Traced},
 };
 
 impl Tables {
@@ -23,7 +23,10 @@ impl Tables {
                 }
                 of_mail.insert(place);
                 if self.messages.contains_key(&uid) {
-                    self.inbound.receipts.entry(place).or_insert_with(|| kept(routed.uid, receipt));
+                    self.inbound.receipts.entry(place).or_insert_with(|| {
+                        let view = kept(routed.uid, receipt);
+                        (view, receipt.body.clone())
+                    });
                 }
             }
             if let Some(one) = finding.suppress.clone() {
@@ -60,9 +63,14 @@ impl Tables {
         let stored = self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant);
         let all =
             stored.into_iter().flat_map(|_| self.inbound.receipts.range((uid, [0; 32])..=(uid, [0xff; 32])));
-        let mut receipts: Vec<ReceiptView> = all.map(|(_, receipt)| receipt.clone()).collect();
-        receipts.sort_by_key(|receipt| (receipt.inbound, receipt.digest));
+        let mut receipts: Vec<ReceiptView> = all.map(|(_, (receipt, _))| receipt.clone()).collect();
+        receipts.sort_by_key(ReceiptView::place);
         receipts
+    }
+
+    pub fn receipt_raw(&self, tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<Body> {
+        self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant)?;
+        self.inbound.receipts.get(&(uid, digest)).map(|(_, body)| body.clone())
     }
 
     pub fn time_out_receipts(&mut self, now: Time, limit: u32) -> u32 {
@@ -88,7 +96,7 @@ fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
         at: receipt.at,
         signature: receipt.signature.to_owned(),
         detail: receipt.detail.clone(),
-        body: receipt.body.clone(),
+        size: receipt.body.len(),
     }
 }
 

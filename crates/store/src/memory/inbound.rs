@@ -13,7 +13,8 @@ use crate::{
     port::Inbound,
     record::{
         Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState,
-        ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute, Traced,
+        ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
+        Traced,
     },
 };
 
@@ -157,8 +158,26 @@ impl Inbound for MemoryStore {
         Ok(self.tables()?.traced(uids))
     }
 
-    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError> {
-        Ok(self.tables()?.receipts(tenant, uid))
+    async fn receipt_page(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        after: Option<ReceiptPlace>,
+        limit: u32,
+    ) -> Result<Vec<ReceiptView>, StoreError> {
+        let mut receipts = self.tables()?.receipts(tenant, uid);
+        receipts.retain(|receipt| after.is_none_or(|after| receipt.place() > after));
+        receipts.truncate(limit as usize);
+        Ok(receipts)
+    }
+
+    async fn receipt_raw(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        digest: [u8; 32],
+    ) -> Result<Option<Body>, StoreError> {
+        Ok(self.tables()?.receipt_raw(tenant, uid, digest))
     }
 
     async fn time_out_receipts(&self, now: Time, limit: u32) -> Result<u32, StoreError> {

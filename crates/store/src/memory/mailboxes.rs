@@ -22,8 +22,8 @@ pub(super) struct InboundTables {
     pub mails: BTreeMap<MessageUid, Mail>,
     /// What each mailbox has had.
     pub seen: BTreeSet<(MailboxKey, [u8; 32])>,
-    /// By message and digest.
-    pub receipts: BTreeMap<(MessageUid, [u8; 32]), ReceiptView>,
+    /// By message and digest, with their bytes.
+    pub receipts: BTreeMap<(MessageUid, [u8; 32]), (ReceiptView, Body)>,
     /// Until when a first receipt must have come.
     pub waiting: BTreeMap<MessageUid, Time>,
 }
@@ -182,7 +182,7 @@ impl InboundTables {
 
     pub fn refers_to(&self, name: &BlobName) -> bool {
         let mails = self.mails.values().filter_map(|mail| mail.body.as_ref());
-        let mut bodies = mails.chain(self.receipts.values().map(|receipt| &receipt.body));
+        let mut bodies = mails.chain(self.receipts.values().map(|(_, body)| body));
         bodies.any(|body| matches!(body, Body::Blob(blob) if blob.name == *name))
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{
@@ -74,12 +74,24 @@ impl Tables {
     /// See [`crate::Read::stats`].
     pub fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Stats {
         let mut stats = Stats::default();
+        let suspended = self.directory.gates();
+        let is_held = |lane: &Lane| {
+            let account = std::slice::from_ref(&lane.account);
+            !suspended.pass(lane) || !self.account_gates(&lane.tenant, account, now).is_empty()
+        };
+        let tenants = &self.directory.tenants;
+        let is_there = |id: &TenantId| tenants.get(id).is_some_and(|tenant| tenant.deleted_at.is_none());
         let summaries = self.messages.values().map(|stored| &stored.record.summary);
         for summary in summaries.filter(|summary| tenant.is_none_or(|tenant| summary.lane.tenant == *tenant))
         {
-            *stats.by_status.entry(summary.state.status()).or_default() += 1;
-            let due_at = summary.due_at.filter(|due_at| *due_at <= now);
-            stats.oldest_due_at = [stats.oldest_due_at, due_at].into_iter().flatten().min();
+            let status = summary.state.status();
+            *stats.by_status.entry(status).or_default() += 1;
+            stats.doubts_held += i64::from(status == Status::InDoubt && summary.due_at.is_none());
+            let due_at = summary.due_at.filter(|due_at| *due_at <= now && is_there(&summary.lane.tenant));
+            match due_at.is_some() && is_held(&summary.lane) {
+                true => stats.note_held(due_at),
+                false => stats.note_due(due_at),
+            }
         }
         stats
     }

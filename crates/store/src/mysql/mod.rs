@@ -55,6 +55,7 @@ use crate::{
     retention::Walks,
     search,
     sql::{MysqlSession, Session},
+    standing,
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -175,7 +176,7 @@ impl Read for MysqlStore {
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
-        read::stats(&self.readers, tenant, now).await
+        standing::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 

@@ -6,6 +6,7 @@ use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 use super::{bytes16, failed, on_doubt, state, time};
 use crate::{
     decode::{self, parsed},
+    directory::is_suspended,
     error::StoreError,
     record::{AccountKey, DueAccount, QueueState, Stalled},
     rows::Multi,
@@ -35,14 +36,15 @@ pub(super) const STALLED: &str =
 pub(super) const OVERDUE: &str =
     stalled!("message_expiry", "m.waits_until <= ? ORDER BY m.waits_until LIMIT ?");
 /// For every lane with waiting mail: when its first message is due.
-pub(super) const QUEUE: &str = "SELECT id, tenant, account, due_at, version, weight FROM (\
+pub(super) const QUEUE: &str = concat!(
+    "SELECT id, tenant, account, due_at, version, weight FROM (\
      SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
      ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
-     JOIN tenant t ON t.id = l.tenant WHERE NOT EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account)))) \
-     AS lanes WHERE due_at IS NOT NULL \
-     ORDER BY tenant, account";
+     JOIN tenant t ON t.id = l.tenant WHERE NOT ",
+    is_suspended!("l"),
+    ") AS lanes WHERE due_at IS NOT NULL ORDER BY tenant, account",
+);
 /// The first message after now, of lanes that have others before: each lane by itself, so that the server starts there
 /// and does not read through what is due.
 pub(super) static LATER: Multi = Multi::of_pieces(

@@ -1,10 +1,7 @@
 //! Reads for people. They run on connections of their own and never wait for a writer.
 
-use std::collections::BTreeMap;
-
 use postway_domain::{
-    Event, EventKind, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus, Status,
-    TenantId, Time,
+    Event, EventKind, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus, TenantId, Time,
 };
 use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 
@@ -12,9 +9,7 @@ use super::{bytes16, coded, failed, on_doubt, state, text, time, unsigned};
 use crate::{
     decode::{self, parsed},
     error::StoreError,
-    record::{
-        AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply, Stats,
-    },
+    record::{AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply},
 };
 
 /// The columns of a summary, in the order in which [`read_summary`] takes them.
@@ -47,11 +42,6 @@ pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, c.paylo
 /// Where bodies are, without reading them.
 pub(super) const KEPT: &str = "SELECT raw_blob, size, LENGTH(raw) > 0, payload_blob, payload_size, \
      payload IS NOT NULL, recipient_id FROM content WHERE uid = ?";
-pub(super) const TALLY: &str =
-    "SELECT status, CAST(SUM(`count`) AS SIGNED) FROM tally WHERE (? IS NULL OR tenant = ?) GROUP BY status";
-pub(super) const OLDEST_DUE: &str = "SELECT MIN(due_at) FROM (SELECT (SELECT m.due_at FROM message m \
-     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l \
-     WHERE (? IS NULL OR l.tenant = ?)) AS lanes";
 
 fn time_set(row: &MySqlRow, index: usize) -> Result<Time, StoreError> {
     Ok(Time::from_millis(row.try_get(index).map_err(failed)?))
@@ -228,25 +218,6 @@ async fn body(
     let Some(row) = found else { return Ok(None) };
     let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
     decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-pub(super) async fn stats(
-    pool: &MySqlPool,
-    tenant: Option<&TenantId>,
-    now: Time,
-) -> Result<Stats, StoreError> {
-    let tenant = tenant.map(|tenant| tenant.as_str());
-    let mut by_status = BTreeMap::new();
-    for row in sqlx::query(TALLY).bind(tenant).bind(tenant).fetch_all(pool).await.map_err(failed)? {
-        let code = row.try_get(0).map_err(failed)?;
-        let status = Status::from_code(code)
-            .ok_or_else(|| StoreError::Unexpected(format!("unknown status {code}")))?;
-        by_status.insert(status, row.try_get(1).map_err(failed)?);
-    }
-    let oldest: Option<i64> =
-        sqlx::query_scalar(OLDEST_DUE).bind(tenant).bind(tenant).fetch_one(pool).await.map_err(failed)?;
-    let oldest_due_at = oldest.map(Time::from_millis).filter(|due| *due <= now);
-    Ok(Stats { by_status, oldest_due_at })
 }
 
 /// A statement that only a test prepares needs no more than its text.

@@ -303,8 +303,6 @@ async fn every_statement_prepares() {
         read::RAW,
         read::PAYLOAD,
         read::KEPT,
-        read::TALLY,
-        read::OLDEST_DUE,
         queue::OVERDUE,
         queue::QUEUE,
         engine::MARK,

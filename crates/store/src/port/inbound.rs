@@ -9,11 +9,13 @@ use postway_domain::{
     id::{ContactId, MailboxId, RuleId},
 };
 
+use super::PAGE_MAX;
 use crate::{
     error::StoreError,
     record::{
         Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState,
-        ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute, Traced,
+        ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
+        Traced,
     },
 };
 
@@ -109,8 +111,36 @@ pub trait Inbound: Send + Sync {
     /// Messages that reports may be about, of any tenant, by id; traces of those that are gone among them.
     async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError>;
 
-    /// The receipts of a message, in the order in which they came.
-    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError>;
+    /// A page of a message's receipts, in the order in which they came, after this place.
+    async fn receipt_page(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        after: Option<ReceiptPlace>,
+        limit: u32,
+    ) -> Result<Vec<ReceiptView>, StoreError>;
+
+    /// All receipts of a message, in the order in which they came.
+    async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError> {
+        let mut receipts: Vec<ReceiptView> = Vec::new();
+        loop {
+            let after = receipts.last().map(ReceiptView::place);
+            let page = self.receipt_page(tenant, uid, after, PAGE_MAX).await?;
+            let is_last = page.len() < PAGE_MAX as usize;
+            receipts.extend(page);
+            if is_last {
+                return Ok(receipts);
+            }
+        }
+    }
+
+    /// The bytes of a message's receipt, by their digest.
+    async fn receipt_raw(
+        &self,
+        tenant: &TenantId,
+        uid: MessageUid,
+        digest: [u8; 32],
+    ) -> Result<Option<Body>, StoreError>;
 
     /// Writes `pec_timeout` into the histories of messages whose receipt has not come in time; how many.
     async fn time_out_receipts(&self, now: Time, limit: u32) -> Result<u32, StoreError>;

@@ -45,6 +45,7 @@ use crate::{
     retention::Walks,
     search,
     sql::{PostgresSession, Session},
+    standing,
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -163,7 +164,7 @@ impl Read for PostgresStore {
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
-        within(read::stats(&self.readers, tenant, now)).await
+        standing::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 

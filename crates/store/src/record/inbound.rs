@@ -262,9 +262,19 @@ pub struct ReceiptView {
     pub signature: String,
     /// Its particulars, as a JSON object.
     pub detail: String,
-    /// Its bytes.
-    pub body: Body,
+    /// How many bytes it has.
+    pub size: u64,
 }
+
+impl ReceiptView {
+    /// Its place among those of its message: the mail that brought it, and its digest.
+    pub fn place(&self) -> ReceiptPlace {
+        (self.inbound, self.digest)
+    }
+}
+
+/// A place among the receipts of a message.
+pub type ReceiptPlace = (MessageUid, [u8; 32]);
 
 /// A message that a report may be about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -266,11 +266,28 @@ impl Pace {
     }
 }
 
-/// Counts.
+/// How the queue stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// How many messages stand where.
     pub by_status: BTreeMap<Status, i64>,
-    /// When the longest-waiting due message became due.
+    /// When the longest-waiting message that may go became due: one that no suspension, limit or circuit holds.
     pub oldest_due_at: Option<Time>,
+    /// When the longest-waiting message that one of them holds became due.
+    pub oldest_held_at: Option<Time>,
+    /// How many in doubt wait for somebody's word and not for a resend, among the newest [`Stats::DOUBTS_MAX`] in doubt.
+    pub doubts_held: i64,
+}
+
+impl Stats {
+    /// Messages in doubt that are looked at, at most.
+    pub const DOUBTS_MAX: i64 = 10_000;
+
+    pub(crate) fn note_due(&mut self, due_at: Option<Time>) {
+        self.oldest_due_at = [self.oldest_due_at, due_at].into_iter().flatten().min();
+    }
+
+    pub(crate) fn note_held(&mut self, due_at: Option<Time>) {
+        self.oldest_held_at = [self.oldest_held_at, due_at].into_iter().flatten().min();
+    }
 }

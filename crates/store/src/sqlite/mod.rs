@@ -39,6 +39,7 @@ use crate::{
     retention::Walks,
     search,
     sql::{Session, SqliteSession},
+    standing,
 };
 
 pub(crate) use self::open::take_lock;
@@ -158,7 +159,7 @@ impl Read for SqliteStore {
     }
 
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
-        read::stats(&self.readers, tenant, now).await
+        standing::stats(&mut *self.reader().await?, tenant, now).await
     }
 }
 

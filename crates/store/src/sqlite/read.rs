@@ -1,20 +1,19 @@
 //! Reads. They run on connections of their own and never wait for the writer.
 
-use std::collections::BTreeMap;
-
 use postway_domain::{
     Event, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
-    Status, TenantId, Time,
+    TenantId, Time,
 };
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{bytes16, coded, failed, on_doubt, state};
 use crate::{
     decode::{self, parsed},
+    directory::is_suspended,
     error::StoreError,
     record::{
         AccountKey, AttemptView, Body, DueAccount, Kept, MessageKey, MessageRecord, MessageSummary,
-        QueueState, RecipientView, SmtpReply, Stalled, Stats,
+        QueueState, RecipientView, SmtpReply, Stalled,
     },
 };
 
@@ -48,10 +47,6 @@ pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, c.paylo
 /// Where bodies are, without reading them.
 pub(super) const KEPT: &str = "SELECT raw_blob, size, length(raw) > 0, payload_blob, payload_size, \
      payload IS NOT NULL, recipient_id FROM content WHERE uid = ?";
-pub(super) const TALLY: &str =
-    "SELECT status, sum(count) FROM tally WHERE (?1 IS NULL OR tenant = ?1) GROUP BY status";
-pub(super) const OLDEST_DUE: &str = "SELECT min((SELECT due_at FROM message WHERE lane = lane.id \
-     AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)) FROM lane WHERE (?1 IS NULL OR tenant = ?1)";
 pub(super) const STALLED: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, \
      m.lost_leases, m.on_doubt, m.expires_at, l.tenant, l.account, \
      EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node, m.retries, \
@@ -68,13 +63,15 @@ pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      (SELECT sensitive FROM content WHERE uid = m.uid) FROM message m JOIN lane l ON l.id = m.lane \
      WHERE m.expires_at <= ?1 AND m.status < 4 ORDER BY m.expires_at LIMIT ?2";
 /// For every account with waiting mail: when its first message is due, and the first one after now.
-pub(super) const QUEUE: &str = "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
+pub(super) const QUEUE: &str = concat!(
+    "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
      AND due_at IS NOT NULL AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?1) ORDER BY due_at LIMIT 1)), \
      min((SELECT due_at FROM message WHERE lane = l.id AND due_at > ?1 AND wait IS NOT 3 ORDER BY due_at LIMIT 1)), a.version, t.weight FROM lane l \
      JOIN account a ON a.tenant = l.tenant AND a.id = l.account JOIN tenant t ON t.id = l.tenant \
-     WHERE NOT EXISTS (SELECT 1 FROM suspension s WHERE s.tenant = l.tenant AND (s.kind = 0 \
-     OR (s.kind = 1 AND s.code = l.batch) OR (s.kind = 2 AND s.code = l.account))) \
-     GROUP BY l.tenant, l.account";
+     WHERE NOT ",
+    is_suspended!("l"),
+    " GROUP BY l.tenant, l.account",
+);
 
 fn time(row: &SqliteRow, index: usize) -> Result<Option<Time>, StoreError> {
     Ok(row.try_get::<Option<i64>, _>(index).map_err(failed)?.map(Time::from_millis))
@@ -253,25 +250,6 @@ async fn body(
     let Some(row) = found else { return Ok(None) };
     let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
     decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-pub(super) async fn stats(
-    pool: &SqlitePool,
-    tenant: Option<&TenantId>,
-    now: Time,
-) -> Result<Stats, StoreError> {
-    let tenant = tenant.map(|tenant| tenant.as_str());
-    let mut by_status = BTreeMap::new();
-    for row in sqlx::query(TALLY).bind(tenant).fetch_all(pool).await.map_err(failed)? {
-        let code = row.try_get(0).map_err(failed)?;
-        let status = Status::from_code(code)
-            .ok_or_else(|| StoreError::Unexpected(format!("unknown status {code}")))?;
-        by_status.insert(status, row.try_get(1).map_err(failed)?);
-    }
-    let oldest: Option<i64> =
-        sqlx::query_scalar(OLDEST_DUE).bind(tenant).fetch_one(pool).await.map_err(failed)?;
-    let oldest_due_at = oldest.map(Time::from_millis).filter(|due| *due <= now);
-    Ok(Stats { by_status, oldest_due_at })
 }
 
 fn read_stalled(row: &SqliteRow) -> Result<Stalled, StoreError> {

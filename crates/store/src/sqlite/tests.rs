@@ -139,8 +139,6 @@ async fn every_statement_prepares() {
         read::RAW,
         read::PAYLOAD,
         read::KEPT,
-        read::TALLY,
-        read::OLDEST_DUE,
         read::STALLED,
         read::OVERDUE,
         read::QUEUE,

@@ -20,8 +20,6 @@ use crate::top::span;
 const THINGS_MAX: usize = 100;
 /// Mail that is due for longer needs a look, and for this long is stuck.
 const DUE_S: (u64, u64) = (300, 3_600);
-/// Messages in doubt that are looked at.
-const DOUBTS_MAX: usize = 500;
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
 /// An outbox that is further behind does not keep up.
@@ -33,55 +31,50 @@ pub async fn queues(reached: &Reached) -> Vec<Finding> {
         let limit = [("limit", DEAD_LETTERS_MAX.to_string())];
         let stats = within(tenant.client.get(&["v1", "stats"], &[])).await;
         let dead = within(tenant.client.get(&["v1", "dead-letters"], &limit)).await;
-        let doubts = within(doubts(tenant, &stats)).await;
-        match (stats, dead, doubts) {
-            (Ok(stats), Ok(dead), Ok(doubts)) => {
-                judge_queue(&reached.name(tenant, ""), &stats, &dead, &doubts)
-            }
-            (Err(failure), ..) | (_, Err(failure), _) | (.., Err(failure)) => {
+        match (stats, dead) {
+            (Ok(stats), Ok(dead)) => judge_queue(&reached.name(tenant, ""), &stats, &dead),
+            (Err(failure), _) | (_, Err(failure)) => {
                 vec![unasked(&reached.name(tenant, "queue"), &failure)]
             }
         }
     });
     let mut findings: Vec<Finding> = asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat();
     if findings.is_empty() {
-        findings.push(Finding::new("queue", Standing::Ok).found("nothing is late, in doubt or dead"));
+        findings.push(
+            Finding::new("queue", Standing::Ok)
+                .found("nothing is late, held for long, waiting for a word or dead"),
+        );
     }
     findings
 }
 
-/// The newest messages in doubt; not asked for where there are none.
-async fn doubts(tenant: &Tenant, stats: &Result<Value, Failure>) -> Result<Value, Failure> {
-    match stats {
-        Ok(stats) if stats["by_status"]["in_doubt"].as_i64().unwrap_or(0) > 0 => {
-            let query = [("status", "in_doubt".to_owned()), ("limit", DOUBTS_MAX.to_string())];
-            tenant.client.get(&["v1", "messages"], &query).await
-        }
-        _ => Ok(Value::Null),
-    }
-}
-
-fn judge_queue(prefix: &str, stats: &Value, dead: &Value, doubts: &Value) -> Vec<Finding> {
+fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
     let check = |name: &str| format!("{prefix}{name}");
+    let number = |name: &str| stats[name].as_u64().unwrap_or(0);
     let mut findings = Vec::new();
-    let oldest = stats["oldest_due_seconds"].as_u64().unwrap_or(0);
-    let held = stats["held"].as_i64().unwrap_or(0);
+    let (oldest, oldest_held) = (number("oldest_due_seconds"), number("oldest_held_seconds"));
     if oldest >= DUE_S.0 {
+        let state = if oldest >= DUE_S.1 { Standing::Problem } else { Standing::Warning };
+        let advice =
+            "see what it waits for: `postway messages list --status ready`, `postway messages explain ID`";
         let found = format!("due for {}", span(oldest));
-        findings.push(match held {
-            0 => {
-                let state = if oldest >= DUE_S.1 { Standing::Problem } else { Standing::Warning };
-                let advice = "see what holds it: `postway messages list --status ready`, `postway messages explain ID`";
-                Finding::new(check("oldest due"), state).found(found).advice(advice)
-            }
-            held => {
-                let advice = "`postway messages explain ID` says what holds one, and `postway accounts list` which account is at fault";
-                let found = format!("{found}; {held} are held by a suspension, a used-up limit or an account at fault");
-                Finding::new(check("oldest due"), Standing::Warning).found(found).advice(advice)
-            }
-        });
+        findings.push(Finding::new(check("oldest due"), state).found(found).advice(advice));
     }
-    findings.extend(judge_doubts(check("in doubt"), doubts));
+    if oldest_held >= DUE_S.0 {
+        let found = format!(
+            "{} by a suspension, a used-up limit or an account at fault; due for {}",
+            number("held"),
+            span(oldest_held)
+        );
+        let advice = "`postway messages explain ID` says what holds one, and `postway accounts list` which account is at fault";
+        findings.push(Finding::new(check("held"), Standing::Warning).found(found).advice(advice));
+    }
+    let doubts = number("in_doubt_held");
+    if doubts > 0 {
+        let advice = "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
+        let found = format!("{doubts} held, waiting for your word");
+        findings.push(Finding::new(check("in doubt"), Standing::Warning).found(found).advice(advice));
+    }
     let letters = list(dead, "data").len();
     if letters > 0 {
         let more = if dead["next_cursor"].is_null() { "" } else { " and more" };
@@ -91,21 +84,6 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value, doubts: &Value) -> Vec
         findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
     }
     findings
-}
-
-/// Only what nobody sends again by itself needs a word.
-fn judge_doubts(check: String, doubts: &Value) -> Option<Finding> {
-    let held = list(doubts, "data").iter().filter(|message| message["due_at"].is_null()).count();
-    let more = !doubts["next_cursor"].is_null();
-    let found = match (held, more) {
-        (0, false) => return None,
-        (0, true) => format!("more than {DOUBTS_MAX} messages; the newest are sent again by themselves"),
-        (held, false) => format!("{held} held, waiting for your word"),
-        (held, true) => format!("{held} and more held, waiting for your word"),
-    };
-    let advice =
-        "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
-    Some(Finding::new(check, Standing::Warning).found(found).advice(advice))
 }
 
 /// Every account, by what the server knows and a trial.
@@ -266,43 +244,31 @@ mod tests {
 
     #[test]
     fn a_queue_that_keeps_up_has_nothing_to_say() {
-        let quiet = json!({"oldest_due_seconds": 3, "held": 0, "by_status": {"in_doubt": 0}});
-        assert!(judge_queue("", &quiet, &json!({"data": []}), &Value::Null).is_empty());
+        let quiet = json!({"oldest_due_seconds": 3, "held": 9, "oldest_held_seconds": 20, "in_doubt_held": 0,
+            "by_status": {"in_doubt": 7}});
+        assert!(judge_queue("", &quiet, &json!({"data": []})).is_empty());
     }
 
     #[test]
-    fn late_doubtful_and_dead_mail_is_told() {
-        let stats = |oldest: u64, held: i64| json!({"oldest_due_seconds": oldest, "held": held, "by_status": {"in_doubt": 2}});
+    fn late_held_doubtful_and_dead_mail_is_told() {
+        let stats = |oldest: u64, held: u64| json!({"oldest_due_seconds": oldest, "held": 9, "oldest_held_seconds": held, "in_doubt_held": 2});
         let dead = json!({"data": [{}, {}], "next_cursor": "x"});
-        let doubts =
-            json!({"data": [{"due_at": null}, {"due_at": "2030-01-01T00:00:00Z"}], "next_cursor": null});
-        let findings = judge_queue("acme/", &stats(7_200, 0), &dead, &doubts);
+        let findings = judge_queue("acme/", &stats(7_200, 7_200), &dead);
         let told: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
         assert_eq!(
             told,
             [
                 ("acme/oldest due", Standing::Problem),
+                ("acme/held", Standing::Warning),
                 ("acme/in doubt", Standing::Warning),
                 ("acme/dead letters", Standing::Warning),
             ]
         );
-        assert_eq!(
-            judge_queue("", &stats(7_200, 9), &dead, &doubts)[0].state,
-            Standing::Warning,
-            "it is held on purpose"
-        );
-        assert!(findings[1].found.as_deref().unwrap().starts_with("1 held"));
-        assert!(findings[2].found.as_deref().unwrap().starts_with("2 and more"));
-    }
-
-    #[test]
-    fn doubts_that_settle_themselves_need_nobody() {
-        let told = |doubts: Value| judge_doubts("in doubt".to_owned(), &doubts).map(|finding| finding.found);
-        let again = || json!({"due_at": "2030-01-01T00:00:00Z"});
-        assert_eq!(told(Value::Null), None);
-        assert_eq!(told(json!({"data": [again(), again()], "next_cursor": null})), None);
-        let many = told(json!({"data": [again()], "next_cursor": "x"})).flatten().unwrap();
-        assert!(many.starts_with("more than"), "{many}");
+        let found = |place: usize| findings[place].found.as_deref().unwrap();
+        assert!(found(1).starts_with("9 by") && found(2).starts_with("2 held"));
+        assert!(found(3).starts_with("2 and more"));
+        let held = judge_queue("", &stats(0, 7_200), &dead);
+        assert_eq!((held[0].check.as_str(), held[0].state), ("held", Standing::Warning), "on purpose");
     }
 
     #[test]

@@ -49,6 +49,31 @@ fn all_that_the_relay_accepted_are_in_doubt() {
     assert_eq!((resent.to, resent.due_at), (State::InDoubt, Some(Time::from_millis(NOW + 7_000))));
 }
 
+/// The same keys as an attempt that tells its outcome itself.
+#[test]
+fn a_lost_attempt_tells_what_is_known_of_it() {
+    let told = |one: &Stalled| -> Value {
+        let change = lost(one, Some(&policy(&[7])), now()).unwrap();
+        serde_json::from_str(change.events[0].data.as_deref().unwrap()).unwrap()
+    };
+    let holder = Some(postway_domain::Incarnation::from_bytes([7; 16]));
+    let resent = Stalled { on_doubt: OnDoubt::Resend, holder, ..sample(1) };
+    let node = holder.map(|node| node.to_string());
+    assert_eq!(
+        told(&resent),
+        json!({"attempt": 1, "duration_ms": null, "code": "in_doubt", "category": "unknown", "original_code": null,
+            "will_retry": true, "next_attempt": 2, "backoff_ms": 7_000, "due_at": Time::from_millis(NOW + 7_000),
+            "reason": "lease lost", "account": "relay", "node": node})
+    );
+    let held = told(&sample(1));
+    assert_eq!(
+        (&held["will_retry"], &held["next_attempt"], &held["backoff_ms"]),
+        (&json!(false), &json!(null), &json!(null))
+    );
+    let before = told(&Stalled { state: State::Sending { wire_committed: false }, ..sample(1) });
+    assert_eq!((&before["code"], &before["backoff_ms"]), (&json!(null), &json!(0)), "nothing failed");
+}
+
 #[test]
 fn those_refused_for_now_are_tried_again_whatever_the_others_doubt() {
     for on_doubt in [OnDoubt::Hold, OnDoubt::Resend] {

@@ -95,13 +95,8 @@ pub async fn picture(store: &Shared, tenant: &TenantId) -> Vec<String> {
     }
     let sent = crate::conformance::sample::uid(at(0), 700);
     for receipt in store.receipts(tenant, sent).await.unwrap() {
-        lines.push(format!(
-            "{} {:?} {} {}",
-            receipt.kind,
-            receipt.digest,
-            receipt.detail,
-            receipt.body.len()
-        ));
+        let body = store.receipt_raw(tenant, sent, receipt.digest).await.unwrap();
+        lines.push(format!("{} {} {} {body:?}", receipt.kind, receipt.size, receipt.detail));
     }
     lines.push(format!("{:?}", store.route_state(at(8)).await.unwrap()));
     let key = MailboxKey { tenant: tenant.clone(), mailbox: "orders".parse().unwrap() };
