@@ -206,8 +206,10 @@ impl Runner {
     async fn read_accounts(&mut self) {
         for _ in 0..CLAIM_ACCOUNTS_MAX {
             let Some(key) = self.unread.pop_first() else { return };
+            // Before it is read: what changes meanwhile looks changed.
+            let generation = self.shared.store.generation();
             match self.shared.store.account(&key.tenant, &key.account).await {
-                Ok(Some(account)) => self.take_in(key, account).await,
+                Ok(Some(account)) => self.take_in(key, account, generation).await,
                 Ok(None) => self.forget(&key),
                 Err(error) => {
                     tracing::warn!(%error, "an account could not be read");
@@ -218,7 +220,7 @@ impl Runner {
         }
     }
 
-    async fn take_in(&mut self, key: AccountKey, account: Account) {
+    async fn take_in(&mut self, key: AccountKey, account: Account, generation: u64) {
         let plan = Plan::make(&account, &self.shared);
         if let Some(fallback) = &plan.fallback {
             let fallback = AccountKey { tenant: key.tenant.clone(), account: fallback.clone() };
@@ -228,7 +230,7 @@ impl Runner {
         }
         match self.slots.get_mut(&key) {
             Some(slot) => {
-                slot.read_at = Instant::now();
+                (slot.read_at, slot.generation) = (Instant::now(), generation);
                 if slot.post.plan().version != account.version {
                     slot.post.replace_plan(plan);
                     slot.dirty = true;
@@ -236,7 +238,7 @@ impl Runner {
             }
             None => {
                 let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
-                self.slots.insert(key.clone(), Slot::new(post));
+                self.slots.insert(key.clone(), Slot::new(post, generation));
             }
         }
         self.demand.add(&key);
@@ -248,14 +250,16 @@ impl Runner {
         }
     }
 
-    /// Hints may be of new work as well as of new settings, so an account is read again unless it just was.
+    /// Hints may be of new work as well as of new settings, so an account is read again unless it just was, and nothing has
+    /// changed since.
     fn wake(&mut self, keys: Vec<AccountKey>) {
+        let generation = self.shared.store.generation();
         for key in keys {
             let fresh = match self.slots.get_mut(&key) {
                 Some(slot) => {
                     slot.dirty = true;
                     self.demand.add(&key);
-                    slot.read_at.elapsed() < FRESH_FOR
+                    slot.read_at.elapsed() < FRESH_FOR && slot.generation == generation
                 }
                 None => false,
             };

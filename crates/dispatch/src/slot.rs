@@ -20,17 +20,18 @@ pub(crate) struct Slot {
     pub dirty: bool,
     /// When work last came, or was looked for.
     pub used_at: Instant,
-    /// When its settings were last read.
+    /// When its settings were last read, and in which generation of the directory.
     pub read_at: Instant,
+    pub generation: u64,
     /// Its limit of the day is used up until then: its fallback may send.
     pub spent_until: Option<Time>,
 }
 
 impl Slot {
     /// A slot for an account that was just read.
-    pub fn new(post: Arc<Post>) -> Self {
+    pub fn new(post: Arc<Post>, generation: u64) -> Self {
         let now = Instant::now();
-        Self { post, parked: 0, dirty: true, used_at: now, read_at: now, spent_until: None }
+        Self { post, parked: 0, dirty: true, used_at: now, read_at: now, generation, spent_until: None }
     }
 
     /// Who sends its mail now: itself, or its fallback where its circuit is open or its day is used up.

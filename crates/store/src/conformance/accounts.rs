@@ -133,8 +133,13 @@ pub async fn a_changed_account_is_woken(store: &Shared) {
     assert_eq!(woken(store, 1).await, [sample::key(TENANT, "new")]);
     let mut account = sample::account(TENANT, ACCOUNT);
     account.version = 2;
-    assert!(store.update_account(account, 1).await.unwrap());
-    assert_eq!(woken(store, 1).await, [sample::relay()]);
+    let generation = store.generation();
+    let (updated, risen) = tokio::join!(store.update_account(account, 1), async {
+        assert_eq!(woken(store, 1).await, [sample::relay()]);
+        store.generation() > generation
+    });
+    assert!(updated.unwrap());
+    assert!(risen, "whoever read it a moment ago must read it again");
     let gone = store.delete_account(&tenant(), &OTHER_ACCOUNT.parse().unwrap()).await.unwrap();
     assert_eq!(gone, Changed::Done);
     assert_eq!(woken(store, 1).await, [sample::key(TENANT, OTHER_ACCOUNT)]);

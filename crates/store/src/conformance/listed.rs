@@ -2,7 +2,7 @@
 
 #[test]
 fn every_rule_is_listed() {
-    let lists = [include_str!("mod.rs"), include_str!("again.rs")];
+    let lists = [include_str!("rules.rs"), include_str!("again.rs")];
     let themes = [
         include_str!("accept.rs"),
         include_str!("accounts.rs"),

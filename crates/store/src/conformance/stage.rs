@@ -18,7 +18,7 @@ use crate::record::{
 };
 
 /// A wait longer than this means that what is waited for will not come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Awaits, with a bound.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {

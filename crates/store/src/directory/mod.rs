@@ -25,7 +25,7 @@ pub(crate) use departed::mark_departed;
 pub(crate) use held::is_used_up;
 #[cfg(test)]
 pub(crate) use held::{BEHIND, WAITED_FOR};
-pub(crate) use pauses::{Gates, suspensions_of};
+pub(crate) use pauses::{Gates, is_suspended, suspensions_of};
 pub(crate) use suppressions::{Recipients, Suppressed, add as suppress, suppressed_of};
 
 use crate::{
@@ -308,10 +308,11 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
         allowance::STATEMENTS,
-        crate::collapse::STATEMENTS,
+        &crate::collapse::statements(),
         crate::preparation::STATEMENTS,
         crate::blob::STATEMENTS,
         crate::pulse::STATEMENTS,
+        crate::standing::STATEMENTS,
     ];
     let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]);
     let multi: Vec<crate::sql::Sql> = multi.map(|multi| multi.sample().into()).collect();

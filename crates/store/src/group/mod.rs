@@ -172,6 +172,7 @@ struct Writer<E> {
     engine: E,
     handover: Arc<HandOver>,
     commits: Arc<AtomicU64>,
+    generation: Arc<AtomicU64>,
 }
 
 impl<E: Engine> Writer<E> {
@@ -265,6 +266,10 @@ impl<E: Engine> Writer<E> {
         }
         for parking in after.parked {
             self.handover.park(parking.want, &parking.lease, parking.now);
+        }
+        if !after.changed.is_empty() {
+            // Before the hint, so that who hears it knows that what he has just read may be old.
+            self.generation.fetch_add(1, Ordering::AcqRel);
         }
         after.changed.iter().for_each(|key| self.handover.withdraw(key));
         self.handover.deliver(after.delivered);

@@ -30,7 +30,7 @@ pub(crate) struct Writers {
     requests: Mutex<Option<mpsc::Sender<Request>>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     commits: Arc<AtomicU64>,
-    generation: AtomicU64,
+    generation: Arc<AtomicU64>,
     refusal: Mutex<Option<StoreError>>,
     pulse: Pulse,
 }
@@ -40,17 +40,18 @@ impl Writers {
     pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
         let (requests, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
         let inbox = Arc::new(tokio::sync::Mutex::new(inbox));
-        let commits = Arc::new(AtomicU64::new(0));
+        let (commits, generation) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut tasks = JoinSet::new();
         for engine in engines {
-            let writer = Writer { engine, handover: handover.clone(), commits: commits.clone() };
+            let (commits, generation) = (commits.clone(), generation.clone());
+            let writer = Writer { engine, handover: handover.clone(), commits, generation };
             tasks.spawn(writer.run(inbox.clone()));
         }
         Self {
             requests: Mutex::new(Some(requests)),
             tasks: tokio::sync::Mutex::new(tasks),
             commits,
-            generation: AtomicU64::new(0),
+            generation,
             refusal: Mutex::default(),
             pulse: Pulse::default(),
         }
@@ -172,7 +173,7 @@ impl Writers {
         audit: Option<AuditEntry>,
     ) -> Result<Changed, StoreError> {
         let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
-        // Also where it failed: the answer to a commit may have been lost.
+        // Also where it failed: the answer to a commit may have been lost. What wakes an account has risen before.
         self.generation.fetch_add(1, Ordering::AcqRel);
         match changed? {
             Answer::Changed(changed) => Ok(changed),

@@ -225,7 +225,8 @@ pub trait Read: Send + Sync {
     /// What happened to a tenant's messages lately, from this time on, in order: of the last hour, as far as it was fanned out.
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError>;
 
-    /// Counts by status and the age of the oldest due message, for one tenant or for all.
+    /// Counts by status, how long messages wait that may go and that are held, and doubts that wait for a word: for one tenant or
+    /// for all.
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
 }
 
@@ -237,8 +238,8 @@ pub trait Directory: Send + Sync {
     async fn change(&self, change: DirectoryChange, audit: Option<AuditEntry>)
     -> Result<Changed, StoreError>;
 
-    /// Rises with each change that was made through this process, before the change is answered: what was read under
-    /// another generation may be old. Others' changes do not show.
+    /// Rises with each change that was made through this process, before the change is answered and before the account is
+    /// woken that changed: what was read under another generation may be old. Others' changes do not show.
     fn generation(&self) -> u64;
 
     /// One tenant, deleted or not.
