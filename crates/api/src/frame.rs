@@ -101,6 +101,8 @@ fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: 
     }
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
+    // A router inside has counted the body that was not written yet.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
     let body = match response.extensions_mut().remove::<&'static Dress>() {
         None => error.into_json(id.as_str()),
         Some(dress) => {

@@ -7,11 +7,13 @@
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
     response::Response,
+    routing::{MethodRouter, any},
 };
 use serde_json::Value;
+use tower::ServiceExt;
 
 use crate::{error::ApiError, frame, state::Shared};
 
@@ -23,14 +25,43 @@ pub(crate) struct Dress {
     pub(crate) refuse: fn(&ApiError, &str) -> (StatusCode, Value),
 }
 
-/// A door under a prefix of its own: all below it is its.
+/// A door under a prefix of its own: all below it is its. Who gave the prefix with a slash at its end, or ends paths with
+/// one, means the same path, as the systems that these doors stand for understood it.
 pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
     bare: Router<S>,
     dress: &'static Dress,
 ) -> Router<S> {
-    bare.fallback(frame::no_such_path)
+    let strict =
+        bare.clone().fallback(frame::no_such_path).method_not_allowed_fallback(frame::no_such_method);
+    let look_again = |State(state): State<S>, mut request: Request| async move {
+        if let Some(uri) = tidied(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        let strict: Router = strict.with_state(state);
+        match strict.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    };
+    bare.fallback(look_again)
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(middleware::from_fn_with_state(dress, wear))
+}
+
+/// What is at a prefix itself.
+pub(super) fn nowhere(dress: &'static Dress) -> MethodRouter<Shared> {
+    any(frame::no_such_path).layer(middleware::from_fn_with_state(dress, wear))
+}
+
+/// An address without slashes that say nothing; none if nothing is left. One behind the prefix is gone already.
+fn tidied(uri: &Uri) -> Option<Uri> {
+    let parts = uri.path().split('/').filter(|part| !part.is_empty());
+    let path: String = parts.flat_map(|part| ["/", part]).collect();
+    if path.is_empty() {
+        return None;
+    }
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    format!("{path}{query}").parse().ok()
 }
 
 /// A door among our own routes: only the paths that it has are its.
@@ -47,9 +78,12 @@ async fn wear(State(dress): State<&'static Dress>, mut request: Request, next: N
 }
 
 /// Shows a key that came in the door's own header where the rest of the surface looks for it. Whoever sends that header
-/// means it, so it goes before any other.
+/// means it, so it goes before any other; an empty one says nothing.
 fn show_key(request: &mut Request, name: &'static str) {
-    let Some(key) = request.headers_mut().remove(name) else { return };
+    let Some(key) = request.headers_mut().remove(name).filter(|key| !key.as_bytes().trim_ascii().is_empty())
+    else {
+        return;
+    };
     let bearer = [b"Bearer ", key.as_bytes()].concat();
     if let Ok(value) = HeaderValue::from_bytes(&bearer) {
         request.headers_mut().insert(header::AUTHORIZATION, value);
@@ -67,7 +101,6 @@ mod tests {
     use postway_domain::{Clock, Time};
     use postway_store::StoreError;
     use serde_json::json;
-    use tower::ServiceExt;
 
     use super::*;
 
@@ -117,8 +150,9 @@ mod tests {
             Request::get(path).header("x-request-id", "r-1").header("x-teapot-key", "k").body(Body::empty());
         let response = router.oneshot(request.unwrap()).await.unwrap();
         assert_eq!(response.headers()["x-request-id"], "r-1");
-        let status = response.status();
+        let (status, counted) = (response.status(), response.headers().get(header::CONTENT_LENGTH).cloned());
         let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        assert!(counted.is_none_or(|counted| counted == body.len().to_string()), "{path} has another length");
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 

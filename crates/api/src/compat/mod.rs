@@ -31,7 +31,9 @@ use crate::state::Shared;
 pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
     let nested = config.doors.iter().fold(Router::new(), |router, door| {
         let (bare, dress) = of(*door);
-        router.nest(&format!("/compat/{door}"), dress::under_prefix(bare, dress))
+        let prefix = format!("/compat/{door}");
+        let nowhere = dress::nowhere(dress);
+        router.nest(&prefix, dress::under_prefix(bare, dress)).route(&format!("{prefix}/"), nowhere)
     });
     match config.root {
         None => nested,

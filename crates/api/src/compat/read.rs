@@ -1,7 +1,7 @@
 //! Messages with all that a door says of them, one or a page.
 
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{MessageUid, Status, Subscriber, TenantId, Time};
+use postway_domain::{EventKind, MessageUid, State, Status, Subscriber, TenantId, Time};
 use postway_store::{
     Holds,
     record::{
@@ -16,11 +16,19 @@ use crate::{
         view::{self, FailureView, HIDDEN},
     },
     page::Paging,
+    query::Parameters,
     state::App,
 };
 
 /// Messages read at once for a page.
 const TOGETHER: usize = 16;
+/// The most messages of a page.
+const PAGE_MAX: u32 = 500;
+/// How often a page that is not full is read on for.
+const ROUNDS_MAX: usize = 20;
+/// The most messages that are counted up to for a page with a number, and the most reads on the way.
+const COUNTED_MAX: u32 = 10_000;
+const COUNTS_MAX: usize = 40;
 /// What has not ended.
 pub(super) const ACTIVE: &[Status] = &[
     Status::Accepted,
@@ -87,14 +95,39 @@ impl Whole {
         self.told.iter().any(|told| told.state == NotificationState::Calling)
     }
 
-    /// When everybody who was to be told had taken it; none where nobody was, or where one was given up on.
+    /// When everybody who was to be told had taken it; none where nobody was told of its end, or where one was given up on.
     pub(super) fn acknowledged_at(&self) -> Option<Time> {
+        let is_sent = self.record.summary.state == State::Sent;
+        let of_its_end = |told: &NotificationView| match told.kind {
+            EventKind::Resolved => true,
+            EventKind::Sent => is_sent,
+            EventKind::Invalid
+            | EventKind::Failed
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed => !is_sent,
+            _ => false,
+        };
         let taken = |told: &NotificationView| told.state == NotificationState::Acknowledged;
-        self.reported_at.filter(|_| !self.told.is_empty() && self.told.iter().all(taken))
+        self.reported_at.filter(|_| self.told.iter().any(of_its_end) && self.told.iter().all(taken))
     }
 }
 
+/// `limit` and `cursor` of a list whose users know no pages: where nothing is said, as many as one page can have.
+pub(super) fn long_page(query: &mut Parameters) -> Paging {
+    Paging { limit: page_size(query, "limit").unwrap_or(PAGE_MAX), cursor: query.take("cursor") }
+}
+
+/// How many messages a page is to have, under this name.
+pub(super) fn page_size(query: &mut Parameters, name: &str) -> Option<u32> {
+    query.parse(name, |text| match text.parse() {
+        Ok(size @ 1..=PAGE_MAX) => Ok(size),
+        _ => Err(format!("must be a number from 1 to {PAGE_MAX}")),
+    })
+}
+
 /// Some messages, and where to go on.
+#[derive(Default)]
 pub(super) struct Page {
     pub(super) messages: Vec<Whole>,
     pub(super) next_cursor: Option<String>,
@@ -111,7 +144,7 @@ pub(super) async fn page(
     page_where(app, tenant, filter, statuses, paging, |_| true).await
 }
 
-/// The same without those that are not `wanted`, so it may be short.
+/// The same of those that are `wanted`. Where few are, it may be short.
 pub(super) async fn page_where(
     app: &App,
     tenant: &TenantId,
@@ -121,9 +154,78 @@ pub(super) async fn page_where(
     wanted: impl Fn(&MessageSummary) -> bool,
 ) -> Result<Page, ApiError> {
     let before = cursor.as_deref().map(list::read_cursor).transpose()?;
-    let MessagePage { messages: mut found, next } =
-        newest(app, tenant, filter, statuses, before, limit).await?;
-    found.retain(wanted);
+    let found = wanted_from(app, tenant, &filter, statuses, before, limit, &wanted).await?;
+    whole(app, tenant, found).await
+}
+
+/// The page with this number, where all have so many messages; the first is 1. One past the end is empty.
+pub(super) async fn page_numbered(
+    app: &App,
+    tenant: &TenantId,
+    filter: Filter,
+    statuses: &[Status],
+    (number, size): (u32, u32),
+    wanted: impl Fn(&MessageSummary) -> bool,
+) -> Result<Page, ApiError> {
+    let too_far = || {
+        let message = format!("pages have numbers up to the {COUNTED_MAX}th mail: go on with a cursor");
+        ApiError::field("page", message)
+    };
+    let (mut left, mut before) = (number.saturating_sub(1).saturating_mul(size), None);
+    if left.saturating_add(size) > COUNTED_MAX {
+        return Err(too_far());
+    }
+    for _ in 0..COUNTS_MAX {
+        let limit = if left == 0 { size } else { left.min(PAGE_MAX) };
+        let found = wanted_from(app, tenant, &filter, statuses, before, limit, &wanted).await?;
+        if left == 0 {
+            return whole(app, tenant, found).await;
+        }
+        left = left.saturating_sub(u32::try_from(found.messages.len()).unwrap_or(u32::MAX));
+        match found.next {
+            None => return Ok(Page::default()),
+            next => before = next,
+        }
+    }
+    Err(too_far())
+}
+
+/// The newest that are wanted, some thousands looked at.
+async fn wanted_from(
+    app: &App,
+    tenant: &TenantId,
+    filter: &Filter,
+    statuses: &[Status],
+    mut before: Option<MessageUid>,
+    limit: u32,
+    wanted: impl Fn(&MessageSummary) -> bool,
+) -> Result<MessagePage, ApiError> {
+    let mut kept = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        let page = newest(app, tenant, filter.clone(), statuses, before, limit).await?;
+        let last = page.messages.last().map(|last| last.uid);
+        for message in page.messages.into_iter().filter(&wanted) {
+            let uid = message.uid;
+            kept.push(message);
+            if kept.len() == limit as usize {
+                let next = if last == Some(uid) { page.next } else { Some(uid) };
+                return Ok(MessagePage { messages: kept, next });
+            }
+        }
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    Ok(MessagePage { messages: kept, next: before })
+}
+
+/// Messages with all that is said of them.
+async fn whole(
+    app: &App,
+    tenant: &TenantId,
+    MessagePage { messages: found, next }: MessagePage,
+) -> Result<Page, ApiError> {
     let holds = Holds::read(&*app.store, tenant, &found, app.clock.now()).await?;
     let any_ended = found.iter().any(|message| message.state.status().is_final());
     let subscribers = match any_ended {

@@ -207,6 +207,12 @@ pub(crate) fn is_blank(value: &RawValue) -> bool {
     is_null(value) || text(value).is_some_and(|text| text.trim().is_empty())
 }
 
+/// Whether a value is a list with nothing in it: what PHP writes for an object without fields, too.
+pub(crate) fn is_empty_list(value: &RawValue) -> bool {
+    let inner = value.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
 /// A value as text, if it is one.
 pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(value.get()).ok().map(|Text(text)| text)

@@ -84,6 +84,49 @@ async fn a_door_takes_its_own_header_and_ours_and_its_own_goes_first() {
 }
 
 #[tokio::test]
+async fn an_empty_header_says_nothing_of_a_key() {
+    let api = Api::start().await;
+    for (header, path) in [("x-api-token", "/compat/001/status"), ("x-api-key", "/compat/004/v1/emails")] {
+        let both = Request::get(path)
+            .header(header, " ")
+            .header("authorization", format!("Bearer {KEY}"))
+            .body(Body::empty());
+        api.ask(both.unwrap()).await.ok(200);
+        is_refused_by(&path[8..11], &with_header(&api, (header, ""), "GET", path, json!({})).await, 401);
+    }
+}
+
+#[tokio::test]
+async fn slashes_that_say_nothing_are_passed_over() {
+    let api = Api::start().await;
+    for path in [
+        "/compat/000/emails/",
+        "/compat/000//emails?limit=1",
+        "/compat/001//status",
+        "/compat/001/status/?tenant_id=default",
+        "/compat/001//messages//",
+        "/compat/004//v1/emails/",
+    ] {
+        api.get(path).await.ok(200);
+    }
+    let sent =
+        json!({"messages": [{"id": "m", "from": "shop@example.com", "to": "ada@example.net", "body": "t"}]});
+    assert_eq!(api.post("/compat/001//commands/add-messages/", sent).await.ok(200)["queued"], 1);
+    assert_eq!(api.get("/compat/004/v1//emails/m/").await.ok(200)["status"], "VALIDATED");
+    for (door, path) in [
+        ("000", "/compat/000"),
+        ("001", "/compat/001/"),
+        ("001", "/compat/001//"),
+        ("004", "/compat/004//nothing/"),
+    ] {
+        is_refused_by(door, &api.get(path).await, 404);
+    }
+    is_refused_by("001", &api.call("DELETE", "/compat/001/status/", "").await, 405);
+    let nobody = Request::get("/compat/001//status").body(Body::empty()).unwrap();
+    is_refused_by("001", &api.ask(nobody).await, 401);
+}
+
+#[tokio::test]
 async fn a_door_that_is_switched_off_is_not_there() {
     let api = with_doors(&[DoorName::Reference001], None).await;
     api.get("/compat/001/status").await.ok(200);

@@ -104,7 +104,7 @@ async fn what_is_wrong_has_a_number_and_their_names() {
         (json!({"Subject": 5}), 300, "Subject: "),
         (json!({"Tag": "x".repeat(65)}), 300, "Tag: "),
         (json!({"MessageStream": "a b"}), 300, "MessageStream: "),
-        (json!({"Headers": [{"Name": "Message-ID", "Value": "x"}]}), 300, "Headers.Message-ID: "),
+        (json!({"Headers": [{"Name": "Return-Path", "Value": "x"}]}), 300, "Headers.Return-Path: "),
         (json!({"Attachments": [{"Name": "a.txt", "Content": "%"}]}), 300, "Attachments[0].Content: "),
         (json!({"Attachments": [{"Content": "aGk="}]}), 300, "Attachments[0].Name: "),
         (json!({"To": vec!["ada@example.net"; 51].join(",")}), 300, "To: there are 51 recipients"),
@@ -116,6 +116,7 @@ async fn what_is_wrong_has_a_number_and_their_names() {
     let ask =
         async |path: &str, body: &str| api.call("POST", &format!("{DOOR}{path}"), body.to_owned()).await;
     refused(&ask("/email", "{").await, 422, 402);
+    refused(&ask("/email", "[]").await, 422, 403);
     refused(&ask("/email/batch", "{}").await, 422, 403);
     refused(&ask("/email/batch", "[").await, 422, 402);
     refused(&ask("/email/batch", "{\"a\":").await, 422, 402);
@@ -126,6 +127,24 @@ async fn what_is_wrong_has_a_number_and_their_names() {
     refused(&api.postmark_as(KEY, "GET", "/server", Value::Null).await, 404, 300);
     refused(&api.postmark_as(KEY, "GET", "/email", Value::Null).await, 405, 300);
     assert_eq!(api.stored_messages().await, 0);
+}
+
+#[tokio::test]
+async fn a_mail_that_the_gem_for_rails_hands_over_has_our_own_form() {
+    let api = Api::start().await;
+    let headers = [("Message-Id", "<theirs@host.mail>"), ("Mime-Version", "1.0"), ("X-Order", "7")];
+    let headers = headers.map(|(name, value)| json!({"Name": name, "Value": value}));
+    let file = json!({"Name": "a.png", "Content": "aGVs\nbG8=\n", "ContentType": "image/png", "ContentID": "cid:logo"});
+    let mail = with(
+        message("Hi"),
+        json!({"Headers": headers, "HtmlBody": "<img src=\"cid:logo\">", "Attachments": [file]}),
+    );
+    let id = api.postmark("/email", mail).await.ok(200)["MessageID"].as_str().unwrap().to_owned();
+    let dump =
+        api.postmark_as(KEY, "GET", &format!("/messages/outbound/{id}/dump"), Value::Null).await.ok(200);
+    let source = dump["Body"].as_str().unwrap();
+    assert!(source.contains(&format!("Message-ID: <{id}@")) && source.contains("X-Order: 7"), "{source}");
+    assert!(!source.contains("theirs@") && source.matches("MIME-Version").count() == 1, "{source}");
 }
 
 #[tokio::test]

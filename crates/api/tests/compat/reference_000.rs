@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus::*, State, message::Wait};
-use postway_store::record::NotificationState;
+use postway_domain::{EventKind, RecipientStatus::*, State, message::Wait};
+use postway_store::record::{NewEvent, NotificationState};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -125,6 +125,49 @@ async fn a_state_says_how_it_stands_with_the_callback() {
     };
     assert_eq!((list("SENT").await, list("SENT-ACKNOWLEDGED").await), (0, 1));
     assert_eq!(api.get(&format!("{EMAILS}?status=GONE")).await.status.as_u16(), 422);
+}
+
+#[tokio::test]
+async fn nobody_acknowledged_an_end_that_nobody_was_told_of() {
+    let api = Api::start().await;
+    let hook = json!({"url": "https://app.example.com/hook", "events": ["email.accepted"]});
+    api.post("/v1/webhooks", hook).await.ok(201);
+    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
+    assert_eq!(api.notify(NotificationState::Acknowledged, 200).await, 1);
+    assert_eq!(api.get(&format!("{EMAILS}/sent")).await.ok(200)["status"], "SENT");
+    let list = api.get("/compat/001/messages").await.ok(200);
+    assert_eq!(
+        (&list["messages"][0]["status"], &list["messages"][0]["reported_ts"]),
+        (&json!("SENT"), &json!(null))
+    );
+}
+
+#[tokio::test]
+async fn a_history_says_why() {
+    let api = Api::start().await;
+    api.stored_with("old", State::Cancelled, &[("ada@example.net", Cancelled)], |message| {
+        let data = Some(json!({"message": null, "reason": "superseded"}).to_string());
+        message.events.push(NewEvent { kind: EventKind::Cancelled, data });
+    })
+    .await;
+    let shown = api.get(&format!("{EMAILS}/old")).await.ok(200);
+    let last = shown["history"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["status"], &last["reason"]), (&json!("FAILED"), &json!("superseded")));
+}
+
+#[tokio::test]
+async fn a_bare_list_has_all_that_fit_a_page() {
+    let api = Api::start().await;
+    for n in 0..60 {
+        api.stored(&format!("m-{n}"), State::Invalid, &[("ada@example.net", Pending)]).await;
+    }
+    let length = async |path: &str| api.get(path).await.ok(200).as_array().unwrap().len();
+    assert_eq!(length("/compat/000/invalid-emails").await, 60, "its users know no pages");
+    assert_eq!(length("/compat/000/invalid-emails?limit=7").await, 7);
+    let paged = api.get(&format!("{EMAILS}/invalid")).await.ok(200);
+    assert_eq!(paged["data"].as_array().unwrap().len(), 50);
+    assert_eq!(api.get("/compat/000/invalid-emails?limit=501").await.status.as_u16(), 422);
+    assert_eq!(api.get("/compat/001/messages").await.ok(200)["messages"].as_array().unwrap().len(), 60);
 }
 
 #[tokio::test]

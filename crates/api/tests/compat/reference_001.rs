@@ -83,6 +83,10 @@ async fn where_nothing_is_taken_the_answer_says_so() {
         let answer = post(&api, "/commands/add-messages", body.clone()).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["ok"]), (422, &json!(false)), "{body}");
     }
+    let mut blank = mail("blank");
+    blank["priority"] = json!("");
+    let body = json!({"messages": [blank], "default_priority": ""});
+    assert_eq!(post(&api, "/commands/add-messages", body).await.ok(200)["queued"], 1, "none was given");
     let many: Vec<Value> = (0..1_001).map(|n| json!({"id": n.to_string()})).collect();
     assert_eq!(post(&api, "/commands/add-messages", json!({"messages": many})).await.status.as_u16(), 422);
 }

@@ -112,8 +112,8 @@ async fn the_first_page_may_be_named_by_its_number() {
     let rest = api.get(&format!("{path}?pageSize=2&cursor={cursor}")).await.ok(200);
     assert_eq!((rest["data"].as_array().unwrap().len(), &rest["nextCursor"]), (1, &json!(null)));
     for (query, field, said) in [
-        ("page=2", "page", "nextCursor"),
-        ("page=one", "page", "nextCursor"),
+        ("page=one", "page", "the first page is 1"),
+        ("page=21&pageSize=500", "page", "10000th"),
         ("pageSize=0", "pageSize", "1 to 500"),
         ("externalId=order-7", "externalId", "outboxId"),
     ] {
@@ -176,6 +176,9 @@ async fn what_is_wrong_is_named_in_its_words_with_its_codes() {
             "INVALID_EMAIL",
         ),
         (json!({"recipient": {"email": "ada@example.net"}}), "recipient", "INVALID_PAYLOAD"),
+        (json!({"recipient": {"recipientId": "none"}}), "recipient.recipientId", "RECIPIENT_NOT_FOUND"),
+        (json!({"recipient": {"id": "none"}}), "recipient.id", "RECIPIENT_NOT_FOUND"),
+        (json!({"recipient": {"externalId": 7}}), "recipient.externalId", "RECIPIENT_NOT_FOUND"),
         (json!({"colour": "red"}), "colour", "VALIDATION_ERROR"),
         (json!({"recipient": {"colour": 1}}), "recipient.colour", "VALIDATION_ERROR"),
         (
@@ -243,11 +246,51 @@ async fn states_are_those_its_users_know_and_lists_go_by_them() {
     let failed = api.get("/compat/004/v1/emails/failed").await.ok(200);
     assert_eq!((&failed["errorCode"], &failed["errorReason"]), (&json!("smtp_450"), &json!("come back")));
     assert_eq!(failed["events"].as_array().unwrap().last().unwrap()["type"], "FAILED");
+    let cancelled = api.get("/compat/004/v1/emails/cancelled").await.ok(200);
+    assert!(cancelled["failedAt"].is_string() && cancelled["sentAt"].is_null(), "{cancelled}");
     assert_eq!(api.get("/compat/004/v1/emails?status=sent").await.status.as_u16(), 422);
     assert_eq!(
         api.get("/compat/004/v1/emails?requestId=req-7").await.ok(200)["data"].as_array().unwrap().len(),
         8
     );
+}
+
+#[tokio::test]
+async fn pages_have_numbers_and_are_full_whatever_lies_between() {
+    let api = Api::start().await;
+    for n in 0..10 {
+        let wait = if n % 2 == 0 { Wait::Retry } else { Wait::SendAt };
+        api.stored(&format!("m-{n}"), State::Scheduled(wait), &[("ada@example.net", Pending)]).await;
+        api.clock.forward_ms(1);
+    }
+    let page = async |query: &str| -> (Vec<String>, bool) {
+        let page = api.get(&format!("/compat/004/v1/emails?{query}")).await.ok(200);
+        let data = page["data"].as_array().unwrap().iter();
+        let mut ids = Vec::new();
+        for one in data {
+            let uid = one["id"].as_str().unwrap();
+            ids.push(
+                api.get(&format!("/v1/messages/{uid}")).await.ok(200)["id"].as_str().unwrap().to_owned(),
+            );
+        }
+        (ids, page["nextCursor"].is_string())
+    };
+    assert_eq!(
+        page("pageSize=4&page=1").await,
+        (vec!["m-9".into(), "m-8".into(), "m-7".into(), "m-6".into()], true)
+    );
+    assert_eq!(page("pageSize=4&page=3").await.0, ["m-1", "m-0"]);
+    assert_eq!(page("pageSize=4&page=4").await, (vec![], false));
+    let retries = "status=RETRY_SCHEDULED&pageSize=2";
+    assert_eq!(page(&format!("{retries}&page=1")).await, (vec!["m-8".into(), "m-6".into()], true));
+    assert_eq!(page(&format!("{retries}&page=2")).await.0, ["m-4", "m-2"]);
+    assert_eq!(page(&format!("{retries}&page=3")).await, (vec!["m-0".into()], false));
+    let first = api.get(&format!("/compat/004/v1/emails?{retries}")).await.ok(200);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    assert_eq!(page(&format!("{retries}&cursor={cursor}")).await.0, ["m-4", "m-2"], "and by the cursor");
+    for wrong in ["page=0", "pageSize=501", &format!("page=2&cursor={cursor}")] {
+        assert_eq!(api.get(&format!("/compat/004/v1/emails?{wrong}")).await.status.as_u16(), 422, "{wrong}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! The door of Resend: good and bad input, batches, and that one tenant's key sees nothing of another's.
 
+use std::time::Duration;
+
 use axum::{body::Body, http::Request};
-use postway_domain::{RecipientStatus, State};
+use postway_domain::{Clock, RecipientStatus, State};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY, REQUEST_BYTES_MAX};
@@ -112,7 +114,8 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
         (json!({"to": ["ada"]}), "validation_error", "`to[0]`"),
         (json!({"to": 5}), "validation_error", "`to`"),
         (json!({"html": null}), "validation_error", "neither text nor html"),
-        (json!({"scheduled_at": "in 1 min"}), "validation_error", "`scheduled_at`: not a time"),
+        (json!({"scheduled_at": "tomorrow at 9am"}), "validation_error", "`scheduled_at`: not a time"),
+        (json!({"scheduled_at": "in 99 weeks"}), "validation_error", "`scheduled_at`"),
         (json!({"template": {"id": "none"}, "html": null}), "validation_error", "`template.id`"),
         (
             json!({"attachments": [{"filename": "a", "content": "%"}]}),
@@ -141,6 +144,47 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
     refused(&api.resend("GET", "/emails?limit=0", &[], Value::Null).await, 422, "validation_error");
     refused(&api.resend("GET", "/emails?before=x", &[], Value::Null).await, 422, "validation_error");
     assert_eq!(api.count().await, 0);
+}
+
+/// Bytes as numbers, and an object without fields as an empty list: what the SDKs for Go, Python, Ruby and PHP write.
+#[tokio::test]
+async fn emails_of_other_languages_sdks_are_taken() {
+    let api = Api::start().await;
+    let sent = with(
+        email("Hi"),
+        json!({
+            "headers": [], "cc": [], "reply_to": "help@example.com, desk@example.com",
+            "attachments": [{"filename": "a.bin", "content": [0, 1, 254, 255], "content_type": "", "path": ""}],
+        }),
+    );
+    let id = id(&api.resend("POST", "/emails", &[], sent).await);
+    let raw = api.get(&format!("/v1/messages/{id}/raw")).await;
+    let raw = String::from_utf8_lossy(&raw.body).into_owned();
+    assert!(raw.contains("AAH+/w=="), "{raw}");
+    let shown = api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+    assert_eq!(shown["reply_to"], json!(["help@example.com", "desk@example.com"]));
+    let no_bytes = with(email("Hi"), json!({"attachments": [{"filename": "a.bin", "content": [0, 256]}]}));
+    refused(&api.resend("POST", "/emails", &[], no_bytes).await, 422, "invalid_attachment");
+}
+
+#[tokio::test]
+async fn a_time_may_be_a_distance_unless_the_request_may_come_again() {
+    let api = Api::start().await;
+    let soon = with(email("Hi"), json!({"scheduled_at": "in 1 hour"}));
+    let id = id(&api.resend("POST", "/emails", &[], soon.clone()).await);
+    let path = format!("/emails/{id}");
+    let due = async || api.resend("GET", &path, &[], Value::Null).await.ok(200)["scheduled_at"].clone();
+    let hours = |count: u64| json!(api.clock.now().plus(Duration::from_secs(3_600 * count)));
+    assert_eq!(due().await, hours(1));
+    api.resend("PATCH", &path, &[], json!({"scheduled_at": "in 2 hours"})).await.ok(200);
+    assert_eq!(due().await, hours(2));
+    api.resend("POST", "/emails/batch", &[], json!([soon])).await.ok(200);
+    let key = [("idempotency-key", "k")];
+    let said = refused(&api.resend("POST", "/emails", &key, soon.clone()).await, 422, "validation_error");
+    assert!(said.starts_with("`scheduled_at`: with an Idempotency-Key"), "{said}");
+    let batch = api.resend("POST", "/emails/batch", &key, json!([soon])).await;
+    assert!(refused(&batch, 422, "validation_error").starts_with("`[0].scheduled_at`"));
+    assert_eq!(api.count().await, 2);
 }
 
 #[tokio::test]

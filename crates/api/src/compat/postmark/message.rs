@@ -4,7 +4,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::error::Fault;
 use crate::{
-    compat::translate::{Fields, Items, Ours, split_addresses, text},
+    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, split_addresses, text},
     error::{ApiError, FieldError},
 };
 
@@ -13,13 +13,8 @@ const RECIPIENTS_MAX: usize = 50;
 /// The stream that a message is of unless it says otherwise: it is no batch.
 pub(super) const STREAM: &str = "outbound";
 /// Fields whose values are the same in ours.
-const SAME: [(&str, &str); 5] = [
-    ("From", "from"),
-    ("Subject", "subject"),
-    ("HtmlBody", "html"),
-    ("TextBody", "text"),
-    ("Metadata", "metadata"),
-];
+const SAME: [(&str, &str); 4] =
+    [("From", "from"), ("Subject", "subject"), ("HtmlBody", "html"), ("TextBody", "text")];
 const RECIPIENTS: [(&str, &str); 3] = [("To", "to"), ("Cc", "cc"), ("Bcc", "bcc")];
 /// The same for a file.
 const FILE: [(&str, &str); 3] =
@@ -42,7 +37,7 @@ impl Translated {
 
 /// Our message for one of theirs, whose words come from a template or from itself.
 pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, ApiError> {
-    let mut fields = Fields::read(json)?;
+    let mut fields = Fields::read(json).map_err(of_whole)?;
     let mut ours = Ours::with_capacity(json.len() + 64);
     let (mut faults, mut named) = (Vec::new(), Vec::new());
     for (theirs, name) in SAME {
@@ -63,12 +58,15 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
     if let Some(value) = fields.take("ReplyTo") {
         ours.addresses("reply_to", value);
     }
-    if let Some(tag) = fields.take("Tag").filter(|tag| tag.get() != "\"\"") {
+    // PHP has one empty array, and writes it as a list.
+    if let Some(metadata) = fields.take("Metadata").filter(|metadata| !is_empty_list(metadata)) {
+        ours.json("metadata", metadata.get());
+    }
+    if let Some(tag) = fields.take("Tag").filter(|tag| !is_blank(tag)) {
         ours.json("tags", &format!("[{}]", tag.get()));
     }
-    if let Some(stream) =
-        fields.take("MessageStream").filter(|stream| text(stream).as_deref() != Some(STREAM))
-    {
+    let stream = fields.take("MessageStream").filter(|stream| !is_blank(stream));
+    if let Some(stream) = stream.filter(|stream| text(stream).as_deref() != Some(STREAM)) {
         ours.json("batch", stream.get());
     }
     let lists = [
@@ -102,8 +100,8 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
 
 /// `TemplateAlias` or `TemplateId`, which is a number there, and `TemplateModel`.
 fn template(fields: &mut Fields<'_>) -> Result<String, FieldError> {
-    let model = fields.take("TemplateModel");
-    let alias = fields.take("TemplateAlias");
+    let model = fields.take("TemplateModel").filter(|model| !is_empty_list(model));
+    let alias = fields.take("TemplateAlias").filter(|alias| !is_blank(alias));
     let Some(name) = alias.or(fields.take("TemplateId")) else {
         return Err(Fault::TemplateMissing.at("TemplateAlias", "is missing: give it, or TemplateId"));
     };
@@ -118,6 +116,14 @@ fn template(fields: &mut Fields<'_>) -> Result<String, FieldError> {
     Ok(ours.into_json())
 }
 
+/// Whether a header says how a mail is written down. Programs that make a whole mail and hand over its parts, as the gem for
+/// Rails does, name these too; there they are replaced, and here the mail that is made has its own.
+fn is_of_form(name: &str) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("Content-"));
+    content || is("MIME-Version") || is("Message-ID") || is("Date")
+}
+
 /// `[{Name, Value}]` as an object. A name that is there twice is the intake's to refuse.
 fn headers(value: &RawValue) -> Result<String, FieldError> {
     let mut json = String::from("{");
@@ -127,7 +133,10 @@ fn headers(value: &RawValue) -> Result<String, FieldError> {
         let name = fields.take("Name").and_then(text);
         let name = name.ok_or_else(|| Fault::Email.at(field("Name"), "must be a text"))?;
         let value = fields.take("Value").ok_or_else(|| Fault::Email.at(field("Value"), "is missing"))?;
-        if place > 0 {
+        if is_of_form(&name) {
+            continue;
+        }
+        if json.len() > 1 {
             json.push(',');
         }
         json.push_str(&Value::from(name).to_string());
@@ -145,11 +154,12 @@ fn files(value: &RawValue) -> Result<String, FieldError> {
         let mut fields = inner(&format!("Attachments[{place}]"), item)?;
         let mut ours = Ours::with_capacity(item.get().len() + 32);
         for (theirs, name) in FILE {
-            if let Some(value) = fields.take(theirs) {
+            // What has no bytes is a file too.
+            if let Some(value) = fields.take(theirs).filter(|value| theirs == "Content" || !is_blank(value)) {
                 ours.json(name, value.get());
             }
         }
-        if let Some(id) = fields.take("ContentID").filter(|id| id.get() != "\"\"") {
+        if let Some(id) = fields.take("ContentID").filter(|id| !is_blank(id)) {
             match text(id) {
                 Some(id) => ours.text("content_id", id.strip_prefix("cid:").unwrap_or(&id)),
                 None => ours.json("content_id", id.get()),
@@ -168,6 +178,14 @@ fn files(value: &RawValue) -> Result<String, FieldError> {
 /// The fields of an object inside the message.
 fn inner<'a>(field: &str, value: &'a RawValue) -> Result<Fields<'a>, FieldError> {
     serde_json::from_str(value.get()).map_err(|_| Fault::Shape.at(field, "must be an object"))
+}
+
+/// Where the fault is one of the whole body, it has another shape.
+fn of_whole(error: ApiError) -> ApiError {
+    match error.details() {
+        [fault] if fault.field.is_empty() => Fault::Shape.error("", &*fault.message),
+        _ => error,
+    }
 }
 
 fn of_shape(FieldError { field, message, .. }: FieldError) -> FieldError {
@@ -208,6 +226,26 @@ mod tests {
                 ],
             })
         );
+    }
+
+    #[test]
+    fn what_says_how_a_mail_is_written_down_is_left_to_ours() {
+        let named =
+            ["Mime-Version", "X-A", "Message-Id", "Content-Transfer-Encoding", "date", "X-B", "Contents"];
+        let headers: Vec<_> = named.iter().map(|name| json!({"Name": name, "Value": "1"})).collect();
+        assert_eq!(
+            made(json!({"Headers": headers}), false),
+            json!({"headers": {"X-A": "1", "X-B": "1", "Contents": "1"}})
+        );
+        assert_eq!(made(json!({"Headers": [{"Name": "Date", "Value": "x"}]}), false), json!({"headers": {}}));
+    }
+
+    #[test]
+    fn what_is_blank_and_may_be_left_out_is_left_out() {
+        let message = json!({"Tag": " ", "MessageStream": "", "Metadata": [ ], "TemplateAlias": "", "TemplateId": 7,
+            "TemplateModel": [], "Attachments": [{"Name": "a.txt", "Content": "", "ContentType": "", "ContentID": " "}]});
+        let files = json!([{"filename": "a.txt", "content": ""}]);
+        assert_eq!(made(message, true), json!({"template": {"name": "7"}, "attachments": files}));
     }
 
     #[test]

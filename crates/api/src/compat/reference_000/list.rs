@@ -36,7 +36,8 @@ pub(super) async fn show(
     let whole = Whole::find(&app, &caller.tenant, &id).await?;
     let history = word::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
         let data: Option<Value> = event.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
-        let reason = data.as_ref().and_then(|data| data.get("message")).cloned();
+        let said = |name: &&str| data.as_ref()?.get(name).filter(|value| !value.is_null()).cloned();
+        let reason = ["message", "reason", "code"].iter().find_map(said);
         json!({"status": word, "reason": reason, "created_at": event.at})
     });
     let mut answer = view(&whole);
@@ -73,7 +74,7 @@ pub(super) async fn stale(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(answer(stale_page(&app, &caller.tenant, &uri).await?, |_| true))
+    Ok(answer(stale_page(&app, &caller.tenant, &uri, Paging::take).await?, |_| true))
 }
 
 /// `GET /emails/invalid`: those that were accepted and then failed their checks.
@@ -82,7 +83,7 @@ pub(super) async fn invalid(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(answer(invalid_page(&app, &caller.tenant, &uri).await?, |_| true))
+    Ok(answer(invalid_page(&app, &caller.tenant, &uri, Paging::take).await?, |_| true))
 }
 
 /// `GET /stale-emails`: the same as a bare list.
@@ -91,7 +92,7 @@ pub(super) async fn bare_stale(
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&stale_page(&app, &caller.tenant, &uri).await?)
+    bare(&stale_page(&app, &caller.tenant, &uri, read::long_page).await?)
 }
 
 /// `GET /invalid-emails`: the same as a bare list.
@@ -100,20 +101,30 @@ pub(super) async fn bare_invalid(
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&invalid_page(&app, &caller.tenant, &uri).await?)
+    bare(&invalid_page(&app, &caller.tenant, &uri, read::long_page).await?)
 }
 
-async fn stale_page(app: &App, tenant: &TenantId, uri: &Uri) -> Result<Page, ApiError> {
+async fn stale_page(
+    app: &App,
+    tenant: &TenantId,
+    uri: &Uri,
+    paging: fn(&mut Parameters) -> Paging,
+) -> Result<Page, ApiError> {
     let mut query = Parameters::of(uri)?;
     let older_than = query.parse("older_than_seconds", str::parse).unwrap_or(STALE_S);
-    let paging = Paging::take(&mut query);
+    let paging = paging(&mut query);
     query.finish()?;
     find_stale(app, tenant, older_than, paging).await
 }
 
-async fn invalid_page(app: &App, tenant: &TenantId, uri: &Uri) -> Result<Page, ApiError> {
+async fn invalid_page(
+    app: &App,
+    tenant: &TenantId,
+    uri: &Uri,
+    paging: fn(&mut Parameters) -> Paging,
+) -> Result<Page, ApiError> {
     let mut query = Parameters::of(uri)?;
-    let paging = Paging::take(&mut query);
+    let paging = paging(&mut query);
     query.finish()?;
     read::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
 }

@@ -24,8 +24,6 @@ use crate::{
 
 /// The most mails of one call.
 const IDS_MAX: usize = 500;
-/// The most pages that are looked through for stale ones.
-const PAGES_MAX: usize = 20;
 /// How many are moved at once; together they share a commit.
 const TOGETHER: usize = 64;
 
@@ -70,17 +68,8 @@ pub(super) async fn many(
 /// The newest stale mails, at most as many as one call moves. Those that wait for their time are passed over, some
 /// thousands of them.
 async fn stale(app: &App, tenant: &TenantId, older_than_s: u64) -> Result<Vec<String>, ApiError> {
-    let (mut ids, mut cursor) = (Vec::new(), None);
-    for _ in 0..PAGES_MAX {
-        let page = find_stale(app, tenant, older_than_s, Paging { limit: IDS_MAX as u32, cursor }).await?;
-        ids.extend(page.messages.iter().map(Whole::id));
-        cursor = page.next_cursor;
-        if ids.len() >= IDS_MAX || cursor.is_none() {
-            break;
-        }
-    }
-    ids.truncate(IDS_MAX);
-    Ok(ids)
+    let page = find_stale(app, tenant, older_than_s, Paging { limit: IDS_MAX as u32, cursor: None }).await?;
+    Ok(page.messages.iter().map(Whole::id).collect())
 }
 
 /// Gives a mail another try; what it is then. One that waits for its turn already has it.

@@ -168,7 +168,7 @@ fn in_order(places: Vec<Place<'_>>, mut outcomes: Vec<Outcome>) -> Result<(usize
 /// Reads the call: `named` is the tenant in its query, and `home` is whose messages are that name none anywhere.
 fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Result<Command<'a>, ApiError> {
     let Bundle { messages, mut beside } = Bundle::read(bytes, "messages")?;
-    let default_priority = beside.take("default_priority");
+    let default_priority = beside.take("default_priority").filter(|priority| !is_blank(priority));
     let in_body = beside.take("tenant_id").filter(|named| !is_blank(named));
     let in_body = in_body.map(|value| expect_text("tenant_id", value)).transpose();
     let in_body = in_body.map_err(|wrong| ApiError::invalid(vec![wrong]))?;

@@ -12,7 +12,6 @@ use super::{caller, request, word};
 use crate::{
     compat::read::{self, ACTIVE, Whole},
     error::ApiError,
-    page::Paging,
     query::{Parameters, flag},
     state::{App, Shared},
 };
@@ -32,7 +31,7 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
         account: query.parse("account_id", str::parse::<AccountId>),
         ..Filter::default()
     };
-    let paging = Paging::take(&mut query);
+    let paging = read::long_page(&mut query);
     query.finish()?;
     let tenant = caller(&app, &parts, Scope::Read, named.as_deref()).await?.tenant;
     let statuses = if active_only { ACTIVE } else { &[] };

@@ -28,7 +28,7 @@ pub(super) fn translate(
         Some(id) => ours.json("id", id.get()),
         None => wrong.push(FieldError::new("id", "is missing: every message has an id of yours")),
     }
-    if let Some(priority) = fields.take("priority").or(default_priority) {
+    if let Some(priority) = fields.take("priority").filter(|own| !is_blank(own)).or(default_priority) {
         ours.json("priority", in_our_word(priority));
     }
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
@@ -132,7 +132,7 @@ mod tests {
         let ours = translated(json!({
             "id": "m1", "tenant_id": "", "account_id": "", "from": "a@x.example", "to": "b@x.example", "cc": "", "bcc": " ",
             "reply_to": "", "return_path": "", "subject": "", "body": "t", "content_type": "", "deferred_ts": "",
-            "batch_code": "", "message_id": "",
+            "batch_code": "", "message_id": "", "priority": "",
             "attachments": [{"filename": "a", "storage_path": "base64:YQ==", "fetch_mode": "", "mime_type": ""}],
         }));
         let expected = json!({"id": "m1", "from": "a@x.example", "to": "b@x.example", "subject": "", "text": "t",

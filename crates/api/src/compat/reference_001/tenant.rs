@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     auth::Admin,
     body,
+    compat::read,
     error::{ApiError, FieldError},
-    page::Paging,
     query::{Parameters, flag},
     request_id::RequestId,
     state::{App, Shared},
@@ -31,7 +31,7 @@ const REMOTES: [(&str, &str, &str); 2] = [
 pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let active_only = query.parse("active_only", flag).unwrap_or(false);
-    let paging = Paging::take(&mut query);
+    let paging = read::long_page(&mut query);
     query.finish()?;
     let page = tenant::page_of(&app, paging).await?;
     let mut tenants = page.data.iter().map(view).collect::<Result<Vec<Value>, ApiError>>()?;

@@ -32,8 +32,8 @@ struct Translated<'a> {
 
 /// Whom of the directory it is for.
 struct Recipient<'a> {
-    /// In our words, each once.
-    fields: Vec<(&'static str, &'a RawValue)>,
+    /// Our name, its, and the value; each once.
+    fields: Vec<(&'static str, &'static str, &'a RawValue)>,
     personal_number: Option<Cow<'a, str>>,
     /// Its sender's own id, to be said again.
     external_id: Option<&'a RawValue>,
@@ -60,11 +60,19 @@ pub(super) async fn send(
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
+    let mut said = Vec::new();
     if let Some(recipient) = recipient {
+        said.extend(recipient.fields.iter().map(|(ours, theirs, _)| (*ours, *theirs)));
+        // Where nothing else names it, what we looked up stands for the number.
+        said.extend([("id", "cpfCnpj"), ("external_id", "cpfCnpj")]);
         ours.json("recipient", &in_directory(&app, &tenant, recipient).await?);
     }
     let taken = take(&app, &context, Bytes::from(ours.into_json())).await;
-    let receipt = taken.map_err(|error| error.renamed(|field| renamed(field, NAMES)))?;
+    let in_its_names = |field: &str| match field.strip_prefix("recipient.") {
+        Some(of_recipient) => format!("recipient.{}", renamed(of_recipient, &said)),
+        None => renamed(field, NAMES),
+    };
+    let receipt = taken.map_err(|error| error.renamed(in_its_names))?;
     let mut answer = json!({
         "outboxId": receipt.uid,
         "jobId": receipt.uid,
@@ -122,8 +130,8 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
     let external_id = given.get("externalId");
     let mut fields = Vec::with_capacity(RECIPIENT.len());
     for (ours, theirs) in RECIPIENT {
-        let mut values = theirs.iter().filter_map(|name| given.take(name));
-        fields.extend(values.next().map(|value| (ours, value)));
+        let mut values = theirs.iter().filter_map(|name| Some((*name, given.take(name)?)));
+        fields.extend(values.next().map(|(name, value)| (ours, name, value)));
         // The others say the same in other words.
         values.for_each(drop);
     }
@@ -131,7 +139,7 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
         let FieldError { field, message, .. } = unknown(name);
         wrong.push(FieldError::new(format!("recipient.{field}"), message));
     }
-    let is_named = fields.iter().any(|(name, _)| matches!(*name, "id" | "external_id"));
+    let is_named = fields.iter().any(|(name, ..)| matches!(*name, "id" | "external_id"));
     if wrong.is_empty() && !is_named && personal_number.is_none() {
         let message = "give its recipientId, its externalId or its cpfCnpj";
         let fault = postway_intake::FieldError::new("recipient", message).coded(Code::InvalidPayload);
@@ -148,10 +156,10 @@ async fn in_directory(
     Recipient { fields, personal_number, .. }: Recipient<'_>,
 ) -> Result<String, ApiError> {
     let mut ours = Ours::with_capacity(256);
-    for (name, value) in &fields {
+    for (name, _, value) in &fields {
         ours.json(name, value.get());
     }
-    let is_named = fields.iter().any(|(name, _)| matches!(*name, "id" | "external_id"));
+    let is_named = fields.iter().any(|(name, ..)| matches!(*name, "id" | "external_id"));
     if let Some(number) = personal_number.filter(|_| !is_named) {
         let digests = personal::digests(&app.secret_key, tenant, &number);
         let mut known = None;

@@ -2,10 +2,10 @@
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{
-    RecipientKind,
+    RecipientKind, State as Stands,
     reference::{sense, status_004},
 };
-use postway_store::record::Filter;
+use postway_store::record::{Filter, MessageSummary};
 use serde_json::{Value, json};
 
 use super::{event, word};
@@ -18,9 +18,6 @@ use crate::{
     query::Parameters,
     state::Shared,
 };
-
-/// The most mails of a page, as for `limit`.
-const PAGE_SIZE_MAX: u32 = 500;
 
 pub(super) async fn show(
     State(app): State<Shared>,
@@ -55,32 +52,33 @@ pub(super) async fn list(
         provider_message_id: query.take("sesMessageId"),
         ..Filter::default()
     };
-    let paging = paging(&mut query);
+    let number = query.parse("page", page_number).unwrap_or(1);
+    let page_size = read::page_size(&mut query, "pageSize");
+    let paging = Paging::take(&mut query);
+    let size = page_size.unwrap_or(paging.limit);
     query.parse("externalId", |_| Err::<(), _>("lists do not go by it: keep the outboxId that the 202 gave"));
     query.finish()?;
     let (wanted, states) = wanted.unzip();
-    let page = read::page(&app, &caller.tenant, filter, &states.unwrap_or_default(), paging).await?;
-    let is_wanted = |whole: &&Whole| {
-        let word = status_004(whole.record.summary.state);
-        wanted.as_ref().is_none_or(|wanted: &String| wanted == word)
+    let states = states.unwrap_or_default();
+    let is_wanted = |message: &MessageSummary| {
+        wanted.as_ref().is_none_or(|wanted: &String| wanted == status_004(message.state))
     };
-    let data: Vec<Value> = page.messages.iter().filter(is_wanted).map(view).collect();
+    let page = match (number, &paging.cursor) {
+        (1, _) => {
+            let paging = Paging { limit: size, ..paging };
+            read::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
+        }
+        (_, Some(_)) => return Err(ApiError::field("page", "says the same as cursor: give one of them")),
+        (number, None) => {
+            read::page_numbered(&app, &caller.tenant, filter, &states, (number, size), is_wanted).await?
+        }
+    };
+    let data: Vec<Value> = page.messages.iter().map(view).collect();
     Ok(Json(json!({"data": data, "nextCursor": page.next_cursor})))
 }
 
-/// `limit` and `cursor`, or the first page under its own names. Later pages go by the cursor: a number would have to be
-/// counted up to.
-fn paging(query: &mut Parameters) -> Paging {
-    query.parse("page", |text| match text.parse() {
-        Ok(1_u32) => Ok(()),
-        _ => Err("pages are not numbered: go on with `cursor`, the nextCursor of the page before"),
-    });
-    let page_size = query.parse("pageSize", |text| match text.parse() {
-        Ok(size @ 1..=PAGE_SIZE_MAX) => Ok(size),
-        _ => Err(format!("must be a number from 1 to {PAGE_SIZE_MAX}")),
-    });
-    let paging = Paging::take(query);
-    Paging { limit: page_size.unwrap_or(paging.limit), ..paging }
+fn page_number(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("must be a number, and the first page is 1")
 }
 
 /// A mail in its words.
@@ -93,6 +91,9 @@ fn view(whole: &Whole) -> Value {
     let to = named(RecipientKind::To);
     let to = if let [only] = to.as_slice() { json!(only) } else { json!(to) };
     let failure = whole.failure();
+    // What somebody ended has no failure of its own.
+    let ended_unsent = message.state.status().is_final() && message.state != Stands::Sent;
+    let failed_at = message.failed_at.or_else(|| ended_unsent.then_some(message.updated_at));
     json!({
         "id": message.uid,
         "outboxId": message.uid,
@@ -114,6 +115,6 @@ fn view(whole: &Whole) -> Value {
         "requestId": message.request_id,
         "createdAt": message.created_at,
         "sentAt": message.sent_at,
-        "failedAt": message.failed_at,
+        "failedAt": failed_at,
     })
 }

@@ -8,7 +8,10 @@ use axum::{
 use postway_domain::Time;
 use serde_json::{Value, json};
 
-use super::error::{INVALID, missing, theirs};
+use super::{
+    error::{INVALID, missing, theirs},
+    moment,
+};
 use crate::{
     auth::Sender,
     body,
@@ -29,7 +32,10 @@ pub(super) async fn update(
     let asked = body::json_object(request).await?;
     let send_at = match asked.get("scheduled_at") {
         None | Some(Value::Null) => return Err(ApiError::invalid(vec![missing("scheduled_at")])),
-        Some(Value::String(text)) => text.parse::<Time>(),
+        Some(Value::String(text)) => {
+            let exact = moment::exact(text, Some(app.clock.now()));
+            exact.map_err(|fault| ApiError::invalid(vec![fault]))?.parse::<Time>()
+        }
         Some(other) => other.to_string().parse(),
     };
     let send_at = send_at.map_err(|error| ApiError::field("scheduled_at", error.to_string()))?;

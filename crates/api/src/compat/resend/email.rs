@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::Time;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::error::missing;
+use super::{error::missing, moment};
 use crate::{
-    compat::translate::{Fields, Items, Ours, is_blank, text},
+    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, split_addresses, text},
     error::{ApiError, FieldError},
 };
 
@@ -19,8 +20,9 @@ const SAME: [&str; 7] = ["from", "to", "cc", "bcc", "subject", "html", "text"];
 /// Between the name and the value of a tag, as a label of ours: neither has one.
 const COLON: char = ':';
 
-/// Our message for an email. What is wrong with values is for the intake to say, but for what has no place in ours.
-pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
+/// Our message for an email. What is wrong with values is for the intake to say, but for what has no place in ours. Distances
+/// of time count from `now`.
+pub(super) fn message(json: &[u8], now: Option<Time>) -> Result<String, ApiError> {
     let mut fields = Fields::read(json)?;
     let mut ours = Ours::with_capacity(json.len() + 64);
     let mut faults = Vec::new();
@@ -32,7 +34,10 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
                 if name == "to" && is_long(value) {
                     faults.push(FieldError::new("to", format!("there are more than {TO_MAX} addresses")));
                 }
-                ours.json(name, value.get());
+                match name {
+                    "to" | "cc" | "bcc" => addresses(&mut ours, name, value),
+                    _ => ours.json(name, value.get()),
+                }
             }
             None if matches!(name, "from" | "to") || (name == "subject" && template.is_none()) => {
                 faults.push(missing(name));
@@ -40,17 +45,18 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
             None => {}
         }
     }
-    for (theirs, ours_is) in [
-        ("reply_to", "reply_to"),
-        ("replyTo", "reply_to"),
-        ("scheduled_at", "send_at"),
-        ("scheduledAt", "send_at"),
-    ] {
-        if let Some(value) = fields.take(theirs).filter(|value| !is_blank(value)) {
-            ours.json(ours_is, value.get());
+    if let Some(value) = either(&mut fields, "reply_to", "replyTo") {
+        addresses(&mut ours, "reply_to", value);
+    }
+    if let Some(value) = either(&mut fields, "scheduled_at", "scheduledAt") {
+        match text(value).map(|said| moment::exact(&said, now).map(Cow::into_owned)) {
+            Some(Ok(at)) => ours.text("send_at", &at),
+            Some(Err(fault)) => faults.push(fault),
+            None => ours.json("send_at", value.get()),
         }
     }
-    if let Some(headers) = fields.take("headers") {
+    // PHP has one empty array, and writes it as a list.
+    if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers)) {
         ours.json("headers", headers.get());
     }
     let written = [
@@ -73,8 +79,27 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
     }
 }
 
+/// A field under the name of the API or of the SDK, unless it is blank.
+fn either<'a>(fields: &mut Fields<'a>, name: &str, other: &str) -> Option<&'a RawValue> {
+    let given = [fields.take(name), fields.take(other)];
+    given.into_iter().flatten().find(|value| !is_blank(value))
+}
+
+/// Adds addresses. A comma in a text parts them, unless it stands in a name, which the intake wants in quotes.
+fn addresses(ours: &mut Ours, name: &str, value: &RawValue) {
+    let is_list = |line: &str| split_addresses(line).iter().all(|one| one.contains('@'));
+    match text(value) {
+        Some(line) if !is_list(&line) => ours.json(name, value.get()),
+        _ => ours.addresses(name, value),
+    }
+}
+
 fn is_long(to: &RawValue) -> bool {
-    to.get().starts_with('[') && Items::read("to", to).is_ok_and(|items| items.0.len() > TO_MAX)
+    let count = match text(to) {
+        Some(line) => split_addresses(&line).len(),
+        None => Items::read("to", to).map_or(0, |items| items.0.len()),
+    };
+    count > TO_MAX
 }
 
 /// `{id, variables}` as `{name, variables}`.
@@ -85,7 +110,7 @@ fn template(value: &RawValue) -> Result<String, FieldError> {
         Some(id) => ours.json("name", id.get()),
         None => return Err(missing("template.id")),
     }
-    if let Some(variables) = fields.take("variables") {
+    if let Some(variables) = fields.take("variables").filter(|variables| !is_empty_list(variables)) {
         ours.json("variables", variables.get());
     }
     Ok(ours.into_json())
@@ -135,9 +160,10 @@ fn attachments(value: &RawValue) -> Result<String, FieldError> {
 fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     let mut fields = inner(field, value)?;
     let mut ours = Ours::with_capacity(value.get().len() + 64);
-    let path = fields.take("path");
+    let mut given = |name: &str| fields.take(name).filter(|value| !is_blank(value));
+    let path = given("path");
     // The SDK's type allows `false` for no name.
-    let filename = fields.take("filename").filter(|name| name.get() != "false");
+    let filename = given("filename").filter(|name| name.get() != "false");
     match (filename, path.and_then(text)) {
         (Some(name), _) => ours.json("filename", name.get()),
         (None, Some(path)) => ours.text("filename", last_part(&path)),
@@ -146,14 +172,14 @@ fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     if let Some(path) = path {
         ours.json("url", path.get());
     }
+    if let Some(kind) = given("content_type").or_else(|| given("contentType")) {
+        ours.json("content_type", kind.get());
+    }
+    let content_id = ["content_id", "contentId", "inline_content_id"].into_iter().find_map(given);
+    // What has no bytes is a file too.
     if let Some(content) = fields.take("content") {
         ours.json("content", &in_base64(content));
     }
-    if let Some(kind) = fields.take("content_type").or_else(|| fields.take("contentType")) {
-        ours.json("content_type", kind.get());
-    }
-    let content_id =
-        ["content_id", "contentId", "inline_content_id"].into_iter().find_map(|name| fields.take(name));
     if let Some(id) = content_id {
         ours.json("content_id", id.get());
         ours.json("inline", "true");
@@ -167,8 +193,8 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Content in base64 as it is, and a Buffer as JSON writes it, `{"type": "Buffer", "data": […]}`, in base64. Anything else is
-/// for the intake to refuse.
+/// Content in base64 as it is, and bytes in base64: a list of numbers, as the SDKs for Go, Python, Ruby and Rust write them, or
+/// node's Buffer as JSON writes it, `{"type": "Buffer", "data": […]}`. Anything else is for the intake to refuse.
 fn in_base64(content: &RawValue) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Buffer {
@@ -176,10 +202,12 @@ fn in_base64(content: &RawValue) -> Cow<'_, str> {
     }
 
     let json = content.get();
-    match json.starts_with('{').then(|| serde_json::from_str::<Buffer>(json)) {
-        Some(Ok(Buffer { data })) => Cow::Owned(format!("\"{}\"", BASE64_STANDARD.encode(data))),
-        _ => Cow::Borrowed(json),
-    }
+    let bytes = match json.as_bytes().first() {
+        Some(b'[') => serde_json::from_str::<Vec<u8>>(json).ok(),
+        Some(b'{') => serde_json::from_str::<Buffer>(json).ok().map(|buffer| buffer.data),
+        _ => None,
+    };
+    bytes.map_or(Cow::Borrowed(json), |bytes| Cow::Owned(format!("\"{}\"", BASE64_STANDARD.encode(bytes))))
 }
 
 /// The fields of an object inside the email.
@@ -194,12 +222,12 @@ mod tests {
     use super::*;
 
     fn made(email: Value) -> Value {
-        serde_json::from_str(&message(email.to_string().as_bytes()).unwrap()).unwrap()
+        serde_json::from_str(&message(email.to_string().as_bytes(), None).unwrap()).unwrap()
     }
 
     #[track_caller]
     fn wrong(email: Value) -> Vec<String> {
-        let error = message(email.to_string().as_bytes()).unwrap_err();
+        let error = message(email.to_string().as_bytes(), None).unwrap_err();
         error.details().iter().map(|detail| detail.field.clone()).collect()
     }
 
@@ -213,6 +241,7 @@ mod tests {
                 {"filename": "a.txt", "content": "aGk=", "content_type": "text/plain"},
                 {"content": {"type": "Buffer", "data": [104, 105]}, "filename": "b.txt", "content_id": "logo"},
                 {"path": "https://files.example/x/c.pdf?v=1", "filename": false},
+                {"content": [104, 105], "filename": "d.txt", "content_type": "", "content_id": "", "path": ""},
             ],
         });
         assert_eq!(
@@ -225,6 +254,7 @@ mod tests {
                     {"filename": "a.txt", "content": "aGk=", "content_type": "text/plain"},
                     {"filename": "b.txt", "content": "aGk=", "content_id": "logo", "inline": true},
                     {"filename": "c.pdf", "url": "https://files.example/x/c.pdf?v=1"},
+                    {"filename": "d.txt", "content": "aGk="},
                 ],
             })
         );
@@ -234,8 +264,23 @@ mod tests {
     #[test]
     fn what_is_blank_and_may_be_left_out_is_left_out() {
         let email = json!({"from": "a@example.com", "to": "", "cc": "", "bcc": " ", "reply_to": "", "replyTo": "",
-            "scheduled_at": "", "subject": "", "text": "t"});
+            "scheduled_at": "", "subject": "", "text": "t", "headers": []});
         assert_eq!(made(email), json!({"from": "a@example.com", "to": "", "subject": "", "text": "t"}));
+    }
+
+    #[test]
+    fn addresses_in_one_text_are_a_list() {
+        let email = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s",
+            "cc": "\"Lovelace, Ada\" <c@example.net>, d@example.net", "replyTo": "e@example.com,f@example.com"});
+        let made = made(email);
+        assert_eq!(made["cc"], json!(["\"Lovelace, Ada\" <c@example.net>", "d@example.net"]));
+        assert_eq!(made["reply_to"], json!(["e@example.com", "f@example.com"]));
+        let named = json!({"from": "a@example.com", "to": "Doe, Jo <b@example.net>", "subject": "s"});
+        assert_eq!(
+            self::made(named)["to"],
+            "Doe, Jo <b@example.net>",
+            "the intake says what is wrong with it"
+        );
     }
 
     #[test]
@@ -255,6 +300,8 @@ mod tests {
         };
         for (part, field) in [
             (json!({"to": vec!["a@example.net"; 51]}), "to"),
+            (json!({"to": vec!["a@example.net"; 51].join(",")}), "to"),
+            (json!({"scheduled_at": "in 1 min"}), "scheduled_at"),
             (json!({"topic_id": "t"}), "topic_id"),
             (json!({"tags": {}}), "tags"),
             (json!({"tags": [{"name": "a b", "value": "c"}]}), "tags[0].name"),
@@ -265,6 +312,6 @@ mod tests {
         ] {
             assert_eq!(wrong(email(part)), [field]);
         }
-        assert!(message(b"[]").is_err() && message(b"{").is_err());
+        assert!(message(b"[]", None).is_err() && message(b"{", None).is_err());
     }
 }

@@ -8,6 +8,7 @@
 mod change;
 mod email;
 mod error;
+mod moment;
 mod read;
 mod send;
 mod word;

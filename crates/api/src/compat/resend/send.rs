@@ -6,7 +6,8 @@ use axum::{
     http::HeaderMap,
 };
 use bytes::Bytes;
-use postway_intake::{BatchReceipt, Receipt};
+use postway_domain::Time;
+use postway_intake::{BatchReceipt, Receipt, RequestContext};
 use serde_json::{Value, json};
 
 use super::{
@@ -20,7 +21,7 @@ use crate::{
     error::{ApiError, FieldError},
     message::{accept, batch as many},
     request_id::RequestId,
-    state::Shared,
+    state::{App, Shared},
 };
 
 /// The most emails of a batch.
@@ -36,7 +37,7 @@ pub(super) async fn send(
     let context = accept::context(caller, &id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
-    let message = email::message(&bytes)?;
+    let message = email::message(&bytes, now(&app, &context))?;
     let receipt = accept::take(&app, &context, message.into()).await.map_err(theirs)?;
     Ok(Json(json!({"id": receipt.uid})))
 }
@@ -53,7 +54,7 @@ pub(super) async fn batch(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
     let emails = read(&bytes)?;
-    let (messages, mut results) = translate(&emails);
+    let (messages, mut results) = translate(&emails, now(&app, &context));
     if is_strict {
         all_or_none(&results)?;
     }
@@ -81,6 +82,11 @@ pub(super) async fn batch(
 /// What is known of an email: refused, to be taken, or taken.
 type Outcome = Result<Option<Receipt>, ApiError>;
 
+/// From when distances of time count. A request with a key may come again, and must be the same then.
+fn now(app: &App, context: &RequestContext) -> Option<Time> {
+    context.idempotency_key.is_none().then(|| app.clock.now())
+}
+
 fn is_strict(headers: &HeaderMap) -> Result<bool, ApiError> {
     match headers.get("x-batch-validation").map(|value| value.as_bytes()) {
         None | Some(b"strict") => Ok(true),
@@ -101,11 +107,11 @@ fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
 }
 
 /// Ours of those that can be translated, and for every place whether it is one of them.
-fn translate(emails: &Items<'_>) -> (Vec<Bytes>, Vec<Outcome>) {
+fn translate(emails: &Items<'_>, now: Option<Time>) -> (Vec<Bytes>, Vec<Outcome>) {
     let mut messages = Vec::with_capacity(emails.0.len());
     let mut results = Vec::with_capacity(emails.0.len());
     for item in &emails.0 {
-        results.push(email::message(item.get().as_bytes()).map(|message| {
+        results.push(email::message(item.get().as_bytes(), now).map(|message| {
             messages.push(message.into());
             None
         }));
