@@ -75,6 +75,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(message::pec_export::export))
         .routes(routes!(message::settle::cancel))
         .routes(routes!(message::settle::retry))
+        .routes(routes!(message::settle::reschedule))
         .routes(routes!(message::settle::resolve))
         .routes(routes!(overview::overview))
         .routes(routes!(session::sign_in, session::show, session::sign_out))

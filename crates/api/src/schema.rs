@@ -164,6 +164,14 @@ pub(crate) struct BatchRequest {
     messages: Vec<MessageRequest>,
 }
 
+/// Another time for a message that waits for its own.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RescheduleRequest {
+    /// Not before this time, RFC 3339 or Unix seconds.
+    #[schema(example = "2030-01-01T09:00:00Z")]
+    send_at: String,
+}
+
 /// An operator's word on a message in doubt.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResolveRequest {

@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { get, may, post } from "../api.js";
 import { go } from "../route.js";
 import { Button } from "./button.js";
-import { ask, confirm } from "./dialog.js";
+import { ask, confirm, edit } from "./dialog.js";
 import { Icon } from "./icon.js";
 import { toast } from "./toast.js";
 
@@ -48,6 +48,13 @@ export function Actions({ one, path, changed }) {
     toast("In the queue again");
     changed();
   };
+  const reschedule = async () => {
+    const fields = [{ name: "send_at", label: "Not before", kind: "time", required: true }];
+    const save = (body) => post(`${path}/reschedule`, body);
+    if (!(await edit({ title: "Another time", fields, preset: { send_at: one.due_at }, action: "Reschedule", save }))) return;
+    toast("It waits for its new time");
+    changed();
+  };
   const resolve = async () => {
     const outcome = await resolution();
     if (!outcome) return;
@@ -74,6 +81,7 @@ export function Actions({ one, path, changed }) {
       ${RETRIES.includes(one.status) &&
         html`<${Button} kind="primary" icon="again" onClick=${retry}>
           ${one.status === "failed" ? "Retry" : "Send now"}<//>`}
+      ${one.status === "scheduled" && !one.attempt && html`<${Button} onClick=${reschedule}>Another time<//>`}
       ${one.status === "in_doubt" && html`<${Button} kind="primary" onClick=${resolve}>Resolve<//>`}
       ${CANCELS.includes(one.status) && html`<${Button} kind="danger" onClick=${cancel}>Cancel<//>`}
       ${!one.sensitive && html`<${Button} icon="send" onClick=${again}>Send again<//>`}

@@ -1,20 +1,21 @@
-//! `POST /v1/messages/{id}/cancel`, `/retry` and `/resolve`: an operator's word on one message.
+//! `POST /v1/messages/{id}/cancel`, `/retry`, `/reschedule` and `/resolve`: an operator's word on one message.
 
 use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::message::Resolution;
-use serde_json::Value;
+use postway_domain::{Time, message::Resolution};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 
 use super::{GivenId, view::Summary};
 use crate::{
     auth::Sender,
     body,
     error::{ApiError, FieldError},
-    operate::{Asked, operate},
+    operate::{self, Asked, operate},
     request_id::RequestId,
-    schema::ResolveRequest,
+    schema::{RescheduleRequest, ResolveRequest},
     state::Shared,
 };
 
@@ -60,6 +61,31 @@ pub(crate) async fn retry(
     operate(&app, &caller.tenant, &id, Asked::Replay, &request_id).await.map(Json)
 }
 
+/// Give a message another time
+///
+/// For one that waits for its `send_at`; 409 in any other state. A time that has passed is now.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/reschedule",
+    operation_id = "rescheduleMessage",
+    tag = "messages",
+    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    request_body = RescheduleRequest,
+    responses((status = 200, description = "It waits for its new time", body = Summary))
+)]
+pub(crate) async fn reschedule(
+    State(app): State<Shared>,
+    caller: Sender,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+    request: Request,
+) -> Result<Json<Summary>, ApiError> {
+    let send_at = only("send_at", "must be a time: RFC 3339 or Unix seconds", request, |given| {
+        Time::deserialize(given).ok()
+    });
+    operate::reschedule(&app, &caller.tenant, &id, send_at.await?, &request_id).await.map(Json)
+}
+
 /// Settle a message in doubt
 ///
 /// The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend` it. The word
@@ -80,25 +106,32 @@ pub(crate) async fn resolve(
     GivenId(id): GivenId,
     request: Request,
 ) -> Result<Json<Summary>, ApiError> {
-    let resolution = resolution(body::json_object(request).await?)?;
-    operate(&app, &caller.tenant, &id, Asked::Resolve(resolution), &request_id).await.map(Json)
+    let resolution =
+        only("outcome", "must be sent, failed or resend", request, |given| match given.as_str() {
+            Some("sent") => Some(Resolution::Sent),
+            Some("failed") => Some(Resolution::Failed),
+            Some("resend") => Some(Resolution::Resend),
+            _ => None,
+        });
+    operate(&app, &caller.tenant, &id, Asked::Resolve(resolution.await?), &request_id).await.map(Json)
 }
 
-fn resolution(mut body: serde_json::Map<String, Value>) -> Result<Resolution, ApiError> {
-    let outcome = body.remove("outcome");
+/// The one field that a body has, as `read` understands it.
+async fn only<T>(
+    name: &'static str,
+    must: &'static str,
+    request: Request,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<T, ApiError> {
+    let mut body: Map<String, Value> = body::json_object(request).await?;
+    let value = body.remove(name).as_ref().and_then(read);
     let mut wrong: Vec<FieldError> =
         body.keys().map(|name| FieldError::new(name, "is not a field of this call")).collect();
-    let resolution = match outcome.as_ref().and_then(Value::as_str) {
-        Some("sent") => Some(Resolution::Sent),
-        Some("failed") => Some(Resolution::Failed),
-        Some("resend") => Some(Resolution::Resend),
-        _ => None,
-    };
-    if resolution.is_none() {
-        wrong.push(FieldError::new("outcome", "must be sent, failed or resend"));
+    if value.is_none() {
+        wrong.push(FieldError::new(name, must));
     }
-    match resolution {
-        Some(resolution) if wrong.is_empty() => Ok(resolution),
+    match value {
+        Some(value) if wrong.is_empty() => Ok(value),
         _ => Err(ApiError::invalid(wrong)),
     }
 }

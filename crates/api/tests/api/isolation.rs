@@ -168,6 +168,7 @@ fn body_of(operation: &str) -> String {
         "sendMessage" => mail,
         "sendBatch" => json!({"messages": [mail]}),
         "sendRawMessage" => return "From: a@example.com\r\nTo: b@example.net\r\n\r\nHi\r\n".to_owned(),
+        "rescheduleMessage" => json!({"send_at": 1_700_092_800}),
         "resolveMessage" => json!({"outcome": "sent"}),
         "replayDeadLetters" => json!({"ids": MESSAGES}),
         "createAccount" => json!({"id": "first-relay", "host": "h.example"}),

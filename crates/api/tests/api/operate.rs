@@ -1,4 +1,4 @@
-//! An operator's word: cancel, retry, resolve, replay.
+//! An operator's word: cancel, retry, reschedule, resolve, replay.
 
 use postway_domain::{RecipientStatus::*, State, message::Wait};
 use serde_json::{Value, json};
@@ -103,6 +103,30 @@ async fn to_cancel_hides_neither_a_doubt_nor_what_was_sent() {
     let doubt = api.post("/v1/messages/doubt/resolve", json!({"outcome": "sent"})).await.ok(200);
     assert_eq!(doubt["status"], "sent", "it can still be settled");
     assert_eq!(recipients(&api, "doubt").await, ["sent", "cancelled"]);
+}
+
+#[tokio::test]
+async fn a_message_that_waits_for_its_time_gets_another() {
+    let api = Api::start().await;
+    let (later, latest) = (1_700_092_800, 1_700_092_800 + 7200);
+    let mail = json!({"id": "m", "from": "a@example.com", "to": "b@example.net", "text": "Hi", "send_at": later,
+        "expires_at": latest});
+    api.post("/v1/messages", mail).await.ok(202);
+    let path = "/v1/messages/m/reschedule";
+    let moved = api.post(path, json!({"send_at": later + 3600})).await.ok(200);
+    assert_eq!(
+        (&moved["status"], &moved["due_at"]),
+        (&json!("scheduled"), &json!("2023-11-16T01:00:00.000Z"))
+    );
+    for wrong in [json!(null), json!("soon"), json!(true), json!(latest), json!(later + 367 * 24 * 3600)] {
+        assert_eq!(api.post(path, json!({"send_at": wrong})).await.wrong_fields(), ["send_at"]);
+    }
+    assert_eq!(api.post(path, json!({"send_at": later, "why": "x"})).await.wrong_fields(), ["why"]);
+    let now = api.post(path, json!({"send_at": 0})).await.ok(200);
+    assert_eq!(now["due_at"], now["updated_at"], "a time that has passed is now");
+    api.post("/v1/messages/m/cancel", json!({})).await.ok(200);
+    let error = api.post(path, json!({"send_at": later})).await.refused(409, "conflict");
+    assert!(error["message"].as_str().unwrap().contains("cancelled"), "{error}");
 }
 
 #[tokio::test]

@@ -28,7 +28,27 @@ async fn stats_count_every_state_and_the_oldest_due() {
     assert_eq!((&stats["by_status"]["ready"], &stats["by_status"]["sent"]), (&json!(1), &json!(1)));
     assert_eq!(stats["by_status"].as_object().unwrap().len(), 12);
     assert_eq!((&stats["oldest_due_seconds"], &stats["held"]), (&json!(7), &json!(0)));
+    assert_eq!((&stats["oldest_held_seconds"], &stats["in_doubt_held"]), (&json!(0), &json!(0)));
     assert!(stats["rates"].is_object());
+}
+
+#[tokio::test]
+async fn what_is_held_and_what_waits_for_a_word_is_told_apart() {
+    let api = Api::start().await;
+    api.stored("a", State::Ready, &[("ada@example.net", Pending)]).await;
+    api.stored("b", State::InDoubt, &[("ada@example.net", InDoubt)]).await;
+    api.post("/v1/accounts/sandbox/suspend", json!({})).await.ok(200);
+    api.clock.forward_ms(7_500);
+    for path in ["/v1/stats", "/v1/overview"] {
+        let stats = api.get(path).await.ok(200);
+        assert_eq!((&stats["held"], &stats["oldest_held_seconds"]), (&json!(1), &json!(7)), "{path}");
+        assert_eq!(stats["oldest_due_seconds"], 0, "{path}");
+        assert_eq!(
+            (&stats["by_status"]["in_doubt"], &stats["in_doubt_held"]),
+            (&json!(1), &json!(1)),
+            "{path}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -161,6 +181,7 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/messages/batch",
         "POST /v1/messages/raw",
         "POST /v1/messages/{id}/cancel",
+        "POST /v1/messages/{id}/reschedule",
         "POST /v1/messages/{id}/resolve",
         "POST /v1/messages/{id}/retry",
         "POST /v1/recipients",

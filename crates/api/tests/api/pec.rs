@@ -96,6 +96,38 @@ async fn receipts_are_listed_with_their_digests_and_signatures() {
 }
 
 #[tokio::test]
+async fn receipts_come_in_pages() {
+    let (api, uid, first) = with_receipt().await;
+    for n in 0..3 {
+        // Ids are in the order of time, and within a millisecond in none.
+        api.clock.forward_ms(1);
+        let raw = format!("{RECEIPT}{n}");
+        let receipt = NewReceipt {
+            digest: sha256(&raw),
+            kind: "avvenuta-consegna".to_owned(),
+            address: None,
+            at: postway_domain::Time::from_millis(1_700_000_000_000),
+            signature: "unverified",
+            detail: "{}".to_owned(),
+            body: Bytes::from(raw.clone()).into(),
+        };
+        found(&api, &raw, Finding { receipt: Some(receipt), ..finding(uid, None, EventKind::PecDelivered) })
+            .await;
+    }
+    let (mut inbound, mut path) = (Vec::new(), "/v1/messages/m-1/pec?limit=3".to_owned());
+    loop {
+        let page = api.get(&path).await.ok(200);
+        inbound.extend(page["data"].as_array().unwrap().iter().map(|one| one["inbound"].clone()));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        assert_eq!(inbound.len(), 3, "a full page");
+        path = format!("/v1/messages/m-1/pec?limit=3&cursor={next}");
+    }
+    assert_eq!((inbound.len(), &inbound[0]), (4, &json!(first.to_string())));
+    api.get("/v1/messages/m-1/pec?cursor=nonsense").await.refused(400, "malformed_request");
+    api.get("/v1/messages/m-1/pec?limit=501").await.refused(422, "validation_error");
+}
+
+#[tokio::test]
 async fn an_export_holds_the_original_the_receipts_and_their_digests() {
     let (api, uid, _) = with_receipt().await;
     let answer = api.get("/v1/messages/m-1/pec/export").await;

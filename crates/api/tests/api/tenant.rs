@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::{body::Body, extract::ConnectInfo, http::Request};
 use postway_domain::{RecipientStatus::Pending, State, Tenant, TenantId, secret::SecretKey};
-use postway_store::Directory;
+use postway_store::{Directory, record::DirectoryChange};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, KEY};
@@ -161,6 +161,26 @@ async fn secrets_are_sealed_kept_and_never_shown() {
 }
 
 #[tokio::test]
+async fn what_would_not_be_called_is_refused_at_once() {
+    let api = with_acme().await;
+    let private = json!({"client_sync": {"url": "http://127.0.0.1:9/"}, "attachment_endpoint": {"url": "http://localhost/"}});
+    let both = ["client_sync.url", "attachment_endpoint.url"];
+    assert_eq!(api.patch("/v1/tenants/acme", private.clone()).await.wrong_fields(), both);
+    let mut made = private;
+    made["id"] = json!("globex");
+    assert_eq!(api.post("/v1/tenants", made).await.wrong_fields(), both);
+    let none = json!({"client_sync": {"url": "https://"}});
+    assert_eq!(api.patch("/v1/tenants/acme", none).await.wrong_fields(), ["client_sync.url"]);
+    // Named while its network was allowed: what is about something else goes through.
+    let mut tenant = api.store.tenant(&acme()).await.unwrap().unwrap();
+    tenant.settings.client_sync = serde_json::from_value(json!({"url": "http://127.0.0.1:9/"})).unwrap();
+    tenant.version += 1;
+    let before = tenant.version - 1;
+    api.store.change(DirectoryChange::UpdateTenant(tenant, before), None).await.unwrap();
+    api.patch("/v1/tenants/acme", json!({"name": "Acme", "client_sync": {"path": "/in"}})).await.ok(200);
+}
+
+#[tokio::test]
 async fn a_tenant_is_deleted_after_confirmation_and_gone_at_once() {
     let api = with_acme().await;
     let key = api.key("acme", json!({})).await;
@@ -257,6 +277,7 @@ async fn a_key_does_what_its_scopes_say_and_no_more() {
             ("POST", "/v1/messages/batch", "send"),
             ("POST", "/v1/messages/x/cancel", "send"),
             ("POST", "/v1/messages/x/retry", "send"),
+            ("POST", "/v1/messages/x/reschedule", "send"),
             ("POST", "/v1/messages/x/resolve", "send"),
             ("POST", "/v1/dead-letters/replay", "send"),
             ("GET", "/v1/messages", "read"),

@@ -60,9 +60,10 @@ async fn what_is_not_found_is_told_apart() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unreachable() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    // Taken, so that nobody else listens there.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", closed.local_addr().unwrap());
     let failure = client(&url).get(&["v1"], &[]).await.unwrap_err();
     assert!(matches!(&failure, Failure::Unreachable { .. }), "{failure:?}");
     assert!(failure.to_string().to_lowercase().contains("refused"), "{failure}");

@@ -21,6 +21,8 @@ pub enum MessagesCommand {
     Retry(MessageRef),
     /// Stop a message that is not on the wire yet
     Cancel(MessageRef),
+    /// Give a message that waits for its time another one
+    Reschedule(RescheduleArgs),
     /// Say what holds a message and when it goes
     Explain(MessageRef),
     /// Settle a message in doubt
@@ -40,6 +42,15 @@ fn states() -> PossibleValuesParser {
 pub struct MessageRef {
     /// The message's id or uid
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct RescheduleArgs {
+    /// The message's id or uid
+    id: String,
+    /// Not before this time (RFC 3339 or Unix seconds)
+    #[arg(long, value_name = "TIME")]
+    send_at: String,
 }
 
 #[derive(Args, Debug)]
@@ -108,6 +119,9 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
         MessagesCommand::Retry(MessageRef { id }) => steer(&client, output, &id, "retry", Body::Empty).await,
         MessagesCommand::Cancel(MessageRef { id }) => {
             steer(&client, output, &id, "cancel", Body::Empty).await
+        }
+        MessagesCommand::Reschedule(RescheduleArgs { id, send_at }) => {
+            steer(&client, output, &id, "reschedule", Body::Json(&json!({"send_at": send_at}))).await
         }
         MessagesCommand::Resolve(ResolveArgs { id, outcome }) => {
             let outcome = match outcome {

@@ -28,6 +28,7 @@ fn the_documented_forms_parse() {
         "postway messages list --status failed --batch b --limit 5 --all --json",
         "postway --json messages show m-1",
         "postway messages resolve m-1 --outcome resend",
+        "postway messages reschedule m-1 --send-at 1900000000",
         "postway send --eml a.eml --from bounces@example.com --to b@example.net --send-at 1900000000",
         "postway send --from a@example.com --to b@example.net --template welcome --var name=Ada --sensitive",
         "postway messages raw m-1",
