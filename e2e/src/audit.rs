@@ -7,10 +7,16 @@ use futures::{StreamExt, TryStreamExt, stream};
 use postway_testkit::SmtpSink;
 use serde_json::{Value, json};
 
-use crate::{Acknowledged, Client, PATIENCE, events_of, eventually, text};
+use crate::{
+    Acknowledged, Client, PATIENCE, all_done,
+    client::{UNDER_WAY, count},
+    events_of, text,
+};
 
 /// How often a mail in doubt is sent again by itself.
 const RESENDS_MAX: usize = 3;
+/// How often the one that has a mail in hand may die before the mail is taken for the cause.
+const DEATHS_MAX: i64 = 5;
 
 /// Waits until all is settled, then checks that every acknowledged mail was sent, none was lost, and none came twice that
 /// was not in doubt. Returns how many doubts there were.
@@ -19,8 +25,13 @@ pub async fn audit(
     sink: &SmtpSink,
     acknowledged: &[Acknowledged],
 ) -> anyhow::Result<usize> {
-    eventually("every doubt to be settled or due", async || release_held(gateway).await).await?;
-    let stats = gateway.wait_until_settled(PATIENCE).await?;
+    let mut stats = Value::Null;
+    let settled = all_done("every mail to be sent", PATIENCE, async || {
+        release_held(gateway).await?;
+        stats = gateway.get("/v1/stats").await?;
+        Ok(count(&stats, &UNDER_WAY) + count(&stats, &["failed"]))
+    });
+    settled.await.with_context(|| format!("not settled: {stats:#}"))?;
     let mut copies: HashMap<String, usize> = HashMap::new();
     for mail in sink.mails() {
         *copies.entry(mail.postway_id.context("a mail without X-Postway-ID")?).or_default() += 1;
@@ -39,22 +50,33 @@ pub async fn audit(
     Ok(doubts.iter().sum())
 }
 
-/// A mail that was struck more often than it is sent again by itself waits for a word: that is right, and the word is
-/// given here. One that is held for less is stuck, and a fault. Done when no mail is in doubt any more.
-async fn release_held(gateway: &Client) -> anyhow::Result<Option<()>> {
-    let doubtful = gateway.get("/v1/messages?status=in_doubt&limit=500").await?;
-    let doubtful = doubtful["data"].as_array().context("no list")?;
-    for summary in doubtful.iter().filter(|summary| summary["due_at"].is_null()) {
-        let id = text(summary, "id");
-        let message = gateway.message(id).await?;
-        // It may have been claimed for its resend since the list was made.
-        if message["status"] != "in_doubt" || !message["due_at"].is_null() {
-            continue;
+/// A mail that was struck more often than it is sent again by itself, or in the hand of one that died more often than it
+/// may, waits for a word: that is right, and the word is given here. One that is held for less is stuck, and a fault.
+async fn release_held(gateway: &Client) -> anyhow::Result<()> {
+    for status in ["in_doubt", "failed"] {
+        let found = gateway.get(&format!("/v1/messages?status={status}&limit=500")).await?;
+        let found = found["data"].as_array().context("no list")?;
+        for summary in found.iter().filter(|summary| summary["due_at"].is_null()) {
+            let id = text(summary, "id");
+            let message = gateway.message(id).await?;
+            // It may have been claimed for its resend since the list was made.
+            if message["status"] != status || !message["due_at"].is_null() {
+                continue;
+            }
+            let is_suspect = message["error"]["code"] == "quarantined"
+                && message["attempt"].as_i64().is_some_and(|attempt| attempt >= DEATHS_MAX);
+            let is_doubtful = events_of(&message, "in_doubt") > RESENDS_MAX;
+            ensure!(is_suspect || (status == "in_doubt" && is_doubtful), "{id} is stuck: {message:#}");
+            match status {
+                "failed" => gateway.post(&format!("/v1/messages/{id}/retry"), json!({})).await?,
+                _ => {
+                    let resend = json!({"outcome": "resend"});
+                    gateway.post(&format!("/v1/messages/{id}/resolve"), resend).await?
+                }
+            };
         }
-        ensure!(events_of(&message, "in_doubt") > RESENDS_MAX, "{id} is stuck: {message:#}");
-        gateway.post(&format!("/v1/messages/{id}/resolve"), json!({"outcome": "resend"})).await?;
     }
-    Ok(doubtful.is_empty().then_some(()))
+    Ok(())
 }
 
 /// One acknowledged mail: sent, its history whole, and no copy without a doubt. Returns how often it was in doubt.

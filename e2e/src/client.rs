@@ -14,6 +14,16 @@ use tokio::time::Instant;
 
 use crate::{GLANCE, PATIENCE, merged, text};
 
+/// The states of a message that has not come to an end.
+pub(crate) const UNDER_WAY: [&str; 6] =
+    ["accepted", "validating", "ready", "scheduled", "sending", "in_doubt"];
+
+/// How many messages are in one of these states, by the answer to `/v1/stats`.
+pub(crate) fn count(stats: &Value, states: &[&str]) -> usize {
+    let of = |state: &&str| stats["by_status"][*state].as_u64().unwrap_or_default() as usize;
+    states.iter().map(of).sum()
+}
+
 /// Where to call, and with which key. Both change when the gateway starts anew.
 #[derive(Clone, Default)]
 struct Line {
@@ -163,6 +173,20 @@ impl Client {
         }
     }
 
+    /// Waits until everybody was told of a message, and returns it.
+    pub async fn wait_until_reported(&self, id: &str) -> anyhow::Result<Value> {
+        self.wait_until(id, "reported", |message| message["reported_at"].is_string()).await
+    }
+
+    /// Waits until the circuit of an account is open, and returns the account.
+    pub async fn wait_until_open(&self, account: &str) -> anyhow::Result<Value> {
+        crate::eventually("an open circuit", async || {
+            let account = self.get(&format!("/v1/accounts/{account}")).await?;
+            Ok((account["circuit"]["state"] == "open").then_some(account))
+        })
+        .await
+    }
+
     /// Waits until it says that it can take mail.
     pub async fn wait_until_ready(&self) -> anyhow::Result<()> {
         crate::eventually("readiness", async || {
@@ -172,18 +196,16 @@ impl Client {
         .await
     }
 
-    /// Waits until no message is under way any more, those in doubt included.
+    /// Waits until no message is under way any more, those in doubt included; as long as it takes, but not for one that
+    /// stands still for so long.
     pub async fn wait_until_settled(&self, patience: Duration) -> anyhow::Result<Value> {
-        let open = ["accepted", "validating", "ready", "scheduled", "sending", "in_doubt"];
-        let started = Instant::now();
-        loop {
-            let stats = self.get("/v1/stats").await?;
-            if open.iter().all(|status| stats["by_status"][status] == 0) {
-                return Ok(stats);
-            }
-            ensure!(started.elapsed() < patience, "not settled: {stats:#}");
-            tokio::time::sleep(GLANCE * 5).await;
-        }
+        let mut stats = Value::Null;
+        let settled = crate::all_done("messages to settle", patience, async || {
+            stats = self.get("/v1/stats").await?;
+            Ok(count(&stats, &UNDER_WAY))
+        });
+        settled.await.with_context(|| format!("not settled: {stats:#}"))?;
+        Ok(stats)
     }
 }
 

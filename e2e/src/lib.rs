@@ -29,8 +29,8 @@ pub use opened::Opened;
 pub use receiver::{Call, Receiver};
 pub use storage::{Bucket, files_below, holds};
 
-/// The longest a test waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest a test waits for anything. It is there for what never comes: a busy machine may be slow.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a test looks whether something has happened that it cannot be told of.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -46,6 +46,27 @@ pub async fn eventually<T>(
         }
         ensure!(started.elapsed() < PATIENCE, "waited in vain for {what}");
         tokio::time::sleep(GLANCE).await;
+    }
+}
+
+/// Looks again and again until nothing is `left`. That may take as long as it takes: fails when it comes no closer for
+/// `patience`, naming `what` was waited for.
+pub async fn all_done(
+    what: &str,
+    patience: Duration,
+    mut left: impl AsyncFnMut() -> anyhow::Result<usize>,
+) -> anyhow::Result<()> {
+    let (mut least, mut since) = (usize::MAX, Instant::now());
+    loop {
+        let now = left().await?;
+        if now == 0 {
+            return Ok(());
+        }
+        if now < least {
+            (least, since) = (now, Instant::now());
+        }
+        ensure!(since.elapsed() < patience, "waited in vain for {what}: {now} left");
+        tokio::time::sleep(GLANCE * 5).await;
     }
 }
 

@@ -16,7 +16,6 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::{Client, mail, text};
 
-const CLIENTS: usize = 5;
 /// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
 const PACE: Duration = Duration::from_millis(20);
 
@@ -38,6 +37,9 @@ pub struct Load {
 }
 
 impl Load {
+    /// How many there are; each has one mail under way.
+    pub const CLIENTS: usize = 5;
+
     /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for a 503 where
     /// one `may_refuse`: then the client turns to another, or comes back.
     pub fn start(gateways: &[Client], may_refuse: bool) -> Self {
@@ -47,7 +49,8 @@ impl Load {
 
     /// Starts clients that post these mails, each until it is acknowledged.
     pub fn of(gateways: &[Client], mails: &[Value]) -> Self {
-        let share = |name| mails.iter().skip(name).step_by(CLIENTS).cloned().collect::<Vec<_>>().into_iter();
+        let share =
+            |name| mails.iter().skip(name).step_by(Self::CLIENTS).cloned().collect::<Vec<_>>().into_iter();
         Self::spawn(gateways, false, share)
     }
 
@@ -58,7 +61,7 @@ impl Load {
         let (stop, stopped) = watch::channel(false);
         let (refusals, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut clients = JoinSet::new();
-        for name in 0..CLIENTS {
+        for name in 0..Self::CLIENTS {
             let poster = Poster {
                 gateways: gateways.to_vec(),
                 turn: name,
@@ -79,6 +82,12 @@ impl Load {
     /// How many mails were acknowledged so far.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many mails were acknowledged.
+    pub async fn wait_for(&self, count: usize) -> anyhow::Result<()> {
+        let left = async || Ok(count.saturating_sub(self.acknowledged()));
+        crate::all_done(&format!("{count} mails to be acknowledged"), crate::PATIENCE, left).await
     }
 
     /// Lets each client finish its mail, and gives what was acknowledged to all of them.

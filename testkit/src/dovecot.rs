@@ -37,7 +37,7 @@ use config::Ports;
 pub const PASSWORD: &str = "open-sesame";
 
 /// How long the server may take to start or to end.
-const CHANGES_WITHIN: Duration = Duration::from_secs(30);
+const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 /// How often other ports are tried when somebody took those that were free.
 const START_TRIES: u32 = 3;
 

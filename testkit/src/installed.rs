@@ -1,6 +1,21 @@
 //! Installed programs that tests start: where they are, and running one to its end.
 
-use std::{env, net::TcpListener, path::PathBuf, process::Command};
+use std::{
+    collections::hash_map::RandomState,
+    env,
+    hash::BuildHasher,
+    net::TcpListener,
+    path::PathBuf,
+    process::Command,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+/// Below what systems give to outgoing connections: a port that was free stays so until its server listens, and while a
+/// server is down.
+const PORTS: std::ops::Range<u32> = 10_000..20_000;
 
 /// Where a program is; servers are often not on the path of a user.
 pub(crate) fn program(name: &str) -> PathBuf {
@@ -20,8 +35,15 @@ pub(crate) fn run(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-/// A port of loopback that nobody has now.
+/// A port of loopback that nobody has now, and that this process has not given away before.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
+    static NEXT: OnceLock<AtomicU32> = OnceLock::new();
+    let count = PORTS.end - PORTS.start;
+    // Test processes beside this one begin elsewhere.
+    let next = NEXT.get_or_init(|| AtomicU32::new(RandomState::new().hash_one(()) as u32 % count));
+    (0..count)
+        .map(|_| PORTS.start + next.fetch_add(1, Ordering::Relaxed) % count)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("loopback has a free port")
 }

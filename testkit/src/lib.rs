@@ -7,6 +7,7 @@ pub mod axe;
 pub mod cable;
 mod cache;
 pub mod cert;
+pub mod closed_port;
 pub mod dkimpy;
 pub mod dovecot;
 pub mod galera;
@@ -23,6 +24,7 @@ pub mod smtp_sink;
 
 pub use cable::Cable;
 pub use cert::{TestCa, TestCert};
+pub use closed_port::ClosedPort;
 pub use dkimpy::Dkimpy;
 pub use dovecot::Dovecot;
 pub use http_source::{HttpSource, Reply};

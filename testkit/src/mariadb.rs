@@ -22,7 +22,7 @@ use std::{
 use crate::installed::{program, run};
 
 /// How long the server may take to be ready.
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
+const STARTS_WITHIN: Duration = Duration::from_secs(120);
 
 /// Runs the server given as arguments until the input ends.
 const WATCH: &str =

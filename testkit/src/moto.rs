@@ -29,11 +29,11 @@ const PACKAGES: [&str; 6] = [
     "werkzeug==3.1.9",
 ];
 /// How long the server may take to listen.
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
+const STARTS_WITHIN: Duration = Duration::from_secs(120);
 /// Where S3 and what has no region are asked.
 const REGION: &str = "us-east-1";
 /// How long an answer may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs the server given as arguments until the input ends.
 const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server"; wait "$server""#;

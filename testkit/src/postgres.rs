@@ -35,7 +35,7 @@ read -r _
 const START_TRIES: u32 = 3;
 
 /// A running server.
-pub struct PostgresServer {
+struct PostgresServer {
     bin: PathBuf,
     port: u16,
     // The guard ends when its standard input does, which this process holds as long as it lives.

@@ -127,6 +127,12 @@ impl SmtpSink {
         self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(rule));
     }
 
+    /// Takes the next mail and holds its answer back, whatever the rules say.
+    pub fn hold_next_dot(&self, hold: &Hold) {
+        let rule = script::first(1, Verb::Dot, Action::Hold(hold.clone()).recorded());
+        self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).insert(0, rule);
+    }
+
     /// Forgets every rule: from now on the sink takes everything.
     pub fn clear_rules(&self) {
         self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();

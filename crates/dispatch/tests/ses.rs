@@ -26,9 +26,9 @@ use postway_domain::{Clock, Failure, Time};
 use fake::{Fake, Play};
 
 /// Longer than anything here takes; only a hang meets it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What a misbehaving service is given where a test waits for the deadline to pass.
-const BRIEF: Duration = Duration::from_millis(600);
+const BRIEF: Duration = Duration::from_secs(2);
 const REGION: &str = "eu-west-1";
 const BODY: &[u8] =
     b"From: \"The Shop\" <shop@example.net>\r\nTo: a@example.org\r\nSubject: hi\r\n\r\nHello\r\n";

@@ -24,11 +24,11 @@ use postway_net::TlsClient;
 use postway_testkit::SmtpSink;
 
 /// Longer than anything here takes; only a hang meets it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What a misbehaving peer is given where a test waits for the deadline to pass.
-const BRIEF: Duration = Duration::from_secs(1);
+const BRIEF: Duration = Duration::from_secs(3);
 /// Between two bytes of a reply that takes longer than [`BRIEF`] as a whole, though no single pause does.
-const DRIP: Duration = Duration::from_millis(150);
+const DRIP: Duration = Duration::from_millis(400);
 const BODY: &[u8] = b"Message-ID: <1@example.org>\r\nX-Postway-ID: 7\r\nSubject: hi\r\n\r\nHello\r\n";
 const ONE: &[&str] = &["a@example.org"];
 

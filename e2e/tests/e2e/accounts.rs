@@ -1,9 +1,7 @@
 //! Accounts: limits that hold, circuits that say why, pauses, trials, guards, and keys that change.
 
-use std::net::TcpListener;
-
 use postway_e2e::{Gateway, PATIENCE, column, event_types, events_of, eventually, mail, mail_with, text};
-use postway_testkit::{SmtpSink, TestCert};
+use postway_testkit::{ClosedPort, SmtpSink, TestCert};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -72,16 +70,12 @@ async fn a_limit_that_rejects_fails_what_is_beyond() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_failed_connection_takes_nothing_from_a_limit_and_no_retry() -> anyhow::Result<()> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let closed = ClosedPort::take();
     let gateway = Gateway::start().await?;
     let settings = json!({"limits": {"per_day": 1}, "retry": {"delays_s": [], "jitter": 0.0}});
-    gateway.relay_with(port, settings).await?;
+    gateway.relay_with(closed.port(), settings).await?;
     gateway.send(mail("patient", "ada@example.net")).await?;
-    let refused = eventually("an open circuit", async || {
-        let account = gateway.get("/v1/accounts/relay").await?;
-        Ok((account["circuit"]["state"] == "open").then_some(account))
-    });
-    let refused = refused.await?;
+    let refused = gateway.wait_until_open("relay").await?;
     assert_eq!(text(&refused["circuit"], "code"), "connect_refused", "{refused:#}");
     eventually("the permit to come back", async || {
         let account = gateway.get("/v1/accounts/relay").await?;
@@ -139,10 +133,10 @@ async fn backup_to(gateway: &Gateway, port: u16) -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_fallback_sends_while_the_circuit_is_open() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let nobody = ClosedPort::take();
     let gateway = Gateway::start().await?;
     backup_to(&gateway, sink.port()).await?;
-    gateway.relay_with(nobody, json!({"fallback": "backup"})).await?;
+    gateway.relay_with(nobody.port(), json!({"fallback": "backup"})).await?;
     send_many(&gateway, 5).await?;
     assert_eq!(senders(&gateway, 5).await?, (0, 5));
     let message = gateway.message("m-0").await?;
@@ -176,18 +170,12 @@ async fn a_bad_password_opens_the_circuit_also_after_a_restart_and_a_good_one_cl
     assert_eq!((&tested["ok"], &tested["steps"][2]["ok"]), (&json!(false), &json!(false)));
 
     gateway.send(mail("first", "ada@example.net")).await?;
-    let open = async |gateway: &Gateway| {
-        eventually("an open circuit", async || {
-            let account = gateway.get("/v1/accounts/relay").await?;
-            Ok((account["circuit"]["state"] == "open").then_some(account["circuit"].clone()))
-        })
-        .await
-    };
-    let before = open(&gateway).await?;
-    assert_eq!(text(&before, "code"), "smtp_535", "{before:#}");
+    let before = &gateway.wait_until_open("relay").await?["circuit"];
+    assert_eq!(text(before, "code"), "smtp_535", "{before:#}");
     assert!(gateway.terminate().await?.success());
     gateway.launch(&[]).await?;
-    assert_eq!(text(&open(&gateway).await?, "since"), text(&before, "since"), "it is still the same fault");
+    let after = &gateway.wait_until_open("relay").await?["circuit"];
+    assert_eq!(text(after, "since"), text(before, "since"), "it is still the same fault");
 
     let right = json!({"password": PASSWORD});
     let (_, changed) = gateway.call(Method::PATCH, "/v1/accounts/relay", Some(right)).await?;
@@ -224,17 +212,18 @@ async fn a_suspended_account_holds_its_mail_and_others_go_on() -> anyhow::Result
 
 #[tokio::test]
 async fn a_domain_with_a_limit_does_not_hold_up_the_others() -> anyhow::Result<()> {
-    const SLOW: usize = 12;
+    const SLOW: usize = 8;
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start().await?;
-    let settings = json!({"max_connections": 1, "destinations": {"slow.example": {"per_second": 3}}});
+    // Few enough that even a slow machine would send more.
+    let settings = json!({"max_connections": 1, "destinations": {"slow.example": {"per_second": 1}}});
     gateway.relay_with(sink.port(), settings).await?;
     let slow = (0..SLOW).map(|n| mail(&format!("slow-{n}"), "ada@slow.example"));
     let mails: Vec<Value> = slow.chain([mail("quick", "ada@example.net")]).collect();
     gateway.post("/v1/messages/batch", json!({"messages": mails})).await?;
     let mails = sink.wait_for(SLOW + 1, PATIENCE).await;
     let place = mails.iter().position(|mail| mail.recipients[0].contains("example.net"));
-    assert!(place.is_some_and(|place| place <= 6), "it came at {place:?}");
+    assert!(place.is_some_and(|place| place < SLOW / 2), "it came at {place:?}");
     let mut turned_away = 0;
     for n in 0..SLOW {
         let message = gateway.wait_for(&format!("slow-{n}"), "sent").await?;
@@ -243,7 +232,7 @@ async fn a_domain_with_a_limit_does_not_hold_up_the_others() -> anyhow::Result<(
         let told = message["events"].as_array().map_or(&[][..], Vec::as_slice).iter();
         turned_away += told.filter(|event| text(&event["data"], "code") == "destination_limit").count();
     }
-    assert!(turned_away >= SLOW - 6, "{turned_away} were turned away");
+    assert!(turned_away >= SLOW / 2, "{turned_away} were turned away");
     assert!(turned_away <= 3 * SLOW, "{turned_away} were turned away: each should come back about once");
     Ok(())
 }

@@ -93,7 +93,9 @@ async fn a_private_address_makes_the_mail_invalid_and_is_named() -> anyhow::Resu
 async fn a_source_that_fails_for_now_is_tried_again() -> anyhow::Result<()> {
     let document = noise(10_000);
     let source = HttpSource::start().await;
-    source.serve_in_turn("/a.bin", vec![Reply::status(503), Reply::ok(document.clone())]);
+    // It asks for time enough to look at what waits.
+    let busy = Reply::status(503).header("retry-after", "12");
+    source.serve_in_turn("/a.bin", vec![busy, Reply::ok(document.clone())]);
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;

@@ -1,7 +1,7 @@
 //! What becomes of a mail after the relay took it: a real Postfix relays it, a server refuses it, Postfix bounces it into a real
 //! Dovecot mailbox, and the message says so.
 
-use postway_e2e::{ALLOW_LOOPBACK, Gateway, Receiver, event_types, eventually, mail, text};
+use postway_e2e::{ALLOW_LOOPBACK, Gateway, Receiver, events_of, eventually, mail, text};
 use postway_testkit::{
     Action, Postfix, Reply, SmtpSink, Verb,
     dovecot::{Dovecot, PASSWORD},
@@ -39,9 +39,7 @@ impl World {
 
 /// Waits until a message has bounced.
 async fn bounced(gateway: &Gateway, id: &str) -> anyhow::Result<Value> {
-    gateway
-        .wait_until(id, "bounced", |message| event_types(message).iter().any(|kind| kind == "bounced"))
-        .await
+    gateway.wait_until(id, "bounced", |message| events_of(message, "bounced") > 0).await
 }
 
 #[tokio::test]
@@ -108,8 +106,7 @@ async fn a_crash_while_a_bounce_is_dealt_with_tells_it_once() -> anyhow::Result<
             gateway.send(mail("struck", "nobody@gone.test")).await?;
         }
         let message = bounced(&gateway, "struck").await?;
-        let count = event_types(&message).iter().filter(|kind| *kind == "bounced").count();
-        assert_eq!(count, 1, "{point}: {message:#}");
+        assert_eq!(events_of(&message, "bounced"), 1, "{point}: {message:#}");
         let events = message["events"].as_array().map_or(&[][..], Vec::as_slice);
         let event = events.iter().find(|event| event["type"] == "bounced").unwrap_or(&Value::Null);
         assert_eq!(text(&event["data"], "proof"), "postway_id", "{event:#}");

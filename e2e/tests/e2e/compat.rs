@@ -154,7 +154,7 @@ async fn a_keyed_batch_is_whole_or_absent_whichever_commit_is_struck() -> anyhow
     let (mut unanswered, mut round) = (0, 0);
     while round < 8 || (unanswered == 0 && round < 40) {
         let point = ["store_before_commit", "store_after_commit"][round % 2];
-        let failpoint = format!("{point}={}*off->1*return", round / 2 % 6);
+        let failpoint = format!("{point}={}*off->1*return", round / 2 % 12);
         let mut is_taken = false;
         if gateway.launch(&[("FAILPOINTS", &failpoint)]).await.is_ok() {
             is_taken = bring(&gateway, round).await.is_ok_and(|status| status == StatusCode::OK);

@@ -148,7 +148,7 @@ async fn a_recipient_deleted_before_its_mail_is_due_gets_none() -> anyhow::Resul
     for (id, address) in [("C-1", "ada@example.net"), ("C-2", "bob@example.net")] {
         gateway.post("/v1/recipients", json!({"external_id": id, "name": id, "address": address})).await?;
     }
-    let send_at = gateway.now().await? + SignedDuration::from_secs(2);
+    let send_at = gateway.now().await? + SignedDuration::from_secs(8);
     let later = |id: &str, to: &str, recipient: &str| {
         let fields = json!({"recipient": {"external_id": recipient}, "send_at": send_at.to_string()});
         mail_with(id, to, fields)

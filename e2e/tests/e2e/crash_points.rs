@@ -1,10 +1,10 @@
 //! The process dies at a named point, as in a power cut, and starts again. Before the permission for the dot is durable
 //! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
-use postway_e2e::{Gateway, column, event_types, events_of, eventually, mail};
+use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail};
 use postway_testkit::{SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
 
-/// More than one mail takes, so that the crash strikes each of them.
+/// More than one mail takes, so that the crash strikes each of them; twice as many where a start made many by itself.
 const COMMITS: usize = 6;
 /// After so many tries something else is wrong.
 const ROUNDS_MAX: usize = 30;
@@ -29,7 +29,7 @@ async fn crash_at(point: &str, in_doubt: bool, copies_expected: &[usize]) -> any
     let uid = gateway.send(mail("struck", "ada@example.net")).await?;
 
     let message = gateway.wait_for("struck", "sent").await?;
-    let copies = sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(&uid)).count();
+    let copies = copies(&sink, &uid);
     assert_eq!(events_of(&message, "in_doubt"), usize::from(in_doubt), "{point}: {message:#}");
     assert!(copies_expected.contains(&copies), "{point}: the relay has {copies} copies");
     let steps = match in_doubt {
@@ -89,7 +89,8 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
     let (mut crashes, mut unanswered, mut round) = (0, 0, 0);
     // How many commits a start makes by itself is a matter of timing: go round until an accept was struck too.
     while round < COMMITS || (unanswered == 0 && round < ROUNDS_MAX) {
-        let (id, failpoint) = (format!("mail-{round}"), format!("{point}={}*off->1*return", round % COMMITS));
+        let (id, failpoint) =
+            (format!("mail-{round}"), format!("{point}={}*off->1*return", round % (2 * COMMITS)));
         let mut acknowledged = false;
         match gateway.launch(&[("FAILPOINTS", &failpoint)]).await {
             Ok(()) => {
@@ -109,7 +110,7 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
         }
         let uid = gateway.send(mail(&id, "ada@example.net")).await?;
         let message = gateway.wait_for(&id, "sent").await?;
-        let copies = sink.mails().iter().filter(|mail| mail.postway_id.as_deref() == Some(&uid)).count();
+        let copies = copies(&sink, &uid);
         let doubts = events_of(&message, "in_doubt");
         assert!((1..=1 + doubts).contains(&copies), "{failpoint}: {copies} copies, {message:#}");
         assert!(gateway.terminate().await?.success());

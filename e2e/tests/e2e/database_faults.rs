@@ -31,14 +31,6 @@ async fn refusal(gateway: &Gateway) -> anyhow::Result<String> {
     Ok(text(error, "message").to_owned())
 }
 
-async fn wait_until_ready(gateway: &Gateway) -> anyhow::Result<()> {
-    eventually("readiness", async || {
-        let (status, _) = gateway.call(Method::GET, "/health/ready", None).await?;
-        Ok((status == StatusCode::OK).then_some(()))
-    })
-    .await
-}
-
 async fn wait_until_unready(gateway: &Gateway) -> anyhow::Result<()> {
     eventually("trouble", async || {
         let (status, _) = gateway.call(Method::GET, "/health/ready", None).await?;
@@ -66,7 +58,7 @@ async fn down_at_the_start(url: &str) -> anyhow::Result<()> {
 
     cable.mend();
     gateway.announced().await?;
-    wait_until_ready(&gateway).await?;
+    gateway.wait_until_ready().await?;
     gateway.relay_to(sink.port()).await?;
     sends(&gateway, "first").await?;
 
@@ -94,28 +86,26 @@ async fn lost_in_mid_run(url: &str) -> anyhow::Result<()> {
     let gateway = start_node(cable.url(), NAME).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 6})).await?;
     let load = Load::start(&[gateway.client()], true);
-    let grows_by = async |count: usize| {
-        let before = load.acknowledged();
-        eventually("mail to be accepted", async || Ok((load.acknowledged() >= before + count).then_some(())))
-            .await
-    };
+    let grows_by = async |count: usize| load.wait_for(load.acknowledged() + count).await;
     // Shorter and longer than the store takes to find out what became of a commit whose answer was lost.
     for outage in [0, 1, 8, 8] {
         grows_by(100).await?;
         let refusals = load.refusals();
         cable.cut_after(b"COMMIT").await;
         eventually("refusals", async || Ok((load.refusals() >= refusals + 5).then_some(()))).await?;
-        let acknowledged = load.acknowledged();
         refusal(&gateway).await?;
+        let acknowledged = load.acknowledged();
         tokio::time::sleep(Duration::from_secs(outage)).await;
-        assert_eq!(load.acknowledged(), acknowledged, "nothing is acknowledged that cannot be kept");
+        // What was kept before the cut may be heard of a moment later, by each client once.
+        let later = load.acknowledged() - acknowledged;
+        assert!(later < Load::CLIENTS, "{later} were acknowledged that cannot be kept");
         cable.mend();
     }
     grows_by(100).await?;
     let acknowledged = load.stop().await?;
     let doubts = audit(&gateway, &sink, &acknowledged).await?;
     assert_eq!(doubts, 0, "every answer of the relay was kept until it could be written");
-    wait_until_ready(&gateway).await
+    gateway.wait_until_ready().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -256,7 +246,7 @@ async fn a_read_only_server_is_waited_for() -> anyhow::Result<()> {
     wait_until_unready(&gateway).await?;
     refusal(&gateway).await?;
     make_read_only(&database, false);
-    wait_until_ready(&gateway).await?;
+    gateway.wait_until_ready().await?;
     sends(&gateway, "between").await?;
     assert!(gateway.terminate().await?.success());
 
@@ -285,6 +275,6 @@ async fn a_schema_that_went_ahead_stops_a_node_until_it_is_taken_back() -> anyho
     assert!(said.contains("schema is at version 99") && said.contains("use a newer postway"), "{said}");
 
     database.run("DELETE FROM schema_migration WHERE version = 99");
-    wait_until_ready(&gateway).await?;
+    gateway.wait_until_ready().await?;
     sends(&gateway, "after").await
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use postway_e2e::{Gateway, PATIENCE, a_while, check_history, eventually, text};
+use postway_e2e::{Gateway, PATIENCE, a_while, all_done, check_history, text};
 use postway_testkit::{
     SmtpSink,
     dovecot::{Dovecot, PASSWORD},
@@ -48,7 +48,7 @@ fn forwarded(sink: &SmtpSink) -> BTreeMap<String, BTreeMap<String, usize>> {
 /// Waits until the mailbox is read to its end and nothing waits to be dealt with.
 async fn caught_up(gateway: &Gateway, tasks: usize) -> anyhow::Result<()> {
     let mut seen = (Value::Null, 0);
-    let waited = eventually("the mailbox to be read and its mail dealt with", async || {
+    let waited = all_done("the mailbox to be read and its mail dealt with", PATIENCE, async || {
         let mailbox = gateway.get("/v1/mailboxes/desk").await?;
         let mut routed = 0;
         let mut cursor = String::new();
@@ -60,9 +60,10 @@ async fn caught_up(gateway: &Gateway, tasks: usize) -> anyhow::Result<()> {
                 None => break,
             }
         }
-        let is_done = mailbox["lag"] == 0 && routed == tasks;
+        anyhow::ensure!(routed <= tasks, "{routed} were routed: {mailbox:#}");
+        let left = tasks - routed + usize::from(mailbox["lag"] != 0);
         seen = (mailbox, routed);
-        Ok(is_done.then_some(()))
+        Ok(left)
     })
     .await;
     waited.with_context(|| format!("{} of {tasks} were routed: {:#}\n{}", seen.1, seen.0, gateway.log()))

@@ -28,7 +28,13 @@ async fn killing_a_database_node_and_a_gateway_loses_nothing() -> anyhow::Result
     eventually("three nodes", async || Ok((nodes_of(&clients[0]).await?.len() == NODES).then_some(())))
         .await?;
     let load = Load::start(&clients, true);
-    a_while(1_500..2_500).await;
+    eventually("mail of every gateway", async || {
+        let mails = sink.mails();
+        let all_sent = NAMES.iter().all(|name| mails.iter().any(|mail| mail.helo == *name));
+        Ok(all_sent.then_some(()))
+    })
+    .await?;
+    a_while(500..1_500).await;
 
     cluster.kill(1);
     a_while(3_000..4_000).await;
@@ -37,15 +43,9 @@ async fn killing_a_database_node_and_a_gateway_loses_nothing() -> anyhow::Result
     gateways[2].launch(&node_env(&urls[2], NAMES[2])).await?;
     let restarting = cluster.clone();
     spawn_blocking(move || restarting.restart(1)).await?;
-    let before = load.acknowledged();
-    eventually("work to go on", async || Ok((load.acknowledged() > before + 50).then_some(()))).await?;
+    load.wait_for(200.max(load.acknowledged() + 50)).await?;
     gateways[1].wait_until_ready().await?;
 
     let acknowledged = load.stop().await?;
-    assert!(acknowledged.len() > 200, "there was no load: {}", acknowledged.len());
-    audit(&gateways[0], &sink, &acknowledged).await?;
-    for name in NAMES {
-        assert!(sink.mails().iter().any(|mail| mail.helo == name), "{name} sent nothing");
-    }
-    Ok(())
+    audit(&gateways[0], &sink, &acknowledged).await.map(drop)
 }

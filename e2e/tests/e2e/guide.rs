@@ -176,8 +176,7 @@ async fn receivers_believe_what_is_signed_and_nothing_else() -> anyhow::Result<(
         gateway.send(mail(&id)).await?;
         assert_eq!(receiver.line().await?, format!("email.accepted {id}"));
         assert_eq!(receiver.line().await?, format!("email.sent {id}"));
-        let is_told = |message: &Value| message["reported_at"].is_string();
-        let told = gateway.wait_until(&id, "reported", is_told).await?;
+        let told = gateway.wait_until_reported(&id).await?;
 
         let secret = text(&made, "secret");
         let now = text(&told, "created_at").parse::<Timestamp>()?.as_second();

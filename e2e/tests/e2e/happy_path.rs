@@ -53,7 +53,7 @@ async fn many_mails_share_few_connections() -> anyhow::Result<()> {
     let answer = gateway.post("/v1/messages/batch", json!({"messages": messages})).await?;
     assert_eq!((&answer["accepted"], &answer["rejected"]), (&json!(MAILS), &json!(0)));
     let mut mails = sink.wait_for(MAILS, PATIENCE).await;
-    assert_eq!(sink.ledger().connections, 3);
+    assert!(sink.ledger().connections <= 3, "{}", sink.ledger().connections);
     mails.sort_by(|a, b| a.postway_id.cmp(&b.postway_id));
     mails.dedup_by(|a, b| a.postway_id == b.postway_id);
     assert_eq!(mails.len(), MAILS, "each came once");

@@ -27,7 +27,7 @@ async fn furnished(sink: &SmtpSink, cert: &TestCert) -> anyhow::Result<(Gateway,
     gateway.send(mail("lost-cause", "nobody@example.net")).await?;
     gateway.wait_for("lost-cause", "failed").await?;
     // Late enough to be waiting still when the gateway stops.
-    let send_at = text(&done, "sent_at").parse::<Timestamp>()? + SignedDuration::from_secs(20);
+    let send_at = text(&done, "sent_at").parse::<Timestamp>()? + SignedDuration::from_secs(30);
     gateway.send(mail_with("later", "ada@example.net", json!({"send_at": send_at.to_string()}))).await?;
     sink.add_rule(|event| (event.verb == Verb::Mail).then_some(Action::Silence));
     gateway.send(mail("struck", "ada@example.net")).await?;

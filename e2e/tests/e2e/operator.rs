@@ -145,8 +145,10 @@ async fn top_in_a_pipe_prints_once_and_as_json_line_by_line() -> anyhow::Result<
 /// A terminal in memory: `expect WORD`, `expect-not WORD`, `size ROWS COLUMNS`, `type TEXT`, `end`; each line is answered by one.
 const TERMINAL: &str = r#"
 import fcntl, os, pty, select, signal, struct, sys, termios, time
+wait_for_go, go = os.pipe()
 pid, fd = pty.fork()
 if pid == 0:
+    os.read(wait_for_go, 1)
     os.execvp(sys.argv[1], sys.argv[1:])
 def size(rows, columns):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -159,7 +161,9 @@ def read(wait):
     except OSError:
         return None
 seen = b""
+# Looked at before the program may change it.
 before = termios.tcgetattr(fd)
+os.write(go, b".")
 for line in sys.stdin:
     verb, _, rest = line.rstrip("\n").partition(" ")
     answer = "ok"

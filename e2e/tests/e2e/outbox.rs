@@ -1,7 +1,7 @@
 //! The outbox: mail out of an application's own database, through crashes, outages and several nodes.
 
 use anyhow::Context;
-use postway_e2e::{Gateway, copies, event_types, eventually, node_env, text};
+use postway_e2e::{Gateway, check_history, copies, event_types, eventually, node_env, text};
 use postway_testkit::{Cable, SmtpSink, postgres::PostgresDatabase};
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn a_named_source_is_installed_served_and_told_about() -> anyhow::Result<(
     Ok(())
 }
 
-/// Dies at a failpoint with rows in hand, starts again, and sends each row once.
+/// Dies at a failpoint with rows in hand, starts again, and makes one message of each row.
 async fn crash_at(point: &str) -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::start().await?;
@@ -100,8 +100,16 @@ async fn crash_at(point: &str) -> anyhow::Result<()> {
     gateway.launch(&source(&url)).await?;
     until(&database, STATUSES, "sent").await?;
     let uids = database.run("SELECT message_uid FROM postway.outbox");
-    assert!(uids.lines().all(|uid| copies(&sink, uid) == 1), "{point}");
-    assert_eq!((uids.lines().count(), sink.mails().len()), (ROWS, ROWS), "{point}");
+    assert_eq!(uids.lines().count(), ROWS, "{point}");
+    for uid in uids.lines() {
+        // One that was on the wire in that moment is in doubt, and may come twice.
+        check_history(&gateway.message(uid).await?, copies(&sink, uid)).context(point.to_owned())?;
+    }
+    assert_eq!(
+        gateway.get("/v1/stats").await?["by_status"]["sent"],
+        ROWS,
+        "{point}: a row became two messages"
+    );
     Ok(())
 }
 
@@ -129,8 +137,12 @@ async fn a_source_that_goes_away_is_drained_when_it_is_back() -> anyhow::Result<
     cable.cut();
     gateway.wait_for_log("the outbox is not served now", 1).await?;
     database.run("INSERT INTO postway.outbox (\"to\", subject, text) SELECT 'a@example.net', 's', 't' FROM generate_series(1, 9)");
-    let status = gateway.get("/v1/outbox").await?;
-    assert_eq!(text(&status["data"][0], "status"), "away", "{status}");
+    // A moment after it was logged.
+    let status = eventually("the outbox to be away", async || {
+        let status = gateway.get("/v1/outbox").await?;
+        Ok((text(&status["data"][0], "status") == "away").then_some(status))
+    })
+    .await?;
     cable.mend();
     until(&database, STATUSES, "sent").await?;
     assert_eq!(sink.mails().len(), 10);

@@ -1,9 +1,9 @@
 //! The page at `/`, in a real browser, on the real binary.
 
-use std::{net::TcpListener, path::PathBuf};
+use std::path::PathBuf;
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, Receiver, eventually, mail, mail_with, text};
-use postway_testkit::{Action, Reply, SmtpSink, Verb, axe};
+use postway_testkit::{Action, ClosedPort, Reply, SmtpSink, Verb, axe};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -170,6 +170,28 @@ async fn submit(browser: &Browser) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_is_given_another_time() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let tomorrow = (gateway.now().await? + jiff::SignedDuration::from_hours(24)).as_second() / 60 * 60 + 30;
+    let later = json!({"account": "sandbox", "send_at": tomorrow});
+    gateway.send(mail_with("later", "ada@example.net", later)).await?;
+    let browser = signed_in(&gateway, 1280, 800).await?;
+    go(&browser, &gateway, "messages/later").await?;
+    browser.click("Another time").await?;
+    browser
+        .wait_until(
+            "the time it has",
+            "return !!document.querySelector('dialog [type=datetime-local]')?.value",
+        )
+        .await?;
+    submit(&browser).await?;
+    browser.wait_for_text("It waits for its new time").await?;
+    let moved = gateway.get("/v1/messages/later").await?;
+    assert!(text(&moved, "due_at").ends_with(":00.000Z"), "a whole minute: {moved}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_tenant_is_deleted_once_its_id_was_typed() -> anyhow::Result<()> {
     let gateway = Gateway::start().await?;
     gateway.post("/v1/tenants", json!({"id": "acme", "name": "Acme"})).await?;
@@ -199,7 +221,8 @@ async fn a_tenant_is_deleted_once_its_id_was_typed() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_does_not_work_is_not_shown_as_merely_active() -> anyhow::Result<()> {
-    let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let closed = ClosedPort::take();
+    let nobody = closed.port();
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(nobody).await?;
     let receiver = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
@@ -241,7 +264,7 @@ async fn a_list_says_what_holds_each_message() -> anyhow::Result<()> {
     gateway.post("/v1/batches/spring/suspend", json!({})).await?;
     gateway.send(mail_with("in-batch", "ada@example.net", batch)).await?;
     let browser = signed_in(&gateway, 1280, 800).await?;
-    browser.wait_for_text("what is held waits for your word").await?;
+    browser.wait_for_text("waits for your word").await?;
     go(&browser, &gateway, "messages").await?;
     browser.wait_for_text("in-batch · the batch spring is suspended").await?;
     browser.wait_for_text("too-many · the account relay has used up its limit").await?;

@@ -126,8 +126,10 @@ async fn random_kills_while_files_are_fetched_lose_nothing() -> anyhow::Result<(
     gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
     let mut acknowledged = Vec::new();
     for wave in mails.chunks(MAILS / KILLS) {
+        let fetches = source.requests().len();
         let load = Load::of(&[gateway.client()], wave);
-        a_while(80..250).await;
+        source.wait_for(fetches + 2, PATIENCE).await;
+        a_while(0..150).await;
         gateway.kill().await?;
         gateway.launch(&[ALLOW_LOOPBACK]).await?;
         acknowledged.extend(load.finish().await?);

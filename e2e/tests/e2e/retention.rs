@@ -42,11 +42,6 @@ async fn erase(gateway: &Client, address: &str, expected: [i64; 3]) -> anyhow::R
     .await
 }
 
-/// Waits until everybody was told of a message.
-async fn reported(gateway: &Client, id: &str) -> anyhow::Result<Value> {
-    gateway.wait_until(id, "reported", |message| message["reported_at"].is_string()).await
-}
-
 /// What became of so many messages, by the statistics of the account `relay`.
 async fn counted(gateway: &Client) -> anyhow::Result<(Value, Value)> {
     let rows = gateway.get("/v1/statistics?by=day&account=relay").await?;
@@ -66,7 +61,7 @@ async fn only_what_is_reported_is_cleaned_up_and_its_id_stays_taken() -> anyhow:
     let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
     let told = large("told");
     let uid = gateway.send(told.clone()).await?;
-    reported(&gateway, "told").await?;
+    gateway.wait_until_reported("told").await?;
     // From here on there is one who does not hear.
     let deaf = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
     gateway.send(mail("untold", "ada@example.net")).await?;
@@ -134,7 +129,7 @@ async fn what_is_reported_goes_by_itself_after_a_week_and_nothing_else_does() ->
     let mut gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
     gateway.send(mail("told", "ada@example.net")).await?;
-    reported(&gateway, "told").await?;
+    gateway.wait_until_reported("told").await?;
     let _deaf = Receiver::subscribe(&gateway, vec![Reply::status(500)]).await?;
     gateway.send(mail("untold", "ada@example.net")).await?;
     gateway.wait_for("untold", "sent").await?;

@@ -2,13 +2,15 @@
 
 use postway_e2e::{Gateway, column, event_types, mail, text};
 use postway_testkit::{Action, SmtpSink, Verb};
+use serde_json::json;
 
 #[tokio::test]
 async fn a_deferred_mail_is_sent_at_the_third_attempt() -> anyhow::Result<()> {
     let busy = Action::reply("451 4.3.2 busy, please come back");
     let sink = SmtpSink::builder().times(2, Verb::Dot, busy).start().await;
     let gateway = Gateway::start().await?;
-    gateway.relay_to(sink.port()).await?;
+    // Long enough to be looked at while it waits.
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [5, 1], "jitter": 0.0}})).await?;
     let uid = gateway.send(mail("patient", "ada@example.net")).await?;
 
     let waiting = gateway.wait_for("patient", "scheduled").await?;
@@ -26,7 +28,7 @@ async fn a_deferred_mail_is_sent_at_the_third_attempt() -> anyhow::Result<()> {
     let deferred = &message["events"][4]["data"];
     assert_eq!(deferred["will_retry"], true, "{deferred}");
     assert_eq!((&deferred["attempt"], &deferred["next_attempt"]), (&1.into(), &2.into()), "{deferred}");
-    assert_eq!(deferred["backoff_ms"], 1000, "{deferred}");
+    assert_eq!(deferred["backoff_ms"], 5000, "{deferred}");
     assert!(deferred["original_code"].to_string().contains("451"), "{deferred}");
     let sent = message["events"][8]["data"].as_object().unwrap();
     for key in ["code", "category", "original_code", "next_attempt", "backoff_ms"] {

@@ -1,7 +1,5 @@
 //! Not before, not after, not at all.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use postway_e2e::{Gateway, column, event_types, mail, mail_with, text};
 use postway_testkit::{Action, SmtpSink, Verb};
@@ -17,7 +15,7 @@ async fn a_mail_for_later_waits_for_its_time() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_to(sink.port()).await?;
-    let send_at = gateway.now().await? + SignedDuration::from_secs(2);
+    let send_at = gateway.now().await? + SignedDuration::from_secs(8);
     gateway.send(mail_with("later", "ada@example.net", json!({"send_at": send_at.to_string()}))).await?;
     let waiting = gateway.message("later").await?;
     assert_eq!(
@@ -31,7 +29,7 @@ async fn a_mail_for_later_waits_for_its_time() -> anyhow::Result<()> {
 
     let sent = gateway.wait_for("later", "sent").await?;
     assert!(time(&sent, "sent_at")? >= send_at, "{sent:#}");
-    assert!(time(&sent, "sent_at")?.duration_since(send_at) < SignedDuration::from_secs(10), "{sent:#}");
+    assert!(time(&sent, "sent_at")?.duration_since(send_at) < SignedDuration::from_secs(30), "{sent:#}");
     assert_eq!(event_types(&sent), ["accepted", "validated", "scheduled", "sending", "sent"]);
     Ok(())
 }
@@ -41,14 +39,14 @@ async fn a_mail_that_waits_can_be_cancelled_and_a_sent_one_cannot() -> anyhow::R
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start().await?;
     gateway.relay_to(sink.port()).await?;
-    let in_two_seconds = (gateway.now().await? + SignedDuration::from_secs(2)).as_second();
-    gateway.send(mail_with("regretted", "ada@example.net", json!({"send_at": in_two_seconds}))).await?;
+    let soon = (gateway.now().await? + SignedDuration::from_secs(8)).as_second();
+    gateway.send(mail_with("regretted", "ada@example.net", json!({"send_at": soon}))).await?;
     let (status, answer) = gateway.call(Method::POST, "/v1/messages/regretted/cancel", None).await?;
     assert_eq!((status, text(&answer, "status")), (StatusCode::OK, "cancelled"), "{answer}");
     let again = gateway.call(Method::POST, "/v1/messages/regretted/cancel", None).await?;
     assert_eq!(again.0, StatusCode::CONFLICT);
 
-    gateway.send(mail_with("kept", "ada@example.net", json!({"send_at": in_two_seconds + 1}))).await?;
+    gateway.send(mail_with("kept", "ada@example.net", json!({"send_at": soon + 1}))).await?;
     gateway.wait_for("kept", "sent").await?;
     let (status, answer) = gateway.call(Method::POST, "/v1/messages/kept/cancel", None).await?;
     assert_eq!(status, StatusCode::CONFLICT, "{answer}");
@@ -64,10 +62,10 @@ async fn a_mail_that_waits_can_be_cancelled_and_a_sent_one_cannot() -> anyhow::R
 async fn a_mail_past_its_time_is_never_sent() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().on(Verb::Mail, Action::reply("451 4.3.0 not now")).start().await;
     let gateway = Gateway::start().await?;
-    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [4], "jitter": 0.0}})).await?;
-    let expires_at = gateway.now().await? + SignedDuration::from_secs(2);
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [12], "jitter": 0.0}})).await?;
+    let expires_at = gateway.now().await? + SignedDuration::from_secs(8);
     gateway.send(mail_with("news", "ada@example.net", json!({"expires_at": expires_at.to_string()}))).await?;
-    gateway.wait_for("news", "scheduled").await?;
+    let due = time(&gateway.wait_for("news", "scheduled").await?, "due_at")?;
     sink.clear_rules();
     let message = gateway.wait_for("news", "expired").await?;
     assert!(time(&message, "updated_at")? >= expires_at);
@@ -75,8 +73,8 @@ async fn a_mail_past_its_time_is_never_sent() -> anyhow::Result<()> {
     assert_eq!(column(&message, "recipients", "status"), ["expired"]);
 
     // Another mail that is due when the expired one would have been goes through; the expired one does not.
-    let due = (expires_at + Duration::from_secs(3)).to_string();
-    gateway.send(mail_with("other", "ada@example.net", json!({"send_at": due}))).await?;
+    let due = json!({"send_at": due.to_string()});
+    gateway.send(mail_with("other", "ada@example.net", due)).await?;
     gateway.wait_for("other", "sent").await?;
     assert_eq!(sink.mails().len(), 1);
     assert_eq!(text(&gateway.message("news").await?, "status"), "expired");

@@ -59,7 +59,10 @@ const RESEND: &str = r#"
 
     told.missing = await resend.emails.send({ ...mail("x"), from: undefined });
     told.from = await resend.emails.send({ ...mail("x"), from: "shop" });
-    told.words = await resend.emails.send({ ...mail("x"), scheduledAt: "in 1 min" });
+    told.words = await resend.emails.send({ ...mail("x"), scheduledAt: "tomorrow at 9am" });
+    const soon = await resend.emails.send({ ...mail("soon"), scheduledAt: "in 2 hours" });
+    told.soon = await resend.emails.get(soon.data.id);
+    await resend.emails.cancel(soon.data.id);
     told.unknown = await resend.emails.get("00000000-0000-7000-8000-000000000000");
     const { baseUrl } = resend;
     told.wrong = await new Resend("re_123", { baseUrl }).emails.send(mail("x"));
@@ -102,6 +105,7 @@ async fn the_sdk_of_resend_works_with_another_base_address() -> anyhow::Result<(
     let waiting = &told["waiting"]["data"];
     assert_eq!((text(waiting, "last_event"), &told["updated"]["data"]["id"]), ("scheduled", &waiting["id"]));
     assert_eq!(text(waiting, "scheduled_at").parse::<jiff::Timestamp>()?, much_later.parse()?);
+    assert_eq!(text(&told["soon"]["data"], "last_event"), "scheduled", "{told:#}");
     assert_eq!(told["canceled"]["data"], told["updated"]["data"]);
     assert_eq!(text(&told["afterwards"]["data"], "last_event"), "canceled");
     assert_eq!(

@@ -1,15 +1,9 @@
 //! Amazon SES as an account: against moto's server, and against one that has paused the account.
 
-use std::net::SocketAddr;
-
-use postway_e2e::{Gateway, column, events_of, eventually, mail_with, text};
-use postway_testkit::moto::Moto;
+use postway_e2e::{Gateway, column, events_of, mail_with, text};
+use postway_testkit::{HttpSource, Reply, moto::Moto};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
 
 const REGION: &str = "eu-south-1";
 
@@ -20,25 +14,15 @@ fn account(id: &str, endpoint: &str) -> Value {
 }
 
 /// What answers every call as SES does when sending is paused.
-async fn paused() -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    tokio::spawn(async move {
-        const BODY: &str = r#"{"message":"Email sending is disabled."}"#;
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut request = vec![0; 64 * 1024];
-                if stream.read(&mut request).await.is_ok_and(|bytes| bytes > 0) {
-                    let head = "HTTP/1.1 400 Bad Request\r\nx-amzn-ErrorType: SendingPausedException\r\n";
-                    let answer =
-                        format!("{head}Connection: close\r\nContent-Length: {}\r\n\r\n{BODY}", BODY.len());
-                    // The caller may have gone; that is its own affair.
-                    stream.write_all(answer.as_bytes()).await.ok();
-                }
-            });
-        }
-    });
-    Ok(address)
+async fn paused() -> HttpSource {
+    let source = HttpSource::start().await;
+    let headers = vec![("x-amzn-ErrorType".to_owned(), "SendingPausedException".to_owned())];
+    let body = br#"{"message":"Email sending is disabled."}"#.to_vec();
+    let answer = Reply::Whole { status: 400, headers, body };
+    for path in ["/v2/email/outbound-emails", "/v2/email/account"] {
+        source.serve(path, answer.clone());
+    }
+    source
 }
 
 #[tokio::test]
@@ -80,13 +64,10 @@ async fn a_paused_ses_account_holds_its_mail_until_it_works() -> anyhow::Result<
     let moto = tokio::task::spawn_blocking(Moto::shared).await?;
     moto.verify_identity(REGION, "example.com");
     let gateway = Gateway::start().await?;
-    gateway.post("/v1/accounts", account("ses", &format!("http://{}", paused().await?))).await?;
+    let paused = paused().await;
+    gateway.post("/v1/accounts", account("ses", &paused.url(""))).await?;
     gateway.send(mail_with("held", "ada@example.net", json!({"account": "ses"}))).await?;
-    let open = eventually("an open circuit", async || {
-        let account = gateway.get("/v1/accounts/ses").await?;
-        Ok((account["circuit"]["state"] == "open").then_some(account))
-    });
-    let circuit = &open.await?["circuit"];
+    let circuit = &gateway.wait_until_open("ses").await?["circuit"];
     assert_eq!(text(circuit, "code"), "SES_ACCOUNT_SENDING_PAUSED", "{circuit:#}");
     assert_eq!(text(circuit, "reason"), "Email sending is disabled.");
     let held = gateway.wait_for("held", "ready").await?;

@@ -30,11 +30,6 @@ async fn send_all(gateway: &Client, mails: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until everybody was told of a message, and returns it.
-async fn reported(gateway: &Client, id: &str) -> anyhow::Result<Value> {
-    gateway.wait_until(id, "reported", |message| message["reported_at"].is_string()).await
-}
-
 fn kinds(calls: &[Call]) -> Vec<&str> {
     calls.iter().map(Call::kind).collect()
 }
@@ -53,7 +48,7 @@ async fn each_message_tells_its_events_once_in_order_and_signed() -> anyhow::Res
     assert_eq!(told.len(), MAILS);
     for (id, calls) in &told {
         assert_eq!(kinds(calls), SMOOTH, "{id}");
-        let message = reported(&gateway, id).await?;
+        let message = gateway.wait_until_reported(id).await?;
         assert_eq!(column(&message, "notifications", "status"), ["acknowledged"; 2], "{message:#}");
         assert_eq!(column(&message, "notifications", "event"), SMOOTH, "{message:#}");
         assert_eq!(column(&message, "notifications", "subscriber"), [receiver.id.as_str(); 2]);
@@ -86,12 +81,13 @@ async fn a_receiver_that_was_out_of_order_gets_all_of_it_later() -> anyhow::Resu
     assert_eq!(told.len(), MAILS);
     for (id, calls) in &told {
         assert_eq!(kinds(calls), SMOOTH, "{id}");
-        reported(&gateway, id).await?;
+        gateway.wait_until_reported(id).await?;
     }
     assert_eq!(receiver.count(), 2 * MAILS + FAILURES, "what it took is not told again");
     let deliveries = gateway.get(&format!("/v1/webhooks/{}/deliveries?limit=500", receiver.id)).await?;
     let deliveries = deliveries["data"].as_array().map_or(&[][..], Vec::as_slice);
-    assert_eq!(deliveries.iter().filter(|one| one["tries"] == 2).count(), FAILURES, "{deliveries:#?}");
+    let again = deliveries.iter().filter_map(|one| one["tries"].as_u64()).map(|tries| tries as usize - 1);
+    assert_eq!(again.sum::<usize>(), FAILURES, "{deliveries:#?}");
     Ok(())
 }
 
@@ -115,7 +111,7 @@ async fn a_receiver_that_was_away_for_a_day_gets_all_of_it_in_order() -> anyhow:
     assert_eq!(told.len(), MAILS);
     for (id, calls) in &told {
         assert_eq!(kinds(calls), SMOOTH, "{id}");
-        reported(&gateway, id).await?;
+        gateway.wait_until_reported(id).await?;
     }
     assert_eq!(receiver.count(), failures + 2 * MAILS);
     Ok(())
@@ -145,7 +141,7 @@ async fn random_kills_lose_no_event_and_change_no_order() -> anyhow::Result<()> 
     audit(&gateway, &sink, &acknowledged).await?;
 
     for one in &acknowledged {
-        let message = reported(&gateway, &one.id).await?;
+        let message = gateway.wait_until_reported(&one.id).await?;
         let open = column(&message, "notifications", "status").iter().any(|status| status != "acknowledged");
         assert!(!open, "{message:#}");
     }
@@ -173,7 +169,7 @@ async fn a_call_whose_answer_was_lost_in_a_crash_comes_again_under_its_id() -> a
     assert_eq!(receiver.count(), 1);
     gateway.launch(&[ALLOW_LOOPBACK]).await?;
 
-    let message = reported(&gateway, "struck").await?;
+    let message = gateway.wait_until_reported("struck").await?;
     assert_eq!(column(&message, "notifications", "status"), ["acknowledged"; 2], "{message:#}");
     let calls = receiver.calls()?;
     assert_eq!(kinds(&calls), ["email.accepted", "email.accepted", "email.sent"]);
@@ -184,9 +180,9 @@ async fn a_call_whose_answer_was_lost_in_a_crash_comes_again_under_its_id() -> a
 
 #[tokio::test]
 async fn a_receiver_that_is_dead_delays_no_other() -> anyhow::Result<()> {
-    const MAILS: usize = 50;
+    const MAILS: usize = 15;
     // Less than the dead one makes its callers wait.
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(14);
     let sink = SmtpSink::start().await;
     let gateway = Gateway::start_with(&[ALLOW_LOOPBACK]).await?;
     gateway.relay_to(sink.port()).await?;
@@ -195,7 +191,7 @@ async fn a_receiver_that_is_dead_delays_no_other() -> anyhow::Result<()> {
     send_all(&gateway, &mails(MAILS)).await?;
     lively.wait_for(2 * MAILS, SOON).await;
     assert_eq!(lively.told()?.len(), MAILS);
-    assert!(dead.count() > 0, "it was called as well");
+    dead.wait_for(1, PATIENCE).await;
 
     gateway.wait_for("mail-0", "sent").await?;
     let message = gateway.message("mail-0").await?;
@@ -220,7 +216,7 @@ async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
     assert_eq!(kinds(&receiver.calls()?), ["webhook.test"]);
 
     let uid = gateway.send(sandboxed("order-1")).await?;
-    reported(&gateway, "order-1").await?;
+    gateway.wait_until_reported("order-1").await?;
     let deliveries = gateway.get(&format!("{hook}/deliveries?status=acknowledged")).await?;
     assert_eq!(column(&deliveries, "data", "message"), [uid.as_str(); 2], "the test is not among them");
     let deliveries = deliveries["data"].as_array().map_or(&[][..], Vec::as_slice);
@@ -236,7 +232,7 @@ async fn what_was_told_can_be_read_and_told_again() -> anyhow::Result<()> {
     let calls = receiver.calls()?;
     assert_eq!(kinds(&calls)[1..], ["email.accepted", "email.sent", "email.sent"]);
     assert_eq!(calls[2].id, calls[3].id);
-    reported(&gateway, "order-1").await?;
+    gateway.wait_until_reported("order-1").await?;
     Ok(())
 }
 
@@ -290,7 +286,7 @@ async fn a_dead_letter_is_told_with_when_and_why_it_failed() -> anyhow::Result<(
     gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [1], "jitter": 0.0}})).await?;
     let receiver = Receiver::subscribe(&gateway, vec![Reply::status(200)]).await?;
     gateway.send(mail("dead", "full@example.net")).await?;
-    let message = reported(&gateway, "dead").await?;
+    let message = gateway.wait_until_reported("dead").await?;
     let told = receiver.told()?;
     let calls = &told["dead"];
     assert_eq!(kinds(calls), ["email.accepted", "email.deferred", "email.failed"]);
@@ -328,7 +324,7 @@ async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> any
     gateway.wait_for("first", "sent").await?;
 
     gateway.send(sandboxed("second")).await?;
-    let second = reported(&gateway, "second").await?;
+    let second = gateway.wait_until_reported("second").await?;
     assert_eq!(second["notifications"], json!([]), "nothing is collected for one that is off");
     let calls = receiver.count();
 
@@ -336,7 +332,7 @@ async fn a_receiver_that_says_gone_is_switched_off_and_on_again_by_hand() -> any
     let on = gateway.patch(&hook, json!({"active": true})).await?;
     assert_eq!((&on["active"], &on["disabled_reason"]), (&json!(true), &Value::Null));
     gateway.send(sandboxed("third")).await?;
-    let third = reported(&gateway, "third").await?;
+    let third = gateway.wait_until_reported("third").await?;
     assert_eq!(column(&third, "notifications", "status"), ["acknowledged"; 2], "{third:#}");
     assert!(receiver.count() >= calls + 2);
     Ok(())

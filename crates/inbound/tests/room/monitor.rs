@@ -82,10 +82,18 @@ async fn an_old_mail_that_is_moved_into_the_folder_is_taken_also_while_nobody_wa
     }
 }
 
+/// So that what comes sooner was told.
+async fn poll_hourly(house: &House) {
+    let mut hourly = mailbox(Start::Now, ROLES);
+    hourly.settings.poll_seconds = 3_600;
+    hourly.version = 2;
+    house.change(DirectoryChange::UpdateMailbox(hourly, 1)).await;
+}
+
 #[tokio::test]
 async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
     let house = House::new(Start::Now, ROLES).await;
-    let began = tokio::time::Instant::now();
+    poll_hourly(&house).await;
     house
         .until("what came is registered", || async {
             // Delivered once the first look is over; the shelf tells, nobody waits for the next poll.
@@ -95,7 +103,6 @@ async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
             !house.mails().await.is_empty()
         })
         .await;
-    assert!(began.elapsed() < Duration::from_secs(4), "it was polled for");
 }
 
 #[tokio::test]

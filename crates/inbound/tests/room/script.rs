@@ -13,13 +13,14 @@ use postway_inbound::{
     OpenFolder, Source, SourceError,
     mailbox::{Content, Fetched, Folder, Listed, Page},
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 
 /// The folder on the "server", shared by all sessions.
 #[derive(Clone, Default)]
 pub struct Shelf {
     state: Arc<Mutex<State>>,
-    news: Arc<Notify>,
+    /// Counts what has happened to it: a server tells of what came before one waits, too.
+    news: Arc<watch::Sender<u64>>,
 }
 
 pub struct State {
@@ -71,7 +72,7 @@ impl Shelf {
         state.next += 1;
         state.mails.insert(uid, (Bytes::from(raw.into()), at));
         drop(state);
-        self.news.notify_waiters();
+        self.news.send_modify(|count| *count += 1);
         uid
     }
 
@@ -87,7 +88,7 @@ impl Shelf {
             state.mails.insert(uid, mail);
         }
         drop(state);
-        self.news.notify_waiters();
+        self.news.send_modify(|count| *count += 1);
     }
 
     /// One more answer of the server, unless it has broken.
@@ -113,16 +114,17 @@ impl Source for Shelf {
             return Err(error);
         }
         self.answer().await?;
-        Ok(Box::new(Opened(self.clone())))
+        Ok(Box::new(Opened(self.clone(), self.news.subscribe())))
     }
 }
 
-struct Opened(Shelf);
+struct Opened(Shelf, watch::Receiver<u64>);
 
 #[async_trait]
 impl OpenFolder for Opened {
     async fn look(&mut self) -> Result<Folder, SourceError> {
         self.0.answer().await?;
+        self.1.mark_unchanged();
         let state = self.0.state();
         let exists = u32::try_from(state.mails.len()).unwrap();
         Ok(Folder { uid_validity: state.uid_validity, uid_next: state.next, exists })
@@ -177,9 +179,8 @@ impl OpenFolder for Opened {
     }
 
     async fn wait(&mut self, poll: Duration) -> Result<(), SourceError> {
-        let shelf = self.0.clone();
         tokio::select! {
-            () = shelf.news.notified() => {}
+            _ = self.1.changed() => {}
             () = tokio::time::sleep(poll) => {}
         }
         self.0.answer().await

@@ -1,9 +1,9 @@
 //! Clients that people use: swaks, Python's smtplib, nodemailer, and Postfix's smtp-source under load.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use anyhow::ensure;
-use postway_e2e::{Gateway, Opened, eventually, text};
+use postway_e2e::{Gateway, Opened, PATIENCE, eventually, text};
 use postway_testkit::{TestCert, node::Node};
 use tokio::{
     io::copy_bidirectional,
@@ -155,7 +155,10 @@ for (const one of sent) {
 }
 starttls.close();
 const secure = nodemailer.createTransport({ ...common, port: Number(TLS_PORT), secure: true });
-await secure.sendMail(mail("secure", { bcc: "bob@example.net", headers: { "X-Postway-Batch": "node" } }));
+const options = { "X-Postway-Batch": "node", "X-Postway-Tag": "Grüße", "X-Postway-Idempotency-Key": "0123456789abcdef".repeat(8) };
+const tries = [];
+for (const _ of [1, 2]) tries.push(await secure.sendMail(mail("secure", { bcc: "bob@example.net", headers: options })));
+if (tries[0].response !== tries[1].response || tries[0].messageId === tries[1].messageId) throw new Error(JSON.stringify(tries));
 let refused;
 try {
     await secure.sendMail(mail("late", { headers: { "X-Postway-Send-At": "whenever" } }));
@@ -187,7 +190,8 @@ async fn nodemailer_sends() -> anyhow::Result<()> {
     assert_eq!(opened.files.len(), 1);
     assert_eq!(opened.files[0].1, "x".repeat(100_000).into_bytes());
     let list = stage.gateway.get("/v1/messages?batch=node").await?;
-    assert_eq!(list["data"].as_array().map(Vec::len), Some(1), "{list:#}");
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(1), "the repeat was found: {list:#}");
+    assert_eq!(list["data"][0]["tags"][0], "Grüße", "{list:#}");
     Ok(())
 }
 
@@ -228,13 +232,16 @@ async fn smtp_source_is_served_under_load_and_nothing_is_lost() -> anyhow::Resul
         .await?;
     }
     introducing.abort();
-    let stats = stage.gateway.wait_until_settled(Duration::from_secs(120)).await?;
+    let stats = stage.gateway.wait_until_settled(PATIENCE).await?;
     assert_eq!(stats["by_status"]["sent"], MAILS, "{stats:#}");
     assert_eq!(stage.sink.mails().len() as u64, MAILS);
-    let metrics = stage.gateway.bytes("/metrics").await?.2;
-    let metrics = String::from_utf8_lossy(&metrics).into_owned();
     let taken = format!("postway_smtp_messages_total{{outcome=\"accepted\"}} {MAILS}\n");
-    assert!(metrics.contains(&taken) && metrics.contains("postway_smtp_sessions 0\n"), "{metrics}");
+    eventually("sessions to be over, and counted", async || {
+        let metrics = stage.gateway.bytes("/metrics").await?.2;
+        let metrics = String::from_utf8_lossy(&metrics);
+        Ok((metrics.contains(&taken) && metrics.contains("postway_smtp_sessions 0\n")).then_some(()))
+    })
+    .await?;
     let one = stage.gateway.get("/v1/messages?limit=1").await?;
     assert!(text(&one["data"][0], "subject").contains("load"), "{one:#}");
     Ok(())
