@@ -116,7 +116,8 @@ impl Courier {
         let plan = self.post.plan();
         let mut progress = Progress::default();
         let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
-        let begins = !job.over_limit && !nobody_left && !job.recipient_deleted;
+        let too_late = job.resend && job.expires_at.is_some_and(|at| at <= self.shared.clock.now());
+        let begins = !job.over_limit && !nobody_left && !job.recipient_deleted && !too_late;
         // A panic must not take the courier, its connection or the process with it.
         let sent = match begins {
             true => Some(AssertUnwindSafe(self.send(job, &plan, &mut progress)).catch_unwind().await),
@@ -151,6 +152,7 @@ impl Courier {
             }
             None if job.recipient_deleted => outcome::recipient_deleted(&attempt, &mut rand::rng()),
             None if nobody_left => outcome::all_suppressed(&attempt, &mut rand::rng()),
+            None if too_late => outcome::too_late(&attempt, &mut rand::rng()),
             None => outcome::over_limit(&attempt, &mut rand::rng()),
         }
     }

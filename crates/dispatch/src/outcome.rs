@@ -18,7 +18,7 @@ use rand::Rng;
 use serde_json::json;
 
 use self::told::Told;
-pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit, recipient_deleted};
+pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit, recipient_deleted, too_late};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
 /// How an attempt went, besides the delivery itself.
@@ -204,9 +204,9 @@ fn decide(
         Outcome::DoubtEarlier if job.resend => (concluded, None),
         Outcome::Doubt | Outcome::DoubtEarlier => {
             let doubts = job.doubts + 1;
-            let expired = job.expires_at.is_some_and(|at| at <= attempt.ended_at);
-            let resends = job.on_doubt.resends(doubts, expired);
-            (concluded, resends.then(|| resend_delay(attempt.policy, doubts, random)))
+            let delay = resend_delay(attempt.policy, doubts, random);
+            let too_late = job.expires_at.is_some_and(|at| at <= attempt.ended_at.plus(delay));
+            (concluded, job.on_doubt.resends(doubts, too_late).then_some(delay))
         }
         _ => (concluded, None),
     }

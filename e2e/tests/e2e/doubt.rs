@@ -1,6 +1,6 @@
 //! The dot went out and no answer came: sent again under the same name, or held for somebody's word.
 
-use postway_e2e::{Gateway, column, copies, event_types, events_of, mail, mail_with, text};
+use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};
 use postway_testkit::{Action, SmtpSink, Verb};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -174,6 +174,26 @@ async fn a_refusal_of_the_second_copy_does_not_hide_that_the_first_may_have_arri
     assert_eq!(text(&message["error"], "code"), "smtp_550", "{message:#}");
     assert_eq!(sink.mails().len(), 1);
     assert_eq!(resolve(&gateway, "refused", "sent").await?.1["status"], "sent");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_doubt_that_waits_beyond_its_time_is_held() -> anyhow::Result<()> {
+    let sink = SmtpSink::builder().times(1, Verb::Dot, Action::Cut.recorded()).start().await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [15], "jitter": 0.0}})).await?;
+    let expires_at = gateway.now().await? + jiff::SignedDuration::from_secs(25);
+    let mail = mail_with("brief", "ada@example.net", json!({"expires_at": expires_at.to_string()}));
+    gateway.send(mail).await?;
+    let message = gateway.wait_for("brief", "in_doubt").await?;
+    assert!(!message["due_at"].is_null(), "it is to be sent again: {message:#}");
+    gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
+    eventually("its time to be over", async || Ok((gateway.now().await? > expires_at).then_some(()))).await?;
+    gateway.post("/v1/accounts/relay/activate", json!({})).await?;
+    let held = |message: &Value| message["status"] == "in_doubt" && message["due_at"].is_null();
+    let message = gateway.wait_until("brief", "held", held).await?;
+    assert_held(&message);
+    assert_eq!((text(&message["error"], "code"), copies(&sink, text(&message, "uid"))), ("expired", 1));
     Ok(())
 }
 

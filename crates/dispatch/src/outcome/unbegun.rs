@@ -61,6 +61,12 @@ pub(crate) fn over_limit(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdic
     fail(attempt, unbegun("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
 }
 
+/// Holds a message in doubt whose time is over: it may have arrived, and must not be sent any more.
+pub(crate) fn too_late(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+    let message = "its expires_at passed before it was sent again";
+    fail(attempt, unbegun("expired", Category::Unknown, Severity::Permanent, message), random)
+}
+
 /// Ends a message to somebody whom its tenant has deleted meanwhile.
 pub(crate) fn recipient_deleted(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
     let message = "its recipient was deleted from the directory of recipients";

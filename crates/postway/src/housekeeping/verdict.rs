@@ -73,16 +73,14 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
         State::Ready => Some(Change { due_at: Some(now), ..change }),
         State::InDoubt => {
             let doubts = one.doubts + 1;
-            let overdue = one.expires_at.is_some_and(|at| at <= now);
-            let resend_at = || {
-                let nth = u32::try_from(doubts - 1).unwrap_or(0);
-                let delay = policy.delay(nth, &mut rand::rng());
-                now.plus(delay.unwrap_or(Duration::from_secs(60)))
-            };
+            let nth = u32::try_from(doubts - 1).unwrap_or(0);
+            let delay = policy.delay(nth, &mut rand::rng());
+            let resend_at = now.plus(delay.unwrap_or(Duration::from_secs(60)));
+            let too_late = one.expires_at.is_some_and(|at| at <= resend_at);
             // Nobody was marked where the relay had accepted them all; otherwise the open have no retry left.
             let open = if one.has_doubtful { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
             Some(Change {
-                due_at: one.on_doubt.resends(doubts, overdue).then(resend_at),
+                due_at: one.on_doubt.resends(doubts, too_late).then_some(resend_at),
                 doubts: Some(doubts),
                 error: Some(lost_at_the_dot()),
                 ends_open_recipients: Some(open),

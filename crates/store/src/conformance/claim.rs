@@ -42,6 +42,16 @@ pub async fn what_cannot_go_now_is_left(store: &Shared) {
     assert_eq!(uids(&claim(store, 1, at(1_000), 10).await), [lives, due]);
 }
 
+/// Whoever has it then can only hold it; left alone, it would be due for ever.
+pub async fn a_doubt_past_its_time_is_claimed(store: &Shared) {
+    let mut doubtful = accept_and_claim(store, Sample::new(1).expires(1_000), 1).await;
+    doubt(store, &mut doubtful, Some(at(900)), at(10)).await;
+    let due = store.queue_state(at(2_000)).await.unwrap().due;
+    assert_eq!(due.len(), 1, "a poll finds it, too: {due:?}");
+    let claimed = claim(store, 2, at(2_000), 10).await;
+    assert_eq!((uids(&claimed), claimed[0].resend), (vec![doubtful.uid], true));
+}
+
 /// What a claim cannot take does not use up its room.
 pub async fn a_fetch_at_the_head_holds_nobody_back(store: &Shared) {
     accept(store, Sample::new(1).state(State::Scheduled(Wait::Fetch), Some(at(0)))).await;

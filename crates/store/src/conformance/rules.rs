@@ -58,6 +58,7 @@ macro_rules! conformance_tests {
             claim {
                 due_messages_come_oldest_first
                 what_cannot_go_now_is_left
+                a_doubt_past_its_time_is_claimed
                 a_fetch_at_the_head_holds_nobody_back
                 a_claim_takes_no_more_than_its_room
                 urgent_lanes_go_first_and_old_ones_catch_up

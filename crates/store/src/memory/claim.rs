@@ -57,11 +57,12 @@ impl Tables {
         in_order.flat_map(|queue| self.due(queue, now)).map(|(_, stored)| stored.uid()).take(room).collect()
     }
 
-    /// What of a queue can go now, oldest first.
+    /// What of a queue can go now, oldest first. A doubt past its time is taken too, to be held.
     fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a Stored)> {
         let due = queue.iter().take_while(move |(due_at, _)| *due_at <= now);
         let stored = due.filter_map(|(due_at, uid)| Some((*due_at, self.messages.get(uid)?)));
-        stored.filter(move |(_, stored)| !stored.expired(now))
+        let is_doubtful = |stored: &Stored| stored.record.summary.state == State::InDoubt;
+        stored.filter(move |(_, stored)| is_doubtful(stored) || !stored.expired(now))
     }
 
     /// Marks what is for a known recipient that was deleted.

@@ -29,14 +29,14 @@ use crate::{
 /// The first message of a lane that can go decides, so later ones are not looked at.
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
-     WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
+     WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at LIMIT 1) AS due_at \
      FROM lane l WHERE l.tenant = ? AND l.account = ?) AS lanes WHERE due_at <= ?";
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq \
      FROM message m FORCE INDEX (message_due) \
-     WHERE m.due_lane = ? AND m.due_at <= ? AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ?) \
+     WHERE m.due_lane = ? AND m.due_at <= ? AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT ? FOR UPDATE SKIP LOCKED";
 
 pub(super) static LEASE: Multi = Multi::new(

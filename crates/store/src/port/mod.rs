@@ -77,7 +77,7 @@ pub trait Work: Send + Sync {
     async fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32)
     -> Result<Vec<Stalled>, StoreError>;
 
-    /// Waiting messages whose `expires_at` has passed.
+    /// Waiting messages whose `expires_at` has passed. Those in doubt are claimed, for whoever has them to hold.
     async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError>;
 
     /// Accounts that have work due now, and when the next of the rest is due.

@@ -24,7 +24,7 @@ use crate::{
 
 pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_at FROM lane l CROSS JOIN LATERAL (\
      SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
-     AND (m.expires_at IS NULL OR m.expires_at > $3) ORDER BY m.due_at LIMIT 1) AS head \
+     AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS head \
      WHERE l.tenant = $1 AND l.account = $2";
 
 /// What another writer has locked is its own.
@@ -34,7 +34,7 @@ pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_co
      CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = $2 AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
-     AND (m.expires_at IS NULL OR m.expires_at > $3) \
+     AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT $4 FOR UPDATE OF m SKIP LOCKED";
 
 pub(super) const LEASE: &str = "UPDATE message SET status = 4, wait = NULL, due_at = NULL, wire_committed = FALSE, \

@@ -67,7 +67,7 @@ pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
 pub(super) const QUEUE: &str = concat!(
     "SELECT l.tenant, l.account, \
      min((SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at IS NOT NULL AND m.wait IS DISTINCT FROM 3 \
-     AND (m.expires_at IS NULL OR m.expires_at > $1) ORDER BY m.due_at LIMIT 1)), \
+     AND (m.expires_at IS NULL OR m.expires_at > $1 OR m.status = 8) ORDER BY m.due_at LIMIT 1)), \
      min((SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at > $1 AND m.wait IS DISTINCT FROM 3 \
      ORDER BY m.due_at LIMIT 1)), a.version, t.weight FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
      JOIN tenant t ON t.id = l.tenant WHERE NOT ",

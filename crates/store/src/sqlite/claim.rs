@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      SELECT id, priority, batch, (SELECT due_at FROM message WHERE lane = lane.id AND due_at IS NOT NULL \
-     AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?3) ORDER BY due_at LIMIT 1) AS due_at \
+     AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?3 OR status = 8) ORDER BY due_at LIMIT 1) AS due_at \
      FROM lane WHERE tenant = ?1 AND account = ?2) WHERE due_at <= ?3";
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
@@ -31,7 +31,7 @@ pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_co
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
      CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END \
      FROM message m JOIN content c ON c.uid = m.uid \
-     WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ?) \
+     WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT ?";
 
 pub(super) static LEASE: Multi = Multi::new(

@@ -65,7 +65,7 @@ pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
 /// For every account with waiting mail: when its first message is due, and the first one after now.
 pub(super) const QUEUE: &str = concat!(
     "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
-     AND due_at IS NOT NULL AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?1) ORDER BY due_at LIMIT 1)), \
+     AND due_at IS NOT NULL AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?1 OR status = 8) ORDER BY due_at LIMIT 1)), \
      min((SELECT due_at FROM message WHERE lane = l.id AND due_at > ?1 AND wait IS NOT 3 ORDER BY due_at LIMIT 1)), a.version, t.weight FROM lane l \
      JOIN account a ON a.tenant = l.tenant AND a.id = l.account JOIN tenant t ON t.id = l.tenant \
      WHERE NOT ",

@@ -43,6 +43,21 @@ fn a_resend_refused_for_now_is_tried_again_and_stays_in_doubt() {
 }
 
 #[test]
+fn a_doubt_whose_time_is_over_is_held() {
+    let verdict = too_late(&attempt(&resend(1)), &mut chance());
+    assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
+    assert_eq!((statuses(&verdict), verdict.change.doubts), (vec![RecipientStatus::InDoubt], None));
+    assert!(verdict.change.error.unwrap().contains("expired"));
+    // So is one whose time would be over by then.
+    let ended_at = attempt(&job(1)).ended_at;
+    for (left, resent) in [(Duration::from_millis(1), false), (Duration::from_secs(3_600), true)] {
+        let brief = Claimed { expires_at: Some(ended_at.plus(left)), ..job(1) };
+        let verdict = judge_with(&brief, true, false, vec![accepted()], lost());
+        assert_eq!((verdict.change.to, verdict.change.due_at.is_some()), (State::InDoubt, resent));
+    }
+}
+
+#[test]
 fn a_resend_without_a_retry_left_is_held_in_doubt() {
     let last = Claimed { retries: 2, ..resend(1) };
     let verdict = judge_with(&last, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
