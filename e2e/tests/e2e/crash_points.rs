@@ -1,8 +1,10 @@
 //! The process dies at a named point, as in a power cut, and starts again. Before the permission for the dot is durable
 //! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
-use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail};
-use postway_testkit::{SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};
+use postway_testkit::{Action, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use reqwest::Method;
+use serde_json::json;
 
 /// More than one mail takes, so that the crash strikes each of them; twice as many where a start made many by itself.
 const COMMITS: usize = 6;
@@ -119,6 +121,65 @@ async fn crash_at_commits(point: &str) -> anyhow::Result<()> {
     // An accept, a permission and an outcome are the least that a mail takes.
     assert!(crashes >= 3, "the failpoint was met {crashes} times");
     assert!(unanswered > 0, "no crash struck an accept");
+    Ok(())
+}
+
+/// Dies before and after commits while a message takes the place of one in doubt and is then given another time. Each is
+/// whole or absent, and is done when it is asked for again.
+#[tokio::test]
+async fn a_successor_and_its_new_time_are_whole_or_absent_whichever_commit_is_struck() -> anyhow::Result<()> {
+    let sink = SmtpSink::builder()
+        .rule(|event| (event.verb == Verb::Dot).then(|| Action::Cut.recorded()))
+        .start()
+        .await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [3600], "jitter": 0.0}})).await?;
+    let tomorrow = gateway.now().await?.as_second() + 24 * 3600;
+    let (mut unanswered, mut round) = ([0, 0], 0);
+    while round < 8 || (unanswered.contains(&0) && round < ROUNDS_MAX) {
+        let (older, newer, key) = (format!("old-{round}"), format!("new-{round}"), format!("key-{round}"));
+        gateway.send(mail_with(&older, "ada@example.net", json!({"collapse_key": key}))).await?;
+        gateway.wait_for(&older, "in_doubt").await?;
+        gateway.kill().await?;
+        let succeed = async |gateway: &Gateway| {
+            let terms = json!({"collapse_key": key, "send_at": tomorrow});
+            gateway.send(mail_with(&newer, "ada@example.net", terms)).await
+        };
+        let move_on = async |gateway: &Gateway| {
+            let path = format!("/v1/messages/{newer}/reschedule");
+            gateway.post(&path, json!({"send_at": tomorrow + 3600})).await
+        };
+        let point = ["store_before_commit", "store_after_commit"][round % 2];
+        let failpoint = format!("{point}={}*off->1*return", round / 2 % 12);
+        let (mut taken, mut moved) = (false, false);
+        if gateway.launch(&[("FAILPOINTS", &failpoint)]).await.is_ok() {
+            taken = succeed(&gateway).await.is_ok();
+            moved = taken && move_on(&gateway).await.is_ok();
+            unanswered[0] += usize::from(!taken);
+            unanswered[1] += usize::from(taken && !moved);
+            gateway.kill().await?;
+        }
+        gateway.launch(&[]).await?;
+        let (status, found) = gateway.call(Method::GET, &format!("/v1/messages/{newer}"), None).await?;
+        assert!(status.is_success() || !taken, "{failpoint}: {found:#}");
+        let is_held = async |gateway: &Gateway| -> anyhow::Result<bool> {
+            let message = gateway.message(&older).await?;
+            assert_eq!(text(&message, "status"), "in_doubt", "{failpoint}: {message:#}");
+            Ok(message["due_at"].is_null())
+        };
+        assert_eq!(is_held(&gateway).await?, status.is_success(), "{failpoint}: one without the other");
+        if status.is_success() {
+            let times = events_of(&found, "scheduled");
+            let due = text(&found, "due_at").parse::<jiff::Timestamp>()?.as_second();
+            assert_eq!(due > tomorrow, times == 2, "{failpoint}: {found:#}");
+            assert!(times == 2 || !moved, "{failpoint}: what was answered is gone: {found:#}");
+        }
+        succeed(&gateway).await?;
+        move_on(&gateway).await?;
+        assert!(is_held(&gateway).await?, "{failpoint}");
+        round += 1;
+    }
+    assert!(!unanswered.contains(&0), "no crash struck one of them: {unanswered:?}");
     Ok(())
 }
 

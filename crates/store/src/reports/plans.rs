@@ -8,7 +8,8 @@ use crate::{
     directory::{BEHIND, WAITED_FOR},
     mysql::MysqlStore,
     postgres::PostgresStore,
-    sql::{Sql, numbered},
+    search::plans::generic_plan,
+    sql::Sql,
     sqlite::SqliteStore,
     standing::{DOUBTS, DUE},
 };
@@ -55,14 +56,7 @@ async fn postgres_looks_up_what_lists_say() {
     PostgresStore::migrate(&database.url()).await.unwrap();
     let pool = PgPool::connect(&database.url()).await.unwrap();
     for (sql, [_, index]) in by_index() {
-        let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
-        let explain = format!(
-            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; DEALLOCATE ALL; \
-             PREPARE asked AS {}; EXPLAIN EXECUTE asked({parameters})",
-            numbered(sql.postgres),
-        );
-        let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(&pool).await.unwrap();
-        let plan = rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n");
+        let plan = generic_plan(&pool, sql).await;
         assert!(plan.contains(index), "{}\n{plan}", sql.postgres);
         assert!(!plan.contains("Seq Scan") && !plan.contains("Hash Join"), "{}\n{plan}", sql.postgres);
     }

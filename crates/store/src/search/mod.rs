@@ -8,7 +8,7 @@
 mod check;
 mod lead;
 #[cfg(test)]
-mod plans;
+pub(crate) mod plans;
 
 use postway_domain::{MessageUid, TenantId, Time};
 

@@ -4,7 +4,24 @@ use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
 use super::{check, lead::by_index};
-use crate::{mysql::MysqlStore, postgres::PostgresStore, sql::numbered, sqlite::SqliteStore};
+use crate::{
+    mysql::MysqlStore,
+    postgres::PostgresStore,
+    sql::{Sql, numbered},
+    sqlite::SqliteStore,
+};
+
+/// PostgreSQL's plan of a statement without its values, as it makes one that it has planned often enough.
+pub(crate) async fn generic_plan(pool: &PgPool, sql: Sql) -> String {
+    let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
+    let explain = format!(
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; DEALLOCATE ALL; \
+         PREPARE asked AS {}; EXPLAIN EXECUTE asked({parameters})",
+        numbered(sql.postgres),
+    );
+    let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+    rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+}
 
 #[tokio::test]
 async fn sqlite_goes_along_the_index() {
@@ -37,26 +54,12 @@ async fn postgres_goes_along_the_index() {
     );
     let pool = PgPool::connect(&database.url()).await.unwrap();
     for (sql, index) in by_index() {
-        let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
-        let explain = format!(
-            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; DEALLOCATE ALL; \
-             PREPARE asked AS {}; EXPLAIN EXECUTE asked({parameters})",
-            numbered(sql.postgres),
-        );
-        let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(&pool).await.unwrap();
-        let plan = rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n");
+        let plan = generic_plan(&pool, sql).await;
         assert!(plan.contains(&format!("Backward using {index}")), "{}\n{plan}", sql.postgres);
         assert!(!plan.contains("Sort"), "{}\n{plan}", sql.postgres);
     }
     for sql in check::statements() {
-        let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
-        let explain = format!(
-            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; DEALLOCATE ALL; \
-             PREPARE asked AS {}; EXPLAIN EXECUTE asked({parameters})",
-            numbered(sql.postgres),
-        );
-        let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain)).fetch_all(&pool).await.unwrap();
-        let plan = rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n");
+        let plan = generic_plan(&pool, sql).await;
         assert!(plan.contains("message_pkey"), "{}\n{plan}", sql.postgres);
         assert!(!plan.contains("Join") && !plan.contains("hashed"), "{}\n{plan}", sql.postgres);
     }
