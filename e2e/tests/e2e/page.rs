@@ -164,9 +164,10 @@ async fn a_batch_is_suspended_by_a_click() -> anyhow::Result<()> {
     .await
 }
 
-/// Presses the button of the dialog that does it.
+/// Presses the button of the dialog that does it, once there is one to press.
 async fn submit(browser: &Browser) -> anyhow::Result<()> {
-    browser.run("document.querySelector('dialog[open] button[type=submit]').click()").await.map(drop)
+    let press = "const it = document.querySelector('dialog[open] button[type=submit]:enabled'); it?.click(); return !!it";
+    browser.wait_until("the dialog's button", press).await
 }
 
 #[tokio::test]
@@ -181,7 +182,7 @@ async fn a_message_that_waits_is_given_another_time() -> anyhow::Result<()> {
     browser
         .wait_until(
             "the time it has",
-            "return !!document.querySelector('dialog [type=datetime-local]')?.value",
+            "return !!document.querySelector('dialog[open] [type=datetime-local]')?.value",
         )
         .await?;
     submit(&browser).await?;

@@ -1,7 +1,7 @@
 // Questions in front of the page, in the browser's own <dialog>: it holds the focus, Escape closes it, and the focus
 // goes back to where it was.
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Form } from "./form.js";
 import { Copy } from "./button.js";
 
@@ -66,7 +66,8 @@ export function Dialogs() {
     shown?.done(undefined);
     setShown(next);
   };
-  useEffect(() => {
+  // Before anything is painted: whoever sees the form, or leaves the page, finds the dialog open.
+  useLayoutEffect(() => {
     if (!shown) return;
     if (!box.current.open) box.current.showModal();
     box.current.querySelector("form :is(input, select, textarea), .acts button")?.focus();
