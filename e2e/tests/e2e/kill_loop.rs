@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use postway_e2e::{Gateway, Load, a_while, audit};
+use postway_e2e::{Gateway, Load, a_while, audit, binary};
 use postway_testkit::{Action, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::process::Command;
 
 /// The relay takes responsibility and then takes its time to say so: that is where a kill makes a doubt.
 const DOT_DELAY: Duration = Duration::from_millis(8);
@@ -48,5 +49,22 @@ async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Res
     let acknowledged = load.stop().await?;
     let doubts = audit(&gateway, &sink, &acknowledged).await?;
     assert!(doubts > 0, "the kill between the permission and the record left no doubt");
+    Ok(())
+}
+
+/// What users repeat on their own machines: its books are its own, so they are asked once here.
+#[tokio::test]
+async fn a_user_counts_the_same_with_one_command() -> anyhow::Result<()> {
+    let mut command = Command::new(binary()?);
+    command.args(["bench", "--kills", "3", "--json"]).env_remove("POSTWAY_URL").kill_on_drop(true);
+    let ran = command.output().await?;
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{told}");
+    let found: Value = serde_json::from_slice(&ran.stdout)?;
+    assert_eq!(found["kills"], 3, "{found}");
+    assert!(found["acknowledged"].as_u64() > Some(0), "{found}");
+    for fault in ["lost", "unknown", "repeated_without_doubt"] {
+        assert_eq!(found[fault], 0, "{found}");
+    }
     Ok(())
 }

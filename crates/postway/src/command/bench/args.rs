@@ -74,13 +74,16 @@ pub struct BenchArgs {
     /// Measure the calls of the page with so many messages stored [a million when no number is given]; may need --timeout-seconds 1800
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000000", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp", "doors"])]
     pub page: Option<u32>,
+    /// Kill the server with SIGKILL so many times under load, and compare what clients, sink and store have; also with --nodes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with_all = ["fairness", "limits", "webhook", "subscribers", "outbox", "smtp", "doors", "page"])]
+    pub kills: Option<u32>,
     /// With --webhook and --subscribers: of what webhooks are told; * is everything
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "*")]
     pub events: Vec<String>,
     /// How often a comparison (--nodes, --limits, --webhook, --smtp, --doors) is repeated, or --subscribers told of a mail
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// With --fairness: how long the sink takes over a mail
+    /// With --fairness and --kills: how long the sink takes over a mail
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub sink_delay_ms: u64,
     /// With --fairness: messages that the server may have in hand, so few that tenants compete for them
@@ -107,10 +110,10 @@ impl BenchArgs {
     /// What cannot be measured together, where the flags alone do not say so.
     pub fn check(&self, names_a_server: bool) -> Result<(), Failure> {
         let tells = self.webhook || self.subscribers > 0;
-        let takes = self.outbox.is_some() || self.page.is_some() || self.doors;
+        let takes = self.outbox.is_some() || self.page.is_some() || self.doors || self.kills.is_some();
         if (self.nodes > 1 || self.fairness || self.limits || self.smtp || tells || takes) && names_a_server {
-            let text = "--nodes, --fairness, --limits, --webhook, --subscribers, --smtp, --doors, --page and --outbox start their own servers; \
-                        leave --url and POSTWAY_URL out";
+            let text = "--nodes, --fairness, --limits, --webhook, --subscribers, --smtp, --doors, --page, --kills and --outbox start \
+                        their own servers; leave --url and POSTWAY_URL out";
             return Err(Failure::Usage(text.to_owned()));
         }
         if tells && !TOLD.iter().any(|name| self.is_told(name)) {
@@ -177,6 +180,7 @@ mod tests {
             "--subscribers 10",
             "--smtp",
             "--doors",
+            "--kills 3",
             "--nodes 2 --database mysql://localhost/x",
         ];
         for what in own {
@@ -194,6 +198,7 @@ mod tests {
             "bench --webhook --limits",
             "bench --subscribers 10 --webhook",
             "bench --smtp --limits",
+            "bench --kills 3 --page",
         ];
         for line in lines {
             assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");

@@ -3,7 +3,7 @@
 //! The end of a run is seen from `GET /v1/stats`; then every page of the run's batch is read for states, latencies
 //! and uids, to be compared with what the sink took.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -32,6 +32,10 @@ pub struct Books {
     pub sent: Vec<Uuid>,
     /// How many messages the store has.
     pub listed: u64,
+    /// The state of each.
+    pub states: HashMap<Uuid, String>,
+    /// Those that took more than one attempt.
+    pub tried_again: Vec<Uuid>,
 }
 
 /// How many messages of these tenants are in a final state.
@@ -98,15 +102,20 @@ pub fn milliseconds_between(from: Option<&Value>, to: Option<&Value>) -> Option<
 }
 
 impl Books {
-    fn enter(&mut self, message: &Value) {
+    pub(super) fn enter(&mut self, message: &Value) {
         self.listed += 1;
         let text = |name: &str| message.get(name).and_then(Value::as_str);
         let status = text("status").unwrap_or("unknown");
         *self.by_status.entry(status.to_owned()).or_default() += 1;
+        let uid = text("uid").and_then(|uid| uid.parse::<Uuid>().ok());
+        self.states.extend(uid.map(|uid| (uid, status.to_owned())));
+        if message.get("attempt").and_then(Value::as_u64).is_some_and(|attempt| attempt > 1) {
+            self.tried_again.extend(uid);
+        }
         if status != "sent" {
             return;
         }
-        self.sent.extend(text("uid").and_then(|uid| uid.parse::<Uuid>().ok()));
+        self.sent.extend(uid);
         self.latencies_ms.extend(milliseconds_between(message.get("created_at"), message.get("sent_at")));
     }
 

@@ -4,7 +4,8 @@
 //! gives figures to compare; with `--url` it measures a running server. `--nodes`, `--limits` and `--webhook` compare two
 //! ways of doing the same in one run, in turns; `--fairness` measures one tenant beside another's backlog,
 //! `--subscribers` living webhooks beside dead ones, `--smtp` acceptance over SMTP beside HTTP, `--doors` acceptance by other systems'
-//! routes beside our own, `--page` the calls of the page with a million messages stored. It counts loss and duplicates beside the rates, because a rate
+//! routes beside our own, `--page` the calls of the page with a million messages stored; `--kills` kills its servers under load and
+//! compares the books. It counts loss and duplicates beside the rates, because a rate
 //! without them says nothing. It is bounded in messages and in time, and leaves nothing running; on a server given with
 //! `--url`, its accounts and messages (`bench-…`) stay, and so does what it wrote to `--database`. It fails (exit code 1)
 //! if a message or a notification is lost, a message sent twice without doubt, or something not done in time.
@@ -16,6 +17,7 @@ mod compare;
 mod connection;
 mod doors;
 mod fairness;
+mod kills;
 mod load;
 mod measure;
 mod outbox;
@@ -51,6 +53,10 @@ pub async fn run(session: &Session, args: BenchArgs) -> Result<(), Failure> {
     args.check(session.names_a_server())?;
     let deadline = Instant::now() + Duration::from_secs(args.timeout_seconds);
     let recipe = Recipe::new(&args);
+    if let Some(kills) = args.kills {
+        let found = kills::run(&args, kills, recipe, deadline).await?;
+        return show(session, &found, |output| found.render(output), found.problem());
+    }
     if args.fairness {
         let found = fairness::run(&args, recipe, deadline).await?;
         return show(session, &found, |output| found.render(output), found.problem());

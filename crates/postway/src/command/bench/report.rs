@@ -209,7 +209,13 @@ mod tests {
     fn books(sent: &[u128]) -> Books {
         let by_status = BTreeMap::from([("sent".to_owned(), sent.len() as u64)]);
         let sent: Vec<Uuid> = sent.iter().map(|id| Uuid::from_u128(*id)).collect();
-        Books { by_status, latencies_ms: vec![5; sent.len()], listed: sent.len() as u64, sent }
+        Books {
+            by_status,
+            latencies_ms: vec![5; sent.len()],
+            listed: sent.len() as u64,
+            sent,
+            ..Books::default()
+        }
     }
 
     fn received(by_uid: &[(u128, u32)]) -> Received {

@@ -1,7 +1,7 @@
 //! The servers of a bench: children of this binary in fresh folders, or one that already runs.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 
 use super::args::BenchArgs;
 use super::measure::is_in_memory;
@@ -16,7 +17,7 @@ use crate::client::Client;
 use crate::config::Secret;
 use crate::failure::Failure;
 
-const START_MAX: Duration = Duration::from_secs(20);
+const START_MAX: Duration = Duration::from_secs(60);
 /// Longer than the server's own bound for a drain.
 const STOP_MAX: Duration = Duration::from_secs(40);
 const LOG_SHOWN_BYTES: usize = 2000;
@@ -46,6 +47,7 @@ struct Own {
     child: Child,
     /// Removed with everything in it when the bench ends.
     folder: TempDir,
+    address: String,
 }
 
 impl Recipe {
@@ -93,8 +95,27 @@ impl Recipe {
         }
         .context("cannot make a temporary folder; name another with --temp-dir")?;
         let address = format!("127.0.0.1:{}", free_port()?);
+        let child = self.spawn(folder.path(), &address)?;
+        let client = self.client(&format!("http://{address}"), None)?;
+        let mut node = Node { pid: child.id(), client, own: Some(Own { child, folder, address }) };
+        node.wait_until_ready().await?;
+        Ok(node)
+    }
+
+    /// Kills a server where it stands and starts it again in its folder; how long it was not ready.
+    pub async fn kill_and_start(&self, node: &mut Node) -> Result<Duration, Failure> {
+        let own = node.own.as_mut().context("a server that was not started here is not killed")?;
+        let killed = Instant::now();
+        own.child.kill().await.context("cannot kill the server")?;
+        own.child = self.spawn(own.folder.path(), &own.address)?;
+        node.pid = own.child.id();
+        node.wait_until_ready().await?;
+        Ok(killed.elapsed())
+    }
+
+    fn spawn(&self, folder: &Path, address: &str) -> anyhow::Result<Child> {
         let program = std::env::current_exe().context("cannot find this program to start it as a server")?;
-        let log = File::create(folder.path().join("server.log")).context("cannot make the server's log")?;
+        let log = File::create(folder.join("server.log")).context("cannot make the server's log")?;
         let mut command = Command::new(program);
         // Neither the caller's variables nor a postway.toml where the caller stands may change what is measured.
         for (name, _) in
@@ -102,21 +123,12 @@ impl Recipe {
         {
             command.env_remove(name);
         }
-        command
-            .arg("serve")
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
-        command.env("POSTWAY_DATA_DIR", folder.path().join("data")).env("POSTWAY_HTTP_LISTEN", &address);
+        command.arg("serve").current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.env("POSTWAY_DATA_DIR", folder.join("data")).env("POSTWAY_HTTP_LISTEN", address);
         command.env("POSTWAY_ADMIN_KEY", &self.admin_key).env("POSTWAY_SECRET_KEY", &self.secret_key);
         command.envs(self.database.as_ref().map(|url| ("POSTWAY_DATABASE_URL", url)));
         command.envs(self.settings.iter().map(|(name, value)| (name, value))).kill_on_drop(true);
-        let child = command.spawn().context("cannot start the server")?;
-        let client = self.client(&format!("http://{address}"), None)?;
-        let mut node = Node { pid: child.id(), client, own: Some(Own { child, folder }) };
-        node.wait_until_ready().await?;
-        Ok(node)
+        command.spawn().context("cannot start the server")
     }
 }
 
@@ -154,7 +166,7 @@ impl Node {
 
     /// Stops it as an administrator would, if it was started here.
     async fn stop(self) -> anyhow::Result<Vec<String>> {
-        let Some(Own { mut child, folder }) = self.own else {
+        let Some(Own { mut child, folder, .. }) = self.own else {
             return Ok(Vec::new());
         };
         let mut warnings = Vec::new();

@@ -124,13 +124,13 @@ async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::
         if !dialogue.taken.is_empty() && !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        if !replies.is_empty() {
-            stream.write_all(&replies).await?;
-            replies.clear();
-        }
+        let told = stream.write_all(&replies).await;
+        replies.clear();
+        // A mail whose client died before it was told is taken all the same.
         if !dialogue.taken.is_empty() {
             ledger.note(&mut dialogue.taken);
         }
+        told?;
     }
     Ok(())
 }
