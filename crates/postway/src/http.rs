@@ -3,8 +3,10 @@
 //! Each request carries the address of its connection's other end, for keys that are bound to networks. Headers that
 //! name another address are not believed: behind a proxy it is the proxy's.
 //!
-//! Bounds what a client can hold without asking for anything: the number of connections, and the time until a request's
-//! head is there. The bodies have bounds of their own, in the API.
+//! Bounds what a client can hold without asking for anything: the number of connections, the time until a request's head is
+//! there, and the time for which an answer is not taken. The bodies have bounds of their own, in the API.
+
+mod patience;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,10 +28,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::patience::Patient;
+
 /// Connections at once; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 4_096;
 /// How long a connection may take to send a request's head, or stay idle between requests.
 const HEAD_MAX: Duration = Duration::from_secs(75);
+/// How long a client may take nothing of its answer.
+const TAKE_MAX: Duration = Duration::from_secs(75);
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -49,7 +55,8 @@ pub async fn serve(listener: TcpListener, router: watch::Receiver<Router>, stop:
             let current = router.borrow().clone();
             TowerToHyperService::new(current).call(request)
         });
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        let connection =
+            graceful.watch(http.serve_connection(TokioIo::new(Patient::new(stream, TAKE_MAX)), service));
         connections.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "an HTTP connection ended early");
