@@ -151,7 +151,11 @@ pub(crate) struct AuditList {
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
         ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
     ),
-    responses((status = 200, description = "One page", body = AuditList))
+    responses((
+        status = 200,
+        description = "One page, or all of it as lines",
+        content((AuditList = "application/json"), (String = "application/x-ndjson")),
+    ))
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,

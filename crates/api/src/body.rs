@@ -8,13 +8,13 @@ use std::time::Duration;
 use axum::{
     body::{Body, BodyDataStream},
     extract::Request,
-    http::{HeaderMap, header},
+    http::{HeaderMap, header, request::Parts},
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde_json::{Map, Value};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, room::Share};
 
 /// The largest body of calls that carry no message.
 pub(crate) const SMALL_BYTES_MAX: usize = 1024 * 1024;
@@ -26,8 +26,11 @@ const DRAIN_S_MAX: Duration = Duration::from_secs(10);
 /// No more than this is reserved on the word of a Content-Length.
 const RESERVE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The whole body, or 413 when it has more than `bytes_max`.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+/// The whole body, or 413 when it has more than `bytes_max`. One that is packed is 415: it is not what it says it is. And
+/// where the bodies of all requests have no more room, it is 503.
+pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let (headers, share) = (&parts.headers, parts.extensions.get::<Share>());
+    expect_unpacked(headers)?;
     let announced =
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let mut stream = body.into_data_stream();
@@ -38,11 +41,18 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> R
         }
         return Err(too_large(bytes_max));
     }
-    match tokio::time::timeout(READ_S_MAX, collect(&mut stream, announced, bytes_max)).await {
-        Ok(Ok(Some(bytes))) => Ok(bytes),
-        Ok(Ok(None)) => {
+    match tokio::time::timeout(READ_S_MAX, collect(&mut stream, announced, bytes_max, share)).await {
+        Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
+        Ok(Ok(Collected::TooLarge)) => {
             drain(stream).await;
             Err(too_large(bytes_max))
+        }
+        Ok(Ok(Collected::NoRoom)) => {
+            if let Some(share) = share {
+                share.release();
+            }
+            drain(stream).await;
+            Err(ApiError::busy("too much is being handed over at once; nothing was done, try again"))
         }
         Ok(Err(_)) => Err(ApiError::malformed("the body ended before it was complete")),
         Err(_) => {
@@ -51,32 +61,44 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, bytes_max: usize) -> R
     }
 }
 
-/// All of it, or `None` as soon as it exceeds the bound. A body that comes in one piece is not copied.
+/// What came of reading a body.
+enum Collected {
+    Whole(Bytes),
+    TooLarge,
+    NoRoom,
+}
+
+/// All of it, unless it exceeds its own bound or that of all. A body that comes in one piece is not copied.
 async fn collect(
     stream: &mut BodyDataStream,
     announced: Option<usize>,
     bytes_max: usize,
-) -> Result<Option<Bytes>, axum::Error> {
+    share: Option<&Share>,
+) -> Result<Collected, axum::Error> {
     let Some(first) = stream.next().await.transpose()? else {
-        return Ok(Some(Bytes::new()));
+        return Ok(Collected::Whole(Bytes::new()));
     };
     if first.len() > bytes_max {
-        return Ok(None);
+        return Ok(Collected::TooLarge);
     }
     let Some(mut piece) = stream.next().await.transpose()? else {
-        return Ok(Some(first));
+        return Ok(Collected::Whole(first));
     };
     let mut whole = BytesMut::with_capacity(announced.unwrap_or(0).min(RESERVE_BYTES_MAX));
     whole.extend_from_slice(&first);
     drop(first);
     loop {
-        if whole.len() + piece.len() > bytes_max {
-            return Ok(None);
+        let length = whole.len() + piece.len();
+        if length > bytes_max {
+            return Ok(Collected::TooLarge);
+        }
+        if share.is_some_and(|share| !share.cover(length)) {
+            return Ok(Collected::NoRoom);
         }
         whole.extend_from_slice(&piece);
         match stream.next().await.transpose()? {
             Some(next) => piece = next,
-            None => return Ok(Some(whole.freeze())),
+            None => return Ok(Collected::Whole(whole.freeze())),
         }
     }
 }
@@ -97,6 +119,21 @@ async fn drain(mut stream: BodyDataStream) {
 
 fn too_large(bytes_max: usize) -> ApiError {
     ApiError::too_large(format!("the body has more than {bytes_max} bytes, the most this call takes"))
+}
+
+/// Refuses a body that says it is compressed.
+fn expect_unpacked(headers: &HeaderMap) -> Result<(), ApiError> {
+    let packed = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .find(|value| !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity") && !value.is_empty());
+    match packed {
+        None => Ok(()),
+        Some(value) => Err(ApiError::media_type(format!(
+            "the body is encoded as `{}`; send it as it is, without Content-Encoding",
+            String::from_utf8_lossy(value.as_bytes()).chars().take(100).collect::<String>()
+        ))),
+    }
 }
 
 /// Refuses a body that says it is something other than JSON. One that says nothing is taken as JSON, and so is one that
@@ -148,7 +185,7 @@ pub(crate) async fn json_object_within(
 ) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();
     expect_json(&parts.headers)?;
-    let bytes = read(&parts.headers, body, bytes_max).await?;
+    let bytes = read(&parts, body, bytes_max).await?;
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(ApiError::malformed("the body must be a JSON object")),
@@ -166,9 +203,15 @@ mod tests {
         ))
     }
 
+    fn with(headers: HeaderMap) -> Parts {
+        let (mut parts, ()) = axum::http::Request::new(()).into_parts();
+        parts.headers = headers;
+        parts
+    }
+
     #[tokio::test]
     async fn a_body_may_fill_its_bound_and_not_a_byte_more() {
-        let none = HeaderMap::new();
+        let none = with(HeaderMap::new());
         assert_eq!(read(&none, pieces(&[4, 3, 3]), 10).await.unwrap().len(), 10);
         assert_eq!(read(&none, pieces(&[10]), 10).await.unwrap().len(), 10);
         assert_eq!(read(&none, Body::empty(), 10).await.unwrap().len(), 0);
@@ -186,12 +229,41 @@ mod tests {
                 Ok::<_, std::io::Error>(Bytes::from_static(b"xxxx"))
             }))
         };
-        let mut headers = HeaderMap::from_iter([(header::CONTENT_LENGTH, 12.into())]);
-        assert!(read(&headers, watched(polled.clone()), 10).await.is_err());
+        let mut parts = with(HeaderMap::from_iter([(header::CONTENT_LENGTH, 12.into())]));
+        assert!(read(&parts, watched(polled.clone()), 10).await.is_err());
         assert_eq!(polled.swap(0, std::sync::atomic::Ordering::Relaxed), 3);
-        headers.insert(header::EXPECT, header::HeaderValue::from_static("100-continue"));
-        assert!(read(&headers, watched(polled.clone()), 10).await.is_err());
+        parts.headers.insert(header::EXPECT, header::HeaderValue::from_static("100-continue"));
+        assert!(read(&parts, watched(polled.clone()), 10).await.is_err());
         assert_eq!(polled.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn bodies_have_no_more_room_than_there_is_for_all_of_them() {
+        const MANY: usize = 256 * 1024;
+        let room = crate::room::Room::of(MANY);
+        let mut parts = [with(HeaderMap::new()), with(HeaderMap::new())];
+        for parts in &mut parts {
+            parts.extensions.insert(room.share());
+        }
+        let [first, second] = &parts;
+        assert_eq!(read(first, pieces(&[MANY / 2, MANY / 2]), MANY).await.unwrap().len(), MANY);
+        let refused = read(second, pieces(&[MANY / 2, MANY / 2]), MANY).await.unwrap_err();
+        assert_eq!((refused.status().as_u16(), refused.code()), (503, "unavailable"));
+        assert!(read(second, pieces(&[9, 9]), MANY).await.is_ok(), "small ones are not counted");
+        first.extensions.get::<Share>().unwrap().release();
+        assert!(read(second, pieces(&[MANY / 2, MANY / 2]), MANY).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_packed_body_is_refused_by_its_name() {
+        let of = |encoding: &'static str| {
+            let encoding = header::HeaderValue::from_static(encoding);
+            with(HeaderMap::from_iter([(header::CONTENT_ENCODING, encoding)]))
+        };
+        assert!(read(&of("identity"), pieces(&[4]), 10).await.is_ok());
+        let refused = read(&of("gzip"), pieces(&[4]), 10).await.unwrap_err();
+        assert_eq!(refused.status().as_u16(), 415);
+        assert!(refused.message().contains("`gzip`"), "{}", refused.message());
     }
 
     #[test]

@@ -55,7 +55,10 @@ pub(crate) async fn cleanup(
     uri: Uri,
 ) -> Result<Json<Cleanup>, ApiError> {
     let mut query = Parameters::of(&uri)?;
-    let older_than = query.parse("older_than_seconds", str::parse).map(Duration::from_secs);
+    let seconds = query.parse("older_than_seconds", |text| {
+        text.parse().map_err(|_| "must be a whole number of seconds, 0 or more")
+    });
+    let older_than = seconds.map(Duration::from_secs);
     query.finish()?;
     remove(&app, &caller, &request_id, older_than).await.map(Json)
 }

@@ -8,13 +8,12 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use aws_lc_rs::digest;
 use axum::{
-    extract::Path,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, path::InPath};
 
 /// What the page may load, and where it may be shown.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -121,7 +120,7 @@ pub(crate) async fn home(headers: HeaderMap) -> Result<Response, ApiError> {
 }
 
 /// A part of the page.
-pub(crate) async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+pub(crate) async fn asset(InPath(path): InPath<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     serve(&path, &headers)
 }
 

@@ -81,9 +81,8 @@ pub(crate) struct ErrorAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`,
-    /// `request_timeout`, `conflict`, `payload_too_large`, `unsupported_media_type`, `validation_error`, `too_many_requests`,
-    /// `unavailable`,
-    /// `internal`.
+    /// `request_timeout`, `conflict`, `gone`, `payload_too_large`, `unsupported_media_type`, `validation_error`,
+    /// `too_many_requests`, `unavailable`, `internal`.
     #[schema(example = "validation_error")]
     code: &'static str,
     /// A sentence for people.
@@ -179,6 +178,11 @@ impl ApiError {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
         error.0.cause = Some(cause.to_string());
         error
+    }
+
+    /// 503 without a fault of anybody's: there is too much to do at once.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
     /// 500: our fault; the cause is for the log.

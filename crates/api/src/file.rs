@@ -2,13 +2,13 @@
 
 use axum::{
     body::Body,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use postway_intake::Followed;
 
-use crate::{error::ApiError, state::Shared};
+use crate::{error::ApiError, path::InPath, state::Shared};
 
 /// Download a linked file
 ///
@@ -26,7 +26,10 @@ use crate::{error::ApiError, state::Shared};
         (status = 410, description = "The link has ended", body = crate::error::ErrorAnswer),
     )
 )]
-pub(crate) async fn get(State(app): State<Shared>, Path(token): Path<String>) -> Result<Response, ApiError> {
+pub(crate) async fn get(
+    State(app): State<Shared>,
+    InPath(token): InPath<String>,
+) -> Result<Response, ApiError> {
     let link = match app.door.follow(&token).await? {
         Followed::File(link) => link,
         Followed::Ended => {

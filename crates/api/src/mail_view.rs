@@ -86,10 +86,15 @@ pub(crate) async fn preview(raw: Bytes) -> Result<Response, ApiError> {
     Ok((headers, html).into_response())
 }
 
-/// One file of the mail, to be saved.
-pub(crate) async fn attachment(raw: Bytes, index: usize) -> Result<Response, ApiError> {
-    let found = look(raw, move |raw| reading::attachment(raw, index)).await?;
-    let (file, bytes) = found.ok_or_else(|| ApiError::not_found("this mail has no such attachment"))?;
+/// One file of the mail, by its place, to be saved.
+pub(crate) async fn attachment(raw: Bytes, index: &str) -> Result<Response, ApiError> {
+    let found = match index.parse::<usize>() {
+        Ok(index) => look(raw, move |raw| reading::attachment(raw, index)).await?,
+        Err(_) => None,
+    };
+    let (file, bytes) = found.ok_or_else(|| {
+        ApiError::not_found("this mail has no such attachment; `content` lists those it has, from 0")
+    })?;
     let headers = [
         // Never its own type: a browser must save it, not show it as a page of ours.
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),

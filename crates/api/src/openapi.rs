@@ -13,7 +13,7 @@ use bytes::Bytes;
 use utoipa::{
     OpenApi,
     openapi::{
-        Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder,
+        Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema,
         path::{Operation, Parameter, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
@@ -22,7 +22,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     account, audit, batch, cleanup, contact, dead_letter, dkim, docs, erase, error::ErrorAnswer, feed, file,
-    health, inbound, mailbox, message, metrics, node, outbox, overview, recipient, rule, session,
+    health, inbound, mailbox, message, metrics, node, outbox, overview, page, recipient, rule, session,
     state::Shared, statistics, stats, suppression, template, tenant, token, webhook,
 };
 
@@ -171,7 +171,10 @@ pub fn document() -> Document {
         Some(vec![SecurityRequirement::new("bearer", none), SecurityRequirement::new("key", none)]);
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        operations.into_iter().flatten().for_each(promise_errors);
+        for operation in operations.into_iter().flatten() {
+            promise_errors(operation);
+            bound_limit(operation);
+        }
     }
     request::finish(&mut document);
     document
@@ -216,6 +219,18 @@ fn bare_calls(document: &Document) -> HashMap<(Method, String), Bare> {
             ((method, path.clone()), Bare { needs_key: operation.security.is_none() })
         })
         .collect()
+}
+
+/// A page has one size at most, whatever the list.
+fn bound_limit(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.name == "limit"
+            && let Some(RefOr::T(Schema::Object(limit))) = &mut parameter.schema
+        {
+            (limit.minimum, limit.maximum) = (Some(1.into()), Some(page::LIMIT_MAX.into()));
+        }
+    }
 }
 
 /// Errors have one shape, whatever the call and the status.

@@ -23,8 +23,8 @@ const TRIES_MAX: u32 = 5;
 
 /// What is asked of a message. Where it goes is a matter of its recipients, too, so the state machine's input is made
 /// of both.
-#[derive(Clone, Copy)]
-pub(crate) enum Asked {
+#[derive(Clone, Copy, Debug)]
+pub enum Asked {
     /// Not to be sent to those it was not sent to yet.
     Cancel,
     /// To be sent now.
@@ -105,7 +105,7 @@ async fn move_on(
                 "the message is {status}; only a failed one is replayed"
             )));
         }
-        let change = change(&record, asked, app.clock.now(), request_id).map_err(refuse)?;
+        let change = change(&record, asked, app.clock.now(), request_id.as_str()).map_err(refuse)?;
         let (uid, to) = (record.summary.uid, change.to);
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             if to != state {
@@ -121,17 +121,18 @@ async fn move_on(
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
 }
 
-fn change(
+/// What is asked of this message, as the change that does it.
+pub fn change(
     record: &MessageRecord,
     asked: Asked,
     now: Time,
-    request_id: &RequestId,
+    request_id: &str,
 ) -> Result<Change, InvalidTransition> {
     let summary = &record.summary;
     let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
     let input = asked.input(record);
     let step = Change::step(summary.uid, fence, summary.state, input, now)?;
-    let mut data = json!({"by": "operator", "request_id": request_id.as_str()});
+    let mut data = json!({"by": "operator", "request_id": request_id});
     match asked {
         Asked::Resolve(resolution) => data["outcome"] = json!(word(resolution)),
         Asked::Reschedule(send_at) => data["send_at"] = json!(send_at),

@@ -20,7 +20,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{error::ApiError, query::Parameters};
 
 const LIMIT_DEFAULT: u32 = 50;
-const LIMIT_MAX: u32 = 500;
+/// The most items of a page.
+pub(crate) const LIMIT_MAX: u32 = 500;
 /// The most rows that are looked at for one page, where some are passed over.
 const LOOKED_AT_MAX: usize = 10_000;
 

@@ -7,8 +7,11 @@ pub(crate) mod form;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use self::form::{Recipients, Texts, Urgency, When};
 
@@ -73,7 +76,7 @@ pub(crate) struct MessageRequest {
     expires_at: Option<When>,
     /// Labels to find it by.
     tags: Option<Vec<String>>,
-    /// Your own JSON object, given back with the message.
+    /// Your own JSON object, given back with the message: at most 16 KiB, nested at most 32 levels deep.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
     /// What to do when the relay's last answer is lost: `resend` (default, perhaps twice) or `hold`.
@@ -157,7 +160,7 @@ pub(crate) struct AttachmentRequest {
 /// Many mails at once.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchRequest {
-    /// Fields for every message that does not have its own; `headers` and `metadata` are merged.
+    /// Fields for every message that does not have its own, all but `id`; `headers` and `metadata` are merged.
     #[schema(example = json!({"from": "shop@example.com"}))]
     defaults: Option<MessageRequest>,
     /// 1 to 1,000, each as for `POST /v1/messages` once it has the defaults.
@@ -167,9 +170,13 @@ pub(crate) struct BatchRequest {
 /// Another time for a message that waits for its own.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RescheduleRequest {
-    /// Not before this time, RFC 3339 or Unix seconds.
-    #[schema(example = "2030-01-01T09:00:00Z")]
-    send_at: String,
+    #[schema(schema_with = new_time)]
+    send_at: When,
+}
+
+fn new_time() -> RefOr<Schema> {
+    let about = "Not before this time, RFC 3339 or Unix seconds, at most 366 days ahead.";
+    form::told::<When>(about, Some(json!("2030-01-01T09:00:00Z")))
 }
 
 /// An operator's word on a message in doubt.

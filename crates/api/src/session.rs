@@ -34,6 +34,8 @@ pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 const LASTS_MS: i64 = 12 * 60 * 60 * 1000;
 /// For what the cookie is sealed.
 const PLACE: &str = "session";
+/// The largest body of whoever signs in: it is read before anybody is known.
+const SIGN_IN_BYTES_MAX: usize = 16 * 1024;
 /// The longest cookie that is looked at.
 const COOKIE_BYTES_MAX: usize = 1_024;
 
@@ -89,7 +91,7 @@ pub(crate) struct SessionView {
 pub(crate) async fn sign_in(State(app): State<Shared>, request: Request) -> Result<Response, ApiError> {
     let headers = request.headers().clone();
     refuse_other_sites(&headers)?;
-    let body = body::json_object(request).await?;
+    let body = body::json_object_within(request, SIGN_IN_BYTES_MAX).await?;
     let SignIn { key } = serde_json::from_value(body.into()).map_err(|_| {
         ApiError::invalid(vec![FieldError::new("key", "must be the key to sign in with, and nothing else")])
     })?;

@@ -18,6 +18,7 @@ use crate::{
     compat::CompatConfig,
     feed::Seats,
     mailbox::probe::InboundProbe,
+    room::Room,
     token::Pace,
 };
 
@@ -64,6 +65,7 @@ pub(crate) struct App {
     pub(crate) audit_ids: AuditIds,
     pub(crate) seats: Seats,
     pub(crate) token_pace: Pace,
+    pub(crate) room: Arc<Room>,
     tenants: KnownTenants,
 }
 
@@ -86,6 +88,7 @@ impl App {
             ..
         } = state;
         let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
+        let room = Room::for_bodies_of(door.limits().request_bytes_max);
         Self {
             store,
             door,
@@ -101,6 +104,7 @@ impl App {
             audit_ids: AuditIds::default(),
             seats: Seats::default(),
             token_pace: Pace::default(),
+            room,
             tenants,
         }
     }

@@ -202,6 +202,11 @@ impl Findings {
         self.0.is_empty()
     }
 
+    /// The faults, in the order they were found.
+    pub(crate) fn into_faults(self) -> Vec<FieldError> {
+        self.0
+    }
+
     /// The refusal for these faults.
     pub(crate) fn into_refusal(self) -> Refusal {
         Refusal::Invalid { details: self.0 }

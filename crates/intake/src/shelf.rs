@@ -187,7 +187,7 @@ impl Door {
         let refused = |fault: FieldError| Refusal::Invalid { details: vec![of_source(fault)] };
         let house = self.directory.house(tenant).await?;
         let rendered = found.and_then(|in_use| in_use.render(&variables)).map_err(refused)?;
-        let warnings = crate::check::content_faults(&rendered, &house.settings.content);
+        let warnings = crate::check::content_faults(&rendered, &self.limits, &house.settings.content);
         let Rendered { subject, html, text } = rendered;
         Ok(Preview { version, subject, html, text, warnings })
     }

@@ -35,7 +35,7 @@ const TRIES_MAX: u32 = 5;
 /// Change an account
 ///
 /// Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection on the way, need
-/// the password or secret key again.
+/// the password or secret key again. With `version`, only if it still is that one; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/accounts/{id}",
@@ -59,7 +59,7 @@ pub(crate) async fn patch(
 /// Replace an account's settings
 ///
 /// Fields that are not given take their defaults; the password or secret key stays unless one is given, or the mail goes
-/// elsewhere.
+/// elsewhere. With `version`, only if it still is that one; 409 otherwise.
 #[utoipa::path(
     put,
     path = "/v1/accounts/{id}",
@@ -92,6 +92,13 @@ pub(crate) async fn update(
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
         let current = find(app, tenant, id).await?;
+        if let Some(expected) = body.get("version").and_then(Value::as_i64)
+            && expected != current.version
+        {
+            let message =
+                format!("the account is at version {} by now; read it and try again", current.version);
+            return Err(ApiError::conflict(message));
+        }
         let now = app.clock.now();
         let base = match replace {
             // Who named the target is no setting, and stays until the target changes.

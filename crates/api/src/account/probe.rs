@@ -132,7 +132,7 @@ pub(crate) async fn test(
 /// The body, if there is one.
 async fn optional_object(request: Request) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes = body::read(&parts.headers, body, body::SMALL_BYTES_MAX).await?;
+    let bytes = body::read(&parts, body, body::SMALL_BYTES_MAX).await?;
     if bytes.trim_ascii().is_empty() {
         return Ok(Map::new());
     }

@@ -64,6 +64,9 @@ pub(crate) struct AccountRequest {
     destinations: Option<BTreeMap<String, DestinationRequest>>,
     /// When to try again.
     retry: Option<RetryRequest>,
+    /// With `PATCH` and `PUT`: only if the account still has this version.
+    #[schema(nullable = false)]
+    version: Option<i64>,
 }
 
 /// How much an account may send, in any window of that length. 0 and null: no limit.

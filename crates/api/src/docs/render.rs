@@ -174,7 +174,8 @@ fn curl(document: &Value, call: &Call<'_>) -> String {
             command += &format!(" \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'");
         }
         Some((kind, _)) => {
-            command += &format!(" \\\n  -H 'Content-Type: {kind}' \\\n  --data-binary @mail.eml")
+            let file = if kind == "message/rfc822" { "mail.eml" } else { "list.jsonl" };
+            command += &format!(" \\\n  -H 'Content-Type: {kind}' \\\n  --data-binary @{file}")
         }
         None => {}
     }

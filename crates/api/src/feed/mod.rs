@@ -110,7 +110,11 @@ impl FromStr for Cursor {
         ("wait" = Option<u64>, Query, description = "How many seconds to wait for news, at most 30"),
         ("Last-Event-ID" = Option<String>, Header, description = "The same as `after`, and stronger"),
     ),
-    responses((status = 200, description = "What came next; as a stream if you accept one", body = Feed))
+    responses((
+        status = 200,
+        description = "What came next; as a stream if you accept one",
+        content((Feed = "application/json"), (String = "text/event-stream")),
+    ))
 )]
 pub(crate) async fn events(
     State(app): State<Shared>,

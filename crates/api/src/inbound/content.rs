@@ -1,16 +1,13 @@
 //! `GET /v1/inbound/{id}/content`, `/preview`, `/attachments/{index}`: the mail as a reader sees it.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::Response,
-};
+use axum::{Json, extract::State, response::Response};
 
 use super::{NamedInbound, bytes_of};
 use crate::{
     auth::Reader,
     error::ApiError,
     mail_view::{self, ContentView},
+    path::InPath,
     state::Shared,
 };
 
@@ -67,8 +64,8 @@ pub(crate) async fn preview(
 pub(crate) async fn attachment(
     State(app): State<Shared>,
     caller: Reader,
-    Path((id, index)): Path<(String, usize)>,
+    InPath((id, index)): InPath<(String, String)>,
 ) -> Result<Response, ApiError> {
     let NamedInbound(uid) = NamedInbound::parse(&id)?;
-    mail_view::attachment(bytes_of(&app, &caller.tenant, uid).await?, index).await
+    mail_view::attachment(bytes_of(&app, &caller.tenant, uid).await?, &index).await
 }

@@ -6,7 +6,13 @@ use postway_domain::{
 };
 use postway_store::record::MailboxState;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::schema::StartForm;
+use crate::schema::form;
 
 /// A mailbox.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,8 +56,7 @@ pub(crate) struct MailboxView {
     description: Option<String>,
     /// Seconds between two looks where the server does not tell of new mail by itself.
     poll_seconds: u32,
-    /// Where watching began.
-    #[schema(value_type = Object, example = "now")]
+    #[schema(schema_with = start_shown)]
     start: Start,
     /// The proxy on the way, without its password.
     proxy: Option<String>,
@@ -63,7 +68,7 @@ pub(crate) struct MailboxView {
     #[schema(value_type = Option<String>, format = DateTime)]
     last_scanned_at: Option<Time>,
     /// How many UIDs it is behind: `uid_next` − 1 − `last_seen_uid`.
-    #[schema(example = 0)]
+    #[schema(value_type = Option<i64>, example = 0)]
     lag: Option<u32>,
     /// What was wrong at the last look; null where it went well.
     error: Option<String>,
@@ -71,10 +76,13 @@ pub(crate) struct MailboxView {
     #[schema(value_type = Option<String>, format = DateTime)]
     error_since: Option<Time>,
     /// What the server says its UIDs are good for. Where it changes, the folder is read anew, and known mail is passed over.
+    #[schema(value_type = Option<i64>)]
     uid_validity: Option<u32>,
     /// The last UID that was read.
+    #[schema(value_type = Option<i64>)]
     last_seen_uid: Option<u32>,
     /// The UID that the next mail will get, as the server last said.
+    #[schema(value_type = Option<i64>)]
     uid_next: Option<u32>,
     /// Rises with each change.
     version: i64,
@@ -84,6 +92,10 @@ pub(crate) struct MailboxView {
     /// When it was changed last.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+}
+
+fn start_shown() -> RefOr<Schema> {
+    form::told::<StartForm>("Where watching began.", None)
 }
 
 /// A tenant's mailboxes.

@@ -38,7 +38,10 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
     ),
-    request_body = MessageRequest,
+    request_body(content(
+        (MessageRequest = "application/json"),
+        (String = "message/rfc822"),
+    )),
     responses(
         (status = 202, description = "Durable", body = ReceiptView),
         (status = 200, description = "A dry run passed; nothing is stored", body = ReceiptView),
@@ -59,7 +62,7 @@ pub(crate) async fn accept(
     query.finish()?;
     let context = context(caller, &id, &parts.headers, dry_run)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let receipt = take(&app, &context, bytes).await?;
     Ok(super::receipt(receipt, dry_run))
 }

@@ -81,7 +81,7 @@ pub(crate) async fn accept(
     query.finish()?;
     let context = context(caller, &id, &parts.headers, dry_run)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let timed = AcceptTimer::start();
     let BatchReceipt { accepted, rejected, results } = app.door.accept_batch(&context, bytes).await?;
     timed.stop();

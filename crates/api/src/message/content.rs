@@ -1,10 +1,6 @@
 //! `GET /v1/messages/{id}/content`, `/preview`, `/attachments/{index}`: the mail as its readers see it.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::Response,
-};
+use axum::{Json, extract::State, response::Response};
 use bytes::Bytes;
 use postway_domain::TenantId;
 
@@ -13,6 +9,7 @@ use crate::{
     auth::Reader,
     error::ApiError,
     mail_view::{self, ContentView},
+    path::InPath,
     state::{App, Shared},
 };
 
@@ -79,7 +76,7 @@ pub(crate) async fn preview(
 pub(crate) async fn attachment(
     State(app): State<Shared>,
     caller: Reader,
-    Path((id, index)): Path<(String, usize)>,
+    InPath((id, index)): InPath<(String, String)>,
 ) -> Result<Response, ApiError> {
-    mail_view::attachment(bytes(&app, &caller.tenant, &id).await?, index).await
+    mail_view::attachment(bytes(&app, &caller.tenant, &id).await?, &index).await
 }

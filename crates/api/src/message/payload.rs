@@ -18,7 +18,11 @@ use crate::{auth::Reader, error::ApiError, state::Shared};
     operation_id = "getMessagePayload",
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "The request, as `application/json` or `message/rfc822`", body = Object))
+    responses((
+        status = 200,
+        description = "The request, as `application/json` or `message/rfc822`",
+        content((Object = "application/json"), (String = "message/rfc822")),
+    ))
 )]
 pub(crate) async fn payload(
     State(app): State<Shared>,

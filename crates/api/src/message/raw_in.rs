@@ -90,7 +90,7 @@ pub(super) async fn take(
             "this call takes a mail as message/rfc822; JSON goes to /v1/messages",
         ));
     }
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let timed = AcceptTimer::start();
     let receipt = app.door.accept_raw(&context, options, bytes).await?;
     timed.stop();

@@ -2,9 +2,12 @@
 //! schemas name them with `#[schema(inline)]`.
 
 use serde_json::{Value, json};
-use utoipa::openapi::{
-    KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type,
-    schema::{ArrayBuilder, OneOfBuilder},
+use utoipa::{
+    PartialSchema,
+    openapi::{
+        KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type,
+        schema::{ArrayBuilder, OneOfBuilder},
+    },
 };
 
 /// Makes forms of values, each with its schema.
@@ -52,6 +55,17 @@ pub(crate) fn shown_as(choice: OneOfBuilder, example: Value) -> RefOr<Schema> {
     let mut choice = choice.build();
     choice.example = Some(example);
     RefOr::T(Schema::OneOf(choice))
+}
+
+/// A form with what there is to say of it, for a field that is always there: `inline` and a comment would say that it is an
+/// object besides.
+pub(crate) fn told<F: PartialSchema>(about: &str, example: Option<Value>) -> RefOr<Schema> {
+    let mut form = F::schema();
+    if let RefOr::T(Schema::OneOf(choice)) = &mut form {
+        choice.description = Some(about.to_owned());
+        choice.example = example.or(choice.example.take());
+    }
+    form
 }
 
 /// A value of this type.

@@ -63,7 +63,10 @@ type Entry = (usize, Result<Suppression, String>);
     operation_id = "importSuppressions",
     tag = "suppressions",
     params(("format" = Option<String>, Query, description = "`csv` or `jsonl`, whatever the content type says")),
-    request_body(content = String, content_type = "text/csv", description = "The file"),
+    request_body(
+        content((String = "text/csv"), (String = "application/x-ndjson")),
+        description = "The file",
+    ),
     responses((status = 200, description = "What became of it", body = ImportResult))
 )]
 pub(crate) async fn import(
@@ -84,7 +87,7 @@ pub(crate) async fn import(
         Some(form) => form,
         None => form_of(&parts.headers)?,
     };
-    let bytes = body::read(&parts.headers, body, BYTES_MAX).await?;
+    let bytes = body::read(&parts, body, BYTES_MAX).await?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ApiError::malformed("the file is not UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (tenant, now) = (caller.tenant.clone(), app.clock.now());

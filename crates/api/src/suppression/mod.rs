@@ -13,7 +13,6 @@ use axum::{
     Json,
     extract::{FromRequestParts, Path, Request, State},
     http::{StatusCode, Uri, request::Parts},
-    response::{IntoResponse, Response},
 };
 use postway_domain::{TenantId, Time};
 use postway_store::record::{Changed, DirectoryChange, Suppression};
@@ -100,6 +99,14 @@ fn holds(one: &Suppression, now: Time) -> bool {
     one.expires_at.is_none_or(|at| at > now)
 }
 
+/// What was suppressed: the one that was given as `address`, or those of `addresses`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Suppressed {
+    One(SuppressionView),
+    Many(SuppressionList),
+}
+
 /// Suppress addresses
 ///
 /// One as `address`, answered with itself, or up to 1,000 as `addresses`, answered with a list. One that is suppressed
@@ -110,26 +117,25 @@ fn holds(one: &Suppression, now: Time) -> bool {
     operation_id = "createSuppression",
     tag = "suppressions",
     request_body = SuppressionRequest,
-    responses((status = 201, description = "They get no mail from now on", body = SuppressionView))
+    responses((status = 201, description = "They get no mail from now on", body = Suppressed))
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> Result<(StatusCode, Json<Suppressed>), ApiError> {
     let body = body::json_object(request).await?;
-    let is_one = body.contains_key("address");
+    let is_one = body.get("address").is_some_and(|address| !address.is_null());
     let list = read::body(body, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
     let mut views: Vec<SuppressionView> = list.iter().cloned().map(SuppressionView::from).collect();
     add(&app, &caller, list, "suppression.create", &request_id).await?;
     let one = if is_one { views.pop() } else { None };
-    Ok(match one {
-        Some(view) => (StatusCode::CREATED, Json(view)).into_response(),
-        None => {
-            (StatusCode::CREATED, Json(SuppressionList { data: views, next_cursor: None })).into_response()
-        }
-    })
+    let suppressed = match one {
+        Some(view) => Suppressed::One(view),
+        None => Suppressed::Many(SuppressionList { data: views, next_cursor: None }),
+    };
+    Ok((StatusCode::CREATED, Json(suppressed)))
 }
 
 /// Adds these to the list, with a word in the audit log: of one address its digest, since the log outlives what is erased;

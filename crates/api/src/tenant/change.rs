@@ -89,6 +89,7 @@ async fn changed(
     let mut whole =
         serde_json::to_value(TenantView::new(&current, suspended_since)).map_err(ApiError::internal)?;
     let mut wrong = edit::take_shown_only(&mut patch, Some(&whole));
+    wrong.extend(edit::take_unknown_nulls(&mut patch, &whole));
     edit::spell_out(&mut patch);
     fields::merge(&mut whole, Value::Object(patch));
     let Value::Object(mut whole) = whole else {

@@ -51,13 +51,38 @@ impl std::fmt::Debug for NewSecret {
     }
 }
 
-/// Takes what nobody sets out of a body. It may come back as it was shown; anything else is refused.
+/// Takes what nobody sets out of a body. It may come back as it was shown, and `null` says nothing; anything else is
+/// refused.
 pub(super) fn take_shown_only(body: &mut Map<String, Value>, shown: Option<&Value>) -> Vec<FieldError> {
     let given = SHOWN_ONLY.into_iter().filter_map(|name| Some((name, body.remove(name)?)));
     given
-        .filter(|(name, value)| shown.and_then(|shown| shown.get(*name)) != Some(value))
+        .filter(|(name, value)| !value.is_null() && shown.and_then(|shown| shown.get(*name)) != Some(value))
         .map(|(name, _)| FieldError::new(name, "cannot be set; leave it out"))
         .collect()
+}
+
+/// Takes out what would be taken back to its default and is no field at all, such as a misspelt one: merged, it would be
+/// gone without a word. What is `shown` has every field but the secrets.
+pub(super) fn take_unknown_nulls(patch: &mut Map<String, Value>, shown: &Value) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    patch.retain(|name, value| match (&mut *value, shown.get(name)) {
+        (Value::Null, None) if !matches!(name.as_str(), "token" | "password") => {
+            let name: String = name.chars().take(100).collect();
+            wrong.push(FieldError::new(name, "is not a field of a tenant"));
+            false
+        }
+        (Value::Object(inner), Some(shown @ Value::Object(_))) => {
+            let inner = take_unknown_nulls(inner, shown);
+            wrong.extend(inner.into_iter().map(|fault| FieldError {
+                field: format!("{name}.{}", fault.field),
+                message: "is not a field here".to_owned(),
+                ..fault
+            }));
+            true
+        }
+        _ => true,
+    });
+    wrong
 }
 
 /// A policy alone changes the policy alone: as an object, it is merged with the rest.

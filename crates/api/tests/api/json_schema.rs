@@ -18,6 +18,77 @@ impl Schemas {
         Self(api.ask(request).await.ok(200))
     }
 
+    /// The document as the code makes it.
+    pub fn made() -> Self {
+        Self(serde_json::to_value(postway_api::document()).unwrap())
+    }
+
+    /// What may be answered to a call, by status. Of two routes that fit, the one that names more of the path is meant.
+    pub fn answers(&self, method: &str, path: &str) -> Option<&Value> {
+        let fits = |route: &str| {
+            let (names, given) = (route.split('/'), path.split('/'));
+            names.clone().count() == given.clone().count()
+                && names.zip(given).all(|(name, given)| name.starts_with('{') || name == given)
+        };
+        let routes = self.0["paths"].as_object().unwrap().iter();
+        let called = routes.filter(|(route, item)| fits(route) && item.get(method.to_lowercase()).is_some());
+        let (_, item) = called.min_by_key(|(route, _)| route.matches('{').count())?;
+        Some(&item[method.to_lowercase()]["responses"])
+    }
+
+    /// What an answer has that the schema does not tell of, if anything. Other than of what is sent, nothing says that an
+    /// object has no more fields than these: clients must take more, and yet none may come unannounced.
+    pub fn untold(&self, schema: &Value, value: &Value) -> Option<String> {
+        self.untold_of(&[schema], value)
+    }
+
+    fn untold_of(&self, schemas: &[&Value], value: &Value) -> Option<String> {
+        // Nothing is said of what is inside of what is free.
+        if schemas.is_empty() {
+            return None;
+        }
+        let mut shapes = Vec::new();
+        schemas.iter().for_each(|schema| self.unfold(schema, value, &mut shapes));
+        match value {
+            Value::Array(items) => {
+                let of_items: Vec<&Value> = shapes.iter().filter_map(|shape| shape.get("items")).collect();
+                items.iter().find_map(|item| self.untold_of(&of_items, item))
+            }
+            Value::Object(fields) => fields.iter().find_map(|(name, inner)| {
+                let told = shapes.iter().filter_map(|shape| {
+                    shape
+                        .get("properties")
+                        .and_then(|told| told.get(name))
+                        .or(shape.get("additionalProperties"))
+                });
+                let told: Vec<&Value> = told.filter(|told| **told != json!(false)).collect();
+                let is_free = shapes.iter().any(|shape| shape.get("properties").is_none());
+                if told.is_empty() && !is_free {
+                    return Some(format!("{name}: is not told of"));
+                }
+                self.untold_of(&told, inner).map(|fault| format!("{name}: {fault}"))
+            }),
+            _ => None,
+        }
+    }
+
+    /// The schemas without choices and references that a value goes by.
+    fn unfold<'a>(&'a self, schema: &'a Value, value: &Value, shapes: &mut Vec<&'a Value>) {
+        if let Some(target) = schema.get("$ref") {
+            let target = self.0.pointer(target.as_str().unwrap().trim_start_matches('#')).unwrap();
+            return self.unfold(target, value, shapes);
+        }
+        let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        parts.for_each(|part| self.unfold(part, value, shapes));
+        let choices = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+        choices
+            .filter(|choice| self.fault(choice, value).is_none())
+            .for_each(|choice| self.unfold(choice, value, shapes));
+        if schema.get("allOf").is_none() && schema.get("oneOf").is_none() {
+            shapes.push(schema);
+        }
+    }
+
     /// The schema of a call's body.
     #[track_caller]
     pub fn asked(&self, method: &str, path: &str) -> &Value {
@@ -56,6 +127,7 @@ impl Schemas {
                 let fits = rule.as_array().unwrap().iter().filter(|one| self.fault(one, value).is_none());
                 fits.count() == 1
             }
+            "allOf" => return rule.as_array().unwrap().iter().find_map(|part| self.fault(part, value)),
             "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()),
             "minProperties" => value.as_object().is_none_or(|o| o.len() as u64 >= rule.as_u64().unwrap()),

@@ -8,6 +8,7 @@ mod account;
 mod arrival;
 mod batch;
 mod bounds;
+mod conformance;
 mod content;
 mod dkim;
 mod feed;

@@ -1,6 +1,7 @@
 //! Who is turned away, and how.
 
 use axum::{body::Body, http::Request};
+use postway_domain::{RecipientStatus::Sent, State};
 use serde_json::json;
 
 use crate::support::{Api, KEY};
@@ -42,6 +43,27 @@ async fn unknown_paths_and_methods_have_the_same_shape() {
     let answer = api.call("DELETE", "/v1/messages/order-1", "").await;
     answer.refused(405, "method_not_allowed");
     assert!(answer.headers["allow"].to_str().unwrap().contains("GET"));
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_read_is_refused_in_the_same_shape() {
+    let api = Api::start().await;
+    let document = api.get("/openapi.json").await.ok(200);
+    for (route, item) in
+        document["paths"].as_object().unwrap().iter().filter(|(route, _)| route.contains('{'))
+    {
+        let path: Vec<&str> =
+            route.split('/').map(|part| if part.starts_with('{') { "%FF" } else { part }).collect();
+        for method in item.as_object().unwrap().keys().filter(|key| key.chars().all(char::is_lowercase)) {
+            let answer = api.call(&method.to_uppercase(), &path.join("/"), "{}").await;
+            answer.refused(400, "malformed_request");
+        }
+    }
+    api.get("/assets/%FF").await.refused(400, "malformed_request");
+    api.stored("m", State::Sent, &[("ada@example.net", Sent)]).await;
+    for place in ["x", "-1", "99999999999999999999999"] {
+        api.get(&format!("/v1/messages/m/attachments/{place}")).await.refused(404, "not_found");
+    }
 }
 
 #[tokio::test]

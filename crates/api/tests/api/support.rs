@@ -39,6 +39,8 @@ use postway_store::{
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::conformance;
+
 pub const KEY: &str = "test-key-of-thirty-two-characters";
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
@@ -211,11 +213,14 @@ impl Api {
 
     /// Asks as it is, without a key.
     pub async fn ask(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
         assert!(parts.headers.contains_key("x-request-id"), "every answer names its request");
         assert_eq!(parts.headers["x-content-type-options"], "nosniff");
-        Answer { status: parts.status, headers: parts.headers, body }
+        let answer = Answer { status: parts.status, headers: parts.headers, body };
+        conformance::check(&method, &path, &answer);
+        answer
     }
 
     pub async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {

@@ -46,6 +46,9 @@ async fn many_are_added_together_or_none() {
         (&made["data"][0]["address"], &made["data"][1]["reason"]),
         (&json!("b@example.net"), &json!("hard_bounce"))
     );
+    let of_nobody_else = json!({"address": null, "addresses": ["a@example.net", "b@example.net"]});
+    let made = api.post("/v1/suppressions", of_nobody_else).await.ok(201);
+    assert_eq!(made["data"].as_array().map(Vec::len), Some(2));
     for (body, fields) in [
         (json!({}), &["address"][..]),
         (json!({"address": 1}), &["address"]),

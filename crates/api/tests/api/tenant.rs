@@ -88,6 +88,10 @@ async fn a_change_is_merged_and_can_be_bound_to_a_version() {
         (&json!(7), &json!("b.example"), &json!("rewrite"))
     );
     api.call("PATCH", "/v1/tenants/none", "{}").await.refused(404, "not_found");
+    let misspelt = json!({"colour": null, "content": {"html_byte": null, "html_bytes": null}});
+    assert_eq!(patch(misspelt).await.wrong_fields(), ["colour", "content.html_byte"]);
+    let reset = patch(json!({"version": null, "weight": null, "content": null})).await.ok(200);
+    assert_eq!((&reset["weight"], &reset["content"]["html_bytes"]), (&json!(100), &json!(null)));
 }
 
 #[tokio::test]

@@ -3,6 +3,11 @@
 // A test that cannot go on stops where it is.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../api/conformance.rs"]
+mod conformance;
+#[allow(dead_code, reason = "shared with the tests of our own surface")]
+#[path = "../api/json_schema.rs"]
+mod json_schema;
 #[allow(dead_code, reason = "shared with the tests of our own surface")]
 #[path = "../api/support.rs"]
 mod support;

@@ -109,8 +109,11 @@ fn rendered<'a>(
 fn variables(template: &TemplateRequest<'_>) -> Result<Map<String, Value>, FieldError> {
     match template.variables {
         None => Ok(Map::new()),
+        Some(json) if !json.get().starts_with('{') => {
+            Err(FieldError::new("template.variables", "must be an object"))
+        }
         Some(json) => serde_json::from_str(json.get())
-            .map_err(|_| FieldError::new("template.variables", "must be an object")),
+            .map_err(|error| FieldError::new("template.variables", format!("cannot be read: {error}"))),
     }
 }
 
@@ -161,10 +164,20 @@ fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldError> {
 }
 
 /// Why a message with these words would be refused.
-pub(crate) fn content_faults(rendered: &Rendered, bounds: &ContentLimits) -> Vec<FieldError> {
-    let mut faults = html_faults(rendered.html.as_deref(), bounds);
-    faults.extend(long_subject(&rendered.subject, bounds));
-    faults
+pub(crate) fn content_faults(
+    rendered: &Rendered,
+    limits: &Limits,
+    bounds: &ContentLimits,
+) -> Vec<FieldError> {
+    let mut findings = Findings::default();
+    let content = Content {
+        text: rendered.text.as_deref().filter(|text| !text.is_empty()).map(Cow::Borrowed),
+        html: rendered.html.as_deref().map(Cow::Borrowed),
+        ..Content::default()
+    };
+    texts(&content, bounds, &mut findings);
+    subject(&rendered.subject, limits, bounds, &mut findings);
+    findings.into_faults()
 }
 
 fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String, String)> {

@@ -9,6 +9,10 @@ use crate::{
     request::{MessageRequest, Scalar},
 };
 
+/// How deep metadata may be nested. Whoever reads it gets it inside lists and calls of webhooks, and few parsers of JSON
+/// go further than some dozens of levels: one message must not make a whole page unreadable.
+const METADATA_LEVELS_MAX: usize = 32;
+
 /// Everything about a message but its route, its people and its words.
 #[derive(Debug, Default)]
 pub(crate) struct Terms {
@@ -150,7 +154,53 @@ fn metadata(json: &str, limits: &Limits) -> Result<Option<String>, String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
     }
+    if levels(json) > METADATA_LEVELS_MAX {
+        return Err(format!("must be nested at most {METADATA_LEVELS_MAX} levels deep"));
+    }
     // Read although only stored: a reader must be able to rely on it.
     let object: Map<String, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
     Ok((!object.is_empty()).then(|| Value::Object(object).to_string()))
+}
+
+/// How many objects and lists stand one within the other, at most, in what is known to be JSON.
+fn levels(json: &str) -> usize {
+    let (mut level, mut deepest) = (0_usize, 0);
+    let (mut in_text, mut is_escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b']' if !in_text => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_those_of_objects_and_lists_and_not_of_what_texts_say() {
+        assert_eq!(levels("{}"), 1);
+        assert_eq!(levels(r#"{"a": [[], {"b": [1]}], "c": {}}"#), 4);
+        assert_eq!(levels(r#"{"[[[": "{{{\\\"[[[", "b": "\\", "c": []}"#), 2);
+    }
+
+    #[test]
+    fn metadata_is_nested_only_so_deep() {
+        let nested = |lists: usize| format!(r#"{{"a":{}1{}}}"#, "[".repeat(lists), "]".repeat(lists));
+        let limits = Limits::default();
+        assert!(metadata(&nested(METADATA_LEVELS_MAX - 1), &limits).is_ok());
+        for lists in [METADATA_LEVELS_MAX, 200, 8_000] {
+            let refused = metadata(&nested(lists), &limits).unwrap_err();
+            assert!(refused.contains("32 levels"), "{refused}");
+        }
+    }
 }

@@ -187,3 +187,18 @@ async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
     assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
 }
+
+#[tokio::test]
+async fn a_preview_warns_of_all_that_a_message_is_refused_for() {
+    let house = house().await;
+    let draft = |text: &str| {
+        let template = Template { html: None, text: Some(text.to_owned()), ..source("draft", 1, "s", "") };
+        PreviewOf::Source(Box::new(template))
+    };
+    let variables = json!({"nul": "\u{0}", "blank": ""}).as_object().unwrap().clone();
+    for (text, is_refused) in [("{{ nul }}", true), ("{{ blank }}", true), ("Hi", false)] {
+        let preview = house.door.preview(&tenant(), draft(text), variables.clone()).await.unwrap();
+        let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
+        assert_eq!(fields == ["text"], is_refused, "{text}: {fields:?}");
+    }
+}

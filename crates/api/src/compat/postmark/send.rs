@@ -93,7 +93,7 @@ async fn read(
     let (parts, body) = request.into_parts();
     let context = accept::context(caller, id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     Ok((context, bytes))
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn accept(
     let (parts, body) = request.into_parts();
     let context = context(caller, &request_id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;
     let mut taken = match ours.is_empty() {
         true => Vec::new(),

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::request::Parts,
 };
 use postway_domain::{AccountId, Scope};
@@ -14,6 +14,7 @@ use crate::{
     body,
     compat::translate::renamed,
     error::{ApiError, FieldError},
+    path::InPath,
     query::Parameters,
     request_id::RequestId,
     state::Shared,
@@ -44,7 +45,7 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
 /// `GET /account/{id}`.
 pub(super) async fn show(
     State(app): State<Shared>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
     let caller = caller(&app, &parts, Scope::Read, tenant_of(&parts)?.as_deref()).await?;
@@ -59,7 +60,7 @@ pub(super) async fn show(
 pub(super) async fn delete(
     State(app): State<Shared>,
     request_id: RequestId,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
     let caller = caller(&app, &parts, Scope::Manage, tenant_of(&parts)?.as_deref()).await?;

@@ -86,7 +86,7 @@ pub(super) async fn add(
     // The body of somebody who may not send is not read; it may name the tenant, so they are asked again.
     let home = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let Command { tenant, groups, places } = weighed(bytes.len(), || read(&bytes, named, &home.tenant))?;
     if tenant.as_deref().is_some_and(|tenant| tenant != home.tenant.as_str()) {
         caller(&app, &parts, Scope::Send, tenant.as_deref()).await?;

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::Uri,
 };
 use postway_domain::{Scope, TenantId};
@@ -13,6 +13,7 @@ use crate::{
     body,
     compat::read,
     error::{ApiError, FieldError},
+    path::InPath,
     query::{Parameters, flag},
     request_id::RequestId,
     state::{App, Shared},
@@ -43,7 +44,7 @@ pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Resul
 pub(super) async fn show(
     State(app): State<Shared>,
     _: Admin,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Json<Value>, ApiError> {
     answer(&tenant::one(&app, &read_id(&id)?).await?)
 }
@@ -53,7 +54,7 @@ pub(super) async fn delete(
     State(app): State<Shared>,
     admin: Admin,
     request_id: RequestId,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Json<Value>, ApiError> {
     tenant::remove(&app, &admin, &request_id, read_id(&id)?).await?;
     Ok(Json(json!({"ok": true})))
@@ -78,7 +79,7 @@ pub(super) async fn update(
     State(app): State<Shared>,
     admin: Admin,
     request_id: RequestId,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let id = read_id(&id)?;

@@ -57,7 +57,7 @@ pub(super) async fn send(
     let tenant = caller.tenant.clone();
     let context = context(caller, &request_id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     let mut said = Vec::new();

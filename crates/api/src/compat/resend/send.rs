@@ -36,7 +36,7 @@ pub(super) async fn send(
     let (parts, body) = request.into_parts();
     let context = accept::context(caller, &id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let message = email::message(&bytes, now(&app, &context))?;
     let receipt = accept::take(&app, &context, message.into()).await.map_err(theirs)?;
     Ok(Json(json!({"id": receipt.uid})))
@@ -52,7 +52,7 @@ pub(super) async fn batch(
     let is_strict = is_strict(&parts.headers)?;
     let context = accept::context(caller, &id, &parts.headers, false)?;
     body::expect_json(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, app.door.limits().request_bytes_max).await?;
+    let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let emails = read(&bytes)?;
     let (messages, mut results) = translate(&emails, now(&app, &context));
     if is_strict {
