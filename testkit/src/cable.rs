@@ -88,7 +88,7 @@ impl Drop for Cable {
     }
 }
 
-/// Where a URL leads, and the same URL by way of `near`.
+/// Where a URL leads, and the same URL by way of `near`: without TLS, which MySQL would offer, so that words can be met.
 fn through(url: &str, near: SocketAddr) -> Option<(Server, String)> {
     let (scheme, rest) = url.split_once("://")?;
     let (place, name) = rest.split_once('/')?;
@@ -97,8 +97,8 @@ fn through(url: &str, near: SocketAddr) -> Option<(Server, String)> {
         None => (String::new(), place),
     };
     let (server, name) = match name.split_once("?socket=") {
-        Some((name, socket)) => (Server::Unix(socket.into()), name),
-        None => (Server::Tcp(host.to_owned()), name),
+        Some((name, socket)) => (Server::Unix(socket.into()), format!("{name}?ssl-mode=disabled")),
+        None => (Server::Tcp(host.to_owned()), name.to_owned()),
     };
     Some((server, format!("{scheme}://{user}{near}/{name}")))
 }
@@ -147,7 +147,11 @@ async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) 
             state.cut_if_met(&asked[..count]);
         }
     };
-    tokio::try_join!(there, io::copy(&mut from_far, &mut to_near)).map(drop)
+    let back = async {
+        io::copy(&mut from_far, &mut to_near).await?;
+        to_near.shutdown().await
+    };
+    tokio::try_join!(there, back).map(drop)
 }
 
 #[cfg(test)]
@@ -166,7 +170,8 @@ mod tests {
             (Server::Tcp("127.0.0.1:5433".into()), "postgres://postway@127.0.0.1:7/test_1".into())
         );
         let unix = lead("mysql://root@localhost/test_0?socket=/run/my/socket");
-        assert_eq!(unix, (Server::Unix("/run/my/socket".into()), "mysql://root@127.0.0.1:7/test_0".into()));
+        let plain = "mysql://root@127.0.0.1:7/test_0?ssl-mode=disabled";
+        assert_eq!(unix, (Server::Unix("/run/my/socket".into()), plain.into()));
     }
 
     #[tokio::test]

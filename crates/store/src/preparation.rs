@@ -42,17 +42,17 @@ macro_rules! due {
     };
 }
 
-/// The state of every tenant's: its first, and its first after now.
+/// The state of every tenant's: its first, and its first after now. The order names the whole index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
         concat!(
             "SELECT t.id, (SELECT p.due_at FROM ",
             $from,
             " WHERE p.tenant = t.id AND m.status <> 1 ",
-            "AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status > 3) ORDER BY p.due_at LIMIT 1), ",
+            "AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status > 3) ORDER BY p.tenant, p.due_at LIMIT 1), ",
             "(SELECT p.due_at FROM ",
             $from,
-            " WHERE p.tenant = t.id AND p.due_at > ? AND m.status <> 1 ORDER BY p.due_at LIMIT 1) ",
+            " WHERE p.tenant = t.id AND p.due_at > ? AND m.status <> 1 ORDER BY p.tenant, p.due_at LIMIT 1) ",
             "FROM tenant t WHERE t.deleted_at IS NULL ",
             "AND EXISTS (SELECT 1 FROM preparation p WHERE p.tenant = t.id) ORDER BY t.id"
         )

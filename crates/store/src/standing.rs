@@ -53,7 +53,7 @@ macro_rules! due {
             $once,
             "(SELECT l.tenant AS tenant, l.account AS account, l.batch AS batch, (SELECT m.due_at FROM message m ",
             $first,
-            " ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l",
+            " LIMIT 1) AS due_at FROM lane l",
             $lanes,
             $all,
             "), due AS ",
@@ -76,11 +76,17 @@ macro_rules! due {
 macro_rules! due_of {
     ($lanes:literal) => {
         Sql::or_mysql(
-            due!("MATERIALIZED ", "", "WHERE m.lane = l.id AND m.due_at IS NOT NULL", $lanes, "BIGINT"),
+            due!(
+                "MATERIALIZED ",
+                "",
+                "WHERE m.lane = l.id AND m.due_at IS NOT NULL ORDER BY m.due_at",
+                $lanes,
+                "BIGINT"
+            ),
             due!(
                 "",
                 " LIMIT 18446744073709551615",
-                "FORCE INDEX (message_due) WHERE m.due_lane = l.id",
+                "FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at",
                 $lanes,
                 "SIGNED"
             ),

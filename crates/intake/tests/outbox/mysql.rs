@@ -1,6 +1,6 @@
 //! The generic outbox on MariaDB.
 
-use postway_testkit::mariadb::MariaDb;
+use postway_testkit::mariadb::{MariaDb, NUMBERS};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row};
 
 use super::{House, eventually, install_into, source};
@@ -71,9 +71,11 @@ async fn many_rows_are_taken_in_few_rounds() {
     let mut conn = MySqlConnection::connect(&url).await.unwrap();
     let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
     let house = House::with_skew(now, 0).await;
+    run(&mut conn, NUMBERS).await;
     run(
         &mut conn,
-        "INSERT INTO postway_outbox (`to`, subject, text) SELECT CONCAT('r', seq, '@example.net'), 's', 't' FROM seq_1_to_2000",
+        "INSERT INTO postway_outbox (`to`, subject, text) SELECT CONCAT('r', seq, '@example.net'), 's', 't' FROM numbers \
+         WHERE seq <= 2000",
     )
     .await;
     let (one, two) = (house.serve(source(&url)), house.serve(source(&url)));

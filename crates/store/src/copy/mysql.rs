@@ -9,7 +9,7 @@ use sqlx::{
     query::Query,
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::sql::bound;
 
 /// Strict, so that a value that does not fit is an error and not cut.
@@ -86,8 +86,8 @@ impl Database for MysqlSide {
         self.insert_batch(table, batch).await
     }
 
-    async fn close(self: Box<Self>) -> Result<(), CopyError> {
-        self.conn.close().await.map_err(|error| self.role.failed(error))
+    async fn close(self: Box<Self>) {
+        ended(self.conn.close()).await;
     }
 }
 

@@ -7,7 +7,7 @@ use sqlx::{
     query::Query,
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::sql::{bound, without_nul};
 
 /// A count may take its time. Pages are read along the primary key, whatever the statistics say.
@@ -70,8 +70,8 @@ impl Database for PostgresSide {
         query.execute(&mut self.conn).await.map(drop).map_err(|error| self.role.failed(error))
     }
 
-    async fn close(self: Box<Self>) -> Result<(), CopyError> {
-        self.conn.close().await.map_err(|error| self.role.failed(error))
+    async fn close(self: Box<Self>) {
+        ended(self.conn.close()).await;
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value};
+use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::{port::Operate, sql::bound, sqlite::SqliteStore};
 
 /// Rows that the driver reads ahead; they may be whole mails.
@@ -67,10 +67,9 @@ impl Database for SqliteSide {
         self.execute(sql, rows.into_iter().flatten().collect()).await.map(drop)
     }
 
-    async fn close(self: Box<Self>) -> Result<(), CopyError> {
-        let closed = self.conn.close().await;
+    async fn close(self: Box<Self>) {
+        ended(self.conn.close()).await;
         self.store.close().await;
-        closed.map_err(|error| self.role.failed(error))
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) const WAITED_FOR: Sql = Sql::or_mysql(
     "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL",
     "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m \
-     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_at LIMIT 1) IS NOT NULL",
+     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at LIMIT 1) IS NOT NULL",
 );
 static CIRCUITS: Multi = Multi::new("SELECT account FROM circuit WHERE tenant = ? AND account IN (", 1, ")");
 macro_rules! used {

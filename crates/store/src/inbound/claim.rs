@@ -35,13 +35,14 @@ pub(super) const COUNT: Sql = Sql::same(concat!(
     ") AS waiting"
 ));
 pub(super) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
-/// Of every mailbox: its first that is due.
+/// Of every mailbox: its first that is due. The order names the whole index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
         concat!(
             "SELECT s.tenant, s.mailbox, (SELECT i.due_at FROM ",
             $from,
-            " WHERE i.tenant = s.tenant AND i.mailbox = s.mailbox AND i.due_at <= ? ORDER BY i.due_at LIMIT 1) \
+            " WHERE i.tenant = s.tenant AND i.mailbox = s.mailbox AND i.due_at <= ? \
+             ORDER BY i.tenant, i.mailbox, i.due_at LIMIT 1) \
              FROM mailbox_state s JOIN tenant t ON t.id = s.tenant WHERE s.deleted = 0 AND t.deleted_at IS NULL"
         )
     };

@@ -1,6 +1,9 @@
 //! How statements find what they return: neither a flooded mailbox nor what was settled long ago costs a claim anything.
 
-use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    mariadb::{MariaDb, NUMBERS},
+    postgres::PostgresDatabase,
+};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
 use super::{claim, mails, receipts, register, remove, retain};
@@ -84,18 +87,19 @@ async fn mariadb_finds_by_index() {
     MysqlStore::migrate(&url).await.unwrap();
     let pool = MySqlPool::connect(&url).await.unwrap();
     for fill in [
+        NUMBERS,
         "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, state, due_at, tries, \
          lease_node, lease_until, reminders, event_seq, created_at, updated_at) \
          SELECT LPAD(seq, 16, '0'), IF(seq % 50 = 0, 'acme', 'globex'), CONCAT('box-', seq % 7), 'INBOX', 5, seq, \
          IF(seq % 100 = 0, NULL, LPAD(seq, 32, '0')), 7, seq % 7, IF(seq % 90 = 0, seq, NULL), 0, \
-         IF(seq % 95 = 0, LPAD(1, 16, '0'), NULL), seq, 0, 0, seq, seq FROM seq_1_to_5000",
+         IF(seq % 95 = 0, LPAD(1, 16, '0'), NULL), seq, 0, 0, seq, seq FROM numbers",
         "INSERT INTO pec_wait (uid, due_at) SELECT uid, created_at FROM inbound",
         "ANALYZE TABLE inbound, pec_wait",
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
     }
     for (sql, index) in by_index() {
-        let text = format!("EXPLAIN {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
+        let text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
         let parameters = text.matches('?').count();
         let mut explain = sqlx::query(sqlx::AssertSqlSafe(text));
         for n in 0..parameters {

@@ -26,11 +26,12 @@ use crate::{
     rows::Multi,
 };
 
-/// The first message of a lane that can go decides, so later ones are not looked at.
+/// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane too: MySQL takes
+/// only a constant for one, and would sort all that is due.
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
-     ORDER BY m.due_at LIMIT 1) AS due_at \
+     ORDER BY m.due_lane, m.due_at LIMIT 1) AS due_at \
      FROM lane l WHERE l.tenant = ? AND l.account = ?) AS lanes WHERE due_at <= ?";
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \

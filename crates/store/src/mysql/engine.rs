@@ -8,10 +8,13 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
-use sqlx::{Connection, MySqlConnection};
+use sqlx::MySqlConnection;
 use tokio::time::timeout;
 
-use super::{accept, change, failed, open::Server};
+use super::{
+    accept, change, failed,
+    open::{self, Server},
+};
 use crate::{
     claiming,
     error::StoreError,
@@ -285,10 +288,8 @@ impl Engine for Txn {
     }
 
     async fn close(self) {
-        if let Some(conn) = self.conn
-            && let Err(error) = conn.close().await
-        {
-            tracing::warn!(%error, "a connection to the database did not close cleanly");
+        if let Some(conn) = self.conn {
+            open::close(conn).await;
         }
     }
 }

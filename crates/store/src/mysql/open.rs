@@ -12,7 +12,7 @@ use super::{
     Migration, MigrationState, MysqlStore,
     engine::{Seat, Txn},
     failed,
-    fault::is_refused,
+    fault::refusal,
     migrate,
 };
 use crate::{
@@ -30,6 +30,8 @@ const READERS: u32 = 8;
 const READ_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How long a connection may take to be made, or to become free.
 const CONNECT_LASTS_MAX: Duration = Duration::from_secs(10);
+/// How long taking leave may take.
+pub(super) const CLOSE_LASTS_MAX: Duration = Duration::from_secs(5);
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
 const STATEMENTS: usize = 512;
 /// Below this, a message of the usual 25 MB does not fit.
@@ -42,9 +44,9 @@ const WRITER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMI
 const READER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION' \
      /*!80000 , max_execution_time = 30000 */ /*M!100600 , max_statement_time = 30 */";
-/// Named locks are the server's, not the database's, and their names are short. A second is enough for those that start
-/// together.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA1(DATABASE())), 1)";
+/// Named locks are the server's, not the database's, and their names have 64 characters at most. A second is enough for
+/// those that start together.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA2(DATABASE(), 224)), 1)";
 
 /// Where the database is.
 pub(super) struct Server {
@@ -89,10 +91,10 @@ impl Server {
             Ok::<_, sqlx::Error>(conn)
         };
         match timeout(CONNECT_LASTS_MAX, connecting).await {
-            Ok(Err(error)) if is_refused(&error) => {
-                Err(StoreError::Unexpected(format!("{place} refuses: {error}; check the database URL")))
-            }
-            Ok(connected) => connected.map_err(|error| cannot(error.to_string())),
+            Ok(connected) => connected.map_err(|error| match refusal(&error) {
+                Some(why) => StoreError::Unexpected(format!("{place} refuses: {why}")),
+                None => cannot(error.to_string()),
+            }),
             Err(_) => Err(cannot("no answer in time".to_owned())),
         }
     }
@@ -118,9 +120,7 @@ impl Server {
         }
         let applied = migrate::up(&mut conn).await;
         // The lock goes with its connection.
-        if let Err(error) = conn.close().await {
-            tracing::debug!(%error, "the migrator's connection was gone already");
-        }
+        close(conn).await;
         applied
     }
 }
@@ -168,7 +168,7 @@ impl MysqlStore {
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = Server::parse(url)?.writer().await?;
         let status = migrate::status(&mut conn).await;
-        conn.close().await.map_err(failed)?;
+        close(conn).await;
         status
     }
 
@@ -179,13 +179,21 @@ impl MysqlStore {
                              WHERE table_schema = DATABASE()), 0) AS SIGNED)";
         let mut conn = Server::parse(url)?.writer().await?;
         let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
-        conn.close().await.map_err(failed)?;
+        close(conn).await;
         facts.map(|(version, at, bytes)| Facts::new(version, Some(at), bytes))
     }
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.
     pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
         Server::parse(url)?.migrate().await
+    }
+}
+
+/// Takes leave: all that was asked is answered. Over TLS the server may be gone before the last word, or a lost one be
+/// waited for.
+pub(super) async fn close(conn: MySqlConnection) {
+    if !matches!(timeout(CLOSE_LASTS_MAX, conn.close()).await, Ok(Ok(()))) {
+        tracing::debug!("a connection was gone already");
     }
 }
 

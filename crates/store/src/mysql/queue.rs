@@ -40,7 +40,7 @@ pub(super) const QUEUE: &str = concat!(
     "SELECT id, tenant, account, due_at, version, weight FROM (\
      SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
-     ORDER BY m.due_at LIMIT 1) AS due_at FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
+     ORDER BY m.due_lane, m.due_at LIMIT 1) AS due_at FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
      JOIN tenant t ON t.id = l.tenant WHERE NOT ",
     is_suspended!("l"),
     ") AS lanes WHERE due_at IS NOT NULL ORDER BY tenant, account",

@@ -19,7 +19,7 @@ pub(super) const SUMMARY: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      (SELECT p.due_at FROM preparation p WHERE p.uid = m.uid) END), m.expires_at, m.sent_at, m.failed_at, m.exhausted, m.error, c.subject, c.message_id, c.request_id, \
      c.external_id, c.tags, c.metadata, (SELECT a.provider_message_id FROM attempt a WHERE a.uid = m.uid \
      AND a.provider_message_id IS NOT NULL ORDER BY a.number DESC LIMIT 1), c.sensitive, \
-     (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.position LIMIT 1), \
+     (SELECT r.address FROM recipient r WHERE r.uid = m.uid ORDER BY r.uid, r.position LIMIT 1), \
      (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid)";
 
 pub(super) const FIND_CLIENT: &str = "SELECT uid FROM dedup WHERE tenant = ? AND kind = 1 AND `key` = ?";

@@ -1,4 +1,4 @@
-//! The conformance suite on MariaDB, and what concerns this database alone.
+//! The conformance suite on MariaDB or MySQL, and what concerns this database alone.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::{
     record::{Acceptance, FeedPosition},
     reports,
     rows::Multi,
+    standing,
 };
 
 /// A fresh database; it goes with the server at the end of the tests.
@@ -133,8 +134,8 @@ async fn a_lost_connection_is_replaced() {
     stage::open(&store).await;
     stage::accept(&store, Sample::new(1)).await;
     let pool = MySqlPool::connect(&url).await.unwrap();
-    let writers =
-        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+    let writers = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
+         WHERE db = DATABASE() AND id <> CONNECTION_ID()";
     for row in sqlx::query(writers).fetch_all(&pool).await.unwrap() {
         let id: i64 = row.try_get(0).unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("KILL {id}"))).execute(&pool).await.unwrap();
@@ -323,9 +324,17 @@ async fn every_statement_prepares() {
     store.close().await;
 }
 
-/// The steps of a plan: table, how it is read, by which index.
-async fn plan(conn: &mut MySqlConnection, sql: &str) -> Vec<(String, String, String)> {
-    let text = format!("EXPLAIN {}", sql.replace("LIMIT ?", "LIMIT 10"));
+/// A step of a plan: which table, how it is read, by which index, and what else is done.
+#[derive(Debug)]
+struct Step {
+    table: String,
+    kind: String,
+    key: String,
+    extra: String,
+}
+
+async fn plan(conn: &mut MySqlConnection, sql: &str) -> Vec<Step> {
+    let text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.replace("LIMIT ?", "LIMIT 10"));
     let parameters = text.matches('?').count();
     let mut explain = sqlx::query(sqlx::AssertSqlSafe(text));
     for n in 0..parameters {
@@ -333,13 +342,14 @@ async fn plan(conn: &mut MySqlConnection, sql: &str) -> Vec<(String, String, Str
         explain = explain.bind(format!("{:016}", 1_700_000_000_000 + n).into_bytes());
     }
     let rows = explain.fetch_all(conn).await.unwrap();
-    let column = |row: &sqlx::mysql::MySqlRow, name: &str| {
-        row.try_get::<Option<String>, _>(name).unwrap().unwrap_or_default()
+    let step = |row: &sqlx::mysql::MySqlRow| {
+        let column = |name| row.try_get::<Option<String>, _>(name).unwrap().unwrap_or_default();
+        Step { table: column("table"), kind: column("type"), key: column("key"), extra: column("Extra") }
     };
-    rows.iter().map(|row| (column(row, "table"), column(row, "type"), column(row, "key"))).collect()
+    rows.iter().map(step).collect()
 }
 
-/// The claim and the fenced writes must not scan, nor lock, what they do not return.
+/// The claim and the fenced writes must not scan, sort or lock what they do not return.
 #[tokio::test]
 async fn hot_statements_use_their_indexes() {
     let (store, url) = mariadb().await;
@@ -366,6 +376,7 @@ async fn hot_statements_use_their_indexes() {
         (journal::UNPLACED.mysql, "journal", "journal_position"),
         (journal::PLACE.sample().mysql, "j", "PRIMARY"),
         (queue::QUEUE, "m", "message_due"),
+        (standing::DUE.mysql, "m", "message_due"),
         (queue::LATER.sample(), "m", "message_due"),
         (queue::OVERDUE, "m", "message_expiry"),
         (change::LOCK.sample(), "message", "PRIMARY"),
@@ -377,10 +388,13 @@ async fn hot_statements_use_their_indexes() {
         (dedup::FIND_DEDUP.sample(), "dedup", "PRIMARY"),
     ] {
         let plan = plan(&mut conn, sql).await;
-        let of_table: Vec<_> = plan.iter().filter(|(name, ..)| name == table).collect();
+        let of_table: Vec<_> = plan.iter().filter(|step| step.table == table).collect();
         assert!(!of_table.is_empty(), "{sql}\n{plan:#?}");
-        for (_, kind, key) in of_table {
-            assert!(key == index && kind != "index" && kind != "ALL", "{sql}\n{plan:#?}");
+        for step in of_table {
+            let is_looked_up = step.key == index && step.kind != "index" && step.kind != "ALL";
+            // MariaDB sorts what a unique index has without a value: here the few pages that have no place yet.
+            let is_sorted = step.extra.contains("filesort") && index != "journal_position";
+            assert!(is_looked_up && !is_sorted, "{sql}\n{plan:#?}");
         }
     }
     drop(conn);

@@ -41,7 +41,8 @@ macro_rules! due {
     };
 }
 
-/// Of every subscriber: its first that may be called now, and its first after now.
+/// Of every subscriber: its first that may be called now, and its first after now. The order names the whole index, or MySQL
+/// would sort.
 macro_rules! heads {
     ($from:literal, $is_next:expr) => {
         concat!(
@@ -49,9 +50,10 @@ macro_rules! heads {
             $from,
             " WHERE n.tenant = s.tenant AND n.subscriber = s.id AND n.due_at <= ? AND ",
             $is_next,
-            " ORDER BY n.due_at LIMIT 1), (SELECT n.due_at FROM ",
+            " ORDER BY n.tenant, n.subscriber, n.due_at LIMIT 1), (SELECT n.due_at FROM ",
             $from,
-            " WHERE n.tenant = s.tenant AND n.subscriber = s.id AND n.due_at > ? ORDER BY n.due_at LIMIT 1) \
+            " WHERE n.tenant = s.tenant AND n.subscriber = s.id AND n.due_at > ? \
+             ORDER BY n.tenant, n.subscriber, n.due_at LIMIT 1) \
              FROM subscriber s JOIN tenant t ON t.id = s.tenant WHERE s.active = 1 AND t.deleted_at IS NULL \
              ORDER BY s.tenant, s.id"
         )

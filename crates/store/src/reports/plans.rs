@@ -1,6 +1,9 @@
 //! How what lists say is found: each message by its id, each lane by its first.
 
-use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    mariadb::{MariaDb, NUMBERS},
+    postgres::PostgresDatabase,
+};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
 use super::fates::{BOUNCES, NEWS, OUTCOMES, TOLD};
@@ -68,14 +71,15 @@ async fn mariadb_looks_up_what_lists_say() {
     MysqlStore::migrate(&url).await.unwrap();
     let pool = MySqlPool::connect(&url).await.unwrap();
     for fill in [
+        NUMBERS,
         "INSERT INTO message (uid, tenant, lane, status, attempt, retries, doubts, lost_leases, on_doubt, wire_committed, \
          version, event_seq, created_at, updated_at, exhausted) \
-         SELECT LPAD(seq, 16, '0'), 'acme', LPAD(1, 16, '0'), 6, 1, 0, 0, 0, 0, 1, 1, 3, seq, seq, 0 FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 'acme', LPAD(1, 16, '0'), 6, 1, 0, 0, 0, 0, 1, 1, 3, seq, seq, 0 FROM numbers",
         "INSERT INTO recipient (uid, position, kind, address, status, outcome) \
-         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq % 9, '@example.org'), 1, 19 FROM seq_1_to_5000",
-        "INSERT INTO event (uid, seq, at, kind) SELECT LPAD(seq, 16, '0'), 1, 0, 1 FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq % 9, '@example.org'), 1, 19 FROM numbers",
+        "INSERT INTO event (uid, seq, at, kind) SELECT LPAD(seq, 16, '0'), 1, 0, 1 FROM numbers",
         "INSERT INTO notification (tenant, subscriber, uid, seq, kind, deferred, state, tries, created_at) \
-         SELECT 'acme', 'one', LPAD(seq, 16, '0'), 1, 1, 0, 3, 1, 0 FROM seq_1_to_5000",
+         SELECT 'acme', 'one', LPAD(seq, 16, '0'), 1, 1, 0, 3, 1, 0 FROM numbers",
         "ANALYZE TABLE message, recipient, event, notification",
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
@@ -87,7 +91,7 @@ async fn mariadb_looks_up_what_lists_say() {
         (NEWS.sample(), "m", "PRIMARY"),
         (NEWS.sample(), "e", "PRIMARY"),
     ] {
-        let mut text = format!("EXPLAIN {}", sql.mysql);
+        let mut text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql);
         for (what, value) in [
             ("= ? AND r.uid", "= 'acme' AND r.uid"),
             ("n.tenant = ?", "n.tenant = 'acme'"),

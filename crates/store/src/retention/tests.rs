@@ -1,6 +1,9 @@
 //! How statements find what they return.
 
-use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    mariadb::{MariaDb, NUMBERS},
+    postgres::PostgresDatabase,
+};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
 use super::{erase, expunge, statistics, told, traces, walk};
@@ -86,23 +89,24 @@ async fn mariadb_finds_by_index() {
     MysqlStore::migrate(&url).await.unwrap();
     let pool = MySqlPool::connect(&url).await.unwrap();
     for fill in [
-        "INSERT INTO journal (tenant, at, position, entries) SELECT 'acme', seq, seq, '' FROM seq_1_to_5000",
+        NUMBERS,
+        "INSERT INTO journal (tenant, at, position, entries) SELECT 'acme', seq, seq, '' FROM numbers",
         "INSERT INTO dedup (tenant, kind, `key`, fingerprint, uid) \
-         SELECT 'acme', 1, seq, '', '' FROM seq_1_to_5000",
+         SELECT 'acme', 1, seq, '', '' FROM numbers",
         "INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) \
-         SELECT LPAD(seq, 16, '0'), 'acme', 5, '', seq FROM seq_1_to_5000",
-        "INSERT INTO collapse (tenant, name, uid) SELECT 'acme', seq, LPAD(seq, 16, '0') FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 'acme', 5, '', seq FROM numbers",
+        "INSERT INTO collapse (tenant, name, uid) SELECT 'acme', seq, LPAD(seq, 16, '0') FROM numbers",
         "INSERT INTO recipient (uid, position, kind, address, status) \
-         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq, '@example.org'), 1 FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq, '@example.org'), 1 FROM numbers",
         "INSERT INTO notification (tenant, subscriber, uid, seq, kind, deferred, state, tries, created_at) \
-         SELECT 'acme', 'hook', LPAD(seq, 16, '0'), 1, 1, 0, 3, 1, 1 FROM seq_1_to_5000",
+         SELECT 'acme', 'hook', LPAD(seq, 16, '0'), 1, 1, 0, 3, 1, 1 FROM numbers",
         "ANALYZE TABLE journal, dedup, tombstone, collapse, recipient, notification",
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
     }
     let others = [(told::NOT_SEQUENCED, "journal_position"), (statistics::LIST, "PRIMARY")];
     for (sql, index) in by_index().into_iter().chain(others) {
-        let text = format!("EXPLAIN {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
+        let text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
         let parameters = text.matches('?').count();
         let mut explain = sqlx::query(sqlx::AssertSqlSafe(text));
         for n in 0..parameters {

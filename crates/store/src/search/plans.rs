@@ -1,10 +1,14 @@
 //! How leads find what they give: along their index, in its order.
 
-use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{
+    mariadb::{MariaDb, NUMBERS},
+    postgres::PostgresDatabase,
+};
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
 use super::{check, lead::by_index};
 use crate::{
+    directory::BATCH_STATES,
     mysql::MysqlStore,
     postgres::PostgresStore,
     sql::{Sql, numbered},
@@ -58,6 +62,9 @@ async fn postgres_goes_along_the_index() {
         assert!(plan.contains(&format!("Backward using {index}")), "{}\n{plan}", sql.postgres);
         assert!(!plan.contains("Sort"), "{}\n{plan}", sql.postgres);
     }
+    let plan = generic_plan(&pool, BATCH_STATES).await;
+    assert!(plan.contains("Index Scan using message_lane"), "{plan}");
+    assert!(!plan.contains("Bitmap") && !plan.contains("Sort"), "{plan}");
     for sql in check::statements() {
         let plan = generic_plan(&pool, sql).await;
         assert!(plan.contains("message_pkey"), "{}\n{plan}", sql.postgres);
@@ -71,12 +78,13 @@ async fn mariadb_goes_along_the_index() {
     MysqlStore::migrate(&url).await.unwrap();
     let pool = MySqlPool::connect(&url).await.unwrap();
     for fill in [
+        NUMBERS,
         "INSERT INTO message (uid, tenant, lane, status, attempt, retries, doubts, lost_leases, on_doubt, wire_committed, \
          version, event_seq, created_at, updated_at, exhausted) \
-         SELECT LPAD(seq, 16, '0'), 'acme', LPAD(1, 16, '0'), 6, 1, 0, 0, 0, 0, 1, 1, 3, seq, seq, 0 FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 'acme', LPAD(1, 16, '0'), 6, 1, 0, 0, 0, 0, 1, 1, 3, seq, seq, 0 FROM numbers",
         "INSERT INTO recipient (uid, position, kind, address, status) \
-         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq % 9, '@example.org'), 1 FROM seq_1_to_5000",
-        "INSERT INTO tag (tenant, tag, uid) SELECT 'acme', 'one', LPAD(seq, 16, '0') FROM seq_1_to_5000",
+         SELECT LPAD(seq, 16, '0'), 0, 0, CONCAT(seq % 9, '@example.org'), 1 FROM numbers",
+        "INSERT INTO tag (tenant, tag, uid) SELECT 'acme', 'one', LPAD(seq, 16, '0') FROM numbers",
         "ANALYZE TABLE message, recipient, tag",
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
@@ -87,7 +95,7 @@ async fn mariadb_goes_along_the_index() {
             "message_exhausted" => "message_status",
             index => index,
         };
-        let mut text = format!("EXPLAIN {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
+        let mut text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
         for (what, value) in [
             ("tenant = ?", "tenant = 'acme'"),
             ("tag = ?", "tag = 'one'"),

@@ -13,6 +13,11 @@ async fn plans(address: &Address) -> Vec<(&'static str, String)> {
         Dialect::Postgres => ("EXPLAIN", &[Kind::Text]),
         Dialect::Mysql => ("EXPLAIN FORMAT=JSON", &[Kind::Text]),
     };
+    if database.dialect() == Dialect::Mysql {
+        // MySQL from 9 on has two forms of it.
+        let form = "SET @form = 0 /*!80300 , SESSION explain_json_format_version = 1 */";
+        database.run(form).await.unwrap();
+    }
     let mut plans = Vec::new();
     for table in TABLES {
         let key_kinds: Vec<Kind> = table.key_columns().iter().map(|column| column.kind).collect();
@@ -25,7 +30,7 @@ async fn plans(address: &Address) -> Vec<(&'static str, String)> {
         let lines: Vec<&str> = plan.iter().filter_map(|row| row.last()?.as_text()).collect();
         plans.push((table.name, lines.join("\n")));
     }
-    database.close().await.unwrap();
+    database.close().await;
     plans
 }
 
@@ -42,7 +47,11 @@ async fn a_page_is_read_from_its_key_on() {
         assert!(plan.contains("Index Cond") && !plan.contains("Sort"), "{table}\n{plan}");
     }
     for ((table, plan), listed) in plans(&street.mysql()).await.into_iter().zip(TABLES) {
-        assert!(plan.contains(r#""access_type": "range""#) && !plan.contains("filesort"), "{table}\n{plan}");
+        let is_sorted = plan.replace(r#""using_filesort": false"#, "").contains("filesort");
+        // MySQL reads a table of one row from its beginning.
+        let is_range =
+            plan.contains(r#""access_type": "range""#) || plan.contains(r#""rows_examined_per_scan": 1,"#);
+        assert!(is_range && !is_sorted, "{table}\n{plan}");
         let key_parts = plan.split_once("used_key_parts").and_then(|(_, rest)| rest.split(']').next());
         for column in listed.key_columns() {
             let quoted = format!("\"{}\"", column.name);
