@@ -75,6 +75,7 @@ impl WireGate for StoreGate<'_> {
             version: self.job.version,
             at: self.clock.now(),
             recipients,
+            resend: self.job.resend.then_some(self.job.attempt),
         };
         let held = self.store.wire_commit(vec![commit]).await;
         if let Some(settling) = self.settling.take()

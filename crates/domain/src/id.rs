@@ -37,6 +37,14 @@ macro_rules! uuid_id {
                 Self(uuid::Builder::from_unix_timestamp_millis(ms, &random.random()).into_uuid())
             }
 
+            /// The lowest that can be stamped with `now` or later: ids are in the order of their stamps.
+            pub fn first_at(now: Time) -> Self {
+                let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+                let mut bytes = [0; 16];
+                bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+                Self::from_bytes(bytes)
+            }
+
             /// From the 16 bytes a store keeps.
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))

@@ -131,7 +131,7 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Validated => "INTAKING",
         EventKind::Invalid => "INVALID",
         EventKind::Ready | EventKind::Scheduled | EventKind::Replayed => "READY",
-        EventKind::Sending | EventKind::InDoubt | EventKind::Resent => "PROCESSING",
+        EventKind::Sending | EventKind::InDoubt => "PROCESSING",
         EventKind::Sent => "SENT",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Resolved => match sense {
@@ -149,7 +149,9 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
             Sense::Failed => "FAILED-ACKNOWLEDGED",
             Sense::Plain | Sense::Retry => return None,
         },
-        EventKind::RecipientFailed
+        // Its attempt began with `sending`.
+        EventKind::Resent
+        | EventKind::RecipientFailed
         | EventKind::Delivered
         | EventKind::Delayed
         | EventKind::Bounced
@@ -170,7 +172,7 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Accepted => "RECEIVED",
         EventKind::Validated | EventKind::Replayed => "VALIDATED",
         EventKind::Invalid => "VALIDATION_FAILED",
-        EventKind::Sending | EventKind::Resent => "SENT_ATTEMPT",
+        EventKind::Sending => "SENT_ATTEMPT",
         EventKind::Sent => "SENT",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Scheduled => match sense {
@@ -182,9 +184,10 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
             Sense::Failed => "FAILED",
             Sense::Plain | Sense::Retry => "VALIDATED",
         },
-        // `validated` has said that it can be sent, and the attempt before a doubt that one was made.
+        // `validated` has said that it can be sent, and `sending` that an attempt was made.
         EventKind::Ready
         | EventKind::InDoubt
+        | EventKind::Resent
         | EventKind::RecipientFailed
         | EventKind::Delivered
         | EventKind::Delayed

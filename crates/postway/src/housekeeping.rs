@@ -25,7 +25,7 @@ use self::{
     steps::Steps,
     verdict::{expired, lost},
 };
-use crate::{membership::Membership, retention::Retention, sweep};
+use crate::{config, membership::Membership, retention::Retention, sweep};
 
 /// How often each duty is done.
 const EVERY: Duration = Duration::from_secs(1);
@@ -54,6 +54,8 @@ pub struct Housekeeping {
     pub depot: Arc<Depot>,
     /// Derives the key by which recipients of removed messages are still known.
     pub secret_key: Arc<SecretKey>,
+    /// How long what belongs to no tenant is kept.
+    pub kept: config::Retention,
     /// This process among the others.
     pub membership: Arc<Membership>,
 }
@@ -65,7 +67,7 @@ impl Housekeeping {
     /// Runs until cancelled, beside rooms that tell what they have in hand. A round that fails is tried again.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
         let strays = Strays { in_hand, preparing, met: HashMap::new(), look_at: Instant::now() };
-        let retention = Retention::new(self.secret_key.clone());
+        let retention = Retention::new(self.secret_key.clone(), self.kept.clone());
         let mut rounds = Rounds {
             strays,
             outstayed: HashMap::new(),
@@ -81,6 +83,7 @@ impl Housekeeping {
                 tracing::warn!(%error, "a housekeeping round failed");
             }
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(EVERY) => {}
             }

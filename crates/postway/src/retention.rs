@@ -3,7 +3,7 @@
 //! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that sending never
 //! waits long for the writer. It stops when its time is up, remembers at which tenant, and says that there is more; so no
 //! tenant, however much it has to remove, keeps the others waiting for ever. After the last tenant it forgets what has
-//! ended besides: keys and traces of removed messages, and pages of the journal.
+//! ended besides: keys and traces of removed messages, pages of the journal, and old entries of the audit log.
 //!
 //! Never removes a message that has not ended or that somebody is still to be told of; that is the store's promise. A
 //! round that fails goes on from where it was with the next one.
@@ -13,6 +13,8 @@ use std::{sync::Arc, time::Duration};
 use postway_domain::{Tenant, TenantId, TenantSettings, Time, secret::SecretKey};
 use postway_store::{Store, StoreError, record::Expunge};
 use tokio::time::Instant;
+
+use crate::config;
 
 /// Tenants read at once.
 const PAGE: u32 = 500;
@@ -28,6 +30,8 @@ const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 pub struct Retention {
     /// Derives the key of the digests by which recipients of removed messages are still known.
     secret_key: Arc<SecretKey>,
+    /// How long what belongs to no tenant is kept.
+    kept: config::Retention,
     /// The tenant that was served last.
     after: Option<TenantId>,
     /// The longest retention met on this way through the tenants.
@@ -47,8 +51,8 @@ pub struct Round {
 
 impl Retention {
     /// Begins with the first tenant.
-    pub fn new(secret_key: Arc<SecretKey>) -> Self {
-        Self { secret_key, after: None, longest: JOURNAL_MIN, left: false }
+    pub fn new(secret_key: Arc<SecretKey>, kept: config::Retention) -> Self {
+        Self { secret_key, kept, after: None, longest: JOURNAL_MIN, left: false }
     }
 
     /// Removes what is due at `now`, for at most about so long; at least one slice.
@@ -81,6 +85,9 @@ impl Retention {
         self.after = None;
         more |= emptied(deadline, || store.trim_journal(now.minus(kept), SLICE)).await?;
         more |= emptied(deadline, || store.forget_traces(now, SLICE)).await?;
+        if let Some(kept) = self.kept.audit {
+            more |= emptied(deadline, || store.trim_audit(now.minus(kept), SLICE)).await?;
+        }
         Ok(Round { removed, more })
     }
 
@@ -157,12 +164,12 @@ mod tests {
     use bytes::Bytes;
     use postway_domain::{
         Account, AccountSettings, EventKind, Lane, MessageUid, Priority, RecipientKind, State, Status,
-        message::OnDoubt,
+        id::AuditId, message::OnDoubt,
     };
     use postway_store::{
         Directory, Intake, Read, Report,
         memory::MemoryStore,
-        record::{Acceptance, Content, DirectoryChange, NewEvent, NewMessage, NewRecipient},
+        record::{Acceptance, AuditEntry, Content, DirectoryChange, NewEvent, NewMessage, NewRecipient},
     };
 
     use super::*;
@@ -175,7 +182,11 @@ mod tests {
     }
 
     fn retention() -> Retention {
-        Retention::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()))
+        kept(config::Retention { audit: None })
+    }
+
+    fn kept(kept: config::Retention) -> Retention {
+        Retention::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), kept)
     }
 
     async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
@@ -264,6 +275,33 @@ mod tests {
         assert_eq!(round, Round { removed: 3, more: false });
         for id in ["brief", "usual"] {
             assert_eq!(count(&store, id, Status::Ready).await, 2, "what has not ended stays");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_audit_log_goes_back_as_far_as_it_is_told_or_for_ever() {
+        let store = MemoryStore::new();
+        for at in [start(), start().plus(DAY)] {
+            let entry = AuditEntry {
+                id: AuditId::new(at, &mut rand::rng()),
+                at,
+                actor: "admin".to_owned(),
+                tenant: None,
+                action: "traces.forget".to_owned(),
+                target: "all".to_owned(),
+                request_id: None,
+                detail: None,
+            };
+            store.change(DirectoryChange::Forget(at), Some(entry)).await.unwrap();
+        }
+        let later = start().plus(DAY * 400);
+        let left = async || store.audit(None, None, 9).await.unwrap().len();
+        retention().round(&store, later, ENOUGH).await.unwrap();
+        assert_eq!(left().await, 2);
+        let days = |days| config::Retention { audit: Some(DAY * days) };
+        for (kept_for, expected) in [(400, 2), (399, 1), (1, 0)] {
+            kept(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
+            assert_eq!(left().await, expected, "kept for {kept_for} days");
         }
     }
 

@@ -5,7 +5,11 @@ use std::{io::Write, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use postway_api::{AdminKey, ApiState};
-use postway_dispatch::{DispatchConfig, Dispatcher, probe::Prober, transport::Deadlines};
+use postway_dispatch::{
+    DispatchConfig, Dispatcher,
+    probe::Prober,
+    transport::{Deadlines, Tcp},
+};
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_inbound::ImapSource;
 use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool, smtp};
@@ -83,6 +87,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             clock: clock.clone(),
             depot: depot.clone(),
             secret_key: secret_key.clone(),
+            kept: config.retention.clone(),
             membership: membership.clone(),
         };
         let reclaimed = database::while_away(&*store, async || Ok(housekeeping.reclaim().await?)).await?;
@@ -179,6 +184,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
             deadlines: Deadlines::default(),
             drain: config.dispatch.drain,
             guard,
+            dial: Arc::new(Tcp),
         },
         store.clone(),
         depot,

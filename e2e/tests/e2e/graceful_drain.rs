@@ -93,7 +93,7 @@ async fn a_relay_that_never_answers_cannot_hold_up_a_stop() -> anyhow::Result<()
     let message = gateway.wait_for("slow", "sent").await?;
     assert_eq!(
         event_types(&message),
-        ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"]
+        ["accepted", "validated", "ready", "sending", "in_doubt", "sending", "resent", "sent"]
     );
     Ok(())
 }

@@ -99,7 +99,7 @@ impl Stage {
         let late = self.other.wait_for("late", "sent").await?;
         assert_eq!(
             event_types(&late),
-            ["accepted", "validated", "ready", "sending", "in_doubt", "resent", "sent"]
+            ["accepted", "validated", "ready", "sending", "in_doubt", "sending", "resent", "sent"]
         );
         assert_eq!(copies(&self.sink, &self.late), 2, "{late:#}");
         let resent = self.sink.mails().iter().filter(|mail| mail.helo == "other.example").count();

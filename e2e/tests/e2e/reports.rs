@@ -108,6 +108,8 @@ async fn a_batch_is_told_as_its_client_asks_and_only_what_it_took_is_acknowledge
     gateway.relay_to(sink.port()).await?;
     // Long enough for all that is to come together meanwhile.
     let quiet_until = gateway.now().await? + SignedDuration::from_secs(15);
+    // The mail that asked for the time is none to tell of.
+    gateway.wait_until_settled(PATIENCE).await?;
     let answer = |answer: Value| Reply::ok(answer.to_string());
     let replies = vec![
         answer(json!({"ok": true, "next_sync_after": quiet_until.as_second()})),

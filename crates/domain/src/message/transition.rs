@@ -23,6 +23,8 @@ pub enum Input {
     Claim,
     /// The worker may write the final dot.
     CommitWire,
+    /// The same, of a mail that those it is for may have already: only from here on it may be there twice.
+    CommitResend,
     /// The attempt ended.
     Settle(Outcome),
     /// The worker that held it is gone.
@@ -91,7 +93,7 @@ pub enum LeaseEffect {
 /// What must be written together with the new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Effects {
-    /// The entry in the history; a wire commit has none, it belongs to its attempt.
+    /// The entry in the history; a wire commit has none, it belongs to its attempt, unless it is a resend's.
     pub event: Option<EventKind>,
     /// The entry after it, where the first tells what was done and not where the message went.
     pub then: Option<EventKind>,
@@ -130,6 +132,7 @@ impl Input {
         Input::Refuse,
         Input::Claim,
         Input::CommitWire,
+        Input::CommitResend,
         Input::Settle(Outcome::Sent),
         Input::Settle(Outcome::Retry),
         Input::Settle(Outcome::Failed),
@@ -211,6 +214,7 @@ fn end_waiting(input: Input) -> Next {
         | Input::Refuse
         | Input::Claim
         | Input::CommitWire
+        | Input::CommitResend
         | Input::Settle(_)
         | Input::LoseLease
         | Input::Hold
@@ -249,6 +253,7 @@ fn pass(input: Input) -> Next {
         | Input::FetchLater
         | Input::Claim
         | Input::CommitWire
+        | Input::CommitResend
         | Input::Settle(_)
         | Input::LoseLease
         | Input::Hold
@@ -309,6 +314,9 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
         Input::CommitWire if !wire_committed => {
             Some((State::Sending { wire_committed: true }, silent(LeaseEffect::Keep)))
         }
+        Input::CommitResend if !wire_committed => {
+            Some((State::Sending { wire_committed: true }, effects(EventKind::Resent, LeaseEffect::Keep)))
+        }
         Input::Settle(outcome) => settle(State::Sending { wire_committed }, outcome),
         Input::LoseLease if wire_committed => settle(State::Sending { wire_committed }, Outcome::Doubt),
         Input::LoseLease => settle(State::Sending { wire_committed }, Outcome::Held),
@@ -319,6 +327,7 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
         | Input::Refuse
         | Input::Claim
         | Input::CommitWire
+        | Input::CommitResend
         | Input::Hold
         | Input::Resolve(..)
         | Input::Replay
@@ -331,9 +340,7 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
 
 fn from_doubt(input: Input) -> Next {
     match input {
-        Input::Claim => {
-            Some((State::Sending { wire_committed: false }, effects(EventKind::Resent, LeaseEffect::Take)))
-        }
+        Input::Claim => from_ready(input),
         Input::Settle(outcome) => settle(State::InDoubt, outcome),
         Input::Hold => Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Keep))),
         Input::Resolve(resolution, rest) => resolve(resolution, rest),
@@ -343,6 +350,7 @@ fn from_doubt(input: Input) -> Next {
         | Input::FetchLater
         | Input::Refuse
         | Input::CommitWire
+        | Input::CommitResend
         | Input::LoseLease
         | Input::Replay
         | Input::Reschedule

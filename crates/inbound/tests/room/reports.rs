@@ -140,6 +140,27 @@ async fn a_policy_block_bounces_and_suppresses_nobody() {
 }
 
 #[tokio::test]
+async fn a_bounce_that_is_replayed_says_nothing_twice() {
+    let house = House::new(Start::Beginning, BOUNCES).await;
+    let uid = house.send(&["ada@example.org"]).await;
+    let report =
+        |to: &str| bounce(to, "ada@example.org", "5.1.1", UNKNOWN, &format!("X-Postway-ID: {uid}\r\n"));
+    house.shelf.deliver(report("b@x.example"), house.clock.now());
+    let mails = house.settled(1).await;
+    let first = told(&house, uid).await;
+    assert_eq!((first.len(), &first[0].1["inbound"]), (1, &Value::from(mails[0].uid.to_string())));
+    for _ in 0..2 {
+        house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap();
+        house.settled(1).await;
+        assert_eq!(told(&house, uid).await, first);
+    }
+    // Another report is another.
+    house.shelf.deliver(report("c@x.example"), house.clock.now());
+    house.settled(2).await;
+    assert_eq!(told(&house, uid).await.len(), 2);
+}
+
+#[tokio::test]
 async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
     let house = House::new(Start::Beginning, BOUNCES).await;
     house.shelf.deliver(super::mail(1), house.clock.now());

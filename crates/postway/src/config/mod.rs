@@ -17,6 +17,7 @@ mod network;
 mod outbox;
 mod pec;
 mod print;
+mod retention;
 mod settings;
 mod smtp;
 mod telemetry;
@@ -37,6 +38,7 @@ pub use keys::Secret;
 pub use log::{Log, LogFormat};
 pub use network::Cidr;
 pub use pec::Pec;
+pub use retention::Retention;
 pub use smtp::Smtp;
 pub use telemetry::Telemetry;
 pub use value::Resolved;
@@ -81,6 +83,8 @@ pub struct Config {
     pub compat: CompatConfig,
     /// `[dispatch]`
     pub dispatch: Dispatch,
+    /// `[retention]`
+    pub retention: Retention,
     /// `[smtp]`
     pub smtp: Smtp,
     /// `[log]`
@@ -162,6 +166,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
     let http = Http::read(layers);
     let compat = compat::read(layers);
     let dispatch = Dispatch::read(layers);
+    let retention = Retention::read(layers);
     let smtp = Smtp::read(layers);
     let log = Log::read(layers);
     let telemetry = Telemetry::read(layers);
@@ -181,6 +186,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
         http: http?,
         compat: compat?,
         dispatch: dispatch?,
+        retention: retention?,
         smtp: smtp?,
         log: log?,
         telemetry: telemetry?,

@@ -78,6 +78,21 @@ pub async fn the_audit_log_goes_back_from_the_newest_page_by_page(store: &Shared
     assert_eq!(store.audit(Some(&tenant()), None, 9).await.unwrap().len(), 3, "one names no tenant");
 }
 
+/// A few at a time, the oldest first; whoever's they are.
+pub async fn the_audit_log_is_trimmed_from_its_oldest_entry(store: &Shared) {
+    let mut kept = Vec::new();
+    for n in 1..=6 {
+        let of = if n % 2 == 0 { OTHER_TENANT } else { TENANT };
+        kept.push(suspend(store, n, of, n != 3).await.0);
+    }
+    for (before, limit, trimmed) in [(1, 9, 0), (5, 3, 3), (5, 3, 1), (5, 3, 0)] {
+        assert_eq!(store.trim_audit(at(before), limit).await.unwrap(), trimmed);
+        kept.drain(..trimmed as usize);
+        let left: Vec<AuditEntry> = kept.iter().rev().cloned().collect();
+        assert_eq!(store.audit(None, None, 9).await.unwrap(), left);
+    }
+}
+
 /// Entries about suppressions name an address; who erases it has a digest put in its place.
 pub async fn an_erased_address_is_no_target_any_more(store: &Shared) {
     let suppressed = |n: i64, target: &str, tenant: TenantId| AuditEntry {

@@ -208,7 +208,7 @@ pub async fn an_attempt_is_for_the_pending_recipients(store: &Shared) {
     assert_eq!((again.attempt, again.sent_before, again.doubtful_before, again.resend), (2, 1, 1, false));
 }
 
-/// A message in doubt that may be resent goes to those in doubt, and its history says so.
+/// A message in doubt that may be resent goes to those in doubt. That it was taken for it is no resend yet.
 pub async fn a_doubt_is_claimed_as_a_resend_to_the_doubtful(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org");
     let mut claimed = accept_and_claim(store, sample, 1).await;
@@ -222,7 +222,7 @@ pub async fn a_doubt_is_claimed_as_a_resend_to_the_doubtful(store: &Shared) {
     let found = record(store, claimed.uid).await;
     assert_eq!(found.summary.state, State::Sending { wire_committed: false });
     let event = found.events.last().unwrap();
-    assert_eq!((event.kind, event.data.as_deref()), (EventKind::Resent, Some(r#"{"attempt":2}"#)));
+    assert_eq!((event.kind, event.data.as_deref()), (EventKind::Sending, Some(r#"{"attempt":2}"#)));
     assert_gapless(&found);
 
     let mut held = accept_and_claim(store, Sample::new(2), 3).await;

@@ -9,8 +9,8 @@ use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{
-        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, doubt, late, offer, outcome,
-        record, request, step, uids,
+        accept, accept_and_claim, all_at_once, apply, assert_gapless, claim, commit_wire, doubt, late, offer,
+        outcome, record, request, step, uids,
     },
 };
 use crate::record::{Acceptance, Change, Filter, RecipientChange};
@@ -136,18 +136,28 @@ pub async fn what_waits_to_be_sent_again_is_held_when_superseded(store: &Shared)
     assert_eq!(record(store, held.uid).await.summary.version, version, "there is nothing to hold");
 }
 
-/// Its attempt cannot know, so the store does.
+/// Its attempt cannot know, so the store does, and its history tells of no other attempt.
 pub async fn what_is_superseded_while_it_is_sent_is_held_if_in_doubt(store: &Shared) {
     let mut doubtful = accept_and_claim(store, Sample::new(1).collapse("a"), 1).await;
     let refused = accept_and_claim(store, Sample::new(2).collapse("b"), 2).await;
     for (n, key) in [(3, "a"), (4, "b")] {
         accept(store, Sample::new(n).collapse(key).send_at(99_000)).await;
     }
-    doubt(store, &mut doubtful, Some(at(5_000)), at(10)).await;
-    let found = record(store, doubtful.uid).await.summary;
-    assert_eq!((found.state, found.due_at, found.on_doubt), (State::InDoubt, None, OnDoubt::Hold));
-    let retry = Change { due_at: Some(at(6_000)), ..outcome(&refused, false, Outcome::Retry, at(10)) };
+    let next = r#"{"attempt":1,"will_retry":true,"next_attempt":2,"backoff_ms":4990,"due_at":"soon"}"#;
+    let telling = |change: Change| change.telling(&serde_json::from_str(next).unwrap());
+    assert!(commit_wire(store, &mut doubtful, at(9)).await);
+    let lost =
+        Change { due_at: Some(at(5_000)), ..telling(outcome(&doubtful, true, Outcome::Doubt, at(10))) };
+    assert!(apply(store, lost).await);
+    let found = record(store, doubtful.uid).await;
+    let summary = &found.summary;
+    assert_eq!((summary.state, summary.due_at, summary.on_doubt), (State::InDoubt, None, OnDoubt::Hold));
+    let held = r#"{"attempt":1,"will_retry":false,"next_attempt":null,"backoff_ms":null}"#;
+    assert_eq!(found.events.last().unwrap().data.as_deref(), Some(held));
+    let retry =
+        Change { due_at: Some(at(6_000)), ..telling(outcome(&refused, false, Outcome::Retry, at(10))) };
     assert!(apply(store, retry).await);
+    assert_eq!(record(store, refused.uid).await.events.last().unwrap().data.as_deref(), Some(next));
     assert_eq!(uids(&claim(store, 3, at(9_000), 9).await), [refused.uid], "a retry is its own matter");
 }
 

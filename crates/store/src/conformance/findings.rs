@@ -43,7 +43,7 @@ pub(crate) fn receipt(n: u8, kind: &str) -> NewReceipt {
 }
 
 /// Registers the n-th mail in a mailbox of its own, and leases it.
-async fn arrive(store: &Shared, n: u32, now: Time) -> ToRoute {
+pub(super) async fn arrive(store: &Shared, n: u32, now: Time) -> ToRoute {
     let key = watch(store, &format!("box-{n}")).await;
     register(store, page(&key, None, (5, n), vec![mail(n)])).await;
     take(store, i64::from(n), now, 1).await.remove(0)
@@ -56,11 +56,11 @@ pub(super) async fn say(store: &Shared, n: u32, findings: Vec<Finding>, ms: i64)
     assert!(settle(store, said).await);
 }
 
-async fn outcomes(store: &Shared, uid: MessageUid) -> Vec<Option<EventKind>> {
+pub(super) async fn outcomes(store: &Shared, uid: MessageUid) -> Vec<Option<EventKind>> {
     record(store, uid).await.recipients.iter().map(|one| one.outcome).collect()
 }
 
-fn kinds_of(record: &crate::record::MessageRecord) -> Vec<EventKind> {
+pub(super) fn kinds_of(record: &crate::record::MessageRecord) -> Vec<EventKind> {
     record.events.iter().map(|event| event.kind).collect()
 }
 
@@ -81,7 +81,8 @@ pub async fn a_finding_is_written_whole(store: &Shared) {
     assert_gapless(&found);
     let last = &found.events[found.events.len() - 2];
     assert_eq!((last.kind, last.at), (EventKind::Bounced, at(50)));
-    assert_eq!(last.data.as_deref(), Some(r#"{"kind":"bounced"}"#));
+    let data = format!(r#"{{"kind":"bounced","inbound":"{}"}}"#, mail(1).uid);
+    assert_eq!(last.data.as_deref(), Some(data.as_str()));
     let [ann, bob] = &found.recipients[..] else { panic!("two recipients") };
     assert_eq!((ann.outcome, &ann.bounce), (Some(EventKind::Delayed), &None));
     assert_eq!((bob.outcome, &bob.bounce), (Some(EventKind::Bounced), &bounce));

@@ -119,7 +119,7 @@ pub async fn what_did_not_happen_is_not_told(store: &Shared) {
     assert_eq!(kinds(&feed(store).await), [(claimed.uid, EventKind::Accepted)]);
 }
 
-/// A claim that sends once more what is in doubt, a superseded message, and what an operator made of a doubt.
+/// A permission to send once more what is in doubt, a superseded message, and what an operator made of a doubt.
 pub async fn every_way_to_happen_is_told(store: &Shared) {
     let old = accept(store, Sample::new(1).collapse("code")).await;
     let new = accept(store, Sample::new(2).collapse("code").created(1)).await;

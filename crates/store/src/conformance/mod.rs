@@ -41,6 +41,7 @@ pub mod preparation;
 pub mod property;
 pub mod read;
 pub mod recipients;
+pub mod replays;
 pub mod retention;
 mod rules;
 pub mod sample;

@@ -29,6 +29,7 @@ macro_rules! conformance_tests {
                 an_entry_reads_back_whole
                 an_entry_is_written_only_with_its_change
                 the_audit_log_goes_back_from_the_newest_page_by_page
+                the_audit_log_is_trimmed_from_its_oldest_entry
                 an_erased_address_is_no_target_any_more
             }
             blobs {
@@ -323,6 +324,9 @@ macro_rules! conformance_tests {
                 recipients_are_listed_by_id_page_by_page
                 recipients_are_listed_by_address_in_any_case
             }
+            replays {
+                what_a_mail_has_said_it_does_not_say_again
+            }
             retention {
                 a_message_that_was_told_goes_whole
                 what_has_not_ended_stays
@@ -400,6 +404,7 @@ macro_rules! conformance_tests {
             }
             wire {
                 the_permission_is_given_once
+                a_resend_is_told_with_its_permission
                 a_permission_needs_the_token_and_the_version
                 an_expired_message_gets_no_permission
                 refused_recipients_are_noted_with_the_permission

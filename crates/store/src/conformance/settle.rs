@@ -242,7 +242,7 @@ pub async fn history_has_no_gap(store: &Shared) {
     assert_gapless(&found);
     let mut expected = vec![EventKind::Accepted, EventKind::Ready, EventKind::Sending];
     expected.extend([EventKind::Scheduled, EventKind::Sending].repeat(3));
-    expected.extend([EventKind::InDoubt, EventKind::Resent, EventKind::Sent]);
+    expected.extend([EventKind::InDoubt, EventKind::Sending, EventKind::Resent, EventKind::Sent]);
     assert_eq!(kinds(&found), expected);
     let numbers: Vec<_> = found.attempts.iter().map(|attempt| attempt.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);

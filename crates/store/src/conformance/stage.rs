@@ -113,6 +113,7 @@ pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
         version: claimed.version,
         at: now,
         recipients: Vec::new(),
+        resend: claimed.resend.then_some(claimed.attempt),
     }
 }
 

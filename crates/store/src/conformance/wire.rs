@@ -1,13 +1,16 @@
 //! The permission to write the final dot.
 
-use postway_domain::{LeaseToken, RecipientStatus, State, message::Outcome};
+use postway_domain::{EventKind, LeaseToken, RecipientStatus, State, message::Outcome};
 
 use super::{
     Shared,
     sample::{Sample, at, reply},
-    stage::{accept_and_claim, all_at_once, apply, claim, commit_wire, outcome, permission, record},
+    stage::{
+        accept_and_claim, all_at_once, apply, assert_gapless, claim, commit_wire, doubt, outcome, permission,
+        record,
+    },
 };
-use crate::record::{Change, RecipientChange, WireCommit};
+use crate::record::{Change, Claimed, RecipientChange, WireCommit};
 
 /// It is durable, it raises the version, it is no event, and it is not given again.
 pub async fn the_permission_is_given_once(store: &Shared) {
@@ -24,6 +27,38 @@ pub async fn the_permission_is_given_once(store: &Shared) {
     let twice = accept_and_claim(store, Sample::new(2), 2).await;
     let commits = vec![permission(&twice, at(9)), permission(&twice, at(9))];
     assert_eq!(store.wire_commit(commits).await.unwrap(), [true, false], "nor twice in one call");
+}
+
+/// Only then may the mail be there twice: before it a resend may be given up, and its history says nothing of one.
+pub async fn a_resend_is_told_with_its_permission(store: &Shared) {
+    let sample = Sample::new(1).expires(9_000);
+    let mut claimed = accept_and_claim(store, sample, 1).await;
+    doubt(store, &mut claimed, Some(at(100)), at(10)).await;
+    let kinds = async || -> Vec<EventKind> {
+        let found = record(store, claimed.uid).await;
+        assert_gapless(&found);
+        found.events.iter().map(|event| event.kind).skip(3).collect()
+    };
+    let given_up = claim(store, 2, at(100), 1).await.remove(0);
+    let back = Change { due_at: Some(at(200)), ..outcome(&given_up, false, Outcome::Held, at(150)) };
+    assert!(apply(store, back).await);
+    let late = claim(store, 3, at(200), 1).await.remove(0);
+    assert_eq!((late.resend, late.attempt), (true, 3));
+    let (stale, expired) = (permission(&given_up, at(201)), permission(&late, at(9_000)));
+    assert_eq!(store.wire_commit(vec![stale, expired]).await.unwrap(), [false; 2]);
+    let mut expected = vec![EventKind::InDoubt, EventKind::Sending, EventKind::Ready, EventKind::Sending];
+    assert_eq!(kinds().await, expected);
+    assert_eq!(store.wire_commit(vec![permission(&late, at(300))]).await.unwrap(), [true]);
+    expected.push(EventKind::Resent);
+    assert_eq!(kinds().await, expected);
+    let found = record(store, claimed.uid).await;
+    let event = found.events.last().unwrap();
+    assert_eq!((event.at, event.data.as_deref()), (at(300), Some(r#"{"attempt":3}"#)));
+    // The next writer of its history goes on behind it.
+    let sent = Claimed { version: late.version + 1, ..late };
+    assert!(apply(store, outcome(&sent, true, Outcome::Sent, at(301))).await);
+    expected.push(EventKind::Sent);
+    assert_eq!(kinds().await, expected);
 }
 
 /// It is for the holder of the lease, as it was leased.

@@ -1,6 +1,6 @@
 //! The audit log.
 
-use postway_domain::{TenantId, id::AuditId};
+use postway_domain::{TenantId, Time, id::AuditId};
 
 use crate::{
     error::StoreError,
@@ -21,8 +21,14 @@ const OF_TENANT: Sql = Sql::same(
 );
 const REDACT: Sql =
     Sql::same("UPDATE audit SET target = ? WHERE tenant = ? AND target = ? AND action LIKE 'suppression.%'");
+/// Along the ids, which are in the order of their times.
+const TRIM: Sql = Sql::of_each(
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?)",
+    "DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?))",
+    "DELETE FROM audit WHERE id < ? ORDER BY id LIMIT ?",
+);
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT, REDACT];
+pub(super) const STATEMENTS: &[Sql] = &[INSERT, ALL, OF_TENANT, REDACT, TRIM];
 
 pub(super) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
     let values = values![
@@ -46,6 +52,12 @@ pub(super) async fn redact(
     digest: &str,
 ) -> Result<Changed, StoreError> {
     session.execute(REDACT, values![digest, tenant.as_str(), target]).await.map(|_| Changed::Done)
+}
+
+/// Removes the oldest entries, older than `before`; how many.
+pub(super) async fn trim(session: &mut dyn Session, before: Time, limit: u32) -> Result<usize, StoreError> {
+    let trimmed = session.execute(TRIM, values![AuditId::first_at(before).as_bytes(), limit]).await?;
+    Ok(usize::try_from(trimmed).unwrap_or(usize::MAX))
 }
 
 /// The newest first.

@@ -25,6 +25,8 @@ pub(crate) use departed::mark_departed;
 pub(crate) use held::is_used_up;
 #[cfg(test)]
 pub(crate) use held::{BEHIND, WAITED_FOR};
+#[cfg(test)]
+pub(crate) use pauses::STATES as BATCH_STATES;
 pub(crate) use pauses::{Gates, is_suspended, suspensions_of};
 pub(crate) use suppressions::{Recipients, Suppressed, add as suppress, suppressed_of};
 
@@ -152,6 +154,15 @@ pub(crate) async fn change(
 /// Writes an audit entry inside the transaction under way.
 pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
     audit::insert(session, entry).await
+}
+
+/// Removes the oldest entries of the audit log, older than `before`, inside the transaction under way; how many.
+pub(crate) async fn trim_audit(
+    session: &mut dyn Session,
+    before: Time,
+    limit: u32,
+) -> Result<usize, StoreError> {
+    audit::trim(session, before, limit).await
 }
 
 /// Whoever dispatches for this account must look again.

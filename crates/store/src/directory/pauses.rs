@@ -60,6 +60,15 @@ const BATCHES: Sql = Sql::same(
      AND code > ? ORDER BY code LIMIT ?) AS paused) AS b \
      LEFT JOIN suspension s ON s.tenant = ? AND s.kind = 1 AND s.code = b.code ORDER BY b.code LIMIT ?",
 );
+macro_rules! states {
+    ($messages:literal) => {
+        concat!(
+            "SELECT status, COUNT(*) FROM (SELECT m.status AS status FROM lane l ",
+            $messages,
+            " WHERE l.tenant = ? AND l.batch = ? LIMIT ?) AS found GROUP BY status"
+        )
+    };
+}
 /// Counted along the index of what waits, which MySQL has on a column of its own.
 const WAITING: Sql = Sql::or_mysql(
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
@@ -67,10 +76,18 @@ const WAITING: Sql = Sql::or_mysql(
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
      AND l.batch = ? LIMIT ?) AS found",
 );
-const STATES: Sql = Sql::same(
-    "SELECT status, COUNT(*) FROM (SELECT m.status AS status FROM lane l JOIN message m ON m.lane = l.id \
-     WHERE l.tenant = ? AND l.batch = ? LIMIT ?) AS found GROUP BY status",
+/// PostgreSQL would read all of a lane in its index before the first message. It goes along the index instead where whole rows of
+/// columns are compared and it does not know how many are asked for.
+pub(crate) const STATES: Sql = Sql::of_each(
+    states!("JOIN message m ON m.lane = l.id"),
+    states!(
+        "CROSS JOIN LATERAL (SELECT o.status FROM message o WHERE (o.lane, o.uid) >= (l.id, '\\x') \
+         AND (o.lane, o.uid) <= (l.id, '\\xffffffffffffffffffffffffffffffff') ORDER BY o.lane, o.uid \
+         LIMIT (SELECT 10000)) AS m"
+    ),
+    states!("JOIN message m ON m.lane = l.id"),
 );
+const _: () = assert!(BatchView::COUNTED_MAX == 10_000);
 /// Accounts that mail of a tenant, or of one of its batches, was ever for.
 const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
 const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");

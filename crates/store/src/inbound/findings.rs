@@ -2,11 +2,11 @@
 //!
 //! All of it is written in the transaction that settles the mail, set-wise over every mail of the call.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
 
-use super::{histories::Histories, receipts};
+use super::{claim::ids, histories::Histories, receipts};
 use crate::{
     decode::coded,
     directory,
@@ -45,9 +45,11 @@ static SHOW: MultiSql = MultiSql {
     ),
 };
 
+static TOLD: Multi = Multi::new("SELECT uid, kind, data FROM event WHERE uid IN (", 1, ")");
+
 #[cfg(test)]
 pub(super) fn statements() -> Vec<crate::sql::Sql> {
-    vec![SHOWN.sample().into(), SHOW.sample()]
+    vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
 /// A recipient of a message, by its place.
@@ -67,11 +69,12 @@ pub(crate) fn ends_waiting(kind: EventKind) -> bool {
     matches!(kind, EventKind::PecAccepted | EventKind::PecFailed | EventKind::PecDelivered)
 }
 
-/// Writes what these mails say.
+/// Writes what these mails say. Those of `again` were dealt with before: what they have told is known.
 pub(super) async fn write(
     session: &mut dyn Session,
     journal: &mut Journal,
     routed: &[&Routed],
+    again: &HashSet<MessageUid>,
 ) -> Result<(), StoreError> {
     let findings = || routed.iter().flat_map(|one| &one.findings);
     if findings().next().is_none() {
@@ -80,12 +83,18 @@ pub(super) async fn write(
     let mut histories = Histories::lock(session, findings().map(|finding| finding.message)).await?;
     let with_receipt = findings().filter(|finding| finding.receipt.is_some());
     let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
+    let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| &one.findings);
+    let history = history(session, repeated.map(|finding| finding.message)).await?;
     let mut told = Told::default();
     for one in routed {
         // One receipt may speak of several recipients.
         let mut of_mail = HashSet::new();
         for finding in &one.findings {
             let uid = finding.message;
+            let mut before = history.get(&uid).into_iter().flatten();
+            if before.any(|(kind, data)| finding.is_told(one.uid, *kind, data.as_deref())) {
+                continue;
+            }
             if let Some(receipt) = &finding.receipt {
                 if known.contains(&(uid, receipt.digest)) {
                     continue;
@@ -98,7 +107,7 @@ pub(super) async fn write(
             if !histories.has(uid) {
                 continue;
             }
-            histories.add(journal, uid, one.at, finding.kind, finding.data.clone());
+            histories.add(journal, uid, one.at, finding.kind, Some(finding.said_by(one.uid)));
             if let Some(position) = finding.position {
                 let of_recipient = told.outcomes.entry((uid, position)).or_default();
                 of_recipient.push((finding.kind, finding.bounce.as_deref()));
@@ -114,6 +123,22 @@ pub(super) async fn write(
     directory::suppress(session, &told.suppressions).await?;
     receipts::insert(session, &told.receipts).await?;
     receipts::end_waiting(session, told.answered.into_iter().collect()).await
+}
+
+/// What is told of these messages.
+async fn history(
+    session: &mut dyn Session,
+    uids: impl Iterator<Item = MessageUid>,
+) -> Result<HashMap<MessageUid, Vec<(EventKind, Option<String>)>>, StoreError> {
+    let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut history: HashMap<_, Vec<_>> = HashMap::new();
+    for (sql, run) in TOLD.runs(&uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            let event = (coded(row.int(1)?, EventKind::from_code)?, row.opt_string(2)?);
+            history.entry(MessageUid::from_bytes(row.id16(0)?)).or_default().push(event);
+        }
+    }
+    Ok(history)
 }
 
 /// Shows the worst of what was said of each recipient, and of what is as bad the latest.

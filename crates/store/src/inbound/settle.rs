@@ -18,8 +18,7 @@ use crate::{
     sql::{Session, values},
 };
 
-const LEASED: &str =
-    "SELECT uid, tenant, lease_token, event_seq, tags, resolved_at FROM inbound WHERE state = 1 AND uid IN (";
+const LEASED: &str = "SELECT uid, tenant, lease_token, event_seq, tags, resolved_at, kind FROM inbound WHERE state = 1 AND uid IN (";
 static LOCK: MultiSql = MultiSql {
     sqlite: Multi::new(LEASED, 1, ")"),
     postgres: Multi::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
@@ -116,6 +115,8 @@ struct Leased {
     event_seq: i64,
     tags: Vec<String>,
     is_resolved: bool,
+    /// Whether it was dealt with before, so that what it says may be known.
+    is_again: bool,
 }
 
 /// Writes what came of it; `true` where the lease still held, and whether something is due again.
@@ -135,7 +136,8 @@ pub(super) async fn settle(
         }
     }
     let of_ours: Vec<&Routed> = done.iter().map(|(one, _)| *one).collect();
-    findings::write(session, journal, &of_ours).await?;
+    let again = done.iter().filter(|(_, row)| row.is_again).map(|(one, _)| one.uid).collect();
+    findings::write(session, journal, &of_ours, &again).await?;
     tell(session, journal, &mut done).await?;
     let is_due_again = write(session, &mut done).await?;
     let sent: Vec<_> = of_ours
@@ -167,6 +169,7 @@ async fn lock(
                 event_seq: row.int(3)?,
                 tags: tags(row.opt_text(4)?)?,
                 is_resolved: row.opt_int(5)?.is_some(),
+                is_again: row.opt_text(6)?.is_some(),
             };
             leased.insert(MessageUid::from_bytes(row.id16(0)?), one);
         }

@@ -97,6 +97,12 @@ impl Directory {
         self.audit.sort_by_key(|entry| entry.id);
     }
 
+    /// See [`crate::Retain::trim_audit`].
+    pub fn trim_audit(&mut self, before: Time, limit: u32) -> u32 {
+        let old = self.audit.partition_point(|entry| entry.id < AuditId::first_at(before));
+        self.audit.drain(..old.min(limit as usize)).count() as u32
+    }
+
     pub fn audit(&self, tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry> {
         let of_tenant = |entry: &&AuditEntry| tenant.is_none() || entry.tenant.as_ref() == tenant;
         let older = |entry: &&AuditEntry| before.is_none_or(|before| entry.id < before);

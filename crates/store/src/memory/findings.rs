@@ -14,7 +14,14 @@ impl Tables {
     /// Writes what a mail says.
     pub fn find(&mut self, routed: &Routed) {
         let mut of_mail = HashSet::new();
-        for finding in &routed.findings {
+        let is_told = |finding: &&Finding| {
+            let stored = self.messages.get(&finding.message);
+            let mut events = stored.into_iter().flat_map(|stored| &stored.record.events);
+            events.any(|event| finding.is_told(routed.uid, event.kind, event.data.as_deref()))
+        };
+        // What it has told before, not with this call: one report may speak of a recipient twice.
+        let new: Vec<&Finding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();
+        for finding in new {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
                 let place = (uid, receipt.digest);
@@ -32,7 +39,7 @@ impl Tables {
             if let Some(one) = finding.suppress.clone() {
                 self.directory.suppressions.insert((one.tenant.clone(), one.address.clone()), one);
             }
-            self.edit(uid, |stored| stored.hear(finding, routed.at));
+            self.edit(uid, |stored| stored.hear(finding, routed.uid, routed.at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
                 self.inbound.waiting.remove(&uid);
             }
@@ -101,8 +108,8 @@ fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
 }
 
 impl Stored {
-    fn hear(&mut self, finding: &Finding, at: Time) {
-        self.happen(finding.kind, finding.data.clone(), at);
+    fn hear(&mut self, finding: &Finding, mail: MessageUid, at: Time) {
+        self.happen(finding.kind, Some(finding.said_by(mail)), at);
         self.record.summary.updated_at = self.record.summary.updated_at.max(at);
         let position = finding.position.map(|position| position as usize);
         let Some(one) = position.and_then(|position| self.record.recipients.get_mut(position)) else {

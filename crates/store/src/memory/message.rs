@@ -266,7 +266,7 @@ impl Stored {
         let expired = self.expired(commit.at);
         let summary = &mut self.record.summary;
         let fenced = summary.version == commit.version && self.token == Some(commit.token);
-        let Ok((state, _)) = transition(summary.state, Input::CommitWire) else {
+        let Ok((state, _)) = transition(summary.state, commit.input()) else {
             return false;
         };
         if !fenced || expired {
@@ -275,6 +275,9 @@ impl Stored {
         summary.state = state;
         summary.version += 1;
         summary.updated_at = commit.at;
+        if let Some(event) = commit.event() {
+            self.happen(event.kind, event.data, commit.at);
+        }
         self.change_recipients(commit.recipients);
         true
     }
@@ -289,6 +292,7 @@ impl Stored {
         summary.state = change.to;
         // A newer message may have taken its place since it was claimed.
         let held = change.to == State::InDoubt && summary.on_doubt == OnDoubt::Hold;
+        let events = change.told(held).into_owned();
         summary.due_at = change.claimable_at().filter(|_| !held);
         summary.retries = change.retries.unwrap_or(summary.retries);
         summary.doubts = change.doubts.unwrap_or(summary.doubts);
@@ -303,7 +307,7 @@ impl Stored {
         self.lost_leases = change.lost_leases.unwrap_or(self.lost_leases);
         self.holder = None;
         self.token = self.token.filter(|_| change.keep_token);
-        for event in change.events {
+        for event in events {
             self.happen(event.kind, event.data, at);
         }
         self.change_recipients(change.recipients);

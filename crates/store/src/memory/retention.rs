@@ -183,6 +183,12 @@ impl Retain for MemoryStore {
         Ok(trimmed)
     }
 
+    async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
+        let trimmed = self.tables()?.directory.trim_audit(before, limit);
+        self.commit(trimmed > 0);
+        Ok(trimmed)
+    }
+
     async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError> {
         Ok(self.tables()?.tombstones.get(&uid).cloned())
     }

@@ -11,7 +11,7 @@ use sqlx::Row;
 use super::{
     bytes16, coded,
     engine::Txn,
-    failed, insert_events,
+    failed, insert_events, on_doubt,
     parts::{change_recipients, end_recipients, insert_attempts},
     time,
 };
@@ -25,7 +25,7 @@ use crate::{
 
 /// The index is named so that never more is locked than is asked for.
 pub(super) static LOCK: Multi = Multi::new(
-    "SELECT uid, status, lease_token, version, event_seq, tenant, lane, expires_at, wire_committed \
+    "SELECT uid, status, lease_token, version, event_seq, tenant, lane, expires_at, wire_committed, on_doubt \
      FROM message FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ") ORDER BY uid FOR UPDATE",
@@ -33,10 +33,10 @@ pub(super) static LOCK: Multi = Multi::new(
 
 pub(super) static COMMIT_WIRE: Multi = Multi::of_pieces(
     "UPDATE (",
-    "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS at",
+    "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS at, CAST(? AS SIGNED) AS events",
     " UNION ALL ",
     ") AS v STRAIGHT_JOIN message m ON m.uid = v.uid \
-     SET m.wire_committed = 1, m.version = m.version + 1, m.updated_at = v.at",
+     SET m.wire_committed = 1, m.version = m.version + 1, m.updated_at = v.at, m.event_seq = m.event_seq + v.events",
 );
 
 /// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
@@ -71,6 +71,7 @@ struct Locked {
     lane: LaneId,
     expires_at: Option<Time>,
     wire_committed: bool,
+    on_doubt: OnDoubt,
 }
 
 impl Locked {
@@ -112,6 +113,7 @@ async fn lock(
                 lane: LaneId::from_bytes(bytes16(&row, 6)?),
                 expires_at: time(&row, 7)?,
                 wire_committed: row.try_get(8).map_err(failed)?,
+                on_doubt: on_doubt(&row, 9)?,
             };
             locked.insert(MessageUid::from_bytes(bytes16(&row, 0)?), message);
         }
@@ -127,9 +129,9 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
         let mut done = Vec::with_capacity(round.len());
         for index in round {
             let commit = commits[index];
-            if locked.get(&commit.uid).is_some_and(|message| message.permits(commit)) {
+            if let Some(message) = locked.get(&commit.uid).filter(|message| message.permits(commit)) {
                 held[index] = true;
-                done.push(commit);
+                done.push((commit, message));
             }
         }
         write_commits(txn, &done).await?;
@@ -137,17 +139,28 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
     Ok(held)
 }
 
-async fn write_commits(txn: &mut Txn, commits: &[&WireCommit]) -> Result<(), StoreError> {
+async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &Locked)]) -> Result<(), StoreError> {
     for (sql, run) in COMMIT_WIRE.runs(commits) {
         let mut query = sqlx::query(sql);
-        for commit in run {
-            query = query.bind(commit.uid.as_bytes().as_slice()).bind(commit.at.as_millis());
+        for (commit, _) in run {
+            query = query
+                .bind(commit.uid.as_bytes().as_slice())
+                .bind(commit.at.as_millis())
+                .bind(i64::from(commit.resend.is_some()));
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }
+    let mut events = Vec::new();
+    for (commit, message) in commits {
+        let Some(event) = commit.event() else { continue };
+        let seq = message.event_seq + 1;
+        txn.after.journal.note(&message.tenant, message.lane, commit.happening(seq, event.kind));
+        events.push((commit.uid, seq, commit.at, event));
+    }
+    insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
-        .flat_map(|commit| commit.recipients.iter().map(move |change| (commit.uid, change)))
+        .flat_map(|(commit, _)| commit.recipients.iter().map(move |change| (commit.uid, change)))
         .collect();
     change_recipients(txn, &recipients).await
 }
@@ -175,12 +188,13 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), S
     let mut events = Vec::with_capacity(done.len());
     let mut lanes = HashSet::new();
     for (change, message) in done {
-        for (seq, event) in (message.event_seq + 1..).zip(&change.events) {
+        let is_held = change.to == State::InDoubt && message.on_doubt == OnDoubt::Hold;
+        for (seq, event) in (message.event_seq + 1..).zip(change.told(is_held).iter()) {
             txn.after.journal.note(&message.tenant, message.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }
         txn.count(&message.tenant, Some(change.fence.status), change.to.status());
-        if change.claimable_at().is_some() {
+        if change.claimable_at().is_some() && !is_held {
             lanes.insert(message.lane);
         }
     }

@@ -104,6 +104,9 @@ pub trait Retain: Send + Sync {
     /// Removes pages of the journal that notifications were made of, older than `before`; how many.
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
 
+    /// Removes the oldest entries of the audit log, older than `before`; how many.
+    async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
+
     /// The trace of a message that is gone.
     async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError>;
 

@@ -15,9 +15,10 @@ use crate::{
 
 // `status + 0` keeps the planner off the index by status: a message is found by its id, in the order of the ids.
 pub(super) const COMMIT_WIRE: &str = "UPDATE message m SET wire_committed = TRUE, version = m.version + 1, \
-     updated_at = v.at FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[]) AS v(uid, token, version, at) \
+     updated_at = v.at, event_seq = m.event_seq + v.events \
+     FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS v(uid, token, version, at, events) \
      WHERE m.uid = v.uid AND m.status + 0 = 4 AND NOT m.wire_committed AND m.lease_token = v.token \
-     AND m.version = v.version AND (m.expires_at IS NULL OR m.expires_at > v.at) RETURNING m.uid";
+     AND m.version = v.version AND (m.expires_at IS NULL OR m.expires_at > v.at) RETURNING m.uid, m.event_seq";
 
 /// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
 pub(super) const APPLY: &str = "UPDATE message m SET status = v.status, wait = v.wait, \
@@ -34,7 +35,7 @@ pub(super) const APPLY: &str = "UPDATE message m SET status = v.status, wait = v
      $15::boolean[], $16::text[]) AS v(uid, was_status, was_token, was_version, status, wait, due_at, wire_committed, \
      keep_token, retries, doubts, lost_leases, events, at, exhausted, error) \
      WHERE m.uid = v.uid AND m.status + 0 = v.was_status AND (v.was_token IS NULL OR m.lease_token = v.was_token) \
-     AND (v.was_version IS NULL OR m.version = v.was_version) RETURNING m.uid, m.event_seq, m.tenant, m.lane";
+     AND (v.was_version IS NULL OR m.version = v.was_version) RETURNING m.uid, m.event_seq, m.tenant, m.lane, m.due_at";
 
 pub(super) const CHANGE_RECIPIENT: &str = "UPDATE recipient r SET status = v.status, smtp_code = v.smtp_code, \
      enhanced = v.enhanced, reply = v.reply \
@@ -64,28 +65,41 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
         of_round.sort_by_key(|commit| commit.uid);
         let written = commit_round(txn, &of_round).await?;
         for index in round {
-            held[index] = written.contains(&commits[index].uid);
+            held[index] = written.contains_key(&commits[index].uid);
         }
     }
     Ok(held)
 }
 
-async fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashSet<MessageUid>, StoreError> {
-    let mut held = HashSet::with_capacity(commits.len());
+/// Writes permissions; the last event of each message that has one now.
+async fn commit_round(
+    txn: &mut Txn,
+    commits: &[&WireCommit],
+) -> Result<HashMap<MessageUid, i64>, StoreError> {
+    let mut held = HashMap::with_capacity(commits.len());
     let rows = sqlx::query(COMMIT_WIRE)
         .bind(column(commits, |commit| commit.uid.as_bytes().as_slice()))
         .bind(column(commits, |commit| commit.token.as_i64()))
         .bind(column(commits, |commit| commit.version))
         .bind(column(commits, |commit| commit.at.as_millis()))
+        .bind(column(commits, |commit| i64::from(commit.resend.is_some())))
         .fetch_all(&mut txn.conn)
         .await
         .map_err(undone)?;
     for row in rows {
-        held.insert(MessageUid::from_bytes(bytes16(&row, 0)?));
+        held.insert(MessageUid::from_bytes(bytes16(&row, 0)?), row.try_get(1).map_err(failed)?);
     }
+    let mut events = Vec::new();
+    for commit in commits {
+        let (Some(&seq), Some(event)) = (held.get(&commit.uid), commit.event()) else { continue };
+        let happening = commit.happening(seq, event.kind);
+        txn.after.journal.note(&commit.lane.tenant, commit.lane.id(), happening);
+        events.push((commit.uid, seq, commit.at, event));
+    }
+    insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
-        .filter(|commit| held.contains(&commit.uid))
+        .filter(|commit| held.contains_key(&commit.uid))
         .flat_map(|commit| commit.recipients.iter().map(move |change| (commit.uid, change)))
         .collect();
     change_recipients(txn, &recipients).await?;
@@ -111,6 +125,8 @@ struct Written {
     event_seq: i64,
     tenant: TenantId,
     lane: LaneId,
+    /// Whether it waits to be claimed.
+    is_due: bool,
 }
 
 async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
@@ -123,12 +139,13 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<Messa
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        for (seq, event) in (first..).zip(&change.events) {
+        let is_held = change.to == State::InDoubt && !row.is_due;
+        for (seq, event) in (first..).zip(change.told(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
-        if change.claimable_at().is_some() {
+        if row.is_due {
             lanes.insert(row.lane);
         }
     }
@@ -170,6 +187,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
             event_seq: row.try_get(1).map_err(failed)?,
             tenant: parsed(row.try_get(2).map_err(failed)?)?,
             lane: LaneId::from_bytes(bytes16(&row, 3)?),
+            is_due: row.try_get::<Option<i64>, _>(4).map_err(failed)?.is_some(),
         };
         written.insert(MessageUid::from_bytes(bytes16(&row, 0)?), of_message);
     }

@@ -405,7 +405,7 @@ async fn hot_statements_use_their_indexes() {
         (connect::WRITER_SETTINGS, claim::DUE_MESSAGES, 4, "message_due"),
         (connect::WRITER_SETTINGS, claim::LEASE, 5, "message_pkey"),
         (connect::WRITER_SETTINGS, claim::OPEN_RECIPIENTS, 1, "recipient_pkey"),
-        (connect::WRITER_SETTINGS, change::COMMIT_WIRE, 4, "message_pkey"),
+        (connect::WRITER_SETTINGS, change::COMMIT_WIRE, 5, "message_pkey"),
         (connect::WRITER_SETTINGS, change::APPLY, 16, "message_pkey"),
         (connect::WRITER_SETTINGS, change::CHANGE_RECIPIENT, 6, "recipient_pkey"),
         (connect::WRITER_SETTINGS, change::END_RECIPIENTS, 2, "recipient_pkey"),

@@ -1,10 +1,12 @@
 //! What a worker or an operator writes back.
 
+use std::borrow::Cow;
+
 use postway_domain::{
     AccountId, EventKind, Lane, LeaseToken, MessageUid, RecipientStatus, State, Status, Time,
     message::{Input, InvalidTransition, LeaseEffect, Rest, Wait, reason, transition},
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{claim::Permit, prepare::Preparation};
 use crate::journal::Happening;
@@ -25,6 +27,27 @@ pub struct WireCommit {
     /// What is known of recipients before the dot, where the relay did not accept them all: after a crash only those
     /// it accepted can be in doubt.
     pub recipients: Vec<RecipientChange>,
+    /// The number of the attempt, where those it is for may have the mail already: its history says `resent` then.
+    pub resend: Option<i64>,
+}
+
+impl WireCommit {
+    /// What it does to the message.
+    pub(crate) fn input(&self) -> Input {
+        if self.resend.is_some() { Input::CommitResend } else { Input::CommitWire }
+    }
+
+    /// The entry that it adds to the history, if any.
+    pub(crate) fn event(&self) -> Option<NewEvent> {
+        let attempt = self.resend?;
+        let (_, effects) = transition(State::Sending { wire_committed: false }, self.input()).ok()?;
+        effects.event.map(|kind| NewEvent { kind, data: Some(json!({"attempt": attempt}).to_string()) })
+    }
+
+    /// Its event, as the journal has it.
+    pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
+        Happening { uid: self.uid, seq, at: self.at, kind, to: State::Sending { wire_committed: true } }
+    }
 }
 
 /// What must still be true for a change to be written.
@@ -136,6 +159,15 @@ impl Change {
         }
     }
 
+    /// Its events as they are written. Where it is held instead, because somebody saw to that since it was claimed, they tell
+    /// of no other attempt.
+    pub(crate) fn told(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
+        match is_held && self.due_at.is_some() {
+            true => self.events.iter().map(NewEvent::without_next).collect(),
+            false => Cow::Borrowed(&self.events),
+        }
+    }
+
     /// One of its events, as the journal has it.
     pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
         Happening { uid: self.uid, seq, at: self.at, kind, to: self.to }
@@ -149,6 +181,25 @@ pub struct NewEvent {
     pub kind: EventKind,
     /// Particulars as a JSON object.
     pub data: Option<String>,
+}
+
+impl NewEvent {
+    /// The same of a message that waits for somebody's word: whatever it says of a next attempt is taken back.
+    fn without_next(&self) -> Self {
+        let data = self.data.as_deref().map(|data| match serde_json::from_str::<Map<String, Value>>(data) {
+            Ok(mut told) => {
+                told.shift_remove("due_at");
+                for (name, value) in
+                    [("will_retry", json!(false)), ("next_attempt", Value::Null), ("backoff_ms", Value::Null)]
+                {
+                    told.entry(name).and_modify(|before| *before = value);
+                }
+                Value::Object(told).to_string()
+            }
+            Err(_) => data.to_owned(),
+        });
+        Self { kind: self.kind, data }
+    }
 }
 
 /// What one recipient becomes.

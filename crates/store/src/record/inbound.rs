@@ -6,6 +6,8 @@ use postway_domain::{
     inbound::Cursor,
 };
 
+use serde_json::{Map, Value};
+
 use super::{body::Body, claim::Lease, directory::Suppression};
 
 /// One mailbox of one tenant.
@@ -189,7 +191,7 @@ pub struct Routed {
     pub tries: i64,
     /// What went wrong, or why nothing matched.
     pub error: Option<String>,
-    /// What kind of mail it is, as `postway inspect` calls it.
+    /// What kind of mail it is, as `postway inspect` calls it; whoever has findings knows it.
     pub kind: Option<&'static str>,
     /// What was found and done, as a JSON object.
     pub result: Option<String>,
@@ -207,7 +209,8 @@ pub struct Routed {
     pub received: Option<String>,
 }
 
-/// What a mail says about a message that went out. Of a message that is gone only the suppression is written.
+/// What a mail says about a message that went out. Of a message that is gone only the suppression is written, and of what
+/// the same mail has said already, because it is dealt with once more, nothing.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The message.
@@ -216,7 +219,7 @@ pub struct Finding {
     pub position: Option<u32>,
     /// What happened.
     pub kind: EventKind,
-    /// Particulars for its history, as a JSON object.
+    /// Particulars for its history, as a JSON object; the mail that says so is added as `inbound`.
     pub data: Option<String>,
     /// The bounce to show, as a JSON object `{type, code, reason, at}`.
     pub bounce: Option<String>,
@@ -224,6 +227,30 @@ pub struct Finding {
     pub suppress: Option<Suppression>,
     /// The receipt of certified mail that says so. Where the message has it already, nothing is written.
     pub receipt: Option<NewReceipt>,
+}
+
+impl Finding {
+    /// The particulars, with the mail that says so.
+    pub(crate) fn said_by(&self, mail: MessageUid) -> String {
+        let mut told = object(self.data.as_deref());
+        told.insert(BY.to_owned(), mail.to_string().into());
+        Value::Object(told).to_string()
+    }
+
+    /// Whether this is an event of its message that says so: by the same mail, of the same recipient.
+    pub(crate) fn is_told(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
+        let (told, new) = (object(data), object(self.data.as_deref()));
+        kind == self.kind
+            && told.get(BY).and_then(Value::as_str) == Some(&mail.to_string())
+            && told.get("recipient") == new.get("recipient")
+    }
+}
+
+/// The name under which an event has the mail that said so.
+const BY: &str = "inbound";
+
+fn object(data: Option<&str>) -> Map<String, Value> {
+    data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()
 }
 
 /// A receipt of certified mail, kept with its message.

@@ -1,5 +1,5 @@
 //! Forgetting, the same for every SQL database: messages that ended and were told of, keys and traces that have ended,
-//! pages of the journal, and addresses that must not be known any more.
+//! pages of the journal, old entries of the audit log, and addresses that must not be known any more.
 //!
 //! Promises:
 //! - nothing goes that has not ended, or that somebody is still to be told of;
@@ -32,7 +32,7 @@ pub(crate) use told::{of_messages, pending_since};
 pub(crate) use walk::{Seen, Walks, newest_before};
 
 use crate::{
-    directory::Portable,
+    directory::{self, Portable},
     error::StoreError,
     group::Engine,
     inbound,
@@ -44,6 +44,8 @@ use crate::{
 pub(crate) enum RetainJob {
     /// Pages of the journal older than this, so many.
     TrimJournal(Time, u32),
+    /// Entries of the audit log older than this, so many.
+    TrimAudit(Time, u32),
     /// Keys and traces that have ended by now, so many of each.
     ForgetTraces(Time, u32),
     /// These messages, where they are as they were seen.
@@ -56,7 +58,7 @@ impl RetainJob {
     /// How many messages it is about, about.
     pub fn messages(&self) -> usize {
         match self {
-            RetainJob::TrimJournal(..) => 1,
+            RetainJob::TrimJournal(..) | RetainJob::TrimAudit(..) => 1,
             RetainJob::ForgetTraces(_, limit) => *limit as usize,
             RetainJob::Expunge(_, seen) => seen.len(),
             RetainJob::Erase(.., seen, mails) => seen.len() + mails.len(),
@@ -69,6 +71,9 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
     let removed = match job {
         RetainJob::TrimJournal(before, limit) => {
             traces::trim_journal(&mut *engine.session()?, *before, *limit).await?
+        }
+        RetainJob::TrimAudit(before, limit) => {
+            directory::trim_audit(&mut *engine.session()?, *before, *limit).await?
         }
         RetainJob::ForgetTraces(now, limit) => traces::forget(&mut *engine.session()?, *now, *limit).await?,
         RetainJob::Expunge(expunge, seen) => expunge::expunge(engine, expunge, seen).await?,
@@ -91,6 +96,10 @@ fn removed(done: Erased) -> u32 {
 impl<T: Portable> Retain for T {
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
         self.writers().retain(RetainJob::TrimJournal(before, limit.min(SLICE_MAX))).await.map(removed)
+    }
+
+    async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError> {
+        self.writers().retain(RetainJob::TrimAudit(before, limit.min(SLICE_MAX))).await.map(removed)
     }
 
     async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError> {

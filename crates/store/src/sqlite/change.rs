@@ -15,11 +15,12 @@ use crate::{
 };
 
 pub(super) static COMMIT_WIRE: Multi = Multi::new(
-    "UPDATE OR FAIL message SET wire_committed = 1, version = message.version + 1, updated_at = v.column4 FROM (VALUES ",
-    4,
+    "UPDATE OR FAIL message SET wire_committed = 1, version = message.version + 1, updated_at = v.column4, \
+     event_seq = message.event_seq + v.column5 FROM (VALUES ",
+    5,
     ") AS v WHERE message.uid = v.column1 AND message.status = 4 AND message.wire_committed = 0 \
      AND message.lease_token = v.column2 AND message.version = v.column3 \
-     AND (message.expires_at IS NULL OR message.expires_at > v.column4) RETURNING uid",
+     AND (message.expires_at IS NULL OR message.expires_at > v.column4) RETURNING uid, event_seq",
 );
 
 /// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
@@ -37,7 +38,7 @@ pub(super) static APPLY: Multi = Multi::new(
     16,
     ") AS v WHERE message.uid = v.column1 AND message.status = v.column2 \
      AND (v.column3 IS NULL OR message.lease_token = v.column3) \
-     AND (v.column4 IS NULL OR message.version = v.column4) RETURNING uid, event_seq, tenant, lane",
+     AND (v.column4 IS NULL OR message.version = v.column4) RETURNING uid, event_seq, tenant, lane, due_at",
 );
 
 pub(super) static CHANGE_RECIPIENT: Multi = Multi::new(
@@ -69,14 +70,18 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
         let of_round: Vec<&WireCommit> = round.iter().map(|&index| commits[index]).collect();
         let written = commit_round(txn, &of_round).await?;
         for index in round {
-            held[index] = written.contains(&commits[index].uid);
+            held[index] = written.contains_key(&commits[index].uid);
         }
     }
     Ok(held)
 }
 
-async fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashSet<MessageUid>, StoreError> {
-    let mut held = HashSet::with_capacity(commits.len());
+/// Writes permissions; the last event of each message that has one now.
+async fn commit_round(
+    txn: &mut Txn,
+    commits: &[&WireCommit],
+) -> Result<HashMap<MessageUid, i64>, StoreError> {
+    let mut held = HashMap::with_capacity(commits.len());
     for (sql, run) in COMMIT_WIRE.runs(commits) {
         let mut query = sqlx::query(sql);
         for commit in run {
@@ -84,15 +89,24 @@ async fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashSet<
                 .bind(commit.uid.as_bytes().as_slice())
                 .bind(commit.token.as_i64())
                 .bind(commit.version)
-                .bind(commit.at.as_millis());
+                .bind(commit.at.as_millis())
+                .bind(i64::from(commit.resend.is_some()));
         }
         for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
-            held.insert(MessageUid::from_bytes(bytes16(&row, 0)?));
+            held.insert(MessageUid::from_bytes(bytes16(&row, 0)?), row.try_get(1).map_err(failed)?);
         }
     }
+    let mut events = Vec::new();
+    for commit in commits {
+        let (Some(&seq), Some(event)) = (held.get(&commit.uid), commit.event()) else { continue };
+        let happening = commit.happening(seq, event.kind);
+        txn.after.journal.note(&commit.lane.tenant, commit.lane.id(), happening);
+        events.push((commit.uid, seq, commit.at, event));
+    }
+    insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
-        .filter(|commit| held.contains(&commit.uid))
+        .filter(|commit| held.contains_key(&commit.uid))
         .flat_map(|commit| commit.recipients.iter().map(move |change| (commit.uid, change)))
         .collect();
     change_recipients(txn, &recipients).await?;
@@ -117,6 +131,8 @@ struct Written {
     event_seq: i64,
     tenant: TenantId,
     lane: LaneId,
+    /// Whether it waits to be claimed.
+    is_due: bool,
 }
 
 async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
@@ -129,12 +145,13 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, St
     for change in &done {
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
-        for (seq, event) in (first..).zip(&change.events) {
+        let is_held = change.to == State::InDoubt && !row.is_due;
+        for (seq, event) in (first..).zip(change.told(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }
         txn.count(&row.tenant, Some(change.fence.status), change.to.status());
-        if change.claimable_at().is_some() {
+        if row.is_due {
             lanes.insert(row.lane);
         }
     }
@@ -177,6 +194,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
                 event_seq: row.try_get(1).map_err(failed)?,
                 tenant: parsed(row.try_get(2).map_err(failed)?)?,
                 lane: LaneId::from_bytes(bytes16(&row, 3)?),
+                is_due: row.try_get::<Option<i64>, _>(4).map_err(failed)?.is_some(),
             };
             written.insert(MessageUid::from_bytes(bytes16(&row, 0)?), of_message);
         }

@@ -84,7 +84,7 @@ proptest! {
                 LeaseEffect::Keep => token,
                 LeaseEffect::Drop => false,
             };
-            if input == Input::CommitWire {
+            if matches!(input, Input::CommitWire | Input::CommitResend) {
                 dot_allowed = true;
             }
             if next == (State::Sending { wire_committed: false }) {
