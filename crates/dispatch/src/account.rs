@@ -18,7 +18,7 @@ use crate::{
     circuit::Circuit,
     destination::Destinations,
     queue::Queue,
-    transport::{Credentials, Deadlines, SesClient, SesCredentials, SesSettings, SmtpSettings},
+    transport::{Credentials, Deadlines, Dial, SesClient, SesCredentials, SesSettings, SmtpSettings},
 };
 
 /// How this version of an account sends.
@@ -38,6 +38,7 @@ pub(crate) struct Means<'a> {
     pub secret_key: &'a SecretKey,
     pub clock: &'a Arc<dyn Clock>,
     pub guard: &'a Arc<Guard>,
+    pub dial: &'a Arc<dyn Dial>,
     pub ehlo_name: &'a str,
     pub deadlines: Deadlines,
 }
@@ -58,6 +59,7 @@ impl Plan {
             secret_key: &shared.secret_key,
             clock: &shared.clock,
             guard: &shared.config.guard,
+            dial: &shared.config.dial,
             ehlo_name: &shared.config.ehlo_name,
             deadlines: shared.config.deadlines,
         };
@@ -231,6 +233,7 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
         deadlines: means.deadlines,
         extra_roots_pem: settings.ca_pem.clone(),
         guard: guard(settings, means),
+        dial: means.dial.clone(),
         ..SmtpSettings::new(host, port, settings.tls)
     })
 }

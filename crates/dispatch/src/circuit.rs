@@ -144,6 +144,7 @@ async fn write(shared: &Shared, post: &Post) {
             Err(error) => tracing::warn!(%error, "the state of an account's circuit could not be stored yet"),
         }
         tokio::select! {
+            biased;
             () = shared.stop.cancelled() => return,
             () = tokio::time::sleep(TELL_WAIT) => {}
         }

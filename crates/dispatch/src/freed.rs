@@ -1,7 +1,7 @@
 //! Accounts that have room again, from the couriers to the runner.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     sync::{Mutex, PoisonError},
 };
 
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 /// Collected until the runner looks.
 #[derive(Default)]
 pub(crate) struct Freed {
-    keys: Mutex<HashSet<AccountKey>>,
+    keys: Mutex<BTreeSet<AccountKey>>,
     rung: Notify,
 }
 
@@ -27,7 +27,7 @@ impl Freed {
     }
 
     /// Waits for news, and takes all there is.
-    pub async fn next(&self) -> HashSet<AccountKey> {
+    pub async fn next(&self) -> BTreeSet<AccountKey> {
         loop {
             let keys = std::mem::take(&mut *self.keys.lock().unwrap_or_else(PoisonError::into_inner));
             if !keys.is_empty() {

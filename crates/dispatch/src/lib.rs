@@ -34,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use in_hand::InHand;
 
-use crate::transport::Deadlines;
+use crate::transport::{Deadlines, Dial};
 
 /// What dispatch needs to know.
 #[derive(Clone)]
@@ -51,6 +51,8 @@ pub struct DispatchConfig {
     pub drain: Duration,
     /// Which addresses accounts may connect to whose target a tenant's own key has named.
     pub guard: Arc<Guard>,
+    /// Who connects to relays.
+    pub dial: Arc<dyn Dial>,
 }
 
 /// What every part of dispatch shares.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     account::{Means, Route},
-    transport::{Deadlines, Milestones, SesClient, SmtpConnection, SmtpSettings},
+    transport::{Deadlines, Dial, Milestones, SesClient, SmtpConnection, SmtpSettings, Tcp},
 };
 
 /// How long each step may take: somebody is waiting for the answer.
@@ -51,10 +51,12 @@ impl Prober {
 
     /// Tries an account, step by step, up to the first that fails. Sends no mail and takes nothing from its limits.
     pub async fn probe(&self, account: &Account) -> Vec<Step> {
+        let dial: Arc<dyn Dial> = Arc::new(Tcp);
         let means = Means {
             secret_key: &self.secret_key,
             clock: &self.clock,
             guard: &self.guard,
+            dial: &dial,
             ehlo_name: &self.ehlo_name,
             deadlines: Deadlines::uniform(STEP_MAX),
         };

@@ -6,7 +6,7 @@
 //! freed meanwhile is claimed together.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -47,7 +47,7 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
 
 struct Runner {
     shared: Arc<Shared>,
-    slots: HashMap<AccountKey, Slot>,
+    slots: BTreeMap<AccountKey, Slot>,
     demand: Demand,
     /// Accounts to be read before anything is claimed for them: new to this node, or changed.
     unread: BTreeSet<AccountKey>,
@@ -72,6 +72,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         runner.read_accounts().await;
         runner.start_suspect();
+        if let Some(freed) = shared.freed.next().now_or_never() {
+            freed.iter().for_each(|key| runner.demand.add(key));
+        }
         if claiming.is_none() {
             // Counted before more is asked for: the hint of what was left behind may overtake it.
             if let Some(handed_over) = shared.store.handed_over().now_or_never() {
@@ -85,14 +88,17 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 None => std::future::pending().await,
             }
         };
+        // In order, so that the same events are met the same way. None starves: a claim answers once, hints come as a set
+        // that is taken whole, and the rest is also looked at on the way here.
         tokio::select! {
+            biased;
             () = shared.stop.cancelled() => {}
-            handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true).await,
-            woken = shared.store.woken() => runner.wake(woken),
             (wants, claimed) = claimed => {
                 claiming = None;
                 runner.finish_claim(wants, claimed).await;
             }
+            woken = shared.store.woken() => runner.wake(woken),
+            handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true).await,
             freed = shared.freed.next() => freed.iter().for_each(|key| runner.demand.add(key)),
             () = tokio::time::sleep_until(poll_at) => {}
         }
@@ -109,7 +115,7 @@ impl Runner {
     fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            slots: HashMap::new(),
+            slots: BTreeMap::new(),
             demand: Demand::default(),
             unread: BTreeSet::new(),
             standing: 0,

@@ -1,6 +1,6 @@
 //! What the runner knows of an account: its post, the room it left standing, and how much it could take.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use postway_domain::{Span, Time};
 use postway_store::record::{AccountKey, Used};
@@ -35,7 +35,7 @@ impl Slot {
     }
 
     /// Who sends its mail now: itself, or its fallback where its circuit is open or its day is used up.
-    pub fn carrier<'s>(&'s self, slots: &'s HashMap<AccountKey, Slot>, now: Time) -> &'s Self {
+    pub fn carrier<'s>(&'s self, slots: &'s BTreeMap<AccountKey, Slot>, now: Time) -> &'s Self {
         let plan = self.post.plan();
         let spent = self.spent_until.is_some_and(|until| now < until);
         let Some(fallback) = plan.fallback.as_ref().filter(|_| spent || self.is_open()) else { return self };

@@ -7,24 +7,34 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf},
     net::TcpStream,
 };
 use tokio_rustls::client::TlsStream;
 
-/// A TCP connection, plain or under TLS.
+/// A TCP connection, plain or under TLS; in a simulation, a pipe.
 #[derive(Debug)]
 pub enum Stream {
     /// Plain text.
     Plain(TcpStream),
     /// Under TLS. Boxed: the session state is large and most enums of streams are moved about.
     Tls(Box<TlsStream<TcpStream>>),
+    /// To a peer in this process, who is simulated. Always plain text.
+    Pipe(DuplexStream),
 }
 
 impl Stream {
     /// True when the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// The TCP connection, to be taken through a TLS handshake. `None` when it is under TLS already, or is none.
+    pub fn into_tcp(self) -> Option<TcpStream> {
+        match self {
+            Self::Plain(tcp) => Some(tcp),
+            Self::Tls(_) | Self::Pipe(_) => None,
+        }
     }
 }
 
@@ -33,6 +43,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Pipe(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -42,6 +53,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Pipe(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -49,6 +61,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Pipe(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -56,6 +69,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Pipe(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -6,7 +6,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use postway_domain::{Clock, Time};
@@ -17,17 +20,33 @@ const SAMPLES: usize = 16;
 const NEAR_MS: i64 = 500;
 
 /// The only place that asks the machine.
-#[derive(Default)]
+struct Machine;
+
+impl Clock for Machine {
+    #[allow(clippy::disallowed_methods)]
+    fn now(&self) -> Time {
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let millis = since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
+        Time::from_millis(millis.saturating_add(skew_ms()))
+    }
+}
+
+/// A machine's clock, at the distance that the other nodes ask for.
 pub struct NodeClock {
+    machine: Arc<dyn Clock>,
     distance_ms: AtomicI64,
 }
 
+impl Default for NodeClock {
+    fn default() -> Self {
+        Self::of(Arc::new(Machine))
+    }
+}
+
 impl NodeClock {
-    #[allow(clippy::disallowed_methods)]
-    fn machine_ms() -> i64 {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let millis = since_epoch.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
-        millis.saturating_add(skew_ms())
+    /// On this machine.
+    pub fn of(machine: Arc<dyn Clock>) -> Self {
+        Self { machine, distance_ms: AtomicI64::new(0) }
     }
 
     /// Moves the clock by so much.
@@ -38,7 +57,8 @@ impl NodeClock {
 
 impl Clock for NodeClock {
     fn now(&self) -> Time {
-        Time::from_millis(Self::machine_ms().saturating_add(self.distance_ms.load(Ordering::Relaxed)))
+        let distance_ms = self.distance_ms.load(Ordering::Relaxed);
+        Time::from_millis(self.machine.now().as_millis().saturating_add(distance_ms))
     }
 }
 

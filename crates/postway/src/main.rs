@@ -23,6 +23,8 @@ mod reporting;
 mod retention;
 mod sharing;
 mod shutdown;
+#[cfg(test)]
+mod simulation;
 mod submission;
 mod sweep;
 mod telemetry;

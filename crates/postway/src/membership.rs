@@ -32,6 +32,8 @@ use crate::{
 const AGREE_WITHIN: Duration = Duration::from_millis(1_500);
 /// How often to look meanwhile: what is heard is no older.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Unless a look took longer than this, because the store was slow or this process stood still.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 /// How often registering is tried when other nodes start in the same moment.
 const REGISTER_TRIES: u32 = 20;
 
@@ -46,7 +48,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Registers this process. Earlier lives of the same node are struck from the register and known to be dead.
+    /// Registers this process under the identity that its data folder keeps.
     pub async fn join(
         store: Arc<dyn Store>,
         clock: Arc<NodeClock>,
@@ -55,6 +57,19 @@ impl Membership {
         depot: &Depot,
     ) -> anyhow::Result<Self> {
         let (identity, lock) = identity(&data_dir.join("node.id"))?;
+        let membership = Self::join_as(identity, store, clock, address, depot).await?;
+        Ok(Self { _identity: lock, ..membership })
+    }
+
+    /// Registers this process as the present life of a node. Earlier lives of it are struck from the register and known
+    /// to be dead.
+    pub async fn join_as(
+        identity: [u8; 16],
+        store: Arc<dyn Store>,
+        clock: Arc<NodeClock>,
+        address: SocketAddr,
+        depot: &Depot,
+    ) -> anyhow::Result<Self> {
         agree(&*store, &clock, &identity).await?;
         // Before anybody can look for it.
         sharing::leave_mark(&*store, depot, &identity).await;
@@ -71,7 +86,7 @@ impl Membership {
         };
         let roster = Arc::new(Roster::new(incarnation, store.is_shared()));
         let follower = Mutex::default();
-        let membership = Self { store, clock, roster, card, follower, _identity: lock };
+        let membership = Self { store, clock, roster, card, follower, _identity: None };
         let earlier: Vec<Incarnation> = membership
             .store
             .nodes()
@@ -128,6 +143,7 @@ impl Membership {
         let mut is_well = true;
         loop {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(BEAT_EVERY) => {}
             }
@@ -182,8 +198,16 @@ impl Membership {
 async fn agree(store: &dyn Store, clock: &NodeClock, identity: &[u8; 16]) -> Result<(), StoreError> {
     let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
     let started = Instant::now();
+    let mut last_asked = started;
     loop {
+        let asked = Instant::now();
         let mut others = store.nodes().await?;
+        // A counter that moved between two looks may have done so right after the first was asked for: the time that came
+        // with it is as old as that.
+        if last_asked.elapsed() > LOOK_MAX {
+            followers.clear();
+        }
+        last_asked = asked;
         others.retain(|node| node.identity != *identity);
         let has_said = |node: &NodeRecord, followers: &mut HashMap<Incarnation, Follower>| {
             followers.entry(node.incarnation).or_default().follow(clock, node.beat, node.beat_at, true)
@@ -228,7 +252,48 @@ fn host_name() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::identity;
+    use postway_domain::Time;
+    use postway_store::{Nodes as _, memory::MemoryStore};
+
+    use super::*;
+
+    /// A machine whose clock goes with tokio's.
+    struct Machine(Instant);
+
+    impl Clock for Machine {
+        fn now(&self) -> Time {
+            Time::from_millis(1_000_000).plus(self.0.elapsed())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
+        let store = MemoryStore::shared();
+        let machine = Arc::new(Machine(Instant::now()));
+        let clock = NodeClock::of(machine.clone());
+        let beat = async || {
+            let now = machine.now();
+            let other = NodeBeat {
+                incarnation: Incarnation::from_bytes([2; 16]),
+                identity: [2; 16],
+                name: "other".to_owned(),
+                address: String::new(),
+                version: String::new(),
+                started_at: now,
+                at: now,
+            };
+            store.beat(&other).await.unwrap();
+        };
+        beat().await;
+        let stands_still = async {
+            tokio::time::sleep(LOOK_EVERY / 2).await;
+            beat().await;
+            tokio::time::advance(Duration::from_secs(36)).await;
+        };
+        let (agreed, ()) = tokio::join!(agree(&store, &clock, &[1; 16]), stands_still);
+        agreed.unwrap();
+        assert_eq!(clock.now(), machine.now(), "the beat was 36 seconds old when it was heard");
+    }
 
     #[test]
     fn an_identity_stays_and_a_second_process_gets_its_own() {

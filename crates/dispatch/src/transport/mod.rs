@@ -17,4 +17,4 @@ pub(crate) use crash::crash_point;
 pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
 pub use sandbox::Sandbox;
 pub use ses::{SesClient, SesCredentials, SesSettings, SesTimeouts};
-pub use smtp::{Credentials, Deadlines, Milestones, SmtpConnection, SmtpSettings};
+pub use smtp::{Credentials, Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp};

@@ -120,10 +120,7 @@ fn plain(wire: Wire<Stream>) -> Result<TcpStream, Fault> {
     if wire.has_unread() {
         return Err(Fault::StarttlsInjected);
     }
-    match wire.into_stream() {
-        Stream::Plain(tcp) => Ok(tcp),
-        Stream::Tls(_) => Err(Fault::Garbled("STARTTLS under TLS")),
-    }
+    wire.into_stream().into_tcp().ok_or(Fault::Garbled("STARTTLS under TLS"))
 }
 
 async fn sign_in(session: &mut Session, login: &Login) -> Result<(), Fault> {

@@ -3,6 +3,9 @@
 //! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside. Everything
 //! is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is durable.
 //!
+//! One store may have several views, one for each node of a simulation: they see the same tables, and each has hints and
+//! standing claims of its own, as processes that share a database have.
+//!
 //! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked and may
 //! have left the tables half written.
 
@@ -27,7 +30,7 @@ mod tables;
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -56,9 +59,10 @@ use crate::{
 /// A store that forgets everything with its process.
 #[derive(Default)]
 pub struct MemoryStore {
-    tables: Mutex<Tables>,
+    tables: Arc<Mutex<Tables>>,
+    nodes: Arc<LocalNodes>,
+    is_shared: bool,
     hand_over: HandOver,
-    nodes: LocalNodes,
     commits: AtomicU64,
     generation: AtomicU64,
 }
@@ -67,6 +71,17 @@ impl MemoryStore {
     /// An empty store, without a tenant.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that several nodes share, as they share a server's database; empty, too.
+    pub fn shared() -> Self {
+        Self { is_shared: true, ..Self::default() }
+    }
+
+    /// The same store as another process, or another life of this one, has it before it.
+    pub fn beside(&self) -> Self {
+        let (tables, nodes) = (self.tables.clone(), self.nodes.clone());
+        Self { tables, nodes, is_shared: self.is_shared, ..Self::default() }
     }
 
     fn tables(&self) -> Result<MutexGuard<'_, Tables>, StoreError> {
@@ -368,7 +383,7 @@ impl Directory for MemoryStore {
 #[async_trait]
 impl Nodes for MemoryStore {
     fn is_shared(&self) -> bool {
-        false
+        self.is_shared
     }
 
     async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {

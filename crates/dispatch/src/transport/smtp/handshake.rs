@@ -10,7 +10,7 @@ use postway_domain::{
     TlsMode,
     failure::{Category, Failure, Phase, Severity},
 };
-use postway_net::{NetError, Stream, TlsClient, Verify, connect_guarded};
+use postway_net::{NetError, TlsClient, Verify};
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::time::Instant;
 
@@ -75,13 +75,18 @@ async fn secure(
     reached: &mut Milestones,
 ) -> Result<(Wire, Capabilities), Failure> {
     let deadline = Instant::now() + settings.deadlines.connect;
-    let tcp = connect_guarded(&settings.host, settings.port, deadline, settings.guard.as_deref())
+    let stream = settings
+        .dial
+        .dial(&settings.host, settings.port, deadline, settings.guard.as_deref())
         .await
         .map_err(|e| net_failure(Phase::Connect, &e))?;
     reached.connected = Some(Instant::now());
     let mut wire = match mode {
-        TlsMode::Implicit => start_tls(tcp, settings, tls).await?,
-        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => Wire::new(Stream::Plain(tcp)),
+        TlsMode::Implicit => {
+            let tcp = stream.into_tcp().ok_or_else(not_tcp)?;
+            start_tls(tcp, settings, tls).await?
+        }
+        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => Wire::new(stream),
     };
     let greeting = wire.reply(Phase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
     if greeting.code != 220 {
@@ -120,13 +125,16 @@ async fn secure(
             "plain text followed the answer to STARTTLS; the connection was dropped",
         ));
     }
-    let tcp = wire
-        .into_plain()
-        .ok_or_else(|| Failure::protocol(Phase::Tls, "STARTTLS on an encrypted connection"))?;
+    let tcp = wire.into_plain().ok_or_else(not_tcp)?;
     let mut wire = start_tls(tcp, settings, tls).await?;
     // What was offered in plain text is forgotten (RFC 3207 4.2).
     let offered = hello(&mut wire, settings).await?;
     Ok((wire, offered))
+}
+
+/// TLS was to begin on something that is no plain TCP connection.
+fn not_tcp() -> Failure {
+    Failure::protocol(Phase::Tls, "TLS can only begin on a plain TCP connection")
 }
 
 async fn start_tls(

@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `settings` | where to connect, how to sign in, how long to wait |
+//! | `dial` | who connects: the network, or a simulation of it |
 //! | `wire` | bytes: buffered reads, bounded replies, writes, each with a deadline |
 //! | `reply` | the reply parser |
 //! | `capability` | what EHLO offered |
@@ -21,6 +22,7 @@ mod body;
 mod capability;
 mod connection;
 mod deliver;
+mod dial;
 mod handshake;
 mod judge;
 mod provider_id;
@@ -29,5 +31,6 @@ mod settings;
 mod wire;
 
 pub use connection::SmtpConnection;
+pub use dial::{Dial, Tcp};
 pub use handshake::Milestones;
 pub use settings::{Credentials, Deadlines, SmtpSettings};

@@ -6,6 +6,8 @@ pub use postway_domain::TlsMode;
 use postway_net::Guard;
 use secrecy::SecretString;
 
+use super::dial::{Dial, Tcp};
+
 /// Everything needed to open a connection to a relay.
 #[derive(Debug, Clone)]
 pub struct SmtpSettings {
@@ -27,6 +29,8 @@ pub struct SmtpSettings {
     pub extra_roots_pem: Option<String>,
     /// Which addresses may be connected to; any when absent.
     pub guard: Option<Arc<Guard>>,
+    /// Who connects.
+    pub dial: Arc<dyn Dial>,
 }
 
 impl SmtpSettings {
@@ -42,6 +46,7 @@ impl SmtpSettings {
             deadlines: Deadlines::default(),
             extra_roots_pem: None,
             guard: None,
+            dial: Arc::new(Tcp),
         }
     }
 }

@@ -78,10 +78,7 @@ impl Wire {
 
     /// Gives the TCP connection away for a TLS handshake. `None` when it is not a plain one.
     pub(super) fn into_plain(self) -> Option<TcpStream> {
-        match self.stream {
-            Some(Stream::Plain(tcp)) => Some(tcp),
-            _ => None,
-        }
+        self.stream?.into_tcp()
     }
 
     /// The buffer of commands that [`Wire::send`] writes.

@@ -1,0 +1,40 @@
+//! Who opens connections to relays: the network, or a simulation of it.
+//!
+//! This is the only seam below the SMTP client. Everything above it, from the greeting to the final dot, is the same code
+//! over a pipe as over TCP.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use postway_net::{Guard, NetError, Stream, connect_guarded};
+use tokio::time::Instant;
+
+/// Opens connections.
+#[async_trait]
+pub trait Dial: fmt::Debug + Send + Sync {
+    /// Connects before `deadline`, to an address that the guard allows.
+    async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Instant,
+        guard: Option<&Guard>,
+    ) -> Result<Stream, NetError>;
+}
+
+/// Over TCP, as everybody outside a simulation does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tcp;
+
+#[async_trait]
+impl Dial for Tcp {
+    async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Instant,
+        guard: Option<&Guard>,
+    ) -> Result<Stream, NetError> {
+        connect_guarded(host, port, deadline, guard).await.map(Stream::Plain)
+    }
+}

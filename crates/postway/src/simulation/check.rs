@@ -1,0 +1,165 @@
+//! What every run must show, whatever went wrong in it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use postway_api::Asked;
+use postway_domain::{EventKind, RecipientStatus, State, message::Resolution};
+use postway_store::{
+    Directory as _, Work as _,
+    record::{DirectoryChange, MessageRecord},
+};
+use tokio::time::{Instant, sleep};
+
+use super::{history, people, relay::FIRST_PORT, world::World};
+
+/// In this time all must have ended once all is well: longer than the longest circuit, and than a limit keeps them.
+const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Now that all is well: lets everything go that was suspended, waits until nothing waits but doubts for somebody's word, and
+/// gives that word.
+pub(super) async fn see_to_the_end(world: &World) {
+    let tenant = World::tenant();
+    let paused = world.store.suspensions(&tenant).await.expect("the store itself has no faults");
+    for suspension in paused {
+        let change = DirectoryChange::Activate(tenant.clone(), suspension.scope);
+        world.store.change(change, None).await.expect("the store itself has no faults");
+    }
+    // Sent again, a doubt may end its time and be held once more: then somebody knows better.
+    for words in [
+        &[Resolution::Sent, Resolution::Failed, Resolution::Resend][..],
+        &[Resolution::Sent, Resolution::Failed],
+    ] {
+        wait_until(world, "rests", |record| {
+            record.summary.state.status().is_final() || waits_for_a_word(record)
+        })
+        .await;
+        for record in world.records().await.iter().filter(|record| waits_for_a_word(record)) {
+            people::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
+                .await;
+        }
+    }
+    wait_until(world, "ends", |record| record.summary.state.status().is_final()).await;
+}
+
+/// A doubt that is not settled by sending it again: `explain` says that it waits to be resolved.
+fn waits_for_a_word(record: &MessageRecord) -> bool {
+    record.summary.state == State::InDoubt && record.summary.due_at.is_none()
+}
+
+async fn wait_until(world: &World, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
+    let deadline = Instant::now() + ENDS_WITHIN;
+    loop {
+        let records = world.records().await;
+        let left: Vec<&MessageRecord> = records.iter().filter(|record| !is_so(record)).collect();
+        if left.is_empty() {
+            return;
+        }
+        if Instant::now() >= deadline {
+            for record in left {
+                let label = world.ledger().label(record.summary.uid);
+                let (state, due_at) = (record.summary.state, record.summary.due_at);
+                world.trace.violation(format_args!("{label} never {what}: {state:?}, due {due_at:?}"));
+            }
+            return;
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Stops every node, and looks at what is left.
+pub(super) async fn judge(world: &World) {
+    for node in &world.nodes {
+        if !node.stop(world).await {
+            world.trace.violation(format_args!("a node did not finish, and nothing was in its way"));
+        }
+    }
+    let held = world.store.stalled(&[], world.now(), 1_000).await.expect("the store itself has no faults");
+    for one in held {
+        let label = world.ledger().label(one.uid);
+        world.trace.violation(format_args!("{label} is still leased when everybody has gone"));
+    }
+    nothing_is_lost(world).await;
+    for record in world.records().await {
+        let label = world.ledger().label(record.summary.uid);
+        if !history::is_possible(&record) {
+            let (state, told) = (record.summary.state, history::told(&record));
+            world.trace.violation(format_args!("{label} is {state:?}, which no path gives: {told}"));
+        }
+        if record.summary.error.as_deref().is_some_and(|error| error.contains("internal error")) {
+            world.trace.violation(format_args!("{label} broke its courier"));
+        }
+        if world.plan.calm && record.events.iter().any(|event| event.kind == EventKind::InDoubt) {
+            world.trace.violation(format_args!("{label} is doubted, and no answer was lost"));
+        }
+        recipients_are_what_the_relay_says(world, &label, &record);
+    }
+    limits_hold(world);
+}
+
+/// What was acknowledged is there, once.
+async fn nothing_is_lost(world: &World) {
+    let known: Vec<_> = world.ledger().iter().map(|(uid, fate)| (uid, fate.clone())).collect();
+    let mut labels = BTreeSet::new();
+    for (uid, fate) in known {
+        if !labels.insert(fate.label) {
+            world.trace.violation(format_args!("m{} is stored twice", fate.label));
+        }
+        if world.record(uid).await.is_none() {
+            world.trace.violation(format_args!("m{} is lost", fate.label));
+        }
+        if !fate.acknowledged {
+            world.trace.violation(format_args!("m{} was never acknowledged", fate.label));
+        }
+    }
+    if labels.len() != world.plan.messages {
+        world.trace.violation(format_args!("{} of {} messages are there", labels.len(), world.plan.messages));
+    }
+}
+
+/// `sent` means that the relay took it, and what it took is not called otherwise unless it was doubted.
+fn recipients_are_what_the_relay_says(world: &World, label: &str, record: &MessageRecord) {
+    let uid = record.summary.uid;
+    let doubted = record.events.iter().any(|event| event.kind == EventKind::InDoubt);
+    let called_sent = world.ledger().fate(uid).is_some_and(|fate| fate.called_sent);
+    for one in &record.recipients {
+        let taken = world.seen().taken.contains_key(&(uid, one.address.clone()));
+        let is_sent = one.status == RecipientStatus::Sent;
+        if is_sent && !taken && !called_sent {
+            world.trace.violation(format_args!("{label} is sent to {}, whom no relay took", one.address));
+        }
+        if taken && !is_sent && !doubted {
+            let status = one.status;
+            world.trace.violation(format_args!("{label} reached {} and says {status:?}", one.address));
+        }
+        if matches!(one.status, RecipientStatus::Pending | RecipientStatus::InDoubt) {
+            world.trace.violation(format_args!("{label} has ended and {} is {:?}", one.address, one.status));
+        }
+    }
+    let some_sent = record.recipients.iter().any(|one| one.status == RecipientStatus::Sent);
+    if (record.summary.state == State::Sent) != some_sent {
+        let state = record.summary.state;
+        world.trace.violation(format_args!("{label} is {state:?}, and some recipient sent: {some_sent}"));
+    }
+}
+
+/// In no minute a relay saw more transactions than the account may begin.
+fn limits_hold(world: &World) {
+    let seen = world.seen();
+    for (port, begun) in &seen.begun {
+        let limit = world.account(*port).per_minute as usize;
+        if limit == 0 {
+            continue;
+        }
+        let mut begun = begun.clone();
+        begun.sort_unstable();
+        for (first, from) in begun.iter().enumerate() {
+            let minute = from.plus(Duration::from_secs(60));
+            let within = begun[first..].iter().take_while(|at| **at < minute).count();
+            if within > limit {
+                let account = port - FIRST_PORT;
+                world.trace.violation(format_args!("a{account} began {within} in a minute, of {limit}"));
+                return;
+            }
+        }
+    }
+}

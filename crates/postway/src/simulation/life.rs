@@ -1,0 +1,68 @@
+//! One life of a node: from its start until it crashes, stops, or the run ends.
+//!
+//! Everything that a life can do to the world goes through its link to the store and its connections to relays. Both ask
+//! here first. So a crash needs no end of its tasks: they go on as ghosts whose calls are never made and never answered,
+//! and a life is cut off between any two of its effects. A frozen life is held the same way and goes on afterwards, a
+//! zombie if it was taken for dead meanwhile.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Whether a life may act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pulse {
+    Beating,
+    Frozen,
+    Dead,
+}
+
+/// One life.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// Whose it is.
+    pub node: usize,
+    /// Node and number, such as `n2.1`.
+    pub name: String,
+    /// Whether what it had written to a connection and the relay had not read is lost with it.
+    pub loses_bytes: bool,
+    pulse: Mutex<Pulse>,
+    changed: Notify,
+}
+
+impl Life {
+    pub fn new(node: usize, name: String, loses_bytes: bool) -> Self {
+        Self { node, name, loses_bytes, pulse: Mutex::new(Pulse::Beating), changed: Notify::new() }
+    }
+
+    pub fn pulse(&self) -> Pulse {
+        *self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes its pulse; the dead stay so.
+    pub fn set(&self, to: Pulse) {
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        if *pulse != Pulse::Dead {
+            *pulse = to;
+        }
+        drop(pulse);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until its pulse is so.
+    pub async fn until(&self, is: impl Fn(Pulse) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if is(self.pulse()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns when it may act; never for the dead.
+    pub async fn acts(&self) {
+        self.until(|pulse| pulse == Pulse::Beating).await;
+    }
+}

@@ -1,0 +1,191 @@
+//! A life's link to the store: the real store in memory, behind whatever is between a process and its database.
+//!
+//! A call may be slow, fail before anything was done, or be done and have its answer lost. A life that is frozen gets no
+//! answer until it thaws, a dead one none at all, and what it had not sent is never done.
+
+mod ports;
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use postway_domain::{Incarnation, MessageUid, TenantId, Time};
+use postway_store::{
+    Intake, StoreError, Work,
+    memory::MemoryStore,
+    record::{
+        Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, NewMessage, QueueState,
+        Stalled, WireCommit,
+    },
+};
+
+use super::{
+    ledger::Move,
+    life::{Life, Pulse},
+    world::World,
+};
+
+/// The store as one life of a node has it.
+pub(super) struct Link {
+    world: Arc<World>,
+    life: Arc<Life>,
+    store: MemoryStore,
+}
+
+impl Link {
+    pub fn new(world: Arc<World>, life: Arc<Life>) -> Self {
+        let store = world.store.beside();
+        Self { world, life, store }
+    }
+
+    /// One call, as well as it goes. `note` is told what was done, in the moment it is.
+    async fn call<T>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+        note: impl FnOnce(&T) + Send,
+    ) -> Result<T, StoreError> {
+        let Weather { before, after, fails, forgets } = self.world.weather();
+        self.pause(before).await;
+        if fails {
+            self.world.trace.note(format_args!("{} {name} fails", self.life.name));
+            return Err(StoreError::Unavailable("simulated".to_owned()));
+        }
+        let answer = work.await;
+        if let Ok(answer) = &answer {
+            note(answer);
+        }
+        if ACTS.contains(&name) {
+            self.world.strike_in_the_act(&self.life);
+        }
+        self.pause(after).await;
+        if forgets {
+            self.world.trace.note(format_args!("{} {name} is done and fails", self.life.name));
+            return Err(StoreError::Unavailable("simulated, after it was done".to_owned()));
+        }
+        answer
+    }
+
+    async fn pause(&self, ms: u64) {
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+        self.life.acts().await;
+    }
+
+    /// Something that is waited for rather than asked; taken only by a life that can take it.
+    async fn hint<T, F: Future<Output = T> + Send>(&self, wait: impl Fn() -> F + Send + Sync) -> T {
+        loop {
+            self.life.acts().await;
+            tokio::select! {
+                biased;
+                () = self.life.until(|pulse| pulse != Pulse::Beating) => {}
+                heard = wait() => return heard,
+            }
+        }
+    }
+}
+
+/// Calls at which a crash is worth most: nobody can see what is between the others.
+const ACTS: [&str; 4] = ["accept", "claim", "wire_commit", "apply"];
+
+/// The number that a message's client gave it.
+fn label_of(message: &NewMessage) -> usize {
+    let client = message.client_id.as_ref().and_then(|id| id.as_str().strip_prefix('m')?.parse().ok());
+    client.expect("every message of a run has a number")
+}
+
+/// How one call goes.
+pub(super) struct Weather {
+    pub before: u64,
+    pub after: u64,
+    pub fails: bool,
+    pub forgets: bool,
+}
+
+#[async_trait]
+impl Intake for Link {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        let named: Vec<(MessageUid, usize)> =
+            messages.iter().map(|message| (message.uid, label_of(message))).collect();
+        let note = |answers: &Vec<Acceptance>| {
+            for ((uid, label), answer) in named.iter().zip(answers) {
+                self.world.trace.note(format_args!("{} accepts m{label}: {answer:?}", self.life.name));
+                if answer.is_accepted() {
+                    self.world.ledger().add(*uid, *label);
+                }
+            }
+        };
+        self.call("accept", self.store.accept(messages), note).await
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        self.call("seen_before", self.store.seen_before(tenant, keys, fingerprint, now), |_| {}).await
+    }
+}
+
+#[async_trait]
+impl Work for Link {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let note = |claimed: &Vec<Claimed>| {
+            self.world.ledger().claimed(&self.life, claimed, "claims", &self.world.trace);
+        };
+        self.call("claim", self.store.claim(request), note).await
+    }
+
+    async fn handed_over(&self) -> Vec<Claimed> {
+        let claimed = self.hint(|| self.store.handed_over()).await;
+        self.world.ledger().claimed(&self.life, &claimed, "is handed", &self.world.trace);
+        claimed
+    }
+
+    fn unpark(&self) {
+        self.store.unpark();
+    }
+
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        let uids: Vec<MessageUid> = commits.iter().map(|commit| commit.uid).collect();
+        let note = |held: &Vec<bool>| {
+            self.world.ledger().permitted(&self.life, &uids, held, &self.world.trace);
+        };
+        self.call("wire_commit", self.store.wire_commit(commits), note).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        let moves: Vec<Move> = changes.iter().map(Move::of).collect();
+        let note = |held: &Vec<bool>| {
+            self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
+        };
+        self.call("apply", self.store.apply(changes), note).await
+    }
+
+    async fn woken(&self) -> Vec<AccountKey> {
+        self.hint(|| self.store.woken()).await
+    }
+
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        self.call("body", self.store.body(uid), |_| {}).await
+    }
+
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<Stalled>, StoreError> {
+        self.call("stalled", self.store.stalled(alive, now, limit), |_| {}).await
+    }
+
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+        self.call("overdue", self.store.overdue(now, limit), |_| {}).await
+    }
+
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
+        self.call("queue_state", self.store.queue_state(now), |_| {}).await
+    }
+}

@@ -1,0 +1,163 @@
+//! The deterministic simulation: nodes, store, network, clock and crashes from one number.
+//!
+//! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real rooms, wired as `wire.rs` wires
+//! them: the dispatcher with its couriers, gate and SMTP client, membership, and housekeeping. They share the real store in
+//! memory, each over a [`link`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
+//! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`people`] send,
+//! cancel, replay, resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
+//! alive, stop in good order and start again; the store goes away and the clock is set. Then all is made well, and
+//! everything must come to its end.
+//!
+//! What is checked, while it runs and at the end ([`ledger`], [`check`], [`history`]):
+//!
+//! - what was acknowledged is there, once, and ends; nothing stays leased;
+//! - the dot is written only with a permission that is durable, and only by who holds the message;
+//! - a recipient gets a mail twice only if the history said before the second time that it is in doubt;
+//! - `sent` means that the relay took it, and what it took is not called otherwise unless it was in doubt;
+//! - nothing is in doubt where no life ends and no answer is lost, however often the store fails;
+//! - every history is a path through the state machine's table, event by event;
+//! - no account has more connections, or begins more in a minute, than it may, as the relay saw it;
+//! - an outcome is written only by the life that holds the message: what a zombie writes is refused.
+//!
+//! The same seed gives the same run, line by line. What could differ is kept out at its place: rooms choose in order
+//! (`select!` is `biased`), what is gone through is ordered, accounts here have no jitter, and ids that the rooms draw for
+//! themselves (leases, incarnations) are only ever compared. A failure prints its seed, the command that repeats it, and the
+//! whole story. `POSTWAY_SIMULATION_SEED=n` runs one seed, `POSTWAY_SIMULATION_SEEDS=n` that many.
+//!
+//! Not simulated: SQL, TLS, SES, and the rooms that do not send. Those have real servers in `e2e`.
+
+mod chance;
+mod check;
+mod history;
+mod ledger;
+mod life;
+mod link;
+mod node;
+mod people;
+mod relay;
+mod trace;
+mod world;
+
+use std::{
+    collections::BTreeSet,
+    panic::catch_unwind,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use self::{trace::Story, world::World};
+
+/// The first seed of every run of the tests.
+const FIRST_SEED: u64 = 1;
+/// How many follow it.
+const SEEDS: u64 = 300;
+/// How many of them are run twice.
+const TWICE: u64 = 25;
+/// What the runs of the tests must meet, in the words of their stories: a simulation that never gets there shows nothing.
+const MEETS: [&str; 12] = [
+    "is handed",
+    "is done and fails",
+    "may not end",
+    "was refused",
+    "-> InDoubt",
+    "-> Scheduled(Retry)",
+    "-> Cancelled",
+    "-> Expired",
+    "asks Resolve",
+    "crashes",
+    "thaws",
+    "once more",
+];
+
+/// One run.
+fn run(seed: u64) -> Story {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without a driver for sockets");
+    runtime.block_on(async {
+        let world = Arc::new(World::new(seed));
+        world.lay_ground().await;
+        for node in &world.nodes {
+            node.start(&world);
+            tokio::time::sleep(world.chance.millis(1, 500)).await;
+        }
+        let sending = tokio::spawn(people::send_all(world.clone()));
+        let operating = tokio::spawn(people::operate(world.clone()));
+        people::strike(&world).await;
+        // What was begun ends before all is made well: nodes come back, those frozen thaw.
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        world.heal();
+        sending.await.expect("clients do not break");
+        operating.await.expect("operators do not break");
+        check::see_to_the_end(&world).await;
+        check::judge(&world).await;
+        world.trace.story()
+    })
+}
+
+/// The seeds to run: one that is asked for, or a fixed number from the first on.
+fn seeds() -> std::ops::Range<u64> {
+    let asked = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    match asked("POSTWAY_SIMULATION_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => FIRST_SEED..FIRST_SEED + asked("POSTWAY_SIMULATION_SEEDS").unwrap_or(SEEDS),
+    }
+}
+
+fn report(seed: u64, story: &Story) -> String {
+    format!(
+        "seed {seed} breaks a promise:\n  {}\nits story:\n{}\nrepeat it with\n  POSTWAY_SIMULATION_SEED={seed} cargo test -p postway --bin postway simulation\n",
+        story.violations.join("\n  "),
+        story.lines.join("\n"),
+    )
+}
+
+#[test]
+fn whatever_goes_wrong_the_promises_are_kept() {
+    let seeds = seeds();
+    let (next, alone) = (AtomicU64::new(seeds.start), seeds.end - seeds.start == 1);
+    let met: Mutex<BTreeSet<&str>> = Mutex::default();
+    let failed = std::thread::scope(|scope| {
+        let work = || {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return None;
+                }
+                let story = catch_unwind(|| run(seed)).unwrap_or_else(|_| Story::broken());
+                let is_new = |what: &&&str| story.lines.iter().any(|line| line.contains(**what));
+                met.lock().expect("nobody panics with it").extend(MEETS.iter().filter(is_new));
+                if alone {
+                    println!("{}", story.lines.join("\n"));
+                }
+                if !story.violations.is_empty() {
+                    next.store(seeds.end, Ordering::Relaxed);
+                    return Some(report(seed, &story));
+                }
+            }
+        };
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().find_map(|worker| worker.join().expect("its panics are caught"))
+    });
+    assert!(failed.is_none(), "{}", failed.unwrap_or_default());
+    let met = met.into_inner().expect("nobody panics with it");
+    let unmet: Vec<&str> = MEETS.into_iter().filter(|what| !met.contains(what)).collect();
+    assert!(unmet.is_empty() || seeds.end - seeds.start < SEEDS, "no run met {unmet:?}");
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for seed in seeds().take(TWICE as usize) {
+        let (first, second) = (run(seed), run(seed));
+        let parts = first.lines.iter().zip(&second.lines).position(|(one, other)| one != other);
+        if let Some(at) = parts {
+            panic!("seed {seed} differs from line {at} on:\n{}\n{}", first.lines[at], second.lines[at]);
+        }
+        assert_eq!(first.digest(), second.digest(), "seed {seed}");
+    }
+}

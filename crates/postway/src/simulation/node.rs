@@ -1,0 +1,179 @@
+//! A node: its lives, one after the other, each with the real rooms in it.
+//!
+//! A life is wired as `wire.rs` wires a process, as far as sending goes: it joins the others, takes its earlier life's work
+//! back, and then dispatches, beats and keeps house.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
+use postway_domain::{Clock, Time, secret::SecretKey};
+use postway_intake::Preparing;
+use postway_net::Guard;
+use postway_store::{Store, blob::Depot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    chance::Chance,
+    life::{Life, Pulse},
+    link::Link,
+    relay::Network,
+    world::World,
+};
+use crate::{clock::NodeClock, config, housekeeping::Housekeeping, membership::Membership};
+
+/// How long a phase of a conversation may take: shorter than in life, so that runs are, too.
+const DEADLINE: Duration = Duration::from_secs(8);
+/// How long the start waits before it tries once more.
+const START_AGAIN: Duration = Duration::from_millis(500);
+
+/// A place where lives are lived.
+pub(super) struct Node {
+    number: usize,
+    /// How far its machine's clock is off.
+    skew_ms: i64,
+    present: Mutex<Present>,
+}
+
+/// What is at the place now.
+#[derive(Default)]
+struct Present {
+    lives: u32,
+    life: Option<Arc<Life>>,
+    running: Option<Running>,
+}
+
+/// A life that has come so far as to take work.
+struct Running {
+    link: Arc<dyn Store>,
+    dispatcher: Dispatcher,
+    stop: CancellationToken,
+}
+
+/// The clock of one machine.
+struct MachineClock {
+    world: Arc<World>,
+    skew_ms: i64,
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Time {
+        Time::from_millis(self.world.now().as_millis() + self.skew_ms)
+    }
+}
+
+impl Node {
+    pub fn new(number: usize, chance: &Chance) -> Self {
+        let skew_ms = chance.between(0, 600) as i64 - 300;
+        Self { number, skew_ms, present: Mutex::default() }
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its store, if it takes work.
+    pub fn link(&self) -> Option<Arc<dyn Store>> {
+        self.present().running.as_ref().map(|running| running.link.clone())
+    }
+
+    /// The life that is lived here, if one is.
+    pub fn life(&self) -> Option<Arc<Life>> {
+        self.present().life.clone()
+    }
+
+    /// Ends its life at once.
+    pub fn crash(&self, world: &World) {
+        let mut present = self.present();
+        present.running = None;
+        if let Some(life) = present.life.take() {
+            world.trace.note(format_args!("{} crashes", life.name));
+            life.set(Pulse::Dead);
+        }
+    }
+
+    /// Ends its life in good order; whether all was finished.
+    pub async fn stop(&self, world: &World) -> bool {
+        let (life, running) = {
+            let mut present = self.present();
+            (present.life.clone(), present.running.take())
+        };
+        let (Some(life), Some(Running { dispatcher, stop, .. })) = (life, running) else { return true };
+        world.trace.note(format_args!("{} stops", life.name));
+        let finished = dispatcher.drain().await;
+        stop.cancel();
+        // The last words of its rooms: it leaves the register.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.trace.note(format_args!("{} has stopped, finished: {finished}", life.name));
+        life.set(Pulse::Dead);
+        let mut present = self.present();
+        if present.life.as_ref().is_some_and(|now| Arc::ptr_eq(now, &life)) {
+            present.life = None;
+        }
+        finished
+    }
+
+    /// Begins a life, unless one is lived here.
+    pub fn start(&self, world: &Arc<World>) {
+        let mut present = self.present();
+        if present.life.is_some() {
+            return;
+        }
+        present.lives += 1;
+        let name = format!("n{}.{}", self.number, present.lives);
+        world.trace.note(format_args!("{name} starts"));
+        let life = Arc::new(Life::new(self.number, name, world.chance.hits(500)));
+        present.life = Some(life.clone());
+        drop(present);
+        tokio::spawn(live(world.clone(), life));
+    }
+}
+
+/// A life up to the point where it takes work.
+async fn live(world: Arc<World>, life: Arc<Life>) {
+    let node = &world.nodes[life.node];
+    let link: Arc<dyn Store> = Arc::new(Link::new(world.clone(), life.clone()));
+    let machine = MachineClock { world: world.clone(), skew_ms: node.skew_ms };
+    let clock = Arc::new(NodeClock::of(Arc::new(machine)));
+    let (depot, identity) = (Arc::new(Depot::memory()), [life.node as u8 + 1; 16]);
+    let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
+    let address = ([127, 0, 0, 1], 8_025).into();
+    let membership = loop {
+        match Membership::join_as(identity, link.clone(), clock.clone(), address, &depot).await {
+            Ok(membership) => break Arc::new(membership),
+            Err(_) => tokio::time::sleep(START_AGAIN).await,
+        }
+    };
+    let housekeeping = Housekeeping {
+        store: link.clone(),
+        clock: clock.clone(),
+        depot: depot.clone(),
+        secret_key: secret_key.clone(),
+        kept: config::Retention { audit: None },
+        membership: membership.clone(),
+    };
+    while housekeeping.reclaim().await.is_err() {
+        tokio::time::sleep(START_AGAIN).await;
+    }
+    life.acts().await;
+    let config = DispatchConfig {
+        incarnation: membership.roster().me(),
+        ehlo_name: "node.example".to_owned(),
+        in_flight_max: 8,
+        deadlines: Deadlines::uniform(DEADLINE),
+        drain: Duration::from_secs(30),
+        guard: Arc::new(Guard::default()),
+        dial: Arc::new(Network { world: world.clone(), life: life.clone() }),
+    };
+    let dispatcher = Dispatcher::start(config, link.clone(), depot, clock, secret_key);
+    let stop = CancellationToken::new();
+    tokio::spawn(housekeeping.run(dispatcher.in_hand(), Preparing::default(), stop.clone()));
+    tokio::spawn(membership.run(stop.clone()));
+    world.trace.note(format_args!("{} takes work", life.name));
+    let mut present = node.present();
+    if present.life.as_ref().is_some_and(|now| Arc::ptr_eq(now, &life)) {
+        present.running = Some(Running { link, dispatcher, stop });
+    }
+}

@@ -1,0 +1,308 @@
+//! The relay: takes mail over pipes, and does at each turn what chance says.
+//!
+//! It keeps what it took and when each transaction began, which is what the checks compare the store with. Bytes are read
+//! as they are written and acted on later, so a life's writes have their own time however long the network holds them.
+
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use postway_dispatch::transport::Dial;
+use postway_domain::{MessageUid, Time};
+use postway_net::{Guard, NetError, Stream};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
+    sync::mpsc,
+    time::Instant,
+};
+
+use super::{
+    life::{Life, Pulse},
+    world::World,
+};
+
+/// The port of the first account's relay; the others' follow.
+pub(super) const FIRST_PORT: u16 = 2_501;
+/// What is in the pipe before a writer waits.
+const PIPE_BYTES: usize = 64 * 1024;
+/// Longer than any deadline of the other side.
+const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What the relays have seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// When each recipient's mail was taken, by message and address.
+    pub taken: BTreeMap<(MessageUid, String), Vec<Time>>,
+    /// When each transaction that the relay answered was begun, by account.
+    pub begun: BTreeMap<u16, Vec<Time>>,
+    /// Open connections by life and account.
+    open: BTreeMap<(String, u16), u32>,
+}
+
+/// What a relay does at one of its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whim {
+    Well,
+    Cut,
+    Silent,
+    Transient,
+    Permanent,
+    Closing,
+}
+
+/// A life's way to the relays.
+pub(super) struct Network {
+    pub world: Arc<World>,
+    pub life: Arc<Life>,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Network")
+    }
+}
+
+#[async_trait]
+impl Dial for Network {
+    async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Instant,
+        _: Option<&Guard>,
+    ) -> Result<Stream, NetError> {
+        let (world, life) = (&self.world, &self.life);
+        let unreachable = world.chance.hits(world.rate(world.plan.relay.unreachable));
+        let never_answers = unreachable && world.chance.hits(300);
+        let wait = if never_answers { FOR_EVER } else { world.latency() };
+        let arrives = tokio::time::timeout_at(deadline, async {
+            tokio::time::sleep(wait).await;
+            life.acts().await;
+        });
+        if arrives.await.is_err() {
+            return Err(NetError::Timeout { host: host.to_owned(), port, what: "connection" });
+        }
+        if unreachable {
+            world.trace.note(format_args!("{} is refused by relay {port}", life.name));
+            let source = io::ErrorKind::ConnectionRefused.into();
+            return Err(NetError::Connect { host: host.to_owned(), port, source });
+        }
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        world.connected(life, port);
+        let (reader, writer) = tokio::io::split(theirs);
+        let (written, lines) = mpsc::unbounded_channel();
+        tokio::spawn(listen(world.clone(), life.clone(), port, reader, written));
+        let session = Session { world: world.clone(), life: life.clone(), port, lines, writer };
+        tokio::spawn(async move { session.converse().await });
+        Ok(Stream::Pipe(ours))
+    }
+}
+
+/// Reads lines in the moment they are written, until the other side hangs up or dies.
+async fn listen(
+    world: Arc<World>,
+    life: Arc<Life>,
+    port: u16,
+    reader: ReadHalf<DuplexStream>,
+    written: mpsc::UnboundedSender<(Time, String)>,
+) {
+    let mut reader = BufReader::new(reader);
+    loop {
+        let mut line = String::new();
+        tokio::select! {
+            biased;
+            () = life.until(|pulse| pulse == Pulse::Dead) => break,
+            read = reader.read_line(&mut line) => match read {
+                Ok(1..) => written.send((world.now(), line)).ok(),
+                Ok(0) | Err(_) => break,
+            },
+        };
+    }
+    world.disconnected(&life, port);
+}
+
+/// One connection, from the relay's side.
+struct Session {
+    world: Arc<World>,
+    life: Arc<Life>,
+    port: u16,
+    lines: mpsc::UnboundedReceiver<(Time, String)>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Session {
+    /// Speaks until one side hangs up. `None` is that.
+    async fn converse(mut self) -> Option<()> {
+        match self.whim() {
+            Whim::Well | Whim::Permanent => self.say("220 relay.example").await?,
+            Whim::Transient | Whim::Closing => return self.say("421 4.3.2 not now").await,
+            Whim::Silent => return self.hold().await,
+            Whim::Cut => return None,
+        }
+        let (mut sender, mut recipients) = (None, Vec::new());
+        loop {
+            let (written_at, line) = self.hear().await?;
+            let line = line.trim_end();
+            let verb = line.get(..4).unwrap_or(line);
+            match verb {
+                "EHLO" if self.world.plan.relay.pipelining => {
+                    self.say("250-relay.example\r\n250 PIPELINING").await?;
+                }
+                "EHLO" | "RSET" => {
+                    (sender, recipients) = (None, Vec::new());
+                    self.say("250 ok").await?;
+                }
+                "QUIT" => return self.say("221 bye").await,
+                "MAIL" => {
+                    recipients.clear();
+                    let named =
+                        between(line, '<', '@').and_then(|label| label.strip_prefix('m')?.parse().ok());
+                    sender = self.answer("250 2.1.0 ok", written_at, named).await?.then_some(named).flatten();
+                }
+                "RCPT" if sender.is_none() => self.say("503 5.5.1 no sender").await?,
+                "RCPT" => {
+                    if self.answer("250 2.1.5 ok", written_at, None).await? {
+                        recipients.extend(between(line, '<', '>').map(str::to_owned));
+                    }
+                }
+                "DATA" if recipients.is_empty() => self.say("554 5.5.1 no recipients").await?,
+                "DATA" => {
+                    if self.answer("354 go ahead", written_at, None).await? {
+                        self.take(sender.take()?, std::mem::take(&mut recipients)).await?;
+                    }
+                }
+                _ => self.say("500 5.5.1 what").await?,
+            }
+        }
+    }
+
+    /// Answers a command: well, in which case it returns true, or not.
+    async fn answer(&mut self, well: &str, written_at: Time, begins: Option<usize>) -> Option<bool> {
+        let whim = self.whim();
+        match whim {
+            Whim::Cut => return None,
+            Whim::Silent => return self.hold().await.map(|()| false),
+            Whim::Closing => return self.say("421 4.3.2 closing").await.and(None),
+            Whim::Well | Whim::Transient | Whim::Permanent => {}
+        }
+        if let Some(label) = begins {
+            self.world
+                .trace
+                .note(format_args!("{} begins m{label} with relay {}", self.life.name, self.port));
+            self.world.seen().begun.entry(self.port).or_default().push(written_at);
+        }
+        match whim {
+            Whim::Transient => self.say("451 4.3.0 later").await?,
+            Whim::Permanent => self.say("550 5.1.1 never").await?,
+            _ => self.say(well).await?,
+        }
+        Some(whim == Whim::Well)
+    }
+
+    /// Reads a body to its dot, and takes it or not, and says so or not.
+    async fn take(&mut self, label: usize, recipients: Vec<String>) -> Option<()> {
+        while self.next_line().await?.1 != ".\r\n" {}
+        self.arrive().await;
+        let Some(uid) = self.world.uid_of(label) else { return self.say("554 5.6.0 unknown").await };
+        self.world.ledger().dotted(&self.life.name, uid, &self.world.trace);
+        let whim = self.whim();
+        let takes = match whim {
+            Whim::Well => true,
+            // It may have it and not say so.
+            Whim::Cut | Whim::Silent | Whim::Closing => self.world.chance.hits(500),
+            Whim::Transient | Whim::Permanent => false,
+        };
+        if takes {
+            self.world.taken(&self.life, uid, label, &recipients).await;
+        } else {
+            self.world.trace.note(format_args!("relay {} leaves m{label} of {}", self.port, self.life.name));
+        }
+        match whim {
+            Whim::Well => self.say(&format!("250 2.0.0 queued as m{label}")).await,
+            Whim::Transient => self.say("451 4.3.0 later").await,
+            Whim::Permanent => self.say("554 5.6.0 never").await,
+            Whim::Silent => self.hold().await,
+            Whim::Cut | Whim::Closing => None,
+        }
+    }
+
+    fn whim(&self) -> Whim {
+        let (ills, chance) = (&self.world.plan.relay, &self.world.chance);
+        let rates = [
+            (ills.cut, Whim::Cut),
+            (ills.silent, Whim::Silent),
+            (ills.transient, Whim::Transient),
+            (ills.permanent, Whim::Permanent),
+            (ills.closing, Whim::Closing),
+        ];
+        let of_one = |rate| chance.hits(self.world.rate(rate) / 4);
+        rates.into_iter().find(|(rate, _)| of_one(*rate)).map_or(Whim::Well, |(_, whim)| whim)
+    }
+
+    /// The next line, once the network has brought it.
+    async fn hear(&mut self) -> Option<(Time, String)> {
+        let heard = self.next_line().await?;
+        self.arrive().await;
+        Some(heard)
+    }
+
+    /// Something that the other side did reaches the relay.
+    async fn arrive(&self) {
+        self.world.strike_in_the_act(&self.life);
+        self.travel().await;
+    }
+
+    async fn next_line(&mut self) -> Option<(Time, String)> {
+        let (is_dead, loses) = (|pulse| pulse == Pulse::Dead, self.life.loses_bytes);
+        if loses && is_dead(self.life.pulse()) {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            line = self.lines.recv() => line,
+            () = self.life.until(is_dead) => None,
+        }
+    }
+
+    async fn say(&mut self, words: &str) -> Option<()> {
+        self.travel().await;
+        self.writer.write_all(format!("{words}\r\n").as_bytes()).await.ok()
+    }
+
+    /// The time on the way; a frozen life neither sends nor hears.
+    async fn travel(&self) {
+        if self.world.chance.hits(self.world.rate(self.world.plan.relay.slow)) {
+            tokio::time::sleep(self.world.latency()).await;
+        }
+        self.life.until(|pulse| pulse != Pulse::Frozen).await;
+    }
+
+    /// Says nothing, until the other side gives up.
+    async fn hold(&mut self) -> Option<()> {
+        while self.next_line().await.is_some() {}
+        None
+    }
+}
+
+fn between(line: &str, open: char, close: char) -> Option<&str> {
+    let rest = line.split_once(open)?.1;
+    Some(rest.split_once(close)?.0)
+}
+
+impl World {
+    fn connected(&self, life: &Life, port: u16) {
+        let mut seen = self.seen();
+        let open = seen.open.entry((life.name.clone(), port)).or_default();
+        *open += 1;
+        let (open, max) = (*open, self.account(port).connections);
+        drop(seen);
+        if open > max {
+            self.trace.violation(format_args!("{} has {open} connections to {port}, of {max}", life.name));
+        }
+    }
+
+    fn disconnected(&self, life: &Life, port: u16) {
+        if let Some(open) = self.seen().open.get_mut(&(life.name.clone(), port)) {
+            *open -= 1;
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The world of a run: its chance, its clock, its store, its relays, and the nodes in it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use postway_domain::{
+    Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, EventKind, MessageUid, Tenant,
+    TenantId, Time, TlsMode, retry::RetryPolicy,
+};
+use postway_store::{
+    Directory as _, Read as _,
+    memory::MemoryStore,
+    record::{DirectoryChange, MessageKey, MessageRecord},
+};
+use tokio::time::Instant;
+
+use super::{
+    chance::{AccountPlan, Chance, Plan},
+    ledger::Ledger,
+    life::{Life, Pulse},
+    link::Weather,
+    node::Node,
+    people::{self, Fate},
+    relay::{FIRST_PORT, Seen},
+    trace::Trace,
+};
+
+/// When every run begins.
+const EPOCH_MS: i64 = 1_800_000_000_000;
+
+/// Everything there is in a run.
+pub(super) struct World {
+    pub plan: Plan,
+    pub chance: Chance,
+    pub trace: Trace,
+    /// The store itself, as no node has it: at once, and without a fault.
+    pub store: MemoryStore,
+    pub clock: Arc<WorldClock>,
+    pub nodes: Vec<Node>,
+    ledger: Mutex<Ledger>,
+    seen: Mutex<Seen>,
+    healed: AtomicBool,
+    /// Until when no call to the store is answered well.
+    outage: Mutex<Option<Instant>>,
+}
+
+/// The time of day, which can be set.
+pub(super) struct WorldClock {
+    started: Instant,
+    leapt_ms: AtomicI64,
+}
+
+impl Clock for WorldClock {
+    fn now(&self) -> Time {
+        let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Time::from_millis(EPOCH_MS + elapsed + self.leapt_ms.load(Ordering::Relaxed))
+    }
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let chance = Chance::new(seed);
+        let plan = Plan::draw(&chance);
+        let trace = Trace::new();
+        trace.note(format_args!("seed {seed}: {plan:?}"));
+        Self {
+            nodes: (0..plan.nodes).map(|number| Node::new(number, &chance)).collect(),
+            store: if plan.nodes > 1 { MemoryStore::shared() } else { MemoryStore::new() },
+            clock: Arc::new(WorldClock { started: Instant::now(), leapt_ms: AtomicI64::new(0) }),
+            plan,
+            chance,
+            trace,
+            ledger: Mutex::default(),
+            seen: Mutex::default(),
+            healed: AtomicBool::new(false),
+            outage: Mutex::default(),
+        }
+    }
+
+    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Whether all goes well from now on.
+    pub fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
+    }
+
+    /// From now on all goes well.
+    pub fn heal(&self) {
+        self.trace.note(format_args!("all is well from now on"));
+        self.healed.store(true, Ordering::Relaxed);
+        for life in self.nodes.iter().filter_map(Node::life) {
+            life.set(Pulse::Beating);
+        }
+    }
+
+    /// A rate of the plan, as long as things go wrong.
+    pub fn rate(&self, per_mille: u64) -> u64 {
+        if self.is_healed() { 0 } else { per_mille }
+    }
+
+    /// Sets the clock, forth or back.
+    pub fn leap(&self, by_ms: i64) {
+        self.trace.note(format_args!("the clock is set by {by_ms} ms"));
+        self.clock.leapt_ms.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
+    /// Takes the store away.
+    pub fn lose_store(&self, for_: Duration) {
+        self.trace.note(format_args!("the store is away for {for_:?}"));
+        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + for_);
+    }
+
+    /// How the next call to the store goes.
+    pub fn weather(&self) -> Weather {
+        if self.is_healed() {
+            return Weather { before: 0, after: 0, fails: false, forgets: false };
+        }
+        let outage = *self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_away = outage.is_some_and(|until| Instant::now() < until);
+        let ills = &self.plan.store;
+        let wait = || if self.chance.hits(ills.slow) { self.latency().as_millis() as u64 } else { 0 };
+        let (before, after) = (wait(), wait());
+        let fails = is_away || self.chance.hits(ills.fails);
+        Weather { before, after, fails, forgets: self.chance.hits(ills.forgets) }
+    }
+
+    /// A life does something that others see: this may be its last deed, or its last for a while.
+    pub fn strike_in_the_act(self: &Arc<Self>, life: &Life) {
+        let strikes =
+            life.pulse() == Pulse::Beating && self.chance.hits(self.rate(self.plan.fates.in_the_act));
+        let is_here = || self.nodes[life.node].life().is_some_and(|now| now.name == life.name);
+        if strikes && is_here() {
+            let fate = *self.chance.pick(&[Fate::Crash, Fate::Crash, Fate::Freeze]);
+            people::befall(self, fate, life.node);
+        }
+    }
+
+    /// A time on the way: mostly milliseconds, seldom seconds.
+    pub fn latency(&self) -> Duration {
+        match self.is_healed() || !self.chance.hits(50) {
+            true => self.chance.millis(1, 40),
+            false => self.chance.millis(40, 8_000),
+        }
+    }
+
+    pub fn tenant() -> TenantId {
+        "t".parse().expect("a tenant's name")
+    }
+
+    pub fn account_id(number: usize) -> AccountId {
+        format!("a{number}").parse().expect("an account's name")
+    }
+
+    /// The plan of the account whose relay has this port.
+    pub fn account(&self, port: u16) -> &AccountPlan {
+        &self.plan.accounts[usize::from(port - FIRST_PORT)]
+    }
+
+    /// The tenant and its accounts.
+    pub async fn lay_ground(&self) {
+        let now = self.now();
+        let account = |(number, plan): (usize, &AccountPlan)| Account {
+            tenant: Self::tenant(),
+            id: Self::account_id(number),
+            settings: AccountSettings {
+                kind: AccountKind::Smtp,
+                host: Some("relay.example".to_owned()),
+                port: Some(FIRST_PORT + number as u16),
+                tls: TlsMode::None,
+                max_connections: plan.connections,
+                limits: AccountLimits { per_minute: plan.per_minute, ..AccountLimits::default() },
+                fallback: plan.falls_back.then(|| Self::account_id(number + 1)),
+                // Chance is the run's alone, and a jitter would have its own.
+                retry: RetryPolicy { delays_s: vec![1, 4, 15, 30], jitter: 0.0 },
+                ..AccountSettings::sandbox()
+            },
+            secret: None,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        let accounts = self.plan.accounts.iter().enumerate().map(account).collect();
+        let tenant = Tenant::new(Self::tenant(), "Simulated", now);
+        let made = self.store.change(DirectoryChange::CreateTenant(tenant, accounts), None).await;
+        made.expect("the store itself has no faults");
+    }
+
+    /// Every message in the store.
+    pub async fn records(&self) -> Vec<MessageRecord> {
+        let uids: Vec<MessageUid> = self.ledger().iter().map(|(uid, _)| uid).collect();
+        let mut records = Vec::with_capacity(uids.len());
+        for uid in uids {
+            records.extend(self.record(uid).await);
+        }
+        records
+    }
+
+    pub async fn record(&self, uid: MessageUid) -> Option<MessageRecord> {
+        let found = self.store.message(&Self::tenant(), &MessageKey::Uid(uid)).await;
+        found.expect("the store itself has no faults")
+    }
+
+    /// The stored message with this number.
+    pub fn uid_of(&self, label: usize) -> Option<MessageUid> {
+        self.ledger().iter().find(|(_, fate)| fate.label == label).map(|(uid, _)| uid)
+    }
+
+    /// A relay took a mail. A second time is a promise broken, unless the history had said by then that it may be.
+    pub async fn taken(&self, life: &Life, uid: MessageUid, label: usize, recipients: &[String]) {
+        self.trace.note(format_args!("a relay takes m{label} of {} for {}", life.name, recipients.join(" ")));
+        let record = self.record(uid).await;
+        let doubted =
+            record.is_some_and(|record| record.events.iter().any(|event| event.kind == EventKind::InDoubt));
+        let mut again = BTreeMap::new();
+        for recipient in recipients {
+            let mut seen = self.seen();
+            let times = seen.taken.entry((uid, recipient.clone())).or_default();
+            times.push(self.now());
+            if times.len() > 1 {
+                again.insert(recipient.clone(), times.len());
+            }
+        }
+        for (recipient, times) in again {
+            self.trace.note(format_args!("{recipient} has m{label} once more"));
+            if doubted {
+                continue;
+            }
+            self.trace
+                .violation(format_args!("m{label} reached {recipient} {times} times, and nobody doubted it"));
+        }
+    }
+}
