@@ -150,13 +150,8 @@ async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &Locked)]) -> Res
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }
-    let mut events = Vec::new();
-    for (commit, message) in commits {
-        let Some(event) = commit.event() else { continue };
-        let seq = message.event_seq + 1;
-        txn.after.journal.note(&message.tenant, message.lane, commit.happening(seq, event.kind));
-        events.push((commit.uid, seq, commit.at, event));
-    }
+    let given = commits.iter().map(|(commit, message)| (*commit, message.event_seq + 1));
+    let events = WireCommit::told(given, &mut txn.after.journal);
     insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()

@@ -89,13 +89,8 @@ async fn commit_round(
     for row in rows {
         held.insert(MessageUid::from_bytes(bytes16(&row, 0)?), row.try_get(1).map_err(failed)?);
     }
-    let mut events = Vec::new();
-    for commit in commits {
-        let (Some(&seq), Some(event)) = (held.get(&commit.uid), commit.event()) else { continue };
-        let happening = commit.happening(seq, event.kind);
-        txn.after.journal.note(&commit.lane.tenant, commit.lane.id(), happening);
-        events.push((commit.uid, seq, commit.at, event));
-    }
+    let given = commits.iter().filter_map(|commit| Some((*commit, *held.get(&commit.uid)?)));
+    let events = WireCommit::told(given, &mut txn.after.journal);
     insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
