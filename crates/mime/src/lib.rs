@@ -13,7 +13,8 @@
 //! - [`html`]: what an html body may not contain, and the text that stands for it.
 //! - [`pec`]: receipts and envelopes of certified mail, read, and their signatures judged.
 //! - [`received`]: what a received mail is: a bounce, a complaint, an automatic answer, or ordinary mail.
-//! - [`reading`]: a mail as a reader sees it.
+//! - [`reader`]: the one reader of mail that strangers wrote: its parts, fields and contents, within hard limits.
+//! - [`reading`]: a mail as a person sees it.
 //! - [`template`]: subjects and bodies made of a template and variables.
 
 pub mod compose;
@@ -24,6 +25,7 @@ pub mod header;
 pub mod html;
 pub mod outgoing;
 pub mod pec;
+pub mod reader;
 pub mod reading;
 pub mod received;
 pub mod template;

@@ -1,0 +1,205 @@
+//! Transfer encodings (RFC 2045, 6), undone leniently, within a budget for the whole mail.
+//!
+//! What is not valid is kept or passed over, never refused; whether that happened is said. Nothing that comes out is longer
+//! than what goes in, but for text in another charset, which takes at most three bytes for one.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::{header::line_at, limit::DECODED_BYTES_MAX};
+
+/// A transfer encoding that changes the octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferEncoding {
+    /// 7bit, 8bit, binary, or one that nobody knows.
+    Identity,
+    /// Quoted-printable.
+    QuotedPrintable,
+    /// Base64.
+    Base64,
+}
+
+/// Octets with their transfer encoding undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodedContent<'a> {
+    /// The octets.
+    pub bytes: Cow<'a, [u8]>,
+    /// Whether some of the encoded text was not valid.
+    pub is_damaged: bool,
+}
+
+impl TransferEncoding {
+    /// Reads a `Content-Transfer-Encoding`.
+    pub fn of(value: Option<&[u8]>) -> Self {
+        let begins = |value: &[u8], word: &[u8]| {
+            value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+        };
+        match value {
+            Some(value) if begins(value, b"quoted-printable") => Self::QuotedPrintable,
+            Some(value) if begins(value, b"base64") => Self::Base64,
+            _ => Self::Identity,
+        }
+    }
+
+    /// Undoes it.
+    pub fn decode(self, text: &[u8]) -> DecodedContent<'_> {
+        let (bytes, is_damaged) = match self {
+            Self::Identity => return DecodedContent { bytes: Cow::Borrowed(text), is_damaged: false },
+            Self::QuotedPrintable if memchr(b'=', text).is_none() => {
+                return DecodedContent { bytes: Cow::Borrowed(text), is_damaged: false };
+            }
+            Self::QuotedPrintable => quoted_printable(text),
+            Self::Base64 => base64(text),
+        };
+        DecodedContent { bytes: Cow::Owned(bytes), is_damaged }
+    }
+}
+
+/// How much of one mail may still be decoded.
+#[derive(Debug)]
+pub struct DecodeBudget {
+    left: usize,
+    is_passed: bool,
+}
+
+impl Default for DecodeBudget {
+    fn default() -> Self {
+        Self { left: DECODED_BYTES_MAX, is_passed: false }
+    }
+}
+
+impl DecodeBudget {
+    /// Whether something was left out.
+    pub fn is_passed(&self) -> bool {
+        self.is_passed
+    }
+
+    /// The beginning of an encoded body that may be decoded.
+    pub(super) fn take<'a>(&mut self, body: &'a [u8]) -> &'a [u8] {
+        let taken = body.len().min(self.left);
+        self.is_passed |= taken < body.len();
+        self.left -= taken;
+        &body[..taken]
+    }
+}
+
+fn quoted_printable(text: &[u8]) -> (Vec<u8>, bool) {
+    let mut out = Vec::with_capacity(text.len());
+    let mut is_damaged = false;
+    let mut at = 0;
+    while at < text.len() {
+        let (end, next) = line_at(text, at);
+        // White space at the end of a line was added on the way (RFC 2045, 6.7, rule 3).
+        let line = text[at..end].trim_ascii_end();
+        let (line, is_soft) = match line.strip_suffix(b"=") {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        is_damaged |= quoted_line(line, &mut out);
+        if !is_soft {
+            out.extend_from_slice(&text[end..next]);
+        }
+        at = next;
+    }
+    (out, is_damaged)
+}
+
+/// Writes a line without its end; whether it has an `=` that stands for nothing.
+fn quoted_line(line: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut is_damaged = false;
+    let mut rest = line;
+    while let Some(at) = memchr(b'=', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest {
+            [high, low, tail @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
+                out.extend(nibble(*high).zip(nibble(*low)).map(|(high, low)| high << 4 | low));
+                rest = tail;
+            }
+            _ => {
+                out.push(b'=');
+                is_damaged = true;
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    is_damaged
+}
+
+/// The value of a hexadecimal digit.
+pub(super) fn nibble(octet: u8) -> Option<u8> {
+    char::from(octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// Not a letter of base64.
+const NONE: u8 = 0xff;
+/// What each octet stands for in base64, the alphabet for URLs included.
+const SEXTETS: [u8; 256] = {
+    let mut table = [NONE; 256];
+    let letters = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut value = 0;
+    while value < letters.len() {
+        table[letters[value] as usize] = value as u8;
+        value += 1;
+    }
+    table[b'-' as usize] = 62;
+    table[b'_' as usize] = 63;
+    table
+};
+
+/// The octets of a base64 text, and whether it has something after its padding or ends in the middle of an octet. What is
+/// not base64 is passed over.
+pub(super) fn base64(text: &[u8]) -> (Vec<u8>, bool) {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut count) = (0_u32, 0);
+    let (mut is_padded, mut is_damaged) = (false, false);
+    for &octet in text {
+        let sextet = SEXTETS[usize::from(octet)];
+        if sextet == NONE {
+            if octet == b'=' {
+                // What follows the padding, if anything, begins anew.
+                is_damaged |= count == 6;
+                (bits, count, is_padded) = (0, 0, true);
+            }
+            continue;
+        }
+        is_damaged |= is_padded;
+        bits = bits << 6 | u32::from(sextet);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    (out, is_damaged || count == 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_printable_is_read_leniently() {
+        assert_eq!(quoted_printable(b"a=20b=\nc=3D=ZZ = \nd="), (b"a bc==ZZ d".to_vec(), true));
+        assert_eq!(quoted_printable(b"a=C3=A9 \t\r\nb=\r\nc"), ("aé\r\nbc".as_bytes().to_vec(), false));
+        let plain = TransferEncoding::QuotedPrintable.decode(b"nothing to do");
+        assert!(matches!(plain.bytes, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn base64_passes_over_what_it_does_not_know() {
+        assert_eq!(base64(b"aGVs\r\nbG8="), (b"hello".to_vec(), false));
+        assert_eq!(base64(b"aG!Vs bG8"), (b"hello".to_vec(), false));
+        assert_eq!(base64(b"aGk=aGk="), (b"hihi".to_vec(), true), "two texts in one");
+        assert_eq!(base64(b"aGVsb"), (b"hel".to_vec(), true), "cut in the middle");
+    }
+
+    #[test]
+    fn a_budget_ends() {
+        let mut budget = DecodeBudget { left: 5, is_passed: false };
+        assert_eq!((budget.take(b"abc"), budget.is_passed()), (&b"abc"[..], false));
+        assert_eq!((budget.take(b"defg"), budget.is_passed()), (&b"de"[..], true));
+        assert_eq!(budget.take(b"x"), b"");
+    }
+}
