@@ -6,42 +6,43 @@
 
 use std::collections::HashMap;
 
-use mail_parser::{Message, MessagePart, MimeHeaders, PartType};
-
-use crate::reading::taken_apart;
+use crate::reader::{DecodeBudget, PartClass, ReadMail};
 
 /// Fields that say something.
 const SAID: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject"];
 /// Where the id of a part ends that html refers to.
 const ID_ENDS: [char; 7] = ['"', '\'', '>', ' ', ')', '\r', '\n'];
 
-/// The gist of a mail, to be compared with that of another. Of one whose parts cannot be told, or hold nothing, all of it.
+/// The gist of a mail, to be compared with that of another. Of one whose parts cannot all be told, or hold nothing, all of it.
 pub fn gist(raw: &[u8]) -> Vec<u8> {
-    let leaf = |part: &&MessagePart<'_>| !matches!(part.body, PartType::Multipart(_));
-    let is_readable =
-        |message: &Message<'_>| message.parts.iter().filter(leaf).any(|part| !part.contents().is_empty());
-    let Some(message) = taken_apart(raw).filter(is_readable) else { return raw.to_vec() };
+    let mail = ReadMail::read(raw);
+    let mut leaves = mail.parts().filter(|part| !part.has_children());
+    if !mail.passed().is_empty() || leaves.all(|part| part.body().is_empty()) {
+        return raw.to_vec();
+    }
     let mut gist = Vec::with_capacity(raw.len());
-    for (name, value) in message.headers_raw() {
-        if let Some(said) = SAID.iter().find(|said| said.eq_ignore_ascii_case(name)) {
+    for field in mail.root().header().iter() {
+        if let Some(said) = SAID.iter().find(|said| field.name.eq_ignore_ascii_case(said.as_bytes())) {
+            let value = String::from_utf8_lossy(field.value);
             tell(&mut gist, said.as_bytes());
             tell(&mut gist, value.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes());
         }
     }
-    let places = places(&message);
-    for part in message.parts.iter().filter(leaf) {
-        let kind = part.content_type();
-        tell(&mut gist, kind.map_or("", |kind| kind.ctype()).as_bytes());
-        tell(&mut gist, kind.and_then(|kind| kind.subtype()).unwrap_or_default().as_bytes());
-        tell(&mut gist, part.attachment_name().unwrap_or_default().as_bytes());
-        match &part.body {
-            PartType::Html(html) if html.contains("cid:") => {
-                tell(&mut gist, without_ids(html, &places).as_bytes());
-            }
-            _ => tell(&mut gist, part.contents()),
+    let places = places(&mail);
+    let mut budget = DecodeBudget::default();
+    for part in mail.parts().filter(|part| !part.has_children()) {
+        let media = part.content_type().map(|label| label.media_type());
+        let word = |of: Option<&[u8]>| of.unwrap_or_default().to_ascii_lowercase();
+        tell(&mut gist, &word(media.map(|media| media.kind)));
+        tell(&mut gist, &word(media.map(|media| media.subtype)));
+        tell(&mut gist, part.file_name().unwrap_or_default().as_bytes());
+        match PartClass::of(&part) {
+            PartClass::Html => tell(&mut gist, without_ids(&part.text(&mut budget), &places).as_bytes()),
+            class if class.is_text() => tell(&mut gist, part.text(&mut budget).as_bytes()),
+            _ => tell(&mut gist, &part.content(&mut budget)),
         }
     }
-    gist
+    if budget.is_passed() { raw.to_vec() } else { gist }
 }
 
 /// One thing after another, so that none can be taken for a part of its neighbour.
@@ -51,9 +52,8 @@ fn tell(gist: &mut Vec<u8>, said: &[u8]) {
 }
 
 /// Where the parts stand that html may refer to, by their ids.
-fn places<'a>(message: &'a Message<'_>) -> HashMap<&'a str, usize> {
-    let id = |part: &'a MessagePart<'_>| part.content_id().map(|id| id.trim_matches(['<', '>']));
-    message.parts.iter().enumerate().filter_map(|(place, part)| Some((id(part)?, place))).collect()
+fn places<'a>(mail: &ReadMail<'a>) -> HashMap<&'a str, usize> {
+    mail.parts().filter_map(|part| Some((part.content_id()?, part.index()))).collect()
 }
 
 /// Html with the places of parts for their ids.

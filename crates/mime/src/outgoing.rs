@@ -11,12 +11,11 @@
 use std::net::IpAddr;
 
 use mail_builder::headers::date::Date;
-use mail_parser::{Address, HeaderName, HeaderValue, MessageParser};
 use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
 use crate::compose::{IdError, check_ids, write_own_fields};
 use crate::lines::{LINE_OCTETS_MAX, Lines};
-use crate::reading::decoded;
+use crate::reader::{HeaderAddress, addresses, unstructured};
 
 /// The longest header block that is read.
 const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
@@ -99,26 +98,19 @@ pub fn inspect_raw(bytes: &[u8]) -> Result<RawInfo, RawError> {
             return Err(RawError::Repeated { field: once });
         }
     }
-    let mut block = Vec::new();
-    for field in &fields {
-        field.write(&mut block);
-    }
-    block.extend_from_slice(b"\r\n");
-    if std::str::from_utf8(&block).is_err() {
+    if fields.iter().any(|field| std::str::from_utf8(field.value).is_err()) {
         return Err(RawError::NotUtf8);
     }
     let smtputf8 = fields.iter().any(|field| !field.is_dropped() && !field.value.is_ascii());
     let eight_bit = smtputf8 || !body.is_ascii();
-    let Some(parsed) = MessageParser::new().parse_headers(&block) else {
-        return Err(RawError::NoHeader);
-    };
+    let subject = fields.iter().find(|field| field.is("Subject")).map(|field| unstructured(field.value));
     Ok(RawInfo {
-        from: mailboxes("From", parsed.header(HeaderName::From))?.into_iter().next(),
-        to: mailboxes("To", parsed.header(HeaderName::To))?,
-        cc: mailboxes("Cc", parsed.header(HeaderName::Cc))?,
-        bcc: mailboxes("Bcc", parsed.header(HeaderName::Bcc))?,
+        from: mailboxes("From", &fields)?.into_iter().next(),
+        to: mailboxes("To", &fields)?,
+        cc: mailboxes("Cc", &fields)?,
+        bcc: mailboxes("Bcc", &fields)?,
         // An encoded word may hold any character; nobody who shows or stores a subject wants a line break.
-        subject: parsed.subject().map(|subject| subject.replace(char::is_control, " ")),
+        subject: subject.filter(|text| !text.is_empty()).map(|text| text.replace(char::is_control, " ")),
         eight_bit,
         smtputf8,
     })
@@ -163,12 +155,11 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
 pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let (fields, _) = read_fields(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let value = |field: &Field<'_>| {
-        let lines: Vec<_> = Lines::new(field.value).map(|(line, _)| text(line.trim_ascii())).collect();
-        let unfolded = lines.join(" ");
-        if unfolded.contains("=?") { decoded(&unfolded) } else { unfolded.trim().to_owned() }
-    };
-    Ok(fields.iter().filter(|field| field.is_ours()).map(|field| (text(field.name), value(field))).collect())
+    Ok(fields
+        .iter()
+        .filter(|field| field.is_ours())
+        .map(|field| (text(field.name), unstructured(field.value).trim().to_owned()))
+        .collect())
 }
 
 /// From whom a mail was taken over SMTP, as its trace field tells (RFC 5321, 4.4).
@@ -309,17 +300,14 @@ fn check_lines(bytes: &[u8]) -> Result<(), RawError> {
     Ok(())
 }
 
-fn mailboxes(field: &'static str, value: Option<&HeaderValue<'_>>) -> Result<Vec<Mailbox>, RawError> {
-    let Some(HeaderValue::Address(address)) = value else {
-        return Ok(Vec::new());
+/// The mailboxes in the field of that name, groups dissolved.
+fn mailboxes(name: &'static str, fields: &[Field<'_>]) -> Result<Vec<Mailbox>, RawError> {
+    let Some(field) = fields.iter().find(|field| field.is(name)) else { return Ok(Vec::new()) };
+    let mailbox = |found: HeaderAddress| -> Result<Mailbox, AddressError> {
+        let address: EmailAddress = found.address.as_deref().unwrap_or_default().parse()?;
+        Mailbox::new(found.name.as_deref(), address)
     };
-    let read = |found: &mail_parser::Addr<'_>| -> Result<Mailbox, AddressError> {
-        let address: EmailAddress = found.address().unwrap_or_default().parse()?;
-        Mailbox::new(found.name(), address)
-    };
-    let found: Vec<_> = match address {
-        Address::List(list) => list.iter().collect(),
-        Address::Group(groups) => groups.iter().flat_map(|group| &group.addresses).collect(),
-    };
-    found.into_iter().map(|found| read(found).map_err(|error| RawError::Address { field, error })).collect()
+    // The header is bounded, and so is what it can name.
+    let found = addresses(field.value, HEADER_BLOCK_OCTETS_MAX).into_iter();
+    found.map(|found| mailbox(found).map_err(|error| RawError::Address { field: name, error })).collect()
 }
