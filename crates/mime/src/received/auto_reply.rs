@@ -6,11 +6,12 @@
 
 use super::address;
 use super::bytes::{contains, starts_with};
-use super::field::{plain, unfold};
+use super::field::{plain, says};
 use super::mail::Mail;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
 use super::returned;
+use crate::reader::unfold;
 
 /// What the large programs begin the subject of an automatic answer with, in lower case.
 const SUBJECTS: &[&str] = &[
@@ -59,9 +60,9 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
     if !is_auto_reply(mail) {
         return None;
     }
-    let from = mail.head.get(b"from").or_else(|| mail.head.get(b"reply-to"));
+    let from = mail.head().get(b"from").or_else(|| mail.head().get(b"reply-to"));
     let recipients = from.and_then(|from| address::first(&unfold(from)));
-    let id = |name: &[u8]| mail.head.get(name).and_then(|value| returned::id(&unfold(value)));
+    let id = |name: &[u8]| mail.head().get(name).and_then(|value| returned::id(&unfold(value)));
     let original =
         Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
     Some(Report {
@@ -75,7 +76,7 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
 
 /// Whether a machine says that it answered.
 pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
-    let head = &mail.head;
+    let head = mail.head();
     if let Some(value) = head.get(b"auto-submitted")
         && (starts_with(value, b"auto-replied") || contains(value, b"vacation"))
     {
@@ -93,7 +94,7 @@ pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
     if present.iter().any(|name| head.get(name).is_some_and(|value| !starts_with(value, b"no"))) {
         return true;
     }
-    let says: [(&[u8], &[u8]); 8] = [
+    let said: [(&[u8], &[u8]); 8] = [
         (b"x-apple-action", b"vacation"),
         (b"precedence", b"auto_reply"),
         (b"precedence", b"auto-reply"),
@@ -103,7 +104,7 @@ pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
         (b"x-mailer", b"vacation"),
         (b"x-post-messageclass", b"autoresponder"),
     ];
-    if says.iter().any(|(name, word)| head.says(name, word)) {
+    if said.iter().any(|(name, word)| says(head, name, word)) {
         return true;
     }
     let Some(subject) = head.get(b"subject") else { return false };

@@ -39,11 +39,6 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// What has not been read yet.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        &self.text[self.at.min(self.text.len())..]
-    }
-
     /// Where the next line begins.
     pub(super) fn position(&self) -> usize {
         self.at.min(self.text.len())

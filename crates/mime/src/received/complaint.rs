@@ -6,11 +6,12 @@
 
 use super::address;
 use super::bytes::{lines, squeeze, starts_with, trim};
-use super::field::{Head, parameter, split, unfold};
+use super::field::says;
 use super::mail::{Mail, PartKind};
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
 use super::returned;
+use crate::reader::{ContentLabel, HeaderBlock, HeaderField, unfold};
 
 /// Reads a complaint; none if the mail is not one.
 pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
@@ -18,17 +19,16 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
         let content = part.content();
         return Some(report(mail, Fields::read(&content)));
     }
-    let content_type = mail.head.get(b"content-type").unwrap_or_default();
-    if mail.is_report
-        && parameter(content_type, b"report-type").is_some_and(|kind| starts_with(&kind, b"feedback-report"))
-    {
+    let label = mail.head().get(b"content-type").and_then(ContentLabel::new);
+    let report_type = label.and_then(|label| label.parameter("report-type"));
+    if mail.is_report && report_type.is_some_and(|kind| starts_with(&kind, b"feedback-report")) {
         let text = mail.report_text();
         return Some(report(mail, Fields::read(&text)));
     }
-    if mail.head.says(b"x-apple-unsubscribe", b"true") {
+    if says(mail.head(), b"x-apple-unsubscribe", b"true") {
         let fields = Fields { kind: Some("opt-out".to_owned()), ..Fields::default() };
         let mut report = report(mail, fields);
-        if let Some(address) = mail.head.get(b"from").and_then(|from| address::first(&unfold(from))) {
+        if let Some(address) = mail.head().get(b"from").and_then(|from| address::first(&unfold(from))) {
             report.recipients = vec![Finding::of(address, Reason::Feedback)];
         }
         return Some(report);
@@ -38,11 +38,12 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
 
 /// Microsoft's form: the reported mail as a part, its header saying for whom it was.
 fn about_message(mail: &Mail<'_>) -> Option<Report> {
-    let subject = mail.head.get(b"subject")?;
+    let subject = mail.head().get(b"subject")?;
     let part = mail.part(PartKind::Returned).filter(|_| !mail.is_report)?;
     let content = part.content();
-    let (head, _) = Head::parse(&content);
-    let hidden = head.get(b"x-hmxmroriginalrecipient").and_then(|value| address::first(&unfold(value)));
+    let block = HeaderBlock::read(&content);
+    let hidden =
+        block.fields().get(b"x-hmxmroriginalrecipient").and_then(|value| address::first(&unfold(value)));
     if hidden.is_none() && !starts_with(subject, b"complaint about message from") {
         return None;
     }
@@ -67,7 +68,7 @@ impl Fields {
     fn read(content: &[u8]) -> Self {
         let mut fields = Self::default();
         for line in lines(content) {
-            let Some(field) = split(line) else { continue };
+            let Some(field) = HeaderField::of_line(line) else { continue };
             let value = trim(field.value);
             if field.name.eq_ignore_ascii_case(b"feedback-type") {
                 fields.kind = Some(squeeze(value, 64).to_ascii_lowercase()).filter(|kind| !kind.is_empty());

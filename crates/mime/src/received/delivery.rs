@@ -9,13 +9,13 @@ use std::collections::HashSet;
 use super::bytes::{contains, lines};
 use super::draft::{DIAGNOSTIC_OCTETS_MAX, Draft};
 use super::dsn::{self, Notification};
-use super::field::unfold;
 use super::mail::{Mail, Part, PartKind};
 use super::reason::Reason;
 use super::recogniser::{self, Text};
 use super::report::{Action, Finding, Kind, Report};
 use super::sender::Sender;
 use super::{address, auto_reply, returned};
+use crate::reader::unfold;
 
 /// How many reports inside reports are opened.
 const WRAPPED_MAX: usize = 2;
@@ -29,7 +29,7 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
 }
 
 fn read(mail: &Mail<'_>, wrapped_max: usize) -> Option<Report> {
-    let sender = Sender::read(&mail.head);
+    let sender = Sender::read(mail.head());
     let status = mail.part(PartKind::DeliveryStatus).or_else(|| rejection(mail));
     if status.is_none() && !mail.is_report && !sender.may_report(auto_reply::is_auto_reply(mail)) {
         return None;
@@ -130,7 +130,7 @@ fn name_unnamed(fields: &mut Notification, mail: &Mail<'_>, words: &[u8]) {
     fields.drafts.retain_mut(|draft| {
         if draft.address.is_empty() {
             let failed =
-                mail.head.get(b"x-failed-recipients").and_then(|value| address::first(&unfold(value)));
+                mail.head().get(b"x-failed-recipients").and_then(|value| address::first(&unfold(value)));
             draft.address = failed.or_else(|| address::first(words)).unwrap_or_default();
         }
         !draft.address.is_empty()
@@ -183,7 +183,7 @@ fn kind_of(recipients: &[Finding]) -> Kind {
 
 /// Whether a report in words is about a delay.
 fn is_delay(mail: &Mail<'_>, words: &[u8]) -> bool {
-    let subject = mail.head.get(b"subject").unwrap_or_default();
+    let subject = mail.head().get(b"subject").unwrap_or_default();
     let said: [&[u8]; 8] = [
         b"warning message only",
         b"this is a warning only",

@@ -9,8 +9,8 @@ use super::address;
 use super::bytes::{contains, lines, squeeze, starts_with, trim};
 use super::diagnosis::Status;
 use super::draft::Draft;
-use super::field::split;
 use super::report::Action;
+use crate::reader::HeaderField;
 
 /// The most recipients that are reported.
 pub(super) const RECIPIENTS_MAX: usize = 1_000;
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &[u8]) -> Notification {
             }
             continue;
         }
-        let Some(field) = split(line) else { continue };
+        let Some(field) = HeaderField::of_line(line) else { continue };
         let Some(known) = name_of(field.name) else { continue };
         let mut value = field.value.to_vec();
         while let Some(next) = all.peek()

@@ -1,24 +1,13 @@
-//! One cheap view of a mail: its header, and its parts as slices.
+//! A mail as reports need it: its header, and its leaves by what they are to a report.
 //!
-//! Parts are cut, not decoded; a part is decoded when somebody asks for its text. Each level of multipart is
-//! one search for its delimiter in its own slice, at most [`DEPTH_MAX`] levels deep and [`PARTS_MAX`] parts
-//! in all, so the work is linear in the size however the parts are nested. A part whose boundary equals that
-//! of its parent, or begins with it, is cut like any other: a delimiter counts only when nothing but white
-//! space follows it.
+//! The reader cuts the mail; here some leaves get a meaning. Nothing is decoded before somebody asks for its text.
 
 use std::borrow::Cow;
 
-use memchr::memmem;
-
-use super::bytes::{contains, starts_with, trim};
-use super::decode::{Encoding, text_of_html};
-use super::field::{Head, parameter};
-
-/// How deep multiparts are followed.
-pub(super) const DEPTH_MAX: usize = 8;
-
-/// The most parts that are looked at.
-pub(super) const PARTS_MAX: usize = 64;
+use super::bytes::{contains, normalise, starts_with};
+use super::field::{is_of_mail, says};
+use super::html::text_of_html;
+use crate::reader::{HeaderFields, MailPart, ReadMail, TransferEncoding};
 
 /// The most text that is read as a report.
 pub(super) const REPORT_OCTETS_MAX: usize = 256 * 1024;
@@ -40,38 +29,64 @@ pub(super) enum PartKind {
 }
 
 /// A leaf of the mail.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) kind: PartKind,
     pub(super) body: &'a [u8],
-    encoding: Encoding,
+    encoding: TransferEncoding,
 }
 
 impl<'a> Part<'a> {
-    /// The decoded content.
+    /// The decoded content, its lines ending in LF: what was encoded may have had CR LF.
     pub(super) fn content(&self) -> Cow<'a, [u8]> {
-        self.encoding.decode(self.body)
+        match self.encoding.decode(self.body).bytes {
+            Cow::Borrowed(text) => Cow::Borrowed(text),
+            Cow::Owned(decoded) => match normalise(&decoded, usize::MAX) {
+                Cow::Owned(text) => Cow::Owned(text),
+                Cow::Borrowed(_) => Cow::Owned(decoded),
+            },
+        }
     }
 }
 
 /// A mail.
-#[derive(Debug, Clone)]
 pub(super) struct Mail<'a> {
-    pub(super) head: Head<'a>,
+    read: ReadMail<'a>,
     pub(super) parts: Vec<Part<'a>>,
     /// Whether the whole is a `multipart/report`.
     pub(super) is_report: bool,
 }
 
 impl<'a> Mail<'a> {
-    /// Cuts a mail whose lines end in LF.
+    /// Reads a mail whose lines end in LF.
     pub(super) fn parse(raw: &'a [u8]) -> Self {
-        let (head, body) = Head::parse(raw);
+        let read = ReadMail::read(raw);
         let mut parts = Vec::with_capacity(4);
-        cut(&head, body, 0, &mut parts);
-        let is_report =
-            head.get(b"content-type").is_some_and(|value| starts_with(value, b"multipart/report"));
-        Self { head, parts, is_report }
+        // How deep a part is that is taken whole, whatever is in it.
+        let mut whole: Option<usize> = None;
+        for part in read.parts() {
+            if whole.is_some_and(|depth| part.depth() > depth) {
+                continue;
+            }
+            whole = None;
+            if is_unlabelled_mail(&part) {
+                whole = Some(part.depth());
+                let encoding = TransferEncoding::Identity;
+                parts.push(Part { kind: PartKind::Returned, body: part.entity(), encoding });
+            } else if !part.has_children() {
+                let content_type = part.header().get(b"content-type");
+                let kind = content_type.map_or(PartKind::Text, |value| kind_of(value, part.header()));
+                parts.push(Part { kind, body: part.body(), encoding: part.encoding() });
+            }
+        }
+        let content_type = read.root().header().get(b"content-type");
+        let is_report = content_type.is_some_and(|value| starts_with(value, b"multipart/report"));
+        Self { read, parts, is_report }
+    }
+
+    /// The header of the mail itself.
+    pub(super) fn head(&self) -> HeaderFields<'_, 'a> {
+        self.read.root().header()
     }
 
     /// The first part of that kind.
@@ -113,50 +128,14 @@ fn limit(text: &[u8]) -> &[u8] {
     &text[..text.len().min(REPORT_OCTETS_MAX)]
 }
 
-/// Adds the leaves of an entity.
-fn cut<'a>(head: &Head<'a>, body: &'a [u8], depth: usize, parts: &mut Vec<Part<'a>>) {
-    let content_type = head.get(b"content-type");
-    if let Some(value) = content_type
-        && starts_with(value, b"multipart/")
-        && depth < DEPTH_MAX
-        && let Some(boundary) = parameter(value, b"boundary")
-        && !boundary.is_empty()
-    {
-        let before = parts.len();
-        for entity in Entities::new(body, &boundary) {
-            if parts.len() >= PARTS_MAX {
-                return;
-            }
-            cut_entity(entity, depth + 1, parts);
-        }
-        if parts.len() > before {
-            return;
-        }
-    }
-    let kind = content_type.map_or(PartKind::Text, |value| kind_of(value, head));
-    parts.push(Part { kind, body, encoding: Encoding::of(head.get(b"content-transfer-encoding")) });
+/// Whether a part is the original mail without saying so, as some send it.
+fn is_unlabelled_mail(part: &MailPart<'_, '_>) -> bool {
+    let head = part.header();
+    let says_message = || head.get(b"content-type").is_some_and(|value| starts_with(value, b"message/"));
+    part.depth() > 0 && is_of_mail(head) && !says_message()
 }
 
-/// Adds the leaves of a part, whose own header comes first.
-fn cut_entity<'a>(entity: &'a [u8], depth: usize, parts: &mut Vec<Part<'a>>) {
-    // A part that begins with a blank line has no header.
-    let (head, body) = match entity.strip_prefix(b"\n") {
-        Some(body) => (Head::default(), body),
-        None => Head::parse(entity),
-    };
-    if head.is_of_mail() && !head.get(b"content-type").is_some_and(|value| starts_with(value, b"message/")) {
-        // Some send the original mail as a part without saying so.
-        parts.push(Part { kind: PartKind::Returned, body: entity, encoding: Encoding::Plain });
-        return;
-    }
-    if head.len() == 0 && body.is_empty() && !trim(entity).is_empty() {
-        parts.push(Part { kind: PartKind::Text, body: entity, encoding: Encoding::Plain });
-        return;
-    }
-    cut(&head, body, depth, parts);
-}
-
-fn kind_of(content_type: &[u8], head: &Head<'_>) -> PartKind {
+fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
     let end =
         content_type.iter().position(|&b| b == b';' || b.is_ascii_whitespace()).unwrap_or(content_type.len());
     let media = content_type[..end].to_ascii_lowercase();
@@ -179,7 +158,7 @@ fn kind_of(content_type: &[u8], head: &Head<'_>) -> PartKind {
         b"text/html" => PartKind::Html,
         b"text" => PartKind::Text,
         media if media.starts_with(b"text/") => {
-            if head.says(b"content-description", b"delivery report")
+            if says(head, b"content-description", b"delivery report")
                 && contains(content_type, b"delivery-status")
             {
                 PartKind::DeliveryStatus
@@ -189,67 +168,6 @@ fn kind_of(content_type: &[u8], head: &Head<'_>) -> PartKind {
         }
         media if media.starts_with(b"multipart/") => PartKind::Text,
         _ => PartKind::Other,
-    }
-}
-
-/// The entities between the delimiters of a multipart.
-struct Entities<'a> {
-    body: &'a [u8],
-    delimiter: Vec<u8>,
-    at: Option<usize>,
-}
-
-impl<'a> Entities<'a> {
-    fn new(body: &'a [u8], boundary: &[u8]) -> Self {
-        let mut delimiter = Vec::with_capacity(boundary.len() + 3);
-        delimiter.extend_from_slice(b"\n--");
-        delimiter.extend_from_slice(boundary);
-        let mut entities = Self { body, delimiter, at: None };
-        entities.at = if entities.closes(0, 1).is_some() {
-            entities.closes(0, 1)
-        } else {
-            entities.delimiter_from(0).map(|f| f.1)
-        };
-        entities
-    }
-
-    /// Whether a delimiter stands at `at`, of which the first `skip` octets are left away; gives where its
-    /// line ends. The last delimiter, with two hyphens after it, gives the end of the body.
-    fn closes(&self, at: usize, skip: usize) -> Option<usize> {
-        let rest = self.body.get(at..)?.strip_prefix(&self.delimiter[skip..])?;
-        let rest_at = self.body.len() - rest.len();
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let line = trim(&rest[..end]);
-        match line {
-            b"" => Some((rest_at + end + 1).min(self.body.len())),
-            _ if line.starts_with(b"--") => Some(self.body.len()),
-            _ => None,
-        }
-    }
-
-    /// The next delimiter from `from` on: where it begins and where its line ends.
-    fn delimiter_from(&self, from: usize) -> Option<(usize, usize)> {
-        for found in memmem::find_iter(self.body.get(from..)?, &self.delimiter) {
-            if let Some(end) = self.closes(from + found, 0) {
-                return Some((from + found, end));
-            }
-        }
-        None
-    }
-}
-
-impl<'a> Iterator for Entities<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let begin = self.at.filter(|&at| at < self.body.len())?;
-        // The delimiter's line feed belongs to it: search from the one that ended the line before.
-        let (end, after) = match self.delimiter_from(begin - 1) {
-            Some((end, after)) => (end.max(begin), Some(after)),
-            None => (self.body.len(), None),
-        };
-        self.at = after;
-        Some(&self.body[begin..end])
     }
 }
 
@@ -283,17 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_number_of_parts_are_bounded() {
-        let mut deep = Vec::new();
-        for level in 0..10_000 {
-            deep.extend_from_slice(
-                format!("Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n").as_bytes(),
-            );
-        }
-        assert_eq!(Mail::parse(&deep).parts.len(), 1);
-        let mut wide = b"Content-Type: multipart/mixed; boundary=b\n\n".to_vec();
-        wide.extend(b"--b\n\nx\n".repeat(10_000));
-        assert_eq!(Mail::parse(&wide).parts.len(), PARTS_MAX);
+    fn a_mail_that_is_a_part_without_saying_so_is_one_whatever_is_in_it() {
+        let raw = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nfailed\n--b\nFrom: a@example.org\nSubject: x\n\
+            Content-Type: multipart/alternative; boundary=i\n\n--i\n\nhi\n--i--\n--b\n\nend\n--b--\n";
+        assert_eq!(kinds(raw), [PartKind::Text, PartKind::Returned, PartKind::Text]);
+        assert!(Mail::parse(raw).parts[1].body.starts_with(b"From: a@example.org"));
+    }
+
+    #[test]
+    fn encoded_content_ends_in_line_feeds_only() {
+        let mail = Mail::parse(b"Content-Transfer-Encoding: base64\n\nYQ0K\nYg==");
+        assert_eq!(mail.parts[0].content().as_ref(), b"a\nb");
     }
 
     #[test]

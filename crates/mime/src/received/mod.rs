@@ -13,7 +13,7 @@
 //!
 //! It does not say whether the report is genuine: anybody can write one. That is for whoever correlates it.
 //!
-//! The way of a mail: `mail` cuts it into parts, `complaint` and `dsn` read the parts for machines,
+//! The way of a mail: `mail` takes its parts from the crate's one reader, `complaint` and `dsn` read the parts for machines,
 //! `recogniser` reads the text when there are none, `diagnosis` and `reason` draw codes and a reason from the
 //! words, and `returned` reads the header that came back. `delivery` puts these together.
 
@@ -21,12 +21,12 @@ mod address;
 mod auto_reply;
 mod bytes;
 mod complaint;
-mod decode;
 mod delivery;
 mod diagnosis;
 mod draft;
 mod dsn;
 mod field;
+mod html;
 mod mail;
 mod reason;
 mod recogniser;

@@ -1,19 +1,22 @@
 //! The mail that came back: its ids and addresses, from its own part or from below a line that announces it.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
 use super::bytes::{after, indent, lines, squeeze, starts_with, trim};
-use super::field::{Head, unfold};
 use super::mail::{Mail, PartKind};
 use super::report::Original;
+use crate::reader::{HeaderBlock, HeaderField, unfold};
 
 /// How much of a returned mail is read: its header, and a bit of its body when that quotes another header.
 const RETURNED_OCTETS_MAX: usize = 64 * 1024;
 
 /// The longest value that is kept.
 const VALUE_OCTETS_MAX: usize = 998;
+
+/// The longest line that announces a mail.
+const ANNOUNCEMENT_LINE_OCTETS_MAX: usize = 160;
 
 /// The lines by which servers announce the mail that they give back. In lower case; only what is inside a
 /// line.
@@ -75,17 +78,34 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
 /// field stands at the beginning of a line.
 pub(super) fn split(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     for found in AUTOMATON.find_iter(text) {
-        let line_end =
-            memchr::memchr(b'\n', &text[found.end()..]).map_or(text.len(), |at| found.end() + at + 1);
-        let line_begin = memchr::memrchr(b'\n', &text[..found.start()]).map_or(0, |at| at + 1);
-        if line_end - line_begin <= 160 && header_follows(&text[line_end..]) {
-            return (&text[..line_begin], Some(&text[line_end..]));
+        if let Some(line) = short_line(text, found.range())
+            && header_follows(&text[line.end..])
+        {
+            return (&text[..line.start], Some(&text[line.end..]));
         }
     }
     match bare_header(text) {
         Some(at) => (&text[..at], Some(&text[at..])),
         None => (text, None),
     }
+}
+
+/// The line around a place, its end included, unless it is too long to announce anything. What is further away is not
+/// searched: a text may be one line of announcements.
+fn short_line(text: &[u8], place: Range<usize>) -> Option<Range<usize>> {
+    let from = place.start.saturating_sub(ANNOUNCEMENT_LINE_OCTETS_MAX);
+    let until = text.len().min(place.end + ANNOUNCEMENT_LINE_OCTETS_MAX);
+    let start = match memchr::memrchr(b'\n', &text[from..place.start]) {
+        Some(at) => from + at + 1,
+        None if from == 0 => 0,
+        None => return None,
+    };
+    let end = match memchr::memchr(b'\n', &text[place.end..until]) {
+        Some(at) => place.end + at + 1,
+        None if until == text.len() => until,
+        None => return None,
+    };
+    (end - start <= ANNOUNCEMENT_LINE_OCTETS_MAX).then_some(start..end)
 }
 
 /// Whether the next line is a header field, or there is none; a line of dashes or of an mbox may come before
@@ -100,7 +120,7 @@ fn header_follows(text: &[u8]) -> bool {
 }
 
 fn is_field(line: &[u8]) -> bool {
-    super::field::split(line).is_some_and(|field| {
+    HeaderField::of_line(line).is_some_and(|field| {
         field.name.len() > 1
             && field.name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     })
@@ -170,9 +190,9 @@ fn read(text: &[u8], original: &mut Original) {
             shifted.extend_from_slice(&line[indent(line).min(shift)..]);
             shifted.push(b'\n');
         }
-        return read_head(&Head::parse(&shifted), original);
+        return read_head(&HeaderBlock::read(&shifted), original);
     }
-    read_head(&Head::parse(text), original);
+    read_head(&HeaderBlock::read(text), original);
 }
 
 /// From the first line on that is a field.
@@ -188,7 +208,8 @@ fn skip_to_header(text: &[u8]) -> &[u8] {
     }
 }
 
-fn read_head((head, body): &(Head<'_>, &[u8]), original: &mut Original) {
+fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
+    let head = block.fields();
     let value = |name: &[u8]| {
         head.get(name)
             .map(|value| squeeze(&unfold(value), VALUE_OCTETS_MAX))
@@ -199,8 +220,8 @@ fn read_head((head, body): &(Head<'_>, &[u8]), original: &mut Original) {
     }
     if original.message_id.is_none() && !head.has(b"from") {
         // The header was torn apart by a blank line.
-        let (rest, _) = Head::parse(body);
-        original.message_id = rest.get(b"message-id").and_then(|value| id(&unfold(value)));
+        let rest = HeaderBlock::read(block.body);
+        original.message_id = rest.fields().get(b"message-id").and_then(|value| id(&unfold(value)));
     }
     original.postway_id = original.postway_id.take().or_else(|| value(b"x-postway-id"));
     original.return_path =

@@ -6,7 +6,8 @@
 
 use super::address;
 use super::bytes::{contains, starts_with, trim};
-use super::field::{Head, plain, unfold};
+use super::field::{plain, says};
+use crate::reader::{HeaderFields, unfold};
 
 /// Words in the subjects of reports, in lower case.
 const SUBJECTS: &[&str] = &[
@@ -74,7 +75,7 @@ pub(super) struct Sender {
 
 impl Sender {
     /// Reads a header.
-    pub(super) fn read(head: &Head<'_>) -> Self {
+    pub(super) fn read(head: HeaderFields<'_, '_>) -> Self {
         let from = head.get(b"from").unwrap_or_default();
         let subject = plain(head.get(b"subject").unwrap_or_default());
         let path = head.get(b"return-path");
@@ -89,7 +90,7 @@ impl Sender {
             null_path,
             subject: SUBJECTS.iter().any(|word| subject.contains(word)),
             marked: marks.iter().any(|name| head.has(name))
-                || head.says(b"x-mailer", b"surfcontrol e-mail filter")
+                || says(head, b"x-mailer", b"surfcontrol e-mail filter")
                 || begins("there was an error sending your mail"),
             service: head.has(b"x-amz-sns-message-id") || head.has(b"x-mlserver"),
             conversation: begins("re:")
@@ -176,9 +177,10 @@ fn is_postmaster(from: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reader::HeaderBlock;
 
     fn read(head: &[u8]) -> Sender {
-        Sender::read(&Head::parse(head).0)
+        Sender::read(HeaderBlock::read(head).fields())
     }
 
     #[test]

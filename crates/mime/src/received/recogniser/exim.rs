@@ -15,9 +15,9 @@ use super::super::address;
 use super::super::bytes::{contains, find, indent, lines, starts_with, trim};
 use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
-use super::super::field::unfold;
 use super::super::report::Action;
 use super::Text;
+use crate::reader::unfold;
 
 /// Sentences that only this family uses.
 const INTRODUCTIONS: &[&[u8]] = &[
@@ -58,7 +58,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     let mut drafts = read(&text.report[begin..]);
     let failed: Vec<String> = text
         .mail
-        .head
+        .head()
         .all(b"x-failed-recipients")
         .flat_map(|value| {
             let value = unfold(value);

@@ -8,8 +8,8 @@
 use super::super::address;
 use super::super::bytes::{contains, starts_with};
 use super::super::draft::Draft;
-use super::super::field::unfold;
 use super::Text;
+use crate::reader::unfold;
 
 /// Words that admit a failure or a delay, in lower case.
 const ADMISSIONS: &[&[u8]] = &[
@@ -96,7 +96,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
         return None;
     }
     let failed =
-        text.mail.head.get(b"x-failed-recipients").or_else(|| text.mail.head.get(b"x-bounced-address"));
+        text.mail.head().get(b"x-failed-recipients").or_else(|| text.mail.head().get(b"x-bounced-address"));
     if let Some(failed) = failed {
         let failed = unfold(failed);
         let drafts: Vec<_> = failed
@@ -110,7 +110,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     }
     let own: Vec<String> = [&b"to"[..], b"from", b"reply-to", b"sender", b"delivered-to"]
         .into_iter()
-        .flat_map(|name| text.mail.head.all(name))
+        .flat_map(|name| text.mail.head().all(name))
         .filter_map(|value| address::first(&unfold(value)))
         .collect();
     let mut best: Option<(u8, String)> = None;

@@ -12,10 +12,10 @@
 use super::super::address;
 use super::super::bytes::{find, lines, trim};
 use super::super::draft::Draft;
-use super::super::field::unfold;
 use super::super::reason::Reason;
 use super::super::report::Action;
 use super::Text;
+use crate::reader::unfold;
 
 pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     let delayed = text.says(b"recipient has been delayed") || text.says(b"recipients has been delayed");
@@ -53,7 +53,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
 
 /// A group that does not exist or does not take mail from the sender; in any language.
 fn group(text: &Text<'_>) -> Option<Vec<Draft>> {
-    let failed = unfold(text.mail.head.get(b"x-failed-recipients")?);
+    let failed = unfold(text.mail.head().get(b"x-failed-recipients")?);
     if !text.says(b"google") || !text.sender.is_surely_machine() {
         return None;
     }

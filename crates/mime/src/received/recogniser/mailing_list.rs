@@ -8,9 +8,9 @@ use super::super::report::Action;
 use super::Text;
 
 pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
-    let server = text.mail.head.get(b"x-mlserver")?;
+    let server = text.mail.head().get(b"x-mlserver")?;
     find(server, b"fml")?;
-    let from = address::first(text.mail.head.get(b"from")?)?;
+    let from = address::first(text.mail.head().get(b"from")?)?;
     if !from.contains("-admin@") && !from.starts_with("fml") {
         // Somebody writes to the list.
         return None;

@@ -20,6 +20,7 @@ use std::cell::OnceCell;
 
 use super::bytes::{contains, squeeze};
 use super::draft::Draft;
+use super::field::says;
 use super::mail::Mail;
 use super::reason::Reason;
 use super::report::{Kind, Original};
@@ -96,7 +97,7 @@ pub(super) fn recognise_form(text: &Text<'_>) -> Option<Recognised> {
         let mut drafts = recogniser(text)?;
         drafts.retain(|draft| !draft.address.is_empty());
         drafts.truncate(super::dsn::RECIPIENTS_MAX);
-        if text.mail.head.says(b"x-spasign", b"ng") {
+        if says(text.mail.head(), b"x-spasign", b"ng") {
             // The mark of a mobile carrier's filter, whatever its words say.
             drafts.iter_mut().for_each(|draft| draft.reason = Some(Reason::Filtered));
         }

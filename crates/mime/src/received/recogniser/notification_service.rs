@@ -12,7 +12,7 @@ use super::{Recognised, Text};
 
 /// Reads a notification; none if the mail is not one.
 pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
-    if !text.mail.head.has(b"x-amz-sns-message-id") {
+    if !text.mail.head().has(b"x-amz-sns-message-id") {
         return None;
     }
     let value = read(text.report)?;
