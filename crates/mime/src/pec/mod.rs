@@ -27,8 +27,10 @@ pub use receipt::{Contradiction, Daticert, PecEvent, Receipt, ReceiptForm, Recei
 pub use signature::{Signature, TrustError, TrustStore, verify};
 
 use daticert::Certified;
-use part::Part;
+use part::{PecPart, leaves};
 use receipt::bare;
+
+use crate::reader::ReadMail;
 
 /// How much of a notice's text is searched for what it says.
 const NOTICE_BYTES_MAX: usize = 16 * 1024;
@@ -61,7 +63,8 @@ pub struct Envelope {
 
 /// What this mail is to the certified mail system, if anything.
 pub fn inspect(raw: &[u8]) -> Option<PecMail> {
-    let mail = Part::split(raw);
+    let read = ReadMail::read(raw);
+    let mail = PecPart::whole(&read);
     if let Some(kind_text) = mail.text("X-Trasporto") {
         let anomaly = kind_text.eq_ignore_ascii_case("errore");
         let envelope = Envelope {
@@ -74,8 +77,8 @@ pub fn inspect(raw: &[u8]) -> Option<PecMail> {
     }
     let kind_text = mail.text("X-Ricevuta")?;
     let opened = signature::opaque_content(&mail);
-    let content = opened.as_deref().map_or(mail, Part::split);
-    let leaves = content.leaves();
+    let content = opened.as_deref().map(ReadMail::read);
+    let leaves = leaves(content.as_ref().unwrap_or(&read));
     let mut receipt = Receipt::new(&mail, kind_text, certified(&leaves));
     if receipt.kind == ReceiptKind::DeliveryWarning {
         let text = notice_text(&leaves);
@@ -94,14 +97,14 @@ pub fn read(raw: &[u8]) -> Option<Receipt> {
 }
 
 /// What the outermost daticert.xml says.
-fn certified(leaves: &[Part<'_>]) -> Result<Certified, Daticert> {
-    let named = |part: &&Part<'_>| {
+fn certified(leaves: &[PecPart<'_, '_>]) -> Result<Certified, Daticert> {
+    let named = |part: &&PecPart<'_, '_>| {
         part.file_name().is_some_and(|name| {
             name.eq_ignore_ascii_case("daticert.xml") || name.eq_ignore_ascii_case("certdata.xml")
         })
     };
     let part = leaves.iter().find(named).ok_or(Daticert::Absent)?;
-    if part.body.len() > DATICERT_ENCODED_MAX {
+    if part.body().len() > DATICERT_ENCODED_MAX {
         return Err(Daticert::Refused(DaticertError::TooLarge));
     }
     let bytes = part.decoded().ok_or(Daticert::Refused(DaticertError::Encoding))?;
@@ -109,10 +112,10 @@ fn certified(leaves: &[Part<'_>]) -> Result<Certified, Daticert> {
 }
 
 /// The beginning of the text that a person reads.
-fn notice_text(leaves: &[Part<'_>]) -> String {
-    let find = |kind: &str| leaves.iter().find(|part| part.content_type().word == kind);
-    let Some(part) = find("text/plain").or_else(|| find("text/html")) else { return String::new() };
-    if part.body.len() > DATICERT_ENCODED_MAX {
+fn notice_text(leaves: &[PecPart<'_, '_>]) -> String {
+    let find = |subtype: &str| leaves.iter().find(|part| part.media_type().is("text", subtype));
+    let Some(part) = find("plain").or_else(|| find("html")) else { return String::new() };
+    if part.body().len() > DATICERT_ENCODED_MAX {
         return String::new();
     }
     let bytes = part.decoded().unwrap_or_default();

@@ -5,7 +5,7 @@ use postway_domain::{MessageUid, Time};
 use super::{
     daticert::{Certified, DaticertError},
     notice::Notice,
-    part::Part,
+    part::PecPart,
 };
 
 /// The length of a uid as it stands in a Message-ID.
@@ -165,7 +165,11 @@ impl From<&str> for ReceiptForm {
 
 impl Receipt {
     /// Of a mail with `X-Ricevuta: kind_text`, and of what its daticert.xml certifies.
-    pub(super) fn new(mail: &Part<'_>, kind_text: String, certified: Result<Certified, Daticert>) -> Self {
+    pub(super) fn new(
+        mail: &PecPart<'_, '_>,
+        kind_text: String,
+        certified: Result<Certified, Daticert>,
+    ) -> Self {
         let (certified, daticert) = match certified {
             Ok(certified) => (certified, Daticert::Read),
             Err(unread) => (Certified::default(), unread),

@@ -30,7 +30,8 @@ use postway_domain::Time;
 
 pub use trust::{TrustError, TrustStore};
 
-use super::part::Part;
+use super::part::PecPart;
+use crate::reader::{MediaType, ReadMail};
 
 /// What the signature of a mail is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub enum Signature {
 enum Doubt {
     #[error("the signature cannot be decoded or is not CMS")]
     Unreadable,
+    #[error("the mail has more parts than are read before its signature")]
+    TooMuch,
     #[error("the signature has no signer")]
     NoSigner,
     #[error("the signed content is missing")]
@@ -94,8 +97,9 @@ impl From<asn1::Malformed> for Doubt {
 
 /// Judges the signature of a whole mail. `at` is when the mail was received.
 pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
-    let mail = Part::split(raw);
-    let judged = match find(&mail) {
+    let read = ReadMail::read(raw);
+    let mail = PecPart::whole(&read);
+    let judged = match find(&read) {
         None => return Signature::Absent,
         Some(Err(doubt)) => Err(doubt),
         Some(Ok((bytes, content))) => match cms::read(&bytes) {
@@ -111,34 +115,37 @@ pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
 }
 
 /// The mail inside an opaque signature, whatever the signature is worth.
-pub(super) fn opaque_content(mail: &Part<'_>) -> Option<Vec<u8>> {
-    if !is_opaque(&mail.content_type().word) {
+pub(super) fn opaque_content(mail: &PecPart<'_, '_>) -> Option<Vec<u8>> {
+    if !is_opaque(mail.media_type()) {
         return None;
     }
     let bytes = mail.decoded()?;
     Some(cms::read(&bytes).ok()??.content?.into_owned())
 }
 
-fn is_opaque(word: &str) -> bool {
-    matches!(word, "application/pkcs7-mime" | "application/x-pkcs7-mime")
+fn is_opaque(media: MediaType<'_>) -> bool {
+    media.is("application", "pkcs7-mime") || media.is("application", "x-pkcs7-mime")
 }
 
 /// The CMS bytes and, where detached, what they sign. `None`: the mail has no PKCS #7 signature.
 #[expect(clippy::type_complexity, reason = "used once, and the parts have names where they are taken")]
-fn find<'a>(mail: &Part<'a>) -> Option<Result<(Cow<'a, [u8]>, Option<&'a [u8]>), Doubt>> {
-    let label = mail.content_type();
-    if is_opaque(&label.word) {
+fn find<'a>(read: &ReadMail<'a>) -> Option<Result<(Cow<'a, [u8]>, Option<&'a [u8]>), Doubt>> {
+    let mail = PecPart::whole(read);
+    if is_opaque(mail.media_type()) {
         return Some(mail.decoded().map(|bytes| (bytes, None)).ok_or(Doubt::Unreadable));
     }
-    if label.word != "multipart/signed" {
+    if !mail.media_type().is("multipart", "signed") {
         return None;
     }
-    let children = mail.children(label.parameter("boundary")?);
-    let [content, signature, ..] = children.as_slice() else { return None };
-    let signature = Part::split(signature);
-    let word = signature.content_type().word;
-    if !matches!(word.as_str(), "application/pkcs7-signature" | "application/x-pkcs7-signature") {
+    let mut children = mail.children();
+    let (Some(content), Some(signature)) = (children.next(), children.next()) else {
+        // The signature may stand beyond what is read.
+        return (!read.passed().is_empty()).then_some(Err(Doubt::TooMuch));
+    };
+    let media = signature.media_type();
+    if !media.is("application", "pkcs7-signature") && !media.is("application", "x-pkcs7-signature") {
         return None;
     }
-    Some(signature.decoded().map(|bytes| (bytes, Some(*content))).ok_or(Doubt::Unreadable))
+    let content = content.signed_bytes();
+    Some(signature.decoded().map(|bytes| (bytes, Some(content))).ok_or(Doubt::Unreadable))
 }
