@@ -33,6 +33,9 @@ pub(crate) struct ContentView {
     has_html: bool,
     /// What is attached, in order.
     attachments: Vec<FileView>,
+    /// What is left out here because the mail has more of it than is read, such as `parts beyond 1,000`. Empty for a mail
+    /// that is shown whole; `raw` always has all of it.
+    omitted: Vec<String>,
 }
 
 /// A header field.
@@ -69,7 +72,14 @@ pub(crate) async fn content(raw: Bytes) -> Result<Json<ContentView>, ApiError> {
     let reading = look(raw, reading::read).await?;
     let headers = reading.fields.into_iter().map(|(name, value)| HeaderView { name, value }).collect();
     let attachments = reading.attachments.into_iter().enumerate().map(FileView::new).collect();
-    Ok(Json(ContentView { headers, text: reading.text, has_html: reading.html.is_some(), attachments }))
+    let omitted = reading.omitted.iter().map(|limit| limit.to_string()).collect();
+    Ok(Json(ContentView {
+        headers,
+        text: reading.text,
+        has_html: reading.html.is_some(),
+        attachments,
+        omitted,
+    }))
 }
 
 /// The mail's html, harmless.

@@ -19,7 +19,8 @@ export function Mail({ path, label = "Mail", more = [] }) {
     return html`<${Tabs} label=${label} tabs=${[why, ...more]} />`;
   }
   return html`<${Loaded} from=${content}>
-    ${(mail) => html`<${Tabs} label=${label} tabs=${tabs(path, mail, more)} />`}<//>`;
+    ${(mail) => html`${mail.omitted.length > 0 && html`<${Omitted} limits=${mail.omitted} />`}
+      <${Tabs} label=${label} tabs=${tabs(path, mail, more)} />`}<//>`;
 }
 
 const tabs = (path, mail, more) => [
@@ -43,6 +44,10 @@ const tabs = (path, mail, more) => [
   { name: "Source", body: () => html`<${Source} path=${path} />` },
   ...more,
 ];
+
+/** The sentence above a mail that has more than is shown. */
+const Omitted = ({ limits }) => html`<p class="muted" role="note">
+  This mail has more than is shown here. Left out: ${limits.join("; ")}. Download its source for all of it.</p>`;
 
 const Files = ({ path, files }) => html`<ul class="files">
   ${files.map(

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use mail_parser::{Message, MessagePart, MimeHeaders, PartType};
 use postway_domain::Mailbox;
 use postway_intake::Given;
-use postway_mime::{Attachment, Composed, Draft, compose};
+use postway_mime::{
+    Attachment, Composed, Draft, compose,
+    reader::{DecodeBudget, MailPart, PartClass, ReadMail},
+};
 
 use super::Forwarding;
 use crate::mail::{Mail, bounded, is_shown_inside};
@@ -19,18 +21,28 @@ const FILENAME_CHARS_MAX: usize = 255;
 /// How much of a field the header block repeats, in characters.
 const BLOCK_CHARS_MAX: usize = 500;
 
-/// The mail composed anew; none where it cannot be taken apart or put together.
+/// The mail composed anew; none where it cannot be taken apart whole, or put together.
 pub(super) fn composed(forwarding: &Forwarding<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
     let mail = forwarding.mail;
-    let parts = mail.taken_apart()?;
-    let attachments: Vec<Attachment> =
-        parts.attachments().take(ATTACHMENTS_MAX + 1).map(attachment).collect();
-    if attachments.len() > ATTACHMENTS_MAX || attachments.iter().any(|file| file.check().is_err()) {
+    let parts = mail.taken_apart();
+    let roles = parts.roles();
+    if !parts.passed().is_empty() || roles.attachments.len() > ATTACHMENTS_MAX {
+        return None;
+    }
+    let mut budget = DecodeBudget::default();
+    let files = roles.attachments.iter().filter_map(|index| parts.part(*index));
+    let attachments: Vec<Attachment> = files.map(|part| attachment(&part, &mut budget)).collect();
+    if attachments.iter().any(|file| file.check().is_err()) {
         return None;
     }
     let block = header_block(mail);
-    let html = html_of(&parts).map(|html| with_block(&html, &block));
-    let text = text_of(&parts);
+    let html =
+        bodies(&parts, &roles.html, PartClass::Html, &mut budget).map(|html| with_block(&html, &block));
+    // Where somebody wrote one: it is not made of the html.
+    let text = bodies(&parts, &roles.text, PartClass::Plain, &mut budget);
+    if budget.is_passed() {
+        return None;
+    }
     let text = match (&html, text) {
         (_, Some(text)) => Some(format!("{block}\n{text}")),
         (Some(_), None) => None,
@@ -82,27 +94,17 @@ pub(super) fn reply_to(mail: &Mail<'_>) -> Vec<Mailbox> {
     named.unwrap_or_default().iter().take(REPLY_TO_MAX).filter_map(mailbox).collect()
 }
 
-/// The text, where somebody wrote one: it is not made of the html.
-fn text_of(mail: &Message<'_>) -> Option<String> {
-    let texts: Vec<&str> = mail
-        .text_bodies()
-        .filter_map(|part| match &part.body {
-            PartType::Text(text) => Some(text.as_ref()),
-            _ => None,
-        })
-        .collect();
+/// The contents of those parts that are of this class, one after the other.
+fn bodies(
+    mail: &ReadMail<'_>,
+    parts: &[usize],
+    class: PartClass,
+    budget: &mut DecodeBudget,
+) -> Option<String> {
+    let parts = parts.iter().filter_map(|index| mail.part(*index));
+    let of_class = parts.filter(|part| PartClass::of(part) == class);
+    let texts: Vec<_> = of_class.map(|part| part.text(budget)).collect();
     (!texts.is_empty()).then(|| texts.join("\n").replace('\0', ""))
-}
-
-fn html_of(mail: &Message<'_>) -> Option<String> {
-    let htmls: Vec<&str> = mail
-        .html_bodies()
-        .filter_map(|part| match &part.body {
-            PartType::Html(html) => Some(html.as_ref()),
-            _ => None,
-        })
-        .collect();
-    (!htmls.is_empty()).then(|| htmls.join("\n").replace('\0', ""))
 }
 
 /// The html with the block in front, inside its body where it has one.
@@ -122,16 +124,17 @@ fn with_block(html: &str, block: &str) -> String {
     format!("{}<p>{escaped}</p>\n{}", &html[..at], &html[at..])
 }
 
-fn attachment(part: &MessagePart<'_>) -> Attachment {
-    let content = match &part.body {
-        PartType::Message(inner) => inner.raw_message().to_vec(),
-        _ => part.contents().to_vec(),
+fn attachment(part: &MailPart<'_, '_>, budget: &mut DecodeBudget) -> Attachment {
+    let class = PartClass::of(part);
+    let content = match class.is_text() {
+        true => part.text(budget).into_owned().into_bytes(),
+        false => part.content(budget).into_owned(),
     };
     let inline = is_shown_inside(part);
-    let content_id = part.content_id().map(|id| id.trim_matches(['<', '>', ' ']).to_owned());
+    let content_id = part.content_id().map(str::to_owned);
     let mut file = Attachment {
-        filename: filename(part),
-        content_type: content_type(part),
+        filename: filename(part, class),
+        content_type: content_type(part, class),
         content,
         content_id: content_id.filter(|_| inline),
         inline,
@@ -147,25 +150,22 @@ fn attachment(part: &MessagePart<'_>) -> Attachment {
     file
 }
 
-fn filename(part: &MessagePart<'_>) -> String {
-    let given = part.attachment_name().unwrap_or_default().replace(char::is_control, " ");
+fn filename(part: &MailPart<'_, '_>, class: PartClass) -> String {
+    let given = part.file_name().unwrap_or_default().replace(char::is_control, " ");
     let name = bounded(given.trim(), FILENAME_CHARS_MAX);
-    match (name.is_empty(), &part.body) {
+    match (name.is_empty(), class) {
         (false, _) => name,
-        (true, PartType::Message(_)) => "message.eml".to_owned(),
+        (true, PartClass::Message) => "message.eml".to_owned(),
         (true, _) => "attachment".to_owned(),
     }
 }
 
-fn content_type(part: &MessagePart<'_>) -> String {
-    let Some(given) = part.content_type() else { return "application/octet-stream".to_owned() };
-    let kind = match given.subtype() {
-        Some(subtype) => format!("{}/{subtype}", given.ctype()),
-        None => "application/octet-stream".to_owned(),
-    };
-    // What was text in any charset is UTF-8 by now.
-    match &part.body {
-        PartType::Text(_) | PartType::Html(_) => format!("{kind}; charset=utf-8"),
-        _ => kind,
+fn content_type(part: &MailPart<'_, '_>, class: PartClass) -> String {
+    let media = part.media_type();
+    if part.content_type().is_none() || media.subtype.is_empty() {
+        return "application/octet-stream".to_owned();
     }
+    let kind = String::from_utf8_lossy(&[media.kind, b"/", media.subtype].concat()).to_ascii_lowercase();
+    // What was text in any charset is UTF-8 by now.
+    if class.is_text() { format!("{kind}; charset=utf-8") } else { kind }
 }

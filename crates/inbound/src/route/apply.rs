@@ -190,7 +190,7 @@ fn next(rule: &ReadyRule, follow_up: FollowUp, reminders: i64, now: Time) -> Opt
 /// What subscribers are told of a mail.
 fn told(job: &ToRoute, mail: &Mail<'_>, tags: &[String]) -> String {
     let Summary { sender, recipients, subject, message_id } = Summary::of(mail);
-    let attachments: Vec<String> = mail.attachment_names().take(NAMES_TOLD_MAX).collect();
+    let attachments: Vec<String> = mail.attached().names.into_iter().take(NAMES_TOLD_MAX).collect();
     json!({
         "id": job.uid,
         "mailbox": job.key.mailbox,

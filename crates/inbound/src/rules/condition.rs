@@ -95,8 +95,14 @@ impl Ready {
                 (holds, format!("it has {size} bytes"))
             }
             Self::HasAttachment(wanted) => {
-                let has = mail.has_attachment();
-                (has == *wanted, format!("it has {}", if has { "attachments" } else { "no attachment" }))
+                let attached = mail.attached();
+                let has = !attached.names.is_empty();
+                let told = match (has, attached.passed.iter().next()) {
+                    (true, _) => "it has attachments".to_owned(),
+                    (false, None) => "it has no attachment".to_owned(),
+                    (false, Some(limit)) => format!("it has no attachment; not looked at: {limit}"),
+                };
+                (has == *wanted, told)
             }
         }
     }
