@@ -3,9 +3,19 @@
 // A test that cannot go on stops where it is.
 #![allow(clippy::unwrap_used)]
 
-use postway_fuzz::feed;
+use postway_fuzz::{feed, feed_from, mail::HostileMail};
 use postway_intake::smtp::parse_command;
-use postway_mime::{inspect_raw, pec, reading, received};
+use postway_mime::{
+    gist, inspect_raw, own_fields, pec,
+    reader::{
+        ReadMail,
+        limit::{
+            DEPTH_MAX, FIELDS_IN_ALL_MAX, IMAGE_BYTES_MAX, PARTS_MAX, SHOWN_HTML_BYTES_MAX, STEPS_MIN,
+            STEPS_PER_BYTE_MAX,
+        },
+    },
+    reading, received,
+};
 
 const BOUNCE: &[u8] = b"Return-Path: <>\nFrom: MAILER-DAEMON@mx.example.org (Mail Delivery System)\n\
 To: b+aaaa@bounces.example.com\nSubject: Undelivered Mail Returned to Sender\nMIME-Version: 1.0\n\
@@ -133,6 +143,51 @@ fn a_mail_is_shown_whatever_it_holds() {
 #[test]
 fn a_mail_that_is_handed_in_is_taken_or_refused() {
     feed(SEEDS, WORDS, |raw| drop(inspect_raw(raw)));
+}
+
+/// What the reader promises of any bytes.
+fn assert_read_within_limits(raw: &[u8]) {
+    let mail = ReadMail::read(raw);
+    assert!(mail.steps() <= raw.len() * STEPS_PER_BYTE_MAX + STEPS_MIN);
+    assert!(mail.parts().count() <= PARTS_MAX);
+    assert!(mail.parts().map(|part| part.header().len()).sum::<usize>() <= FIELDS_IN_ALL_MAX);
+    for part in mail.parts() {
+        let (entity, body) = (part.entity_range(), part.body_range());
+        assert!(entity.start <= body.start && body.start <= body.end && body.end == entity.end);
+        assert!(entity.end <= raw.len() && part.depth() <= DEPTH_MAX);
+        if let Some(parent) = part.parent() {
+            let around = parent.body_range();
+            assert!(around.start <= entity.start && entity.end <= around.end, "parts nest");
+            assert!(parent.index() < part.index() && parent.depth() + 1 == part.depth());
+        }
+    }
+    let roles = mail.roles();
+    let of_roles = roles.text.iter().chain(&roles.html).chain(&roles.attachments);
+    assert!(of_roles.max().is_none_or(|last| mail.part(*last).is_some_and(|part| !part.has_children())));
+}
+
+#[test]
+fn hostile_mail_is_read_within_its_limits_by_all_who_read_it() {
+    let at = postway_domain::Time::from_millis(1_800_000_000_000);
+    let trust = pec::TrustStore::default();
+    feed_from(&HostileMail, |raw| {
+        assert_read_within_limits(raw);
+        let reading = reading::read(raw);
+        assert!(reading.html.is_none_or(|html| html.len() <= SHOWN_HTML_BYTES_MAX + IMAGE_BYTES_MAX));
+        for place in 0..reading.attachments.len().min(3) {
+            let (file, bytes) = reading::attachment(raw, place).unwrap();
+            assert_eq!((&file, bytes.len()), (&reading.attachments[place], file.size));
+        }
+        assert!(received::inspect(raw).recipients.len() <= 10_000);
+        drop(pec::inspect(raw));
+        assert!(!matches!(pec::verify(raw, &trust, at), pec::Signature::Verified { .. }));
+        drop((gist(raw), inspect_raw(raw), own_fields(raw)));
+    });
+}
+
+#[test]
+fn any_bytes_are_read_within_limits() {
+    feed(SEEDS, WORDS, assert_read_within_limits);
 }
 
 const COMMANDS: &[&[u8]] = &[
