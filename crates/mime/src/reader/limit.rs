@@ -77,7 +77,8 @@ pub enum ReaderLimit {
 }
 
 impl ReaderLimit {
-    const ALL: [Self; 15] = [
+    /// All of them.
+    pub const ALL: [Self; 15] = [
         Self::Depth,
         Self::Parts,
         Self::FieldsOfPart,

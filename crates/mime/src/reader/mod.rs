@@ -160,6 +160,7 @@ impl<'m, 'a> MailPart<'m, 'a> {
 
     /// What it is; where it does not say so, text, or, in a digest, a mail.
     pub fn media_type(&self) -> MediaType<'a> {
+        // A multipart says what it is, so this asks one level up and no further.
         let in_digest = || self.parent().is_some_and(|parent| parent.media_type().is("multipart", "digest"));
         match self.content_type() {
             Some(label) => label.media_type(),

@@ -63,6 +63,15 @@ fn parts_without_a_header_a_blank_line_or_an_end_are_read() {
 }
 
 #[test]
+fn an_empty_part_at_the_end_of_a_multipart_lies_inside_it() {
+    let raw = b"Content-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: multipart/mixed; boundary=i\n\n--i\n--o--\n";
+    let mail = ReadMail::read(raw);
+    let [inner, empty] = [1, 2].map(|index| mail.part(index).unwrap());
+    assert_eq!((empty.body(), empty.parent().unwrap().index()), (&b""[..], inner.index()));
+    assert!(empty.entity_range().end <= inner.body_range().end);
+}
+
+#[test]
 fn a_boundary_inside_a_line_parts_nothing() {
     let raw =
         b"Content-Type: multipart/mixed; boundary=b\n\nx--b\n\none\n--bc\n--b\n\ntwo --b\n--b--x\n--b--";

@@ -186,11 +186,11 @@ fn find_delimiter(
         };
         let blanks = tail.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let from = raw.len() - tail.len() + blanks;
-        let (end, next) =
-            if from < raw.len() { line_at(&raw[..raw.len().min(from + 2)], from) } else { (from, from) };
-        if end > from {
-            continue;
-        }
+        let next = match raw.get(from) {
+            None => from,
+            Some(b'\n' | b'\r') => line_at(raw, from).1,
+            Some(_) => continue,
+        };
         return Some(Delimiter { level, is_last, next });
     }
     None

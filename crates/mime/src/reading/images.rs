@@ -45,7 +45,8 @@ pub(super) fn in_place(
     let mut left = IMAGE_BYTES_MAX;
     let mut written = 0;
     let mut at = 0;
-    while let Some(found) = memmem::find(&html.as_bytes()[at..], SCHEME.as_bytes()) {
+    let scheme = memmem::Finder::new(SCHEME);
+    while let Some(found) = scheme.find(&html.as_bytes()[at..]) {
         let reference = at + found;
         let from = reference + SCHEME.len();
         let id = id_at(html, from);

@@ -4,3 +4,14 @@
 
 mod agreement;
 mod memory;
+
+use postway_mime::reader::ReaderLimit;
+
+#[test]
+fn every_limit_is_in_the_guide_as_it_is_told() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/security.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for limit in ReaderLimit::ALL {
+        assert!(page.contains(&format!("`{limit}`")), "the guide does not have `{limit}`");
+    }
+}
