@@ -57,7 +57,7 @@ struct SeatWaiter {
 }
 
 /// A seat that somebody gets once the lock is released.
-type Grant = (oneshot::Sender<TenantSeat>, u64, watch::Receiver<Option<Instant>>);
+type SeatGrant = (oneshot::Sender<TenantSeat>, u64, watch::Receiver<Option<Instant>>);
 
 impl TenantSeats {
     /// Free seats, of which one tenant holds at most `per_tenant_max`.
@@ -100,7 +100,7 @@ impl TenantSeats {
     }
 
     /// Outside of the lock: a seat whose taker is gone is given back on the way.
-    fn hand_out(self: &Arc<Self>, grants: Vec<Grant>) {
+    fn hand_out(self: &Arc<Self>, grants: Vec<SeatGrant>) {
         for (grant, number, recall) in grants {
             drop(grant.send(TenantSeat { seats: self.clone(), number, recall }));
         }
@@ -159,7 +159,7 @@ impl SeatPlan {
     }
 
     /// Gives out free seats and recalls others for those who still wait.
-    fn settle(&mut self, now: Instant) -> Vec<Grant> {
+    fn settle(&mut self, now: Instant) -> Vec<SeatGrant> {
         self.waiting.retain(|_, line| {
             line.retain(|waiter| !waiter.grant.is_closed());
             !line.is_empty()

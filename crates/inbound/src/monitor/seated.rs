@@ -36,19 +36,21 @@ pub(super) struct SeatedFolder<'s> {
 }
 
 impl<'s> SeatedFolder<'s> {
-    /// Opens the mailbox's folder within the time of a round.
+    /// Opens the mailbox's folder within the time of a round; none where somebody else needed the seat before it was open.
     pub(super) async fn open(
         source: &dyn Source,
         mailbox: &WatchedMailbox,
         seat: &'s TenantSeat,
-    ) -> Result<Self, SourceError> {
+    ) -> Result<Option<Self>, SourceError> {
         let round_began = Instant::now();
         let folder = tokio::select! {
             biased;
             opened = source.open(mailbox) => opened?,
-            () = ends(seat, round_began) => return Err(SourceError::passing(TOO_SLOW)),
+            () = ends(seat, round_began) => {
+                return if seat.is_recalled() { Ok(None) } else { Err(SourceError::passing(TOO_SLOW)) };
+            }
         };
-        Ok(Self { folder, seat, round_began, was_cut: false })
+        Ok(Some(Self { folder, seat, round_began, was_cut: false }))
     }
 
     /// Begins another round.

@@ -165,7 +165,8 @@ impl Watch {
     async fn session(&mut self) -> Result<Duration, Fault> {
         let means = self.means.clone();
         let seat = means.seats.take(&self.key.tenant).await;
-        let mut folder = SeatedFolder::open(&*means.source, &self.mailbox, &seat).await?;
+        let opened = SeatedFolder::open(&*means.source, &self.mailbox, &seat).await?;
+        let Some(mut folder) = opened else { return Ok(BACK_IN_LINE) };
         let poll = Duration::from_secs(self.mailbox.settings.poll_seconds.into());
         loop {
             seat.rest(false);

@@ -63,7 +63,7 @@ pub(super) struct Desk {
 }
 
 /// What is left to do with a mail that was dealt with.
-pub(super) enum Dealt {
+pub(super) enum DealtMail {
     /// It is to be written down.
     Over(Routed),
     /// Something on its server; then it is to be written down.
@@ -122,7 +122,7 @@ pub(super) async fn deal(
     desk: &Arc<Desk>,
     job: &Arc<ToRoute>,
     token: LeaseToken,
-) -> Dealt {
+) -> DealtMail {
     let attempts_max = desk.attempts_max();
     let (progress, ended) = match set_aside(job, attempts_max) {
         Some(why) => (Progress::of(job), Err(Trouble::Hopeless(why))),
@@ -134,8 +134,8 @@ pub(super) async fn deal(
             let due = ErrandDue { job: bare, desk: desk.clone(), token, errand, progress };
             // One that is dealt with alone keeps all others waiting: it has lived, and its errand is for the next time.
             return match job.lost_leases {
-                0 => Dealt::Errand(Box::new(due)),
-                _ => Dealt::Over(due.postpone(means, Duration::ZERO)),
+                0 => DealtMail::Errand(Box::new(due)),
+                _ => DealtMail::Over(due.postpone(means, Duration::ZERO)),
             };
         }
         ended => ended,
@@ -143,7 +143,7 @@ pub(super) async fn deal(
     if ended.is_err() {
         tell_failed(job);
     }
-    Dealt::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()))
+    DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()))
 }
 
 /// Logs that a mail could not be dealt with. Why stands with the mail: it may name somebody.

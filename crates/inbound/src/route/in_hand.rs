@@ -17,13 +17,13 @@ pub(super) const ERRANDS_MAX: usize = 512;
 pub(super) const ERRANDS_PER_TENANT_MAX: usize = ERRANDS_MAX / 2;
 
 /// What a task of dealing gives: an errand that is left, where there is one.
-pub(super) type Left = Option<Box<ErrandDue>>;
+pub(super) type ErrandLeft = Option<Box<ErrandDue>>;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct InHand {
-    dealing: JoinSet<Left>,
-    errands: JoinSet<Left>,
+pub(super) struct MailInHand {
+    dealing: JoinSet<ErrandLeft>,
+    errands: JoinSet<ErrandLeft>,
     of_dealing: HashMap<Id, LeasedMail>,
     of_errands: HashMap<Id, LeasedMail>,
 }
@@ -34,7 +34,7 @@ struct LeasedMail {
     token: LeaseToken,
 }
 
-impl InHand {
+impl MailInHand {
     /// Mails that are being dealt with.
     pub(super) fn dealing(&self) -> usize {
         self.dealing.len()
@@ -45,7 +45,7 @@ impl InHand {
         &mut self,
         job: Arc<ToRoute>,
         token: LeaseToken,
-        task: impl Future<Output = Left> + Send + 'static,
+        task: impl Future<Output = ErrandLeft> + Send + 'static,
     ) {
         let id = self.dealing.spawn(task).id();
         self.of_dealing.insert(id, LeasedMail { job, token });
@@ -62,14 +62,14 @@ impl InHand {
         &mut self,
         job: Arc<ToRoute>,
         token: LeaseToken,
-        task: impl Future<Output = Left> + Send + 'static,
+        task: impl Future<Output = ErrandLeft> + Send + 'static,
     ) {
         let id = self.errands.spawn(task).id();
         self.of_errands.insert(id, LeasedMail { job, token });
     }
 
     /// Waits for a task to end; the errand it leaves, where there is one. Pends while there is none.
-    pub(super) async fn next(&mut self) -> Left {
+    pub(super) async fn next(&mut self) -> ErrandLeft {
         tokio::select! {
             biased;
             Some(ended) = self.dealing.join_next_with_id() => forget(&mut self.of_dealing, ended),
@@ -79,7 +79,7 @@ impl InHand {
     }
 
     /// A task that has ended by now; the errand it leaves, where there is one.
-    pub(super) fn try_next(&mut self) -> Option<Left> {
+    pub(super) fn try_next(&mut self) -> Option<ErrandLeft> {
         let dealt = self.dealing.try_join_next_with_id();
         let ended = dealt.map(|ended| forget(&mut self.of_dealing, ended));
         ended.or_else(|| {
@@ -119,7 +119,7 @@ impl InHand {
     }
 }
 
-fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, Left), JoinError>) -> Left {
+fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ErrandLeft), JoinError>) -> ErrandLeft {
     match ended {
         Ok((id, left)) => {
             of.remove(&id);

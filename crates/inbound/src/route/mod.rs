@@ -35,9 +35,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    deal::{Dealt, Desk, ErrandDue, LARGE_KIB_MAX, Means, deal},
+    deal::{DealtMail, Desk, ErrandDue, LARGE_KIB_MAX, Means, deal},
     errands::{ERRAND_MAX, Errands, IDLE_MAX},
-    in_hand::InHand,
+    in_hand::MailInHand,
     outcome::{given_back, put_off},
     settle::{Settled, settle},
     work::{DEAL_MAX, THREAD_WAIT_MAX, THREADS_MAX, THREADS_PER_TENANT_MAX, WORK_STOP_MAX},
@@ -128,8 +128,13 @@ impl Router {
     pub async fn run(self, stop: CancellationToken) {
         let (outcomes, received) = mpsc::channel(IN_HAND_MAX);
         let settling = tokio::spawn(settle(self.means.store.clone(), received, stop.clone()));
-        let mut shift =
-            Shift { router: &self, outcomes, in_hand: InHand::default(), suspect: None, careful: false };
+        let mut shift = RouterShift {
+            router: &self,
+            outcomes,
+            in_hand: MailInHand::default(),
+            suspect: None,
+            careful: false,
+        };
         let (mut is_well, mut tidy_at) = (true, Instant::now() + TIDY_EVERY);
         // Whether the last look found something, so that nobody needs to ask; and when to look where it did not.
         let (mut has_more, mut look_at) = (false, Instant::now());
@@ -217,17 +222,17 @@ struct LeasedJob {
 }
 
 /// The router while it runs.
-struct Shift<'r> {
+struct RouterShift<'r> {
     router: &'r Router,
     outcomes: mpsc::Sender<Settled>,
-    in_hand: InHand,
+    in_hand: MailInHand,
     /// A mail whose process died: it may be what killed it.
     suspect: Option<LeasedJob>,
     /// While suspects are about, one mail is claimed at a time.
     careful: bool,
 }
 
-impl Shift<'_> {
+impl RouterShift<'_> {
     /// How many mails may be leased now. None as long as a suspect waits to be alone, or is.
     fn room(&self) -> usize {
         let room = IN_HAND_MAX - self.in_hand.dealing();
@@ -326,11 +331,11 @@ impl Shift<'_> {
                     Ok(Some(desk)) => deal(&means, &desk, &job, token).await,
                     // Its mailbox is gone, and it goes with it.
                     Ok(None) => return None,
-                    Err(error) => Dealt::Over(put_off(&job, token, error, means.clock.now())),
+                    Err(error) => DealtMail::Over(put_off(&job, token, error, means.clock.now())),
                 };
                 match dealt {
-                    Dealt::Errand(due) => Some(due),
-                    Dealt::Over(routed) => {
+                    DealtMail::Errand(due) => Some(due),
+                    DealtMail::Over(routed) => {
                         // Closed only if the settling task died, which is told when the room stops; leases end by themselves.
                         let _ = outcomes.send((job.key.clone(), routed)).await;
                         None

@@ -36,10 +36,10 @@ pub(super) const THREADS_MAX: usize = 8;
 pub(super) const THREADS_PER_TENANT_MAX: usize = THREADS_MAX / 2;
 
 /// What was done, and how it ended.
-pub(super) type Worked = (Progress, Result<Verdict, Trouble>);
+pub(super) type MailWork = (Progress, Result<Verdict, Trouble>);
 
 /// Works on a mail within its time, on a thread of its own where that may be long; what was done, and how it ended.
-pub(super) async fn work_on(means: &Arc<Means>, desk: &Arc<Desk>, job: &Arc<ToRoute>) -> Worked {
+pub(super) async fn work_on(means: &Arc<Means>, desk: &Arc<Desk>, job: &Arc<ToRoute>) -> MailWork {
     let stop = WorkStop::default();
     let work = {
         let (means, desk, job, stop) = (means.clone(), desk.clone(), job.clone(), stop.clone());
@@ -72,9 +72,9 @@ pub(super) async fn work_on(means: &Arc<Means>, desk: &Arc<Desk>, job: &Arc<ToRo
 
 /// Waits for work on a thread; tells it to stop when its time is over, or when nobody waits for it any more.
 async fn ended_within(
-    mut thread: impl Future<Output = Result<Worked, JoinError>> + Unpin,
+    mut thread: impl Future<Output = Result<MailWork, JoinError>> + Unpin,
     stop: &WorkStop,
-) -> Result<Worked, Trouble> {
+) -> Result<MailWork, Trouble> {
     let _stopped = StopAtDrop(stop);
     if let Ok(ended) = timeout(DEAL_MAX, &mut thread).await {
         return ended.map_err(|_| broke_inside());

@@ -216,13 +216,13 @@ impl Opened {
 
 /// A server on which some mailboxes misbehave, by their names; the others are on the shelf.
 #[derive(Clone)]
-pub struct Mixed {
+pub struct MixedSource {
     pub shelf: Shelf,
     /// How many mailboxes of misbehaving servers are open.
     open: Arc<watch::Sender<usize>>,
 }
 
-impl Mixed {
+impl MixedSource {
     pub fn new(shelf: Shelf) -> Self {
         Self { shelf, open: Arc::default() }
     }
@@ -234,10 +234,11 @@ impl Mixed {
 }
 
 #[async_trait]
-impl Source for Mixed {
+impl Source for MixedSource {
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
         let name = mailbox.id.as_str();
-        let Some(kind) = ["endless", "silent", "chatty"].into_iter().find(|kind| name.starts_with(kind))
+        let Some(kind) =
+            ["endless", "silent", "chatty", "idle"].into_iter().find(|kind| name.starts_with(kind))
         else {
             return self.shelf.open(mailbox).await;
         };
@@ -246,7 +247,8 @@ impl Source for Mixed {
     }
 }
 
-/// `endless` always has one page more; `silent` never answers again; `chatty` has nothing and always says that there is news.
+/// `endless` always has one page more; `silent` never answers again; `chatty` has nothing and always says that there is news;
+/// `idle` has nothing and never says anything.
 struct Misbehaving {
     kind: &'static str,
     open: Arc<watch::Sender<usize>>,
@@ -296,6 +298,9 @@ impl OpenFolder for Misbehaving {
     }
 
     async fn wait(&mut self, _: Duration) -> Result<(), SourceError> {
+        if self.kind == "idle" {
+            std::future::pending::<()>().await;
+        }
         self.answer().await;
         Ok(())
     }

@@ -17,7 +17,7 @@ use postway_store::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{House, mail, mailbox, script::Mixed, tenant, wait_until};
+use super::{House, mail, mailbox, script::MixedSource, tenant, wait_until};
 
 const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
 /// As many sessions as a node has, and some more.
@@ -44,11 +44,11 @@ async fn watch_greedy(house: &House, kind: &str, count: usize) {
 }
 
 /// A house in which the other tenant's mailboxes are all open before the one mailbox of the first tenant is made.
-async fn crowded(kind: &str) -> (House, Mixed) {
+async fn crowded(kind: &str) -> (House, MixedSource) {
     let house = House::new(Start::Beginning, ROLES).await;
     house.change(DirectoryChange::DeleteMailbox(super::key())).await;
     watch_greedy(&house, kind, MORE_THAN_ALL).await;
-    let source = Mixed::new(house.shelf.clone());
+    let source = MixedSource::new(house.shelf.clone());
     (house, source)
 }
 
@@ -83,11 +83,16 @@ async fn mailboxes_that_always_have_news_do_not_keep_others_from_being_read() {
     is_read_beside("chatty").await;
 }
 
+#[tokio::test]
+async fn mailboxes_that_idle_do_not_keep_others_from_being_read() {
+    is_read_beside("idle").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_mailbox_that_never_answers_gives_its_seat_back_and_says_so() {
     let house = House::new(Start::Beginning, ROLES).await;
     watch_greedy(&house, "silent", 1).await;
-    let source = Mixed::new(house.shelf.clone());
+    let source = MixedSource::new(house.shelf.clone());
     let stop = CancellationToken::new();
     let monitor = tokio::spawn(house.monitor(Arc::new(source)).run(stop.clone()));
     let key = MailboxKey { tenant: greedy(), mailbox: "silent-0".parse().unwrap() };
@@ -176,7 +181,7 @@ async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
         register(&house, &key, n * 100..n * 100 + 60).await;
     }
     register(&house, &super::key(), 900..901).await;
-    let source: Arc<dyn Source> = Arc::new(Mixed::new(house.shelf.clone()));
+    let source: Arc<dyn Source> = Arc::new(MixedSource::new(house.shelf.clone()));
     let stop = CancellationToken::new();
     let incarnation = Incarnation::new(house.clock.now(), &mut rand::rng());
     let router = tokio::spawn(house.router(source, incarnation).run(stop.clone()));
