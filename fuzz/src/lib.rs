@@ -9,6 +9,8 @@
 
 pub mod mail;
 
+pub mod imap;
+
 use std::{
     env,
     panic::{AssertUnwindSafe, catch_unwind},

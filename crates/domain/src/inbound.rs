@@ -3,7 +3,16 @@
 //! `received → routing → routed | no_match | waiting | dead`; `gone` is a mail that was there when its folder was listed and not when
 //! it was fetched. A routed mail with a follow-up is taken again each time a reminder is due, and is routed again.
 
+use std::time::Duration;
+
 use crate::{event::EventKind, time::Time};
+
+/// How often a process may die with a mail in hand before the mail is set aside. After the first time it is dealt with alone, so that
+/// the second time tells.
+pub const LOST_LEASES_MAX: i64 = 2;
+/// How long a mail whose process died waits before it is dealt with again. Where something else keeps killing the process, it does so
+/// before this mail is looked at, and the mail is not blamed.
+pub const SUSPECT_WAIT: Duration = Duration::from_secs(5);
 
 /// Where a mail that came in stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,3 +7,17 @@ pub(crate) fn crash_point(name: &'static str) {
     #[cfg(not(feature = "failpoints"))]
     let _ = name;
 }
+
+/// Aborts the process when the failpoint `name` is set to `return(words)` and these words are in `text`: a mail that kills whoever
+/// deals with it. Does nothing without the `failpoints` feature.
+pub(crate) fn crash_point_for(name: &'static str, text: &[u8]) {
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!(name, |words| {
+        let words = words.unwrap_or_default();
+        if !words.is_empty() && text.windows(words.len()).any(|part| part == words.as_bytes()) {
+            std::process::abort();
+        }
+    });
+    #[cfg(not(feature = "failpoints"))]
+    let _ = (name, text);
+}

@@ -20,6 +20,7 @@ mod monitor;
 mod probe;
 mod route;
 pub mod rules;
+mod seats;
 mod tally;
 
 pub use postway_mime::pec::{TrustError, TrustStore};

@@ -1,4 +1,8 @@
 //! Running the work of a message where it harms nobody else.
+//!
+//! Such work cannot be broken off, so what is given to it is bounded before: a request, and its message, by their limits; html by 4 MiB,
+//! its depth and its elements; templates by fuel and memory; mail that somebody else wrote by the reader's own limits. All of it is linear
+//! in these sizes, which `tests/door/bounded_work.rs` holds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,8 +1,11 @@
 //! A mail that breaks its worker is set aside and stops nobody else.
 
-use postway_e2e::{Gateway, column, mail, mail_with, text};
-use postway_testkit::SmtpSink;
-use serde_json::json;
+use postway_e2e::{Gateway, column, eventually, mail, mail_with, text};
+use postway_testkit::{
+    SmtpSink,
+    dovecot::{Dovecot, PASSWORD},
+};
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_mail_that_panics_its_courier_fails_alone() -> anyhow::Result<()> {
@@ -50,4 +53,62 @@ async fn a_mail_that_kills_the_process_does_not_take_its_neighbours_with_it() ->
     gateway.post("/v1/messages/batch", both).await?;
     gateway.wait_for("neighbour", "sent").await?;
     Ok(())
+}
+
+/// Mail of a watched mailbox, of which some kills whoever deals with it.
+fn received(n: usize) -> Vec<u8> {
+    let subject = if n == 7 { "Killer".to_owned() } else { format!("Order {n}") };
+    format!(
+        "From: Customer <customer-{n}@example.org>\r\nTo: desk@example.com\r\nSubject: {subject}\r\n\
+         Message-ID: <order-{n}@example.org>\r\nDate: Sun, 15 Nov 2026 10:00:00 +0000\r\n\r\nHello {n}\r\n"
+    )
+    .into_bytes()
+}
+
+async fn of_status(gateway: &Gateway, status: &str) -> anyhow::Result<Vec<Value>> {
+    let found = gateway.get(&format!("/v1/inbound?limit=500&status={status}")).await?;
+    Ok(found["data"].as_array().cloned().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_received_mail_that_kills_the_process_does_so_twice_and_takes_no_other_with_it()
+-> anyhow::Result<()> {
+    const MAILS: usize = 40;
+    let dovecot = Dovecot::start();
+    let mut gateway = Gateway::start().await?;
+    let mailbox = json!({
+        "id": "desk", "host": "127.0.0.1", "port": dovecot.port(), "tls": "none", "username": "desk", "password": PASSWORD,
+        "roles": ["forward"], "start": "beginning", "poll_seconds": 5,
+    });
+    gateway.post("/v1/mailboxes", mailbox).await?;
+    let rule = json!({"id": "all", "mailbox": "desk", "actions": [{"do": "tag", "tag": "seen"}]});
+    gateway.post("/v1/rules", rule).await?;
+    assert!(gateway.terminate().await?.success());
+    dovecot.append_all("desk", "INBOX", &(0..MAILS).map(received).collect::<Vec<_>>());
+    let deadly = [("FAILPOINTS", "inbound_deal=return(Killer)")];
+    // The first time it is one of many in hand, the second time it is alone.
+    for _ in 0..2 {
+        // It may die before it has said that it listens.
+        gateway.launch(&deadly).await.ok();
+        assert!(!gateway.ended().await?.success());
+    }
+    gateway.launch(&deadly).await?;
+    eventually("all other mail", async || {
+        Ok((of_status(&gateway, "routed").await?.len() == MAILS - 1).then_some(()))
+    })
+    .await?;
+    let dead =
+        eventually("the killer", async || Ok(of_status(&gateway, "dead").await?.first().cloned())).await?;
+    assert_eq!(text(&dead, "subject"), "Killer", "{dead:#}");
+    assert!(text(&dead, "error").contains("died 2 times"), "{dead:#}");
+    assert!(gateway.is_running()?);
+
+    // Once what it met is mended, it can be replayed.
+    assert!(gateway.terminate().await?.success());
+    gateway.launch(&[]).await?;
+    gateway.post(&format!("/v1/inbound/{}/replay", text(&dead, "id")), json!({})).await?;
+    eventually("the replayed mail", async || {
+        Ok((of_status(&gateway, "routed").await?.len() == MAILS).then_some(()))
+    })
+    .await
 }

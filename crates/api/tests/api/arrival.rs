@@ -53,7 +53,7 @@ impl Api {
         let (now, token) = (self.clock.now(), LeaseToken::from_i64(5));
         let until = Time::from_millis(now.as_millis() + 60_000);
         let lease = Lease { incarnation: Incarnation::from_bytes([1; 16]), token, until };
-        let request = RouteRequest { lease, now, limit: 1, per_mailbox: 1 };
+        let request = RouteRequest::new(lease, now, 1);
         let claimed = self.store.claim_inbound(request).await.unwrap().remove(0);
         let mut routed = Routed {
             uid: claimed.uid,
@@ -62,6 +62,7 @@ impl Api {
             to,
             due_at: None,
             tries: claimed.tries,
+            lost_leases: 0,
             error: None,
             kind: None,
             result: None,

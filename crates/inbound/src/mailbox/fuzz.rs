@@ -1,6 +1,9 @@
 //! Whatever a server says is read or refused, in bounded memory, and never panics.
 
-use postway_fuzz::feed;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use postway_fuzz::{feed, imap};
+use rand::{SeedableRng, rngs::StdRng};
 
 use super::{
     response::Response,
@@ -40,19 +43,32 @@ const WORDS: &[&[u8]] = &[
 
 #[test]
 fn whatever_a_server_says_is_read_or_refused() {
+    feed(SEEDS, WORDS, read);
+}
+
+#[test]
+fn whatever_a_server_that_knows_the_language_says_is_read_or_refused() {
+    // The input is only a number here: all that is said follows from it.
+    feed(&[b"imap"], &[b"seed"], |input| {
+        let mut hasher = DefaultHasher::new();
+        input.hash(&mut hasher);
+        read(&imap::answer(&mut StdRng::seed_from_u64(hasher.finish()), "A1"));
+    });
+}
+
+/// Reads responses up to the first that makes no sense.
+fn read(said: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    feed(SEEDS, WORDS, |said| {
-        runtime.block_on(async {
-            let mut wire = Wire::new(tokio::io::join(said, tokio::io::sink()));
-            while let Ok(raw) = wire.response(Some(TEXT_BYTES_MAX)).await {
-                if let Some(Text::Whole(text)) = &raw.text {
-                    assert!(text.len() <= TEXT_BYTES_MAX);
-                }
-                let is_cut = raw.is_cut;
-                if Response::read(raw).is_err() || is_cut {
-                    break;
-                }
+    runtime.block_on(async {
+        let mut wire = Wire::new(tokio::io::join(said, tokio::io::sink()));
+        while let Ok(raw) = wire.response(Some(TEXT_BYTES_MAX)).await {
+            if let Some(Text::Whole(text)) = &raw.text {
+                assert!(text.len() <= TEXT_BYTES_MAX);
             }
-        });
+            let is_cut = raw.is_cut;
+            if Response::read(raw).is_err() || is_cut {
+                break;
+            }
+        }
     });
 }

@@ -5,12 +5,14 @@
 //! the fence, and each mail is registered once.
 //!
 //! Promises: a mail is registered before the cursor passes it, in one transaction with it; no mailbox delays another; memory
-//! and sessions are bounded whatever servers do.
+//! and sessions are bounded whatever servers do, and no tenant keeps another from its sessions: whoever waits for one gets it from who
+//! has most, within a bound of time.
 
 mod begin;
 mod imap;
 mod pace;
 mod page;
+mod seated;
 mod source;
 mod watch;
 
@@ -20,7 +22,6 @@ use async_trait::async_trait;
 use postway_domain::{Clock, WatchedMailbox};
 use postway_store::{Store, StoreError, blob::Depot, record::MailboxKey};
 use tokio::{
-    sync::Semaphore,
     task::JoinSet,
     time::{Instant, timeout},
 };
@@ -36,6 +37,7 @@ use self::{
     page::Reader,
     watch::{Means, Watch},
 };
+use crate::seats::TenantSeats;
 
 /// Sessions open at the same time.
 const SESSIONS_MAX: usize = 200;
@@ -85,7 +87,6 @@ pub struct Monitor {
 
 struct Running {
     version: i64,
-    is_crowded: bool,
     stop: CancellationToken,
 }
 
@@ -94,7 +95,9 @@ impl Monitor {
     pub fn new(parts: MonitorParts) -> Self {
         let MonitorParts { store, depot, clock, source, node, poll } = parts;
         let reader = Reader::new(store.clone(), depot, clock.clone());
-        let means = Means { store, clock, source, reader, seats: Semaphore::new(SESSIONS_MAX) };
+        // One tenant may have all of them as long as nobody else waits.
+        let means =
+            Means { store, clock, source, reader, seats: TenantSeats::new(SESSIONS_MAX, SESSIONS_MAX) };
         Self {
             means: Arc::new(means),
             node,
@@ -151,7 +154,6 @@ impl Monitor {
 
     /// Ends watches of mailboxes that are gone or changed, and begins those that are missing.
     fn reconcile(&mut self, mailboxes: Vec<WatchedMailbox>) {
-        let is_crowded = mailboxes.len() > SESSIONS_MAX;
         let wanted: HashMap<MailboxKey, WatchedMailbox> = mailboxes
             .into_iter()
             .map(|mailbox| {
@@ -159,9 +161,7 @@ impl Monitor {
             })
             .collect();
         self.watches.retain(|key, running| {
-            let stays = wanted.get(key).is_some_and(|mailbox| {
-                mailbox.version == running.version && is_crowded == running.is_crowded
-            });
+            let stays = wanted.get(key).is_some_and(|mailbox| mailbox.version == running.version);
             if !stays {
                 running.stop.cancel();
             }
@@ -172,9 +172,9 @@ impl Monitor {
                 continue;
             }
             let (version, stop) = (mailbox.version, CancellationToken::new());
-            let watch = Watch::new(self.means.clone(), mailbox, is_crowded);
+            let watch = Watch::new(self.means.clone(), mailbox);
             self.tasks.spawn(watch.run(stop.clone()));
-            self.watches.insert(key, Running { version, is_crowded, stop });
+            self.watches.insert(key, Running { version, stop });
         }
     }
 

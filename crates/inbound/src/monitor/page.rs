@@ -3,7 +3,11 @@
 //! Memory is bounded: bodies too large for a row go to the depot as they come, and large mails are read one at a time, all
 //! mailboxes together within a bound. A mail that the server made smaller than it is is read again like a large one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
@@ -193,7 +197,7 @@ impl Reader {
         bytes: Bytes,
         now: Time,
     ) -> Result<NewInbound, StoreError> {
-        let look = |bytes: &Bytes| (sha256(bytes), Summary::of(&Mail::new(bytes)));
+        let look = |bytes: &Bytes| (sha256(bytes), summary(bytes));
         let (digest, summary) = match bytes.len() > SMALL_BYTES_MAX {
             false => look(&bytes),
             true => {
@@ -216,6 +220,12 @@ impl Reader {
             ..read
         })
     }
+}
+
+/// What lists show of a mail. One that breaks the parser is kept without it: the cursor must pass it, or the mailbox would be read no
+/// further.
+fn summary(bytes: &Bytes) -> Summary {
+    catch_unwind(AssertUnwindSafe(|| Summary::of(&Mail::new(bytes)))).unwrap_or_default()
 }
 
 /// How many of these mails are read together: as many as are small, up to a bound, or one that is not.

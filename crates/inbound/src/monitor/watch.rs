@@ -1,6 +1,7 @@
-//! Watching one mailbox: a session for as long as it holds, and rounds in it.
+//! Watching one mailbox: a session for as long as it holds and nobody else needs its seat, and rounds in it.
 //!
-//! A round reads the folder from the cursor to its end, page by page; each page is registered, and the cursor moved, in one
+//! A round reads the folder from the cursor on, page by page, to its end or to the end of the round, which is bounded in time and in
+//! pages; what is left is for the next round, at the end of the line. Each page is registered, and the cursor moved, in one
 //! fenced write. A crash anywhere leaves a cursor that says what is durable, and the next round goes on from there. Where
 //! somebody else moved the cursor, what they wrote counts.
 //!
@@ -14,24 +15,32 @@ use postway_store::{
     Store, StoreError,
     record::{MailboxKey, MailboxNote, Registered, Registration},
 };
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     begin::{arrived_at, first_cursor},
     pace,
     page::{Read, ReadFault, Reader, Withheld},
+    seated::SeatedFolder,
     source::{OpenFolder, Source, SourceError},
 };
 use crate::{
     crash::crash_point,
     mail::bounded,
     mailbox::{Folder, Listed},
+    seats::TenantSeats,
     tally,
 };
 
 /// Mails of one page.
 const PAGE_MAILS: usize = 100;
+/// Pages of one round.
+const ROUND_PAGES_MAX: u32 = 100;
+/// Rounds of a session begin at least this far apart, whatever news a server has.
+const ROUND_EVERY: Duration = Duration::from_millis(250);
+/// How long a mailbox with more to read stays away after it gave its seat back.
+const BACK_IN_LINE: Duration = Duration::from_secs(1);
 /// The longest error that is kept with a mailbox.
 const ERROR_CHARS_MAX: usize = 500;
 /// Tries of a mailbox that has worked, before a fault of its set-up is taken for one.
@@ -46,7 +55,7 @@ pub(super) struct Means {
     pub source: Arc<dyn Source>,
     pub reader: Reader,
     /// One for each session that may be open.
-    pub seats: Semaphore,
+    pub seats: Arc<TenantSeats>,
 }
 
 /// See the module.
@@ -54,12 +63,21 @@ pub(super) struct Watch {
     means: Arc<Means>,
     mailbox: WatchedMailbox,
     key: MailboxKey,
-    /// Whether there are more mailboxes than sessions, so that none is kept open.
-    is_crowded: bool,
     withheld: Withheld,
     faults: u32,
     /// Whether it has been read since this watch began.
     has_worked: bool,
+    /// How often the cursor was moved.
+    steps: u64,
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RoundEnd {
+    /// The folder was read to its end.
+    CaughtUp,
+    /// There is more to read.
+    More,
 }
 
 enum Fault {
@@ -82,10 +100,10 @@ impl From<StoreError> for Fault {
 }
 
 impl Watch {
-    pub(super) fn new(means: Arc<Means>, mailbox: WatchedMailbox, is_crowded: bool) -> Self {
+    pub(super) fn new(means: Arc<Means>, mailbox: WatchedMailbox) -> Self {
         let key = MailboxKey { tenant: mailbox.tenant.clone(), mailbox: mailbox.id.clone() };
         let withheld = Withheld::new();
-        Self { means, mailbox, key, is_crowded, withheld, faults: 0, has_worked: false }
+        Self { means, mailbox, key, withheld, faults: 0, has_worked: false, steps: 0 }
     }
 
     /// Watches until told to stop.
@@ -97,7 +115,7 @@ impl Watch {
                 ended = session => ended,
             };
             let wait = match ended {
-                Ok(Ok(())) => Duration::from_secs(self.mailbox.settings.poll_seconds.into()),
+                Ok(Ok(wait)) => wait,
                 Ok(Err(fault)) => self.faulty(fault).await,
                 Err(_) => {
                     let what = "reading it failed inside Postway: see the log for the time";
@@ -124,9 +142,10 @@ impl Watch {
             // Whoever runs the watches will notice.
             Fault::Gone => return STORE_WAIT_MAX,
         };
-        // Told once, not at each try.
+        // Told once, not at each try, and without the server's own words: they may name somebody, and stand with the mailbox.
         if nth == 0 {
-            tracing::warn!(%error, %tenant, %mailbox, "a mailbox cannot be read");
+            let is_setup = error.is_setup;
+            tracing::warn!(%tenant, %mailbox, is_setup, "a mailbox cannot be read; its error says why");
         }
         let note = MailboxNote {
             key: self.key.clone(),
@@ -142,33 +161,57 @@ impl Watch {
         pace::wait(nth, is_setup, &mut rand::rng())
     }
 
-    /// One session: rounds until something goes wrong, or one round where sessions are few.
-    async fn session(&mut self) -> Result<(), Fault> {
+    /// One session: rounds until something goes wrong or somebody else needs the seat. How long to stay away then.
+    async fn session(&mut self) -> Result<Duration, Fault> {
         let means = self.means.clone();
-        // Never closed.
-        let _seat = means.seats.acquire().await;
-        let mut folder = means.source.open(&self.mailbox).await?;
+        let seat = means.seats.take(&self.key.tenant).await;
+        let opened = SeatedFolder::open(&*means.source, &self.mailbox, &seat).await?;
+        let Some(mut folder) = opened else { return Ok(BACK_IN_LINE) };
         let poll = Duration::from_secs(self.mailbox.settings.poll_seconds.into());
         loop {
-            self.round(&mut *folder).await?;
+            seat.rest(false);
+            folder.begin_round();
+            let (began, steps) = (Instant::now(), self.steps);
+            let end = match self.round(&mut folder).await {
+                Ok(end) => end,
+                // What came before the end of its time is kept, and who had to make room is not at fault.
+                Err(Fault::Source(_)) if folder.was_cut() && (self.steps > steps || seat.is_recalled()) => {
+                    return Ok(BACK_IN_LINE);
+                }
+                Err(fault) => return Err(fault),
+            };
             (self.faults, self.has_worked) = (0, true);
-            if self.is_crowded {
-                folder.close().await;
-                return Ok(());
+            // From here on the seat is the first to be recalled.
+            seat.rest(true);
+            if end == RoundEnd::CaughtUp {
+                folder.wait(poll).await?;
             }
-            folder.wait(poll).await?;
+            tokio::select! {
+                biased;
+                _ = seat.recalled() => {}
+                () = tokio::time::sleep_until(began + ROUND_EVERY) => {}
+            }
+            if seat.is_recalled() {
+                folder.leave().await;
+                return Ok(if end == RoundEnd::CaughtUp { poll } else { BACK_IN_LINE });
+            }
         }
     }
 
-    /// Reads the folder to its end.
-    async fn round(&mut self, folder: &mut dyn OpenFolder) -> Result<(), Fault> {
+    /// Reads the folder until its end, or the end of the round.
+    async fn round(&mut self, folder: &mut SeatedFolder<'_>) -> Result<RoundEnd, Fault> {
         let began = Instant::now();
         let standing = folder.look().await?;
         let mut cursor = self.cursor(folder, standing).await?;
         let end = standing.uid_next.saturating_sub(1);
+        let mut pages = 0;
         while cursor.last_uid < end {
             tally::lag(&self.key, end - cursor.last_uid);
+            if pages == ROUND_PAGES_MAX || (pages > 0 && folder.is_round_over()) {
+                return Ok(RoundEnd::More);
+            }
             cursor = self.page(folder, standing, cursor).await?;
+            pages += 1;
         }
         tally::lag(&self.key, 0);
         let note = MailboxNote {
@@ -179,7 +222,7 @@ impl Watch {
         };
         self.means.store.note_mailbox(note).await?;
         tally::round(&self.key, began.elapsed());
-        Ok(())
+        Ok(RoundEnd::CaughtUp)
     }
 
     /// Where to go on: where the store says, or at the beginning where that means nothing in this folder.
@@ -200,10 +243,10 @@ impl Watch {
         self.register(state.cursor, to, standing, Vec::new()).await
     }
 
-    /// Reads and registers one page; where the cursor is then.
+    /// Reads and registers one page, or what the round has time for of it; where the cursor is then.
     async fn page(
         &mut self,
-        folder: &mut dyn OpenFolder,
+        folder: &mut SeatedFolder<'_>,
         standing: Folder,
         cursor: Cursor,
     ) -> Result<Cursor, Fault> {
@@ -243,6 +286,7 @@ impl Watch {
                 Some(ReadFault::Source(error)) => return Err(error.into()),
                 Some(ReadFault::Store(error)) => return Err(error.into()),
                 None if rest.is_empty() => return Ok(cursor),
+                None if answered > 0 && folder.is_round_over() => return Ok(cursor),
                 None if answered == 0 => {
                     return Err(
                         SourceError::passing("the server did not answer for a mail it had listed").into()
@@ -255,7 +299,7 @@ impl Watch {
 
     /// Registers mails and moves the cursor; where it stands then.
     async fn register(
-        &self,
+        &mut self,
         seen: Option<Cursor>,
         to: Cursor,
         standing: Folder,
@@ -279,6 +323,7 @@ impl Watch {
         crash_point("inbound_after_register");
         match registered {
             Registered::Done { new, known } => {
+                self.steps += 1;
                 tally::skipped(&self.key, known as usize + gone);
                 tally::failed(&self.key, dead);
                 tracing::debug!(tenant = %self.key.tenant, mailbox = %self.key.mailbox, new, known, "registered");

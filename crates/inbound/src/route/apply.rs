@@ -1,7 +1,7 @@
 //! Rules, applied: forwarding, tags, telling subscribers, errands on the server, reminders.
 //!
 //! What is sent is durable before anything else of a rule is done, and what was sent before, in an earlier try, is not sent
-//! again. Errands come last; where they fail the mail is tried again without sending.
+//! again. Errands come last and elsewhere; where they fail the mail is tried again without sending.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use postway_store::record::ToRoute;
 use serde_json::json;
 
 use super::{
-    deal::{Desk, Means, heavy},
-    errands::{Errand, Ran},
+    deal::{Desk, Means},
+    errands::Errand,
     outcome::{Progress, Trouble, Verdict},
 };
 use crate::{
     forward::{Forwarding, NotSent, guard},
     mail::{Mail, Summary},
-    rules::{Plan, PlannedForward, ReadyRule},
+    rules::{Plan, PlannedForward, ReadyRule, WorkStop},
 };
 
 /// Attachments that subscribers are told of.
@@ -32,13 +32,14 @@ pub(super) async fn apply(
     job: &ToRoute,
     raw: &Bytes,
     mut reasons: Vec<String>,
+    stop: &WorkStop,
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
-    let mail = heavy(raw.len(), || Mail::new(raw));
+    let mail = Mail::new(raw);
     let (mut applied, mut errand, mut tells) = (Vec::new(), Errand::default(), false);
     for rule in &desk.rules.rules {
         let contacts = (&*means.store, &desk.mailbox.tenant);
-        let planned = match rule.plan(&mail, &contacts).await? {
+        let planned = match rule.plan(&mail, &contacts, stop).await? {
             Plan::Passes => continue,
             Plan::Unable(why) => {
                 reasons.push(format!("rule {}: {why}", rule.id));
@@ -84,22 +85,9 @@ pub(super) async fn apply(
     progress.tags.sort();
     progress.tags.dedup();
     if tells {
-        progress.received = Some(heavy(raw.len(), || told(job, &mail, &progress.tags)));
+        progress.received = Some(told(job, &mail, &progress.tags));
     }
-    if errand.is_empty() {
-        return Ok(Verdict::Routed);
-    }
-    match means.errands.run(&desk.mailbox, job, &errand).await {
-        Ok(Ran::Done) => Ok(Verdict::Routed),
-        Ok(Ran::Unknowable) => {
-            let words = "the server gave its mail new UIDs; this one was not marked or moved";
-            Ok(Verdict::RoutedBut(words.to_owned()))
-        }
-        Err(error) => {
-            progress.result.insert("errand".to_owned(), json!(error.message));
-            Err(Trouble::Failed(error.message))
-        }
-    }
+    Ok(if errand.is_empty() { Verdict::Routed } else { Verdict::Errand(errand) })
 }
 
 /// Sends a mail on, unless it was sent before or must not be; why not.
@@ -147,6 +135,7 @@ pub(super) async fn remind(
     desk: &Desk,
     job: &ToRoute,
     raw: &Bytes,
+    stop: &WorkStop,
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
     progress.has_effect = true;
@@ -161,9 +150,9 @@ pub(super) async fn remind(
     // Where this one fails for good, the next one is still due in its turn.
     progress.follow_up = next(rule, follow_up, nth, means.clock.now());
     progress.reminders = nth;
-    let mail = heavy(raw.len(), || Mail::new(raw));
+    let mail = Mail::new(raw);
     let contacts = (&*means.store, &desk.mailbox.tenant);
-    let unable = match rule.plan(&mail, &contacts).await? {
+    let unable = match rule.plan(&mail, &contacts, stop).await? {
         Plan::Applies(planned) => match &planned.forward {
             Some(forward) => send(means, desk, job, &mail, rule, forward, Some(nth), progress).await?.err(),
             None => Some("the rule does not forward any more".to_owned()),

@@ -3,11 +3,12 @@
 //! In the order of a mailbox's roles: a receipt of certified mail, a report about a message, and else the rules. A report that
 //! is about no message of ours is looked at by the rules too; loop guards keep it from being forwarded.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::FutureExt;
-use postway_domain::{Clock, LeaseToken, WatchedMailbox, mailbox::MailboxRole, verp::VerpKey};
+use postway_domain::{
+    Clock, LeaseToken, WatchedMailbox, inbound::LOST_LEASES_MAX, mailbox::MailboxRole, verp::VerpKey,
+};
 use postway_intake::Door;
 use postway_mime::{
     pec::{self, Receipt, TrustStore},
@@ -19,27 +20,22 @@ use postway_store::{
     record::{Body, Routed, ToRoute},
 };
 use serde_json::json;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::Semaphore,
-    time::timeout,
-};
+use tokio::sync::Semaphore;
 
 use super::{
-    errands::Errands,
+    errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
+    work::work_on,
 };
 use crate::{
     correlate::{self, Proof, Realm, Receipts},
+    crash::crash_point_for,
     forward::guard::Marker,
     mail::Mail,
-    rules::RuleSet,
+    rules::{RuleSet, WorkStop},
+    seats::TenantSeats,
 };
 
-/// How long dealing with one mail may take.
-const DEAL_MAX: std::time::Duration = std::time::Duration::from_secs(180);
-/// From here on, looking at a mail takes longer than a runtime's thread may be kept.
-const HEAVY_BYTES: usize = 256 * 1024;
 /// Large mails in hand at the same time, in KiB.
 pub(super) const LARGE_KIB_MAX: usize = 128 * 1024;
 
@@ -53,12 +49,10 @@ pub(super) struct Means {
     pub marker: Marker,
     pub trust: TrustStore,
     pub errands: Errands,
+    /// Threads for work that takes long.
+    pub threads: Arc<TenantSeats>,
     pub large: Semaphore,
 }
-
-/// How often workers may be lost with a mail in hand, beyond the attempts that it has: a process that is killed again and
-/// again is seldom the mail's fault.
-const LOST_MAX: i64 = 8;
 
 /// A mailbox and its rules, as they were when its mail was claimed.
 pub(super) struct Desk {
@@ -68,51 +62,128 @@ pub(super) struct Desk {
     pub mark: String,
 }
 
-/// Deals with a mail; always gives something to write.
-pub(super) async fn deal(means: &Means, desk: &Desk, job: &ToRoute, token: LeaseToken) -> Routed {
-    let attempts_max = desk.mailbox.settings.attempts_max.max(1);
-    let mut progress = Progress { reminders: job.reminders, ..Progress::default() };
-    let ended = if job.tries >= i64::from(attempts_max) + LOST_MAX {
-        // Only lost leases get it here: it may be what kills its workers.
-        Err(Trouble::Failed(format!("its workers were lost {} times; it was left alone", job.tries)))
-    } else {
-        let dealing = AssertUnwindSafe(deal_with(means, desk, job, &mut progress)).catch_unwind();
-        match timeout(DEAL_MAX, dealing).await {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(_)) => Err(Trouble::Failed(
-                "dealing with it failed inside Postway: see the log for the time".to_owned(),
-            )),
-            Err(_) => {
-                Err(Trouble::Failed(format!("dealing with it took longer than {} s", DEAL_MAX.as_secs())))
-            }
-        }
-    };
-    if ended.is_err() {
-        // Why stands with the mail: it may name somebody.
-        let (tenant, mailbox) = (&job.key.tenant, &job.key.mailbox);
-        tracing::warn!(uid = %job.uid, %tenant, %mailbox, tries = job.tries, "a mail could not be dealt with");
-    }
-    conclude(job, token, progress, ended, attempts_max, means.clock.now())
+/// What is left to do with a mail that was dealt with.
+pub(super) enum DealtMail {
+    /// It is to be written down.
+    Over(Routed),
+    /// Something on its server; then it is to be written down.
+    Errand(Box<ErrandDue>),
 }
 
-async fn deal_with(
+/// A mail whose own work is done, and what is left to do on its server.
+pub(super) struct ErrandDue {
+    /// Without its bytes.
+    pub job: ToRoute,
+    pub desk: Arc<Desk>,
+    pub token: LeaseToken,
+    errand: Errand,
+    progress: Progress,
+}
+
+impl ErrandDue {
+    /// Does what is left, and says what to write.
+    pub(super) async fn run(mut self, means: &Means) -> Routed {
+        let ended = match means.errands.run(&self.desk.mailbox, &self.job, &self.errand).await {
+            Ok(Ran::Done) => Ok(Verdict::Routed),
+            Ok(Ran::Unknowable) => {
+                let words = "the server gave its mail new UIDs; this one was not marked or moved";
+                Ok(Verdict::RoutedBut(words.to_owned()))
+            }
+            Err(error) => {
+                tell_failed(&self.job);
+                self.progress.result.insert("errand".to_owned(), json!(error.message));
+                Err(Trouble::Failed(error.message))
+            }
+        };
+        self.conclude(means, ended)
+    }
+
+    /// There is no room for it: what was sent is written down, and the rest is done later. No try is used.
+    pub(super) fn postpone(self, means: &Means, wait: Duration) -> Routed {
+        let why = "what is to be done on its server waits for that of other mail".to_owned();
+        self.conclude(means, Err(Trouble::Postponed { wait, why }))
+    }
+
+    fn conclude(self, means: &Means, ended: Result<Verdict, Trouble>) -> Routed {
+        let attempts_max = self.desk.attempts_max();
+        conclude(&self.job, self.token, self.progress, ended, attempts_max, means.clock.now())
+    }
+}
+
+impl Desk {
+    fn attempts_max(&self) -> u32 {
+        self.mailbox.settings.attempts_max.max(1)
+    }
+}
+
+/// Deals with a mail; always gives something to write.
+pub(super) async fn deal(
+    means: &Arc<Means>,
+    desk: &Arc<Desk>,
+    job: &Arc<ToRoute>,
+    token: LeaseToken,
+) -> DealtMail {
+    let attempts_max = desk.attempts_max();
+    let (progress, ended) = match set_aside(job, attempts_max) {
+        Some(why) => (Progress::of(job), Err(Trouble::Hopeless(why))),
+        None => work_on(means, desk, job).await,
+    };
+    let ended = match ended {
+        Ok(Verdict::Errand(errand)) => {
+            let bare = ToRoute { body: Body::EMPTY, ..ToRoute::clone(job) };
+            let due = ErrandDue { job: bare, desk: desk.clone(), token, errand, progress };
+            // One that is dealt with alone keeps all others waiting: it has lived, and its errand is for the next time.
+            return match job.lost_leases {
+                0 => DealtMail::Errand(Box::new(due)),
+                _ => DealtMail::Over(due.postpone(means, Duration::ZERO)),
+            };
+        }
+        ended => ended,
+    };
+    if ended.is_err() {
+        tell_failed(job);
+    }
+    DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()))
+}
+
+/// Logs that a mail could not be dealt with. Why stands with the mail: it may name somebody.
+fn tell_failed(job: &ToRoute) {
+    let (tenant, mailbox) = (&job.key.tenant, &job.key.mailbox);
+    tracing::warn!(uid = %job.uid, %tenant, %mailbox, tries = job.tries, "a mail could not be dealt with");
+}
+
+/// Why a mail is not to be touched any more.
+fn set_aside(job: &ToRoute, attempts_max: u32) -> Option<String> {
+    if job.lost_leases >= LOST_LEASES_MAX {
+        return Some(format!(
+            "the process died {} times in a row while it was dealing with this mail, the last time with nothing else in \
+             hand; it was set aside: replay it to try again",
+            job.lost_leases
+        ));
+    }
+    // Tries that failed end before: the last of these never did.
+    (job.tries >= i64::from(attempts_max))
+        .then(|| format!("it was tried {} times, the last time without an end", job.tries))
+}
+
+pub(super) async fn deal_with(
     means: &Means,
     desk: &Desk,
     job: &ToRoute,
+    stop: &WorkStop,
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
     // A body that is not in its row is weighed: few large ones are in hand at a time. The semaphore is never closed.
     let weight = job.body.blob().map_or(0, |blob| blob.size.div_ceil(1024).min(LARGE_KIB_MAX as u64));
     let _weighed = means.large.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await;
     let raw = means.depot.resolve(&job.key.tenant, job.body.clone()).await.map_err(StoreError::from)?;
+    crash_point_for("inbound_deal", &raw);
     if is_reminder(job) {
-        return super::apply::remind(means, desk, job, &raw, progress).await;
+        return super::apply::remind(means, desk, job, &raw, stop, progress).await;
     }
     let settings = &desk.mailbox.settings;
-    let (report, receipt) = heavy(raw.len(), || {
-        let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
-        (received::inspect(&raw), receipt)
-    });
+    let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
+    let report = received::inspect(&raw);
     progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
     let mut reasons = Vec::new();
     if let Some(receipt) = receipt {
@@ -127,7 +198,7 @@ async fn deal_with(
         }
     }
     if settings.has(MailboxRole::Forward) {
-        return super::apply::apply(means, desk, job, &raw, reasons, progress).await;
+        return super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await;
     }
     if reasons.is_empty() {
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
@@ -173,7 +244,7 @@ async fn take_receipt(
         earlier: &earlier,
         arrived_at: job.arrived_at.unwrap_or(job.created_at),
     };
-    let finding = heavy(raw.len(), || correlate::receipt(receipt, &traced, &known));
+    let finding = correlate::receipt(receipt, &traced, &known);
     progress.result.insert("message".to_owned(), json!(uid));
     progress.result.insert("receipt".to_owned(), json!(receipt.kind_text));
     progress.result.insert("event".to_owned(), json!(finding.kind.as_str()));
@@ -230,12 +301,4 @@ fn words(kind: Kind) -> &'static str {
         Kind::AutoReply => "automatic reply",
         Kind::Ordinary => "mail",
     }
-}
-
-/// Does work on this many bytes. Heavy work tells the runtime to move its other tasks to another thread first, where it
-/// has one.
-pub(super) fn heavy<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
-    let multi_thread =
-        || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes > HEAVY_BYTES && multi_thread() { tokio::task::block_in_place(work) } else { work() }
 }

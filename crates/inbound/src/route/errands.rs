@@ -1,7 +1,11 @@
 //! Errands on the server of a mailbox: marking mail as read, moving it.
 //!
+//! They are run after a mail's own work, and hold none of the places in which mail is dealt with: a server that never answers delays
+//! the mail of its own mailbox. Their mail is settled behind them, so a crash in between has it dealt with once more: what was sent is
+//! found by its key, and the errand is done again.
+//!
 //! They run over short-lived sessions of their own, one for each mailbox, shared by its mails and closed when they have been
-//! idle for a while. Each errand can be done twice without harm: a mail that is gone stays gone. A UID means a mail only
+//! idle for a while, or when others need a session; tenants share the sessions. Each errand can be done twice without harm: a mail that is gone stays gone. A UID means a mail only
 //! as long as the folder's UIDVALIDITY is what it was; when it is another, nothing is done.
 
 use std::{
@@ -10,21 +14,26 @@ use std::{
     time::Duration,
 };
 
-use postway_domain::WatchedMailbox;
+use postway_domain::{TenantId, WatchedMailbox};
 use postway_store::record::{MailboxKey, ToRoute};
 use tokio::{
-    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore},
+    sync::Mutex as AsyncMutex,
     time::{Instant, timeout},
 };
 
-use crate::monitor::{OpenFolder, Source, SourceError};
+use crate::{
+    monitor::{OpenFolder, Source, SourceError},
+    seats::{TenantSeat, TenantSeats},
+};
 
 /// Sessions for errands at the same time.
 const SESSIONS_MAX: usize = 20;
+/// Of one tenant.
+const SESSIONS_PER_TENANT_MAX: usize = SESSIONS_MAX / 2;
 /// How long a session stays open without errands.
-const IDLE_MAX: Duration = Duration::from_secs(30);
-/// How long an errand may take, with opening a session.
-const ERRAND_MAX: Duration = Duration::from_secs(90);
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(30);
+/// How long an errand may take, with opening a session and waiting for it.
+pub(super) const ERRAND_MAX: Duration = Duration::from_secs(90);
 
 /// What is to be done on the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +60,7 @@ pub(super) enum Ran {
 pub(super) struct Errands {
     source: Arc<dyn Source>,
     sessions: Mutex<HashMap<MailboxKey, Arc<AsyncMutex<Option<Open>>>>>,
-    seats: Arc<Semaphore>,
+    seats: Arc<TenantSeats>,
 }
 
 struct Open {
@@ -60,12 +69,14 @@ struct Open {
     /// The version of the mailbox that it was opened with.
     version: i64,
     used_at: Instant,
-    _seat: OwnedSemaphorePermit,
+    /// Held as long as the session is open.
+    _seat: TenantSeat,
 }
 
 impl Errands {
     pub(super) fn new(source: Arc<dyn Source>) -> Self {
-        Self { source, sessions: Mutex::default(), seats: Arc::new(Semaphore::new(SESSIONS_MAX)) }
+        let seats = TenantSeats::new(SESSIONS_MAX, SESSIONS_PER_TENANT_MAX);
+        Self { source, sessions: Mutex::default(), seats }
     }
 
     /// Does an errand for a mail.
@@ -99,11 +110,12 @@ impl Errands {
         let mut ran = open.run(job, errand).await;
         let has_ended = |ran: &Result<Ran, SourceError>| ran.as_ref().is_err_and(|error| !error.is_usable);
         if was_open && has_ended(&ran) {
-            // It may have ended while nobody used it.
+            // It may have ended while nobody used it. Its seat is given back before another is asked for.
+            drop(open);
             open = self.open(mailbox).await?;
             ran = open.run(job, errand).await;
         }
-        if !has_ended(&ran) {
+        if !has_ended(&ran) && !self.seats.is_crowded() {
             open.used_at = Instant::now();
             *place = Some(open);
         }
@@ -111,27 +123,37 @@ impl Errands {
     }
 
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Open, SourceError> {
-        let seat = self.seats.clone().acquire_owned().await;
-        let seat = seat.map_err(|_| SourceError::passing("no session can be opened any more"))?;
+        let mut waiting = std::pin::pin!(self.seats.take(&mailbox.tenant));
+        let seat = tokio::select! {
+            biased;
+            seat = &mut waiting => seat,
+            // Sessions that nobody uses make room: those of others only where all are taken.
+            () = self.close_idle(Duration::ZERO, Some(&mailbox.tenant).filter(|_| !self.seats.is_full())) => {
+                waiting.await
+            }
+        };
         let mut folder = self.source.open(mailbox).await?;
         let uid_validity = folder.look().await?.uid_validity;
         Ok(Open { folder, uid_validity, version: mailbox.version, used_at: Instant::now(), _seat: seat })
     }
 
-    /// Closes sessions that nobody has used for a while; all of them when everything stops.
-    pub(super) async fn close_idle(&self, all: bool) {
+    /// Closes sessions that nobody has used for this long, of one tenant or of all.
+    pub(super) async fn close_idle(&self, idle: Duration, of: Option<&TenantId>) {
         let places: Vec<_> = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             // Those that nobody uses and that are closed are forgotten.
             sessions.retain(|_, place| {
                 Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|open| open.is_some())
             });
-            sessions.values().cloned().collect()
+            let named = sessions.iter().filter(|(key, _)| of.is_none_or(|tenant| key.tenant == *tenant));
+            named.map(|(_, place)| place.clone()).collect()
         };
         for place in places {
             let Ok(mut place) = place.try_lock() else { continue };
-            if let Some(open) = place.take_if(|open| all || open.used_at.elapsed() >= IDLE_MAX) {
-                open.folder.close().await;
+            if let Some(open) = place.take_if(|open| open.used_at.elapsed() >= idle) {
+                let Open { folder, _seat: seat, .. } = open;
+                drop(seat);
+                folder.close().await;
             }
         }
     }

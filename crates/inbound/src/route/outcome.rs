@@ -10,6 +10,7 @@ use postway_store::{
 use rand::Rng;
 use serde_json::{Map, Value};
 
+use super::errands::Errand;
 use crate::mail::bounded;
 
 /// The first wait before a mail is tried again; each next one is four times as long.
@@ -30,6 +31,8 @@ pub(super) enum Trouble {
     Failed(String),
     /// No further try can help.
     Hopeless(String),
+    /// It has to wait for something of ours; no try is used.
+    Postponed { wait: Duration, why: String },
 }
 
 impl From<StoreError> for Trouble {
@@ -53,6 +56,13 @@ pub(super) struct Progress {
     pub reminders: i64,
 }
 
+impl Progress {
+    /// Nothing done yet.
+    pub(super) fn of(job: &ToRoute) -> Self {
+        Self { reminders: job.reminders, ..Self::default() }
+    }
+}
+
 /// How dealing with a mail ended.
 pub(super) enum Verdict {
     /// Something was done with it.
@@ -61,6 +71,8 @@ pub(super) enum Verdict {
     RoutedBut(String),
     /// Nothing was to be done, for this reason.
     NoMatch(String),
+    /// Something was done with it, and this is left to do on its server.
+    Errand(Errand),
 }
 
 /// Whether this is a reminder of a mail that was routed before.
@@ -84,6 +96,8 @@ pub(super) fn conclude(
         to: InboundState::Routed,
         due_at: None,
         tries: 0,
+        // Whoever dealt with it has lived to tell; where the store was away, nobody may have.
+        lost_leases: if matches!(ended, Err(Trouble::Away(_))) { job.lost_leases } else { 0 },
         error: None,
         kind: progress.kind,
         result: (!progress.result.is_empty()).then(|| Value::Object(progress.result).to_string()),
@@ -99,7 +113,8 @@ pub(super) fn conclude(
             (routed.follow_up, routed.due_at) =
                 progress.follow_up.map_or((None, None), |(rule, at)| (Some(rule), Some(at)));
             match verdict {
-                Verdict::Routed => {}
+                // What is left to do is done before it is concluded, or given up.
+                Verdict::Routed | Verdict::Errand(_) => {}
                 Verdict::RoutedBut(words) => routed.error = Some(words),
                 Verdict::NoMatch(why) => {
                     routed.to = InboundState::NoMatch;
@@ -121,6 +136,7 @@ pub(super) fn conclude(
             (tries, (tries < i64::from(attempts_max)).then(|| wait(job.tries, &mut rand::rng())), error)
         }
         Trouble::Hopeless(error) => (job.tries + 1, None, error),
+        Trouble::Postponed { wait, why } => (job.tries, Some(wait), why),
     };
     routed.tries = tries;
     routed.error = Some(bounded(&error, ERROR_CHARS_MAX));
@@ -141,9 +157,31 @@ pub(super) fn conclude(
     routed
 }
 
-/// A mail that nobody got to.
-pub(super) fn given_back(job: &ToRoute, token: LeaseToken, error: StoreError, now: Time) -> Routed {
-    conclude(job, token, Progress::default(), Err(Trouble::Away(error)), u32::MAX, now)
+/// A mail that nobody got to because the store was away.
+pub(super) fn put_off(job: &ToRoute, token: LeaseToken, error: StoreError, now: Time) -> Routed {
+    conclude(job, token, Progress::of(job), Err(Trouble::Away(error)), u32::MAX, now)
+}
+
+/// A mail that goes back as it came, with nothing counted.
+pub(super) fn given_back(job: &ToRoute, token: LeaseToken, now: Time) -> Routed {
+    Routed {
+        uid: job.uid,
+        token,
+        at: now,
+        to: job.before,
+        due_at: Some(now),
+        tries: job.tries,
+        lost_leases: job.lost_leases,
+        error: None,
+        kind: None,
+        result: None,
+        tags: Vec::new(),
+        messages: Vec::new(),
+        follow_up: job.follow_up.clone(),
+        reminders: job.reminders,
+        findings: Vec::new(),
+        received: None,
+    }
 }
 
 /// The wait after a failed try that was made after `tries` others.
@@ -175,6 +213,7 @@ mod tests {
             body: Body::Inline(Bytes::new()),
             before,
             tries,
+            lost_leases: 1,
             arrived_at: None,
             created_at: now(),
             messages: Vec::new(),
@@ -225,7 +264,7 @@ mod tests {
     fn while_the_store_is_away_no_try_is_used() {
         let away = || Err(Trouble::Away(StoreError::Unavailable("away".to_owned())));
         let routed = concluded(&job(2, InboundState::Received, None), Progress::default(), away());
-        assert_eq!((routed.to, routed.tries), (InboundState::Waiting, 2));
+        assert_eq!((routed.to, routed.tries, routed.lost_leases), (InboundState::Waiting, 2, 1));
     }
 
     #[test]
@@ -235,6 +274,22 @@ mod tests {
         assert_eq!((routed.to, routed.follow_up.is_some()), (InboundState::Waiting, true));
         let routed = concluded(&job(2, InboundState::Waiting, Some("r")), Progress::default(), failed());
         assert_eq!((routed.to, routed.tries), (InboundState::Routed, 0));
+    }
+
+    #[test]
+    fn what_is_given_back_stands_as_it_stood_and_what_was_dealt_with_is_acquitted() {
+        let token = LeaseToken::new(&mut rand::rng());
+        for before in [InboundState::Received, InboundState::Waiting, InboundState::Routed] {
+            let back = given_back(&job(2, before, Some("r")), token, now());
+            assert_eq!((back.to, back.tries, back.lost_leases), (before, 2, 1));
+            assert_eq!((back.due_at, back.follow_up.is_some()), (Some(now()), true));
+        }
+        let suspect = job(0, InboundState::Waiting, None);
+        assert_eq!(concluded(&suspect, Progress::default(), Ok(Verdict::Routed)).lost_leases, 0);
+        let later = Trouble::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
+        let later = concluded(&suspect, Progress::default(), Err(later));
+        assert_eq!((later.to, later.due_at), (InboundState::Waiting, Some(now())));
+        assert_eq!((later.tries, later.lost_leases), (0, 0));
     }
 
     #[test]

@@ -10,6 +10,11 @@ mod plan;
 mod template;
 mod trial;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use postway_domain::{
     id::RuleId,
     rule::{FollowUp, Rule, RuleContent},
@@ -22,6 +27,23 @@ pub use self::{
 };
 use self::{condition::Ready, template::Captures};
 use crate::mail::Mail;
+
+/// Says to work on one mail that it has taken too long. Asked before each condition: the work for one condition is bounded by what a
+/// mail's header and a pattern may be, the work for all of them is not.
+#[derive(Clone, Default)]
+pub(crate) struct WorkStop(Arc<AtomicBool>);
+
+impl WorkStop {
+    /// Stops the work.
+    pub(crate) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The rules of a mailbox that are asked, in order.
 #[derive(Default)]
@@ -58,6 +80,11 @@ impl RuleSet {
         Self { rules: active.map(|rule| ReadyRule::new(rule.id, rule.content)).collect() }
     }
 
+    /// How many conditions there are.
+    pub(crate) fn conditions(&self) -> usize {
+        self.rules.iter().map(|rule| rule.content.conditions.len()).sum()
+    }
+
     /// The one of this name.
     pub(crate) fn get(&self, id: &RuleId) -> Option<&ReadyRule> {
         self.rules.iter().find(|rule| rule.id == *id)
@@ -77,10 +104,15 @@ impl ReadyRule {
     }
 
     /// Asks all conditions, or says which cannot be asked.
-    fn judge(&self, mail: &Mail<'_>) -> Result<Judged, String> {
-        let conditions = self.conditions.as_ref().map_err(|why| format!("a condition {why}"))?;
-        let mut captures = Captures::new();
-        let conditions = conditions.iter().map(|one| one.ask(mail, &mut captures)).collect();
+    fn judge(&self, mail: &Mail<'_>, stop: &WorkStop) -> Result<Judged, String> {
+        let ready = self.conditions.as_ref().map_err(|why| format!("a condition {why}"))?;
+        let (mut captures, mut conditions) = (Captures::new(), Vec::with_capacity(ready.len()));
+        for one in ready {
+            if stop.is_stopped() {
+                return Err("asking the rules took too long".to_owned());
+            }
+            conditions.push(one.ask(mail, &mut captures));
+        }
         Ok(Judged { conditions, captures })
     }
 }

@@ -8,7 +8,7 @@ use postway_domain::{
 use postway_store::{Store, StoreError};
 
 use super::{
-    Judged, ReadyRule,
+    Judged, ReadyRule, WorkStop,
     check::TAG_BYTES_MAX,
     template::{Captures, fill},
 };
@@ -64,8 +64,13 @@ pub(crate) struct PlannedForward {
 
 impl ReadyRule {
     /// Works out what it wants done.
-    pub(crate) async fn plan(&self, mail: &Mail<'_>, contacts: &dyn Contacts) -> Result<Plan, StoreError> {
-        match self.judge(mail) {
+    pub(crate) async fn plan(
+        &self,
+        mail: &Mail<'_>,
+        contacts: &dyn Contacts,
+        stop: &WorkStop,
+    ) -> Result<Plan, StoreError> {
+        match self.judge(mail, stop) {
             Err(why) => Ok(Plan::Unable(why)),
             Ok(judged) => self.plan_judged(&judged, contacts).await,
         }

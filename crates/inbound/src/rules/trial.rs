@@ -9,7 +9,7 @@ use postway_domain::{
 use postway_store::{Store, StoreError};
 use serde_json::{Value, json};
 
-use super::{Contacts, Plan, Planned, ReadyRule};
+use super::{Contacts, Plan, Planned, ReadyRule, WorkStop};
 use crate::{forward::guard, mail::Mail};
 
 /// What a rule would do with a mail.
@@ -50,7 +50,7 @@ async fn attempt(contacts: &dyn Contacts, content: &RuleContent, raw: &[u8]) -> 
         actions: Vec::new(),
         reason: Some(reason),
     };
-    let judged = match rule.judge(&mail) {
+    let judged = match rule.judge(&mail, &WorkStop::default()) {
         Ok(judged) => judged,
         Err(why) => return Ok(unable(Vec::new(), BTreeMap::new(), why)),
     };

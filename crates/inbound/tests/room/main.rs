@@ -8,6 +8,7 @@ mod interleaving;
 mod monitor;
 mod reports;
 mod script;
+mod share;
 
 use std::{
     future::Future,
@@ -21,8 +22,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Account, AccountSettings, Clock, InboundState, Incarnation, MessageUid, Rule, Tenant, TenantId,
-    TenantSettings, Time, WatchedMailbox,
+    Account, AccountSettings, Clock, InboundState, Incarnation, LeaseToken, MessageUid, Rule, Tenant,
+    TenantId, TenantSettings, Time, WatchedMailbox,
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
     secret::SecretKey,
 };
@@ -38,7 +39,8 @@ use postway_store::{
     blob::Depot,
     memory::MemoryStore,
     record::{
-        Changed, DirectoryChange, Filter, InboundFilter, InboundView, MailboxKey, MessageKey, MessageRecord,
+        Changed, DirectoryChange, Filter, InboundFilter, InboundView, Lease, MailboxKey, MessageKey,
+        MessageRecord, RouteRequest, ToRoute,
     },
 };
 use serde_json::{Value, json};
@@ -111,13 +113,22 @@ impl House {
     }
 
     pub async fn rule(&self, id: &str, position: i64, content: Value) {
+        self.rule_at(&key(), id, position, content).await;
+    }
+
+    /// A rule of any mailbox; its id is the mailbox's with this behind it.
+    pub async fn rule_of(&self, key: &MailboxKey, id: &str, content: Value) {
+        self.rule_at(key, &format!("{}-{id}", key.mailbox), 1, content).await;
+    }
+
+    async fn rule_at(&self, key: &MailboxKey, id: &str, position: i64, content: Value) {
         let content = serde_json::from_value(content).unwrap();
         assert_eq!(postway_inbound::check_rule(&content), []);
         let at = self.clock.now();
         self.change(DirectoryChange::CreateRule(Rule {
-            tenant: tenant(),
+            tenant: key.tenant.clone(),
             id: id.parse().unwrap(),
-            mailbox: "inbox".parse().unwrap(),
+            mailbox: key.mailbox.clone(),
             position,
             active: true,
             content,
@@ -239,6 +250,35 @@ impl House {
     /// How often the monitor has looked for what to do.
     pub fn looks(&self) -> i64 {
         self.node.0.load(Ordering::Relaxed)
+    }
+
+    /// A process that claims and then does nothing.
+    pub fn claimer() -> Incarnation {
+        use rand::SeedableRng;
+        Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rngs::StdRng::seed_from_u64(7))
+    }
+
+    /// Claims mail for [`House::claimer`].
+    pub async fn claim(&self, limit: u32) -> Vec<ToRoute> {
+        let now = self.clock.now();
+        let lease = Lease {
+            incarnation: Self::claimer(),
+            token: LeaseToken::new(&mut rand::rng()),
+            until: now.plus(Duration::from_secs(60)),
+        };
+        self.store.claim_inbound(RouteRequest::new(lease, now, limit)).await.unwrap()
+    }
+
+    /// Takes back what others than this one have, or what is past its time; how many.
+    pub async fn reclaim(&self, alive: Incarnation) -> u32 {
+        self.store.reclaim_inbound(&[alive], self.clock.now(), 1_000).await.unwrap()
+    }
+
+    /// The process that claims dies, and its mail is taken back and due again.
+    pub async fn die(&self) {
+        let survivor = Incarnation::new(self.clock.now(), &mut rand::rng());
+        assert!(self.reclaim(survivor).await > 0);
+        self.advance(Duration::from_secs(10));
     }
 
     pub async fn state(&self) -> postway_store::record::MailboxState {

@@ -1,17 +1,14 @@
 //! Reading mailboxes: where it begins, what it registers, what it does about faults.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use postway_domain::{
-    Clock, InboundState, Incarnation, LeaseToken, Time,
+    Clock, InboundState, Time,
     inbound::Cursor,
     mailbox::{MailboxRole, Start},
 };
 use postway_inbound::SourceError;
-use postway_store::{
-    Inbound,
-    record::{DirectoryChange, Lease, RouteRequest},
-};
+use postway_store::{Inbound, record::DirectoryChange};
 
 use super::{House, key, mail, mailbox, states};
 
@@ -214,31 +211,6 @@ async fn a_mailbox_that_is_being_rebuilt_is_tried_again_soon() {
     super::wait_until("it is read again", || async { house.mails().await.len() == 2 }).await;
     stop.cancel();
     running.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_mail_whose_process_died_again_and_again_is_dealt_with_all_the_same() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    house.shelf.deliver(mail(1), day(1));
-    let stop = tokio_util::sync::CancellationToken::new();
-    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
-    super::wait_until("it is read", || async { house.mails().await.len() == 1 }).await;
-    stop.cancel();
-    running.await.unwrap();
-    for _ in 0..8 {
-        let now = house.clock.now();
-        let mut random = rand::rng();
-        let lease = Lease {
-            incarnation: Incarnation::new(now, &mut random),
-            token: LeaseToken::new(&mut random),
-            until: now.plus(Duration::from_secs(60)),
-        };
-        let request = RouteRequest { lease, now, limit: 10, per_mailbox: 10 };
-        assert_eq!(house.store.claim_inbound(request).await.unwrap().len(), 1);
-        let alive = [Incarnation::new(now, &mut random)];
-        assert_eq!(house.store.reclaim_inbound(&alive, now, 10).await.unwrap(), 1);
-    }
-    assert_eq!(states(&house.settled(1).await), [InboundState::NoMatch]);
 }
 
 #[tokio::test]

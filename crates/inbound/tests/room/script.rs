@@ -213,3 +213,105 @@ impl Opened {
         Err(SourceError { message: "the folder is not there".to_owned(), is_setup: true, is_usable: true })
     }
 }
+
+/// A server on which some mailboxes misbehave, by their names; the others are on the shelf.
+#[derive(Clone)]
+pub struct MixedSource {
+    pub shelf: Shelf,
+    /// How many mailboxes of misbehaving servers are open.
+    open: Arc<watch::Sender<usize>>,
+}
+
+impl MixedSource {
+    pub fn new(shelf: Shelf) -> Self {
+        Self { shelf, open: Arc::default() }
+    }
+
+    /// Waits until at least so many mailboxes of misbehaving servers are open.
+    pub async fn opened(&self, count: usize) {
+        self.open.subscribe().wait_for(|open| *open >= count).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Source for MixedSource {
+    async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
+        let name = mailbox.id.as_str();
+        let Some(kind) =
+            ["endless", "silent", "chatty", "idle"].into_iter().find(|kind| name.starts_with(kind))
+        else {
+            return self.shelf.open(mailbox).await;
+        };
+        self.open.send_modify(|open| *open += 1);
+        Ok(Box::new(Misbehaving { kind, open: self.open.clone() }))
+    }
+}
+
+/// `endless` always has one page more; `silent` never answers again; `chatty` has nothing and always says that there is news;
+/// `idle` has nothing and never says anything.
+struct Misbehaving {
+    kind: &'static str,
+    open: Arc<watch::Sender<usize>>,
+}
+
+impl Drop for Misbehaving {
+    fn drop(&mut self) {
+        self.open.send_modify(|open| *open -= 1);
+    }
+}
+
+impl Misbehaving {
+    async fn answer(&self) {
+        match self.kind {
+            "silent" => std::future::pending().await,
+            _ => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
+#[async_trait]
+impl OpenFolder for Misbehaving {
+    async fn look(&mut self) -> Result<Folder, SourceError> {
+        self.answer().await;
+        let uid_next = if self.kind == "endless" { u32::MAX } else { 1 };
+        Ok(Folder { uid_validity: 1, uid_next, exists: 0 })
+    }
+
+    async fn list(&mut self, first: u32, _: u32, _: usize) -> Result<Page, SourceError> {
+        self.answer().await;
+        Ok(Page { mails: Vec::new(), through: first })
+    }
+
+    async fn fetch(&mut self, _: &[Listed], _: usize, _: mpsc::Sender<Fetched>) -> Result<(), SourceError> {
+        self.answer().await;
+        Ok(())
+    }
+
+    async fn first_of_newest(&mut self, _: u32) -> Result<Option<u32>, SourceError> {
+        self.answer().await;
+        Ok(None)
+    }
+
+    async fn first_since(&mut self, _: Time) -> Result<Option<u32>, SourceError> {
+        self.answer().await;
+        Ok(None)
+    }
+
+    async fn wait(&mut self, _: Duration) -> Result<(), SourceError> {
+        if self.kind == "idle" {
+            std::future::pending::<()>().await;
+        }
+        self.answer().await;
+        Ok(())
+    }
+
+    async fn mark_seen(&mut self, _: u32) -> Result<(), SourceError> {
+        std::future::pending().await
+    }
+
+    async fn move_to(&mut self, _: u32, _: &str) -> Result<(), SourceError> {
+        std::future::pending().await
+    }
+
+    async fn close(self: Box<Self>) {}
+}

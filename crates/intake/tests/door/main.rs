@@ -6,6 +6,7 @@ mod accept;
 mod bad_input;
 mod batch;
 mod bodies;
+mod bounded_work;
 mod content;
 mod directory;
 mod envelope;

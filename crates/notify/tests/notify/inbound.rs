@@ -47,7 +47,7 @@ impl House {
         let (now, token) = (self.now(), LeaseToken::from_i64(1));
         let until = Time::from_millis(now.as_millis() + 60_000);
         let lease = Lease { incarnation: Incarnation::from_bytes([9; 16]), token, until };
-        self.store.claim_inbound(RouteRequest { lease, now, limit: 1, per_mailbox: 1 }).await.unwrap();
+        self.store.claim_inbound(RouteRequest::new(lease, now, 1)).await.unwrap();
         let mut routed = Routed {
             uid,
             token,
@@ -55,6 +55,7 @@ impl House {
             to: InboundState::Routed,
             due_at: None,
             tries: 0,
+            lost_leases: 0,
             error: None,
             kind: None,
             result: None,

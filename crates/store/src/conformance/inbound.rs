@@ -1,12 +1,12 @@
 //! Mail that comes in: none is missed, none is dealt with twice, and who comes late writes nothing.
 
-use postway_domain::{EventKind, InboundState, MessageUid, Time};
+use postway_domain::{EventKind, InboundState, MessageUid, Time, inbound::SUSPECT_WAIT};
 
 use super::{
     Shared,
     journal::tell,
     mailboxes::{cursor, watch},
-    sample::{self, LEASE_LASTS, Sample, TENANT, at, incarnation, other_tenant, tenant, uid},
+    sample::{self, Sample, TENANT, at, incarnation, other_tenant, tenant, uid},
     stage::{accept, all_at_once, within},
     subscribers::{subscribe, webhook},
 };
@@ -67,7 +67,7 @@ pub(crate) async fn register(store: &Shared, page: Registration) {
 /// Leases what is due.
 pub(crate) async fn take(store: &Shared, token: i64, now: Time, limit: u32) -> Vec<ToRoute> {
     let lease = sample::lease(token, now);
-    store.claim_inbound(RouteRequest { lease, now, limit, per_mailbox: limit }).await.unwrap()
+    store.claim_inbound(RouteRequest::new(lease, now, limit)).await.unwrap()
 }
 
 /// Nothing was to be done with it.
@@ -79,6 +79,7 @@ pub fn routed(one: &ToRoute, token: i64, to: InboundState, now: Time) -> Routed 
         to,
         due_at: None,
         tries: one.tries,
+        lost_leases: 0,
         error: None,
         kind: None,
         result: None,
@@ -246,8 +247,10 @@ pub async fn a_claim_takes_some_of_each_mailbox(store: &Shared) {
     let late = Registration { at: at(3), ..page(&quiet, None, (5, 52), vec![mail(51), mail(52)]) };
     register(store, late).await;
     assert_eq!(store.route_state(at(2)).await.unwrap(), RouteState { due: 50, next_due_at: Some(at(3)) });
-    let request =
-        |limit, per_mailbox| RouteRequest { lease: sample::lease(1, at(4)), now: at(4), limit, per_mailbox };
+    let request = |limit, per_mailbox| RouteRequest {
+        per_mailbox,
+        ..RouteRequest::new(sample::lease(1, at(4)), at(4), limit)
+    };
     let claimed = store.claim_inbound(request(9, 3)).await.unwrap();
     assert_eq!(numbers(&claimed), [1, 2, 3, 51, 52]);
     let first = &claimed[0];
@@ -346,7 +349,7 @@ pub async fn a_late_worker_settles_nothing(store: &Shared) {
     assert_eq!(record.events.len(), 1);
 }
 
-/// With one try used; what waits for a reminder goes on doing so.
+/// After a while, and with one life counted; what waits for a reminder goes on doing so.
 pub async fn lost_mail_is_given_back_once(store: &Shared) {
     let key = watch(store, "orders").await;
     register(store, page(&key, None, (5, 2), vec![mail(1), mail(2)])).await;
@@ -365,11 +368,12 @@ pub async fn lost_mail_is_given_back_once(store: &Shared) {
     assert_eq!(store.reclaim_inbound(&[incarnation(2)], at(6), 9).await.unwrap(), 1);
     assert_eq!(store.reclaim_inbound(&[incarnation(2)], at(6), 9).await.unwrap(), 0);
     assert!(!settle(store, routed(&claimed[0], 1, InboundState::Routed, at(7))).await);
-    let again = take(store, 3, at(7), 9).await;
-    let stood: Vec<_> = again.iter().map(|one| (one.imap_uid, one.before, one.tries)).collect();
-    assert_eq!(stood, [(1, InboundState::Waiting, 1), (2, InboundState::Routed, 1)]);
-    let past = at(7).plus(LEASE_LASTS);
-    assert_eq!(store.reclaim_inbound(&[incarnation(1)], past, 9).await.unwrap(), 2, "past the backstop");
+    let due = at(6).plus(SUSPECT_WAIT);
+    assert_eq!(store.route_state(at(7)).await.unwrap(), RouteState { due: 0, next_due_at: Some(due) });
+    let again = take(store, 3, due, 9).await;
+    let stood: Vec<_> =
+        again.iter().map(|one| (one.imap_uid, one.before, one.tries, one.lost_leases)).collect();
+    assert_eq!(stood, [(1, InboundState::Waiting, 0, 1), (2, InboundState::Routed, 0, 1)]);
 }
 
 /// A settled one is new again, with all its tries; what is under way is not.

@@ -339,6 +339,11 @@ macro_rules! conformance_tests {
                 of_concurrent_calls_each_message_goes_once
                 what_is_sent_again_stays
             }
+            routing {
+                tenants_take_turns_in_a_claim
+                what_is_in_hand_counts_against_a_share
+                a_lost_life_is_told_from_a_late_try
+            }
             search {
                 a_search_finds_all_page_by_page
                 failures_are_found_by_code_and_hidden_subjects_not

@@ -392,9 +392,10 @@ pub(super) static TABLES: &[Table] = &[
             int("created_at"),
             int("updated_at"),
             int("settled_at"),
+            int("lost_leases"),
         ],
     )
-    .summed("state + tries + reminders + event_seq"),
+    .summed("state + tries + reminders + event_seq + lost_leases"),
     Table::new(
         "pec_receipt",
         2,

@@ -1,11 +1,13 @@
-//! The queue of mail that waits to be dealt with: leased like everything else, some of each mailbox at a time.
+//! The queue of mail that waits to be dealt with: leased like everything else, tenants and their mailboxes in turn.
 //!
-//! A mail that is due for a reminder is settled already, and stays so: its lease is lost without making it new again.
+//! A mail that is due for a reminder is settled already, and stays so: its lease is lost without making it new again. A lease that is
+//! lost because its process died is counted apart from one that ended under a process that lives: the first may be the mail's doing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId};
+use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId, inbound::SUSPECT_WAIT};
 
+use super::turns::RouteTurns;
 use crate::{
     decode::{self, coded},
     error::StoreError,
@@ -52,8 +54,8 @@ pub(super) const HEADS: Sql =
 macro_rules! due {
     ($from:literal, $of:literal, $end:literal) => {
         concat!(
-            "SELECT uid, folder, uid_validity, imap_uid, digest, state, tries, arrived_at, created_at, follow_up, reminders \
-             FROM ",
+            "SELECT uid, folder, uid_validity, imap_uid, digest, state, tries, arrived_at, created_at, follow_up, reminders, \
+             lost_leases FROM ",
             $from,
             " WHERE ",
             $of,
@@ -101,16 +103,28 @@ pub(super) const LOST: Sql = Sql::of_each(
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
 );
-static GIVE_BACK: Multi = Multi::new(
-    "UPDATE inbound SET state = CASE WHEN settled_at IS NULL THEN 5 ELSE 2 END, due_at = ?, updated_at = ?, \
-     tries = tries + 1, lease_node = NULL, lease_token = NULL, lease_until = NULL WHERE uid IN (",
-    1,
-    ")",
-);
+macro_rules! give_back {
+    ($counts:literal) => {
+        Multi::new(
+            concat!(
+                "UPDATE inbound SET state = CASE WHEN settled_at IS NULL THEN 5 ELSE 2 END, due_at = ?, updated_at = ?, ",
+                $counts,
+                ", lease_node = NULL, lease_token = NULL, lease_until = NULL WHERE uid IN ("
+            ),
+            1,
+            ")",
+        )
+    };
+}
+/// The process that had them died.
+static GIVE_BACK_OF_DEAD: Multi = give_back!("lost_leases = lost_leases + 1");
+/// The process that had them lives, and did not come to an end with them in time.
+static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1");
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
-    let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK].map(|multi| multi.sample().into());
+    let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK_OF_DEAD, &GIVE_BACK_OF_LATE]
+        .map(|multi| multi.sample().into());
     [COUNT, NEXT, HEADS, DUE, HOLDERS, LOST].into_iter().chain(multi).collect()
 }
 
@@ -124,7 +138,7 @@ pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteS
     })
 }
 
-/// Leases what is due: mailboxes by what has waited longest, and some of each.
+/// Leases what is due: some of each tenant, of the one first that has least in hand.
 pub(super) async fn claim(
     session: &mut dyn Session,
     request: &RouteRequest,
@@ -135,19 +149,24 @@ pub(super) async fn claim(
             heads.push((due_at, MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }));
         }
     }
-    heads.sort();
     let mut claimed: Vec<ToRoute> = Vec::new();
-    for (_, key) in heads {
-        let left = (request.limit as usize).saturating_sub(claimed.len());
-        if left == 0 {
-            break;
-        }
-        let room = i64::from(request.per_mailbox).min(i64::try_from(left).unwrap_or(i64::MAX));
+    let mut turns = RouteTurns::new(heads, request);
+    // By mailbox: what was found in an earlier turn is not leased yet, and is found again.
+    let mut known: HashMap<MailboxKey, HashSet<MessageUid>> = HashMap::new();
+    while let Some((key, room)) = turns.next() {
+        let known = known.entry(key.clone()).or_default();
         let (of, mailbox) = (key.tenant.as_str(), key.mailbox.as_str());
-        let place = values![of, mailbox, i64::MIN, of, mailbox, request.now, room];
+        let wanted = i64::try_from(known.len() + room as usize).unwrap_or(i64::MAX);
+        let place = values![of, mailbox, i64::MIN, of, mailbox, request.now, wanted];
+        let mut found = 0;
         for row in session.rows(DUE, place).await? {
-            claimed.push(read(&row, &key)?);
+            let one = read(&row, &key)?;
+            if found < room && known.insert(one.uid) {
+                claimed.push(one);
+                found += 1;
+            }
         }
+        turns.took(key, room, found);
     }
     let uids: Vec<MessageUid> = claimed.iter().map(|one| one.uid).collect();
     let lease = &request.lease;
@@ -197,6 +216,7 @@ fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
         messages: Vec::new(),
         follow_up: row.opt_parsed(9)?,
         reminders: row.int(10)?,
+        lost_leases: row.int(11)?,
     })
 }
 
@@ -228,21 +248,26 @@ pub(super) async fn reclaim(
     now: Time,
     limit: u32,
 ) -> Result<u32, StoreError> {
-    let mut lost: Vec<MessageUid> = Vec::new();
+    let (mut of_dead, mut of_late): (Vec<MessageUid>, Vec<MessageUid>) = (Vec::new(), Vec::new());
     for holder in session.rows(HOLDERS, Vec::new()).await? {
-        let left = i64::from(limit) - lost.len() as i64;
+        let left = i64::from(limit) - (of_dead.len() + of_late.len()) as i64;
         let holder = holder.id16(0)?;
         let is_alive = alive.iter().any(|one| *one.as_bytes() == holder);
         let until = if is_alive { now.as_millis() } else { i64::MAX };
+        let lost = if is_alive { &mut of_late } else { &mut of_dead };
         for row in session.rows(LOST, values![&holder, until, left]).await? {
             lost.push(uid_of(&row)?);
         }
     }
-    lost.sort();
-    for (sql, run) in GIVE_BACK.runs(&lost) {
-        session.execute(sql.into(), [values![now, now], ids(run)].concat()).await?;
+    for (statement, lost, due_at) in
+        [(&GIVE_BACK_OF_DEAD, &mut of_dead, now.plus(SUSPECT_WAIT)), (&GIVE_BACK_OF_LATE, &mut of_late, now)]
+    {
+        lost.sort();
+        for (sql, run) in statement.runs(lost) {
+            session.execute(sql.into(), [values![due_at, now], ids(run)].concat()).await?;
+        }
     }
-    Ok(u32::try_from(lost.len()).unwrap_or(limit))
+    Ok(u32::try_from(of_dead.len() + of_late.len()).unwrap_or(limit))
 }
 
 // The statements above write these codes as literals.

@@ -82,7 +82,7 @@ const RAW: Sql = Sql::same(
      WHERE i.uid = ? AND i.tenant = ?",
 );
 const REPLAY: Sql = Sql::same(
-    "UPDATE inbound SET state = 0, due_at = ?, updated_at = ?, tries = 0, error = NULL, follow_up = NULL, reminders = 0, \
+    "UPDATE inbound SET state = 0, due_at = ?, updated_at = ?, tries = 0, lost_leases = 0, error = NULL, follow_up = NULL, reminders = 0, \
      resolved_at = NULL, settled_at = NULL WHERE uid = ? AND tenant = ? AND state IN (2, 3, 6) \
      AND EXISTS (SELECT 1 FROM inbound_body b WHERE b.uid = inbound.uid)",
 );

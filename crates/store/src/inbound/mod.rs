@@ -19,6 +19,7 @@ mod rules;
 mod settle;
 mod states;
 mod traced;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub(crate) use remove::tenant_slice;
 pub(crate) use retain::{expunge, find_named};
 pub(crate) use settle::{Next, add_tags, no_lane};
 pub(crate) use traced::accepted_at;
+pub(crate) use turns::RouteTurns;
 
 use crate::{
     directory::Portable,

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{Event, EventKind, InboundState, Incarnation, MessageUid, TenantId, Time, id::RuleId};
+use postway_domain::{
+    Event, EventKind, InboundState, Incarnation, MessageUid, TenantId, Time, id::RuleId,
+    inbound::SUSPECT_WAIT,
+};
 
 use super::{mailboxes::InboundTables, tables::Tables};
 use crate::{
-    inbound::{Next, add_tags},
+    inbound::{Next, RouteTurns, add_tags},
     record::{
         Body, Changed, InboundFilter, InboundRecord, InboundView, Lease, MailboxKey, NewInbound, Registered,
         Registration, RouteRequest, RouteState, Routed, ToRoute,
@@ -21,6 +24,7 @@ pub(super) struct Mail {
     pub events: Vec<Event>,
     messages: BTreeSet<(MessageUid, RuleId)>,
     lease: Option<Lease>,
+    lost_leases: i64,
     updated_at: Time,
 }
 
@@ -59,6 +63,7 @@ impl Mail {
             events: Vec::new(),
             messages: BTreeSet::new(),
             lease: None,
+            lost_leases: 0,
             updated_at: page.at,
         }
     }
@@ -75,6 +80,7 @@ impl Mail {
             body: self.body.clone()?,
             before,
             tries: view.tries,
+            lost_leases: self.lost_leases,
             arrived_at: view.arrived_at,
             created_at: view.created_at,
             messages: self.messages.iter().map(|(uid, rule)| (rule.clone(), *uid)).collect(),
@@ -100,7 +106,7 @@ impl Mail {
             let (at, kind, data) = (routed.at, EventKind::Received, Some(data.clone()));
             self.events.push(Event { seq, at, kind, data });
         }
-        (self.lease, self.updated_at) = (None, routed.at);
+        (self.lease, self.lost_leases, self.updated_at) = (None, routed.lost_leases, routed.at);
     }
 }
 
@@ -139,8 +145,13 @@ impl InboundTables {
         for mail in leased.take(limit as usize) {
             let was_settled = mail.view.settled_at.is_some();
             mail.view.state = if was_settled { InboundState::Routed } else { InboundState::Waiting };
-            (mail.view.due_at, mail.lease, mail.updated_at) = (Some(now), None, now);
-            mail.view.tries += 1;
+            let is_late = mail.lease.is_some_and(|lease| alive.contains(&lease.incarnation));
+            (mail.lease, mail.updated_at) = (None, now);
+            if is_late {
+                (mail.view.due_at, mail.view.tries) = (Some(now), mail.view.tries + 1);
+            } else {
+                (mail.view.due_at, mail.lost_leases) = (Some(now.plus(SUSPECT_WAIT)), mail.lost_leases + 1);
+            }
             given_back += 1;
         }
         given_back
@@ -178,7 +189,7 @@ impl InboundTables {
         (view.state, view.due_at, view.tries) = (InboundState::Received, Some(now), 0);
         (view.error, view.follow_up, view.reminders) = (None, None, 0);
         (view.resolved_at, view.settled_at) = (None, None);
-        mail.updated_at = now;
+        (mail.lost_leases, mail.updated_at) = (0, now);
         Changed::Done
     }
 
@@ -223,11 +234,19 @@ impl Tables {
                 due.entry(&view.key).or_default().insert((due_at, view.uid));
             }
         }
-        let mut heads: Vec<_> = due.into_iter().collect();
-        heads.sort_by_key(|(key, queue)| (queue.first().map(|(due_at, _)| *due_at), *key));
-        let some =
-            heads.into_iter().flat_map(|(_, queue)| queue.into_iter().take(request.per_mailbox as usize));
-        let uids: Vec<MessageUid> = some.map(|(_, uid)| uid).take(request.limit as usize).collect();
+        let head = |(key, queue): (&&MailboxKey, &BTreeSet<(Time, MessageUid)>)| {
+            queue.first().map(|(due_at, _)| (*due_at, (*key).clone()))
+        };
+        let mut turns = RouteTurns::new(due.iter().filter_map(head).collect(), request);
+        let mut uids: Vec<MessageUid> = Vec::new();
+        while let Some((key, room)) = turns.next() {
+            let before = uids.len();
+            if let Some(queue) = due.get_mut(&key) {
+                let some = std::iter::from_fn(|| queue.pop_first()).take(room as usize);
+                uids.extend(some.map(|(_, uid)| uid));
+            }
+            turns.took(key, room, (uids.len() - before) as u32);
+        }
         let mut claimed = Vec::with_capacity(uids.len());
         for uid in uids {
             let Some(mail) = self.inbound.mails.get_mut(&uid) else { continue };

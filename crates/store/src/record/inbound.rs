@@ -1,5 +1,7 @@
 //! Mail that came in: registering it, dealing with it, and what it says about mail that went out.
 
+use std::collections::HashMap;
+
 use postway_domain::{
     Event, EventKind, InboundState, LeaseToken, MessageUid, TenantId, Time,
     id::{MailboxId, RuleId},
@@ -126,10 +128,37 @@ pub struct RouteRequest {
     pub lease: Lease,
     /// Now.
     pub now: Time,
-    /// How many at most.
+    /// How many to lease at most.
     pub limit: u32,
-    /// Of one mailbox at most so many, so that one that is flooded delays no other.
+    /// How many mails of one mailbox the caller may have in hand, so that a flooded mailbox delays no other.
     pub per_mailbox: u32,
+    /// How many mails of one tenant the caller may have in hand while another tenant has mail due.
+    pub per_tenant: u32,
+    /// The same bound while no other tenant has mail due.
+    pub per_tenant_alone: u32,
+    /// A tenant that is alone is given nothing where it has less room than this: leasing mails one by one costs a write each.
+    pub alone_room_min: u32,
+    /// What the caller has in hand already, by mailbox.
+    pub mailboxes_in_hand: HashMap<MailboxKey, u32>,
+    /// What the caller has in hand already, by tenant.
+    pub tenants_in_hand: HashMap<TenantId, u32>,
+}
+
+impl RouteRequest {
+    /// Asks for up to `limit` mails, whosever they are, with nothing in hand.
+    pub fn new(lease: Lease, now: Time, limit: u32) -> Self {
+        Self {
+            lease,
+            now,
+            limit,
+            per_mailbox: limit,
+            per_tenant: limit,
+            per_tenant_alone: limit,
+            alone_room_min: 0,
+            mailboxes_in_hand: HashMap::new(),
+            tenants_in_hand: HashMap::new(),
+        }
+    }
 }
 
 /// What waits to be dealt with.
@@ -160,8 +189,10 @@ pub struct ToRoute {
     pub body: Body,
     /// How it stood: `received`, `waiting`, or `routed` where a reminder is due.
     pub before: InboundState,
-    /// Tries so far, failed ones and leases that were lost.
+    /// Tries so far that failed, or did not end before their lease did.
     pub tries: i64,
+    /// How often in a row the process that dealt with it died.
+    pub lost_leases: i64,
     /// When the server took it.
     pub arrived_at: Option<Time>,
     /// When it was registered.
@@ -189,6 +220,8 @@ pub struct Routed {
     pub due_at: Option<Time>,
     /// Tries used, from now on.
     pub tries: i64,
+    /// Leases lost with their process, from now on.
+    pub lost_leases: i64,
     /// What went wrong, or why nothing matched.
     pub error: Option<String>,
     /// What kind of mail it is, as `postway inspect` calls it; whoever has findings knows it.

@@ -1,0 +1,49 @@
+//! Work at the door is bounded by sizes: text and html of the greatest size that is taken, of the kinds that are worst for a parser,
+//! are judged, composed and signed in seconds. What is not linear would take minutes or hours here.
+
+use std::time::{Duration, Instant};
+
+use postway_domain::{TenantSettings, tenant::ContentLimits};
+use postway_intake::Limits;
+use serde_json::json;
+
+use crate::{Plan, message};
+
+/// For one message, on a slow and busy machine, without optimization.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The greatest html that is looked at at all.
+const HTML_BYTES: usize = 4 * 1024 * 1024;
+const TEXT_BYTES: usize = 6 * 1024 * 1024;
+
+fn filled(part: &str, bytes: usize) -> String {
+    part.repeat(bytes / part.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds() {
+    let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
+    let settings = TenantSettings { content, ..TenantSettings::default() };
+    let house = Plan { limits: Limits::default(), settings, ..Plan::default() }.build().await;
+    let texts = ["\n", "\r", ".\r\n", "é", "x", " ", "=?utf-8?q?x?= ", "From \n"]
+        .map(|part| ("text", filled(part, TEXT_BYTES)));
+    let htmls = [
+        "<",
+        "<!--",
+        "<a href=",
+        "<a x='",
+        "&amp",
+        "<b>",
+        "<svg><script",
+        "<table><tr><td rowspan=2>",
+        "<p>x</p>",
+    ]
+    .map(|part| ("html", filled(part, HTML_BYTES)));
+    for (field, body) in texts.into_iter().chain(htmls) {
+        let start: String = body.chars().take(20).collect();
+        let request = message(json!({ field: body }));
+        let began = Instant::now();
+        // Taken or refused: an answer it is.
+        let _ = house.send(&request).await;
+        assert!(began.elapsed() < PATIENCE, "{field} of {start:?} took {:?}", began.elapsed());
+    }
+}
