@@ -46,6 +46,7 @@ pub mod retention;
 mod rules;
 pub mod sample;
 pub mod search;
+pub mod sessions;
 pub mod settle;
 pub mod stage;
 pub mod subscribers;
