@@ -60,7 +60,7 @@ mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
-pub use compat::{CompatConfig, DoorName, UnknownDoor};
+pub use compat::{CompatConfig, CompatRoute, DoorName, UnknownDoor, compat_routes};
 pub use error::{ApiError, FieldError};
 pub use mailbox::probe::{InboundProbe, MailboxStep};
 pub use openapi::document;

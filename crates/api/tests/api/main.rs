@@ -15,6 +15,7 @@ mod feed;
 mod forget;
 mod inbound;
 mod isolation;
+mod isolation_doors;
 mod json_schema;
 mod mailbox;
 mod moved;
