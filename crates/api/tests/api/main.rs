@@ -36,3 +36,4 @@ mod suppression;
 mod template;
 mod tenant;
 mod webhook;
+mod wrong_keys;
