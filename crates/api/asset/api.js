@@ -12,7 +12,8 @@ export class ApiError extends Error {
   }
 }
 
-const TENANT_COOKIE = "postway_tenant";
+// Over TLS no neighbour under the same domain can set a cookie of this name.
+const TENANT_COOKIE = location.protocol === "https:" ? "__Host-postway_tenant" : "postway_tenant";
 let who = null;
 let tenant = document.cookie.match(new RegExp(`(?:^|; )${TENANT_COOKIE}=([^;]+)`))?.[1] ?? "default";
 let ended = () => {};

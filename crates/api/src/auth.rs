@@ -4,30 +4,29 @@
 //! `X-Tenant` names, `default` when absent. A tenant's key works for its own tenant, whatever `X-Tenant` says, within its
 //! scopes and from the networks it allows. Only digests of keys are kept; the admin key's is compared in constant time.
 //!
+//! Whoever shows many keys that open nothing is asked to wait (`wrong_keys.rs`).
+//!
 //! A handler says what it needs by what it takes: a [`Sender`], a [`Reader`], a [`Manager`] or the [`Admin`]. Refusals
 //! are 401 where no valid key came, 403 where the key is valid and not enough.
 
 mod key_check;
 mod ring;
+mod wrong_keys;
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    ops::Deref,
-    sync::Arc,
-};
+use std::{fmt, net::IpAddr, ops::Deref, sync::Arc};
 
 use aws_lc_rs::{constant_time, digest};
 use axum::{
-    extract::{ConnectInfo, FromRequestParts},
+    extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
 use postway_domain::{ApiKey, Scope, TenantId};
 
 pub use self::key_check::{KeyCheck, KeyDenied};
-pub(crate) use self::ring::KeyRing;
+pub(crate) use self::ring::{KeyRing, KeyUnread};
 use crate::{
     error::ApiError,
+    origin::RequestOrigin,
     session,
     state::{App, Shared},
 };
@@ -100,6 +99,8 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     /// With which key.
     pub(crate) actor: Actor,
+    /// Whether the key may read, whatever else it was needed for: an answer shows no more than that.
+    pub(crate) may_read: bool,
 }
 
 impl Caller {
@@ -127,7 +128,7 @@ impl Caller {
                     Some(name) => name.parse().map_err(|_| no_tenant(name))?,
                 };
                 return match app.knows_tenant(&tenant).await? {
-                    true => Ok(Self { tenant, actor: Actor::Admin }),
+                    true => Ok(Self { tenant, actor: Actor::Admin, may_read: true }),
                     false => Err(no_tenant(tenant.as_str())),
                 };
             }
@@ -136,7 +137,8 @@ impl Caller {
             let message = format!("this key lacks the scope `{0}`: use one that has it", scope.as_str());
             return Err(ApiError::forbidden(message));
         }
-        Ok(Self { tenant: key.tenant.clone(), actor: Actor::Key(key.id.clone()) })
+        let may_read = key.scopes.contains(&Scope::Read);
+        Ok(Self { tenant: key.tenant.clone(), actor: Actor::Key(key.id.clone()), may_read })
     }
 }
 
@@ -206,16 +208,42 @@ pub(crate) enum Shown {
 
 /// A key in a header goes before a session: whoever sends one means it.
 pub(crate) async fn shown(parts: &Parts, app: &App) -> Result<Shown, ApiError> {
-    let who = match presented_key(&parts.headers) {
-        Some(presented) if app.admin_key.opens(presented) => Some(Shown::Admin),
-        Some(presented) => app.keys.valid(presented, app).await?.map(Shown::Key),
-        None => session::of(parts, app).await?,
-    };
-    match who.ok_or_else(ApiError::unauthorized)? {
-        Shown::Key(key) if !key.allows(peer(parts)) => {
+    match presented_key(&parts.headers) {
+        Some(presented) => opened(presented, parts, app).await,
+        None => {
+            let who = session::of(parts, app).await?.ok_or_else(ApiError::unauthorized)?;
+            allowed(who, parts)
+        }
+    }
+}
+
+/// Whose key this is, if it opens now and may be used from where the request came.
+pub(crate) async fn opened(presented: &[u8], parts: &Parts, app: &App) -> Result<Shown, ApiError> {
+    if app.admin_key.opens(presented) {
+        return Ok(Shown::Admin);
+    }
+    let client = RequestOrigin::of(parts).and_then(|origin| origin.client());
+    let key = app.keys.valid(presented, client, app).await?.ok_or_else(ApiError::unauthorized)?;
+    allowed(Shown::Key(key), parts)
+}
+
+/// The same, unless the key is bound to other networks.
+fn allowed(who: Shown, parts: &Parts) -> Result<Shown, ApiError> {
+    let from = RequestOrigin::of(parts).map(|origin| origin.address);
+    match who {
+        Shown::Key(key) if !key.allows(from) => {
             Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"))
         }
         who => Ok(who),
+    }
+}
+
+impl From<KeyUnread> for ApiError {
+    fn from(unread: KeyUnread) -> Self {
+        match unread {
+            KeyUnread::TooManyWrong(wait) => Self::too_many_wrong_keys(wait),
+            KeyUnread::Unavailable(error) => error.into(),
+        }
     }
 }
 
@@ -231,12 +259,8 @@ pub(crate) fn is_loopback_host(headers: &HeaderMap) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// From where the request came: the address of the connection's other end.
-fn peer(parts: &Parts) -> Option<IpAddr> {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
-}
-
-fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
+/// The key in a request's headers, if there is one.
+pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked("Bearer ".len())?;
         scheme.eq_ignore_ascii_case(b"Bearer ").then(|| key.trim_ascii())
@@ -246,7 +270,7 @@ fn presented_key(headers: &HeaderMap) -> Option<&[u8]> {
 
 fn named_tenant(parts: &Parts) -> Result<TenantId, ApiError> {
     let name = match parts.headers.get("x-tenant") {
-        None => session::shown_tenant(&parts.headers).unwrap_or(DEFAULT_TENANT),
+        None => session::shown_tenant(parts).unwrap_or(DEFAULT_TENANT),
         Some(value) => value.to_str().map_err(|_| no_tenant("(unreadable)"))?.trim(),
     };
     name.parse().map_err(|_| no_tenant(name))

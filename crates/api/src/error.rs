@@ -5,7 +5,7 @@
 //! handlers, which knows the request's id, writes the body. So no answer can leave without it. What the store or a
 //! panic said is logged, never shown: it may name files and hosts.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -28,6 +28,8 @@ struct Inner {
     details: Vec<FieldError>,
     /// For the log alone.
     cause: Option<String>,
+    /// After how many seconds the same request may succeed, where it is not the usual one.
+    retry_after_s: Option<u64>,
 }
 
 /// What is wrong with one field.
@@ -96,7 +98,14 @@ pub(crate) struct ErrorBody {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { status, code, message: message.into(), details: Vec::new(), cause: None }))
+        Self(Box::new(Inner {
+            status,
+            code,
+            message: message.into(),
+            details: Vec::new(),
+            cause: None,
+            retry_after_s: None,
+        }))
     }
 
     /// 400: the request cannot be read.
@@ -173,6 +182,15 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     }
 
+    /// 429: too many keys that open nothing came from the caller's address; `wait` says when one more is looked up.
+    pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let message = format!("too many wrong keys came from your address; try again in {seconds} s");
+        let mut error = Self::too_many(message);
+        error.0.retry_after_s = Some(seconds);
+        error
+    }
+
     /// 503: the same request may succeed later.
     pub(crate) fn unavailable(message: impl Into<String>, cause: impl ToString) -> Self {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
@@ -222,9 +240,8 @@ impl ApiError {
         for detail in &mut inner.details {
             detail.field = name(&detail.field);
         }
-        let Inner { status, code, details, cause, .. } = inner;
-        let message = sentence(&details);
-        Self(Box::new(Inner { status, code, message, details, cause }))
+        inner.message = sentence(&inner.details);
+        Self(Box::new(inner))
     }
 
     /// What only the log may know.
@@ -264,7 +281,7 @@ impl IntoResponse for ApiError {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(self.0.retry_after_s.unwrap_or(1)));
             }
             // Part of the body may be unread, and the connection is of no use then.
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {

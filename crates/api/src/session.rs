@@ -2,8 +2,12 @@
 //!
 //! The cookie is sealed under the gateway's secret key and holds the digest of the key that was shown, so there is nothing to keep
 //! on the server and every node takes it; a key that is revoked or expires ends its sessions with it, and so does another
-//! admin key. No script can read it (`HttpOnly`), no other site can send it (`SameSite=Strict`), and whatever changes something
+//! admin key. Only a session that was signed out is kept, until its time would have been over, so that no copy of its cookie
+//! works anywhere (`ended.rs`). No script can read it (`HttpOnly`), no other site can send it (`SameSite=Strict`), and whatever changes something
 //! must also carry `X-CSRF-Token`, which only a page of ours can have read.
+
+mod cookie;
+mod ended;
 
 use aws_lc_rs::{constant_time, hmac};
 use axum::{
@@ -13,21 +17,21 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use postway_domain::{KeyDigest, Scope, Time, secret::Sealed};
+use postway_domain::{KeyDigest, Scope, Time, id::SessionId, secret::Sealed};
+use postway_store::record::DirectoryChange;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub(crate) use cookie::shown_tenant;
+pub(crate) use ended::EndedSessions;
+
 use crate::{
-    auth::{Shown, is_loopback_host, shown},
+    auth::{Shown, opened, shown},
     body,
     error::{ApiError, FieldError},
     state::{App, Shared},
 };
 
-/// The cookie's name.
-const COOKIE: &str = "postway_session";
-/// Which tenant an admin's page shows: for what a browser asks for without headers, such as a download. No secret.
-const TENANT_COOKIE: &str = "postway_tenant";
 /// Where requests that change something carry their token.
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 /// How long one is signed in.
@@ -36,12 +40,12 @@ const LASTS_MS: i64 = 12 * 60 * 60 * 1000;
 const PLACE: &str = "session";
 /// The largest body of whoever signs in: it is read before anybody is known.
 const SIGN_IN_BYTES_MAX: usize = 16 * 1024;
-/// The longest cookie that is looked at.
-const COOKIE_BYTES_MAX: usize = 1_024;
 
 /// What the cookie says.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
+    /// Which session it is, for its end.
+    id: SessionId,
     /// The digest of the key that was shown.
     key: String,
     /// Whether it was the admin key.
@@ -89,26 +93,28 @@ pub(crate) struct SessionView {
     responses((status = 200, description = "Signed in; the cookie is set", body = SessionView))
 )]
 pub(crate) async fn sign_in(State(app): State<Shared>, request: Request) -> Result<Response, ApiError> {
-    let headers = request.headers().clone();
-    refuse_other_sites(&headers)?;
-    let body = body::json_object_within(request, SIGN_IN_BYTES_MAX).await?;
+    let (parts, body) = request.into_parts();
+    refuse_other_sites(&parts.headers)?;
+    let body = Request::from_parts(parts.clone(), body);
+    let body = body::json_object_within(body, SIGN_IN_BYTES_MAX).await?;
     let SignIn { key } = serde_json::from_value(body.into()).map_err(|_| {
         ApiError::invalid(vec![FieldError::new("key", "must be the key to sign in with, and nothing else")])
     })?;
-    let key = key.trim().as_bytes();
-    let who = match app.admin_key.opens(key) {
-        true => Shown::Admin,
-        false => Shown::Key(app.keys.valid(key, &app).await?.ok_or_else(ApiError::unauthorized)?),
-    };
+    let who = opened(key.trim().as_bytes(), &parts, &app).await?;
     let (admin, digest) = match &who {
         Shown::Admin => (true, app.admin_key.digest().to_vec()),
         Shown::Key(key) => (false, key.digest.0.to_vec()),
     };
-    let content =
-        Content { key: BASE64_URL_SAFE_NO_PAD.encode(digest), admin, at: app.clock.now().as_millis() };
-    let cookie = seal(&app, &content)?;
-    let view = view(&app, &who, &cookie);
-    let set = set_cookie(&cookie, LASTS_MS / 1000, &headers)?;
+    let now = app.clock.now();
+    let content = Content {
+        id: SessionId::new(now, &mut rand::rng()),
+        key: BASE64_URL_SAFE_NO_PAD.encode(digest),
+        admin,
+        at: now.as_millis(),
+    };
+    let sealed = seal(&app, &content)?;
+    let view = view(&app, &who, &sealed);
+    let set = cookie::set(&sealed, LASTS_MS / 1000, &parts)?;
     Ok(([(header::SET_COOKIE, set)], Json(view)).into_response())
 }
 
@@ -122,26 +128,34 @@ pub(crate) async fn sign_in(State(app): State<Shared>, request: Request) -> Resu
 )]
 pub(crate) async fn show(State(app): State<Shared>, parts: Parts) -> Result<Json<SessionView>, ApiError> {
     let who = shown(&parts, &app).await?;
-    Ok(Json(view(&app, &who, cookie(&parts.headers).unwrap_or_default())))
+    Ok(Json(view(&app, &who, cookie::sealed(&parts).unwrap_or_default())))
 }
 
 /// Sign out
+///
+/// Removes the cookie and ends its session: a copy of the cookie works no more, here at once and on other nodes within seconds.
 #[utoipa::path(
     delete,
     path = "/v1/session",
     operation_id = "signOut",
     tag = "operations",
     security(()),
-    responses((status = 204, description = "The cookie is gone"))
+    responses((status = 204, description = "The cookie is gone, and its session over"))
 )]
-pub(crate) async fn sign_out(headers: HeaderMap) -> Result<Response, ApiError> {
-    refuse_other_sites(&headers)?;
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, set_cookie("", 0, &headers)?)]).into_response())
+pub(crate) async fn sign_out(State(app): State<Shared>, parts: Parts) -> Result<Response, ApiError> {
+    refuse_other_sites(&parts.headers)?;
+    // One that does not open is over, or never was one.
+    if let Some(content) = cookie::sealed(&parts).and_then(|sealed| open(&app, sealed)) {
+        let ends_at = Time::from_millis(content.at.saturating_add(LASTS_MS));
+        app.store.change(DirectoryChange::EndSession(content.id, ends_at), None).await?;
+        app.ended_sessions.note(content.id);
+    }
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie::set("", 0, &parts)?)]).into_response())
 }
 
 /// Who a request's cookie stands for, if it has one that is good. Whatever changes something must carry the token too.
 pub(crate) async fn of(parts: &Parts, app: &App) -> Result<Option<Shown>, ApiError> {
-    let Some(cookie) = cookie(&parts.headers) else { return Ok(None) };
+    let Some(cookie) = cookie::sealed(parts) else { return Ok(None) };
     let Some(content) = open(app, cookie) else { return Ok(None) };
     let Ok(digest) = BASE64_URL_SAFE_NO_PAD.decode(&content.key) else { return Ok(None) };
     if !matches!(parts.method, Method::GET | Method::HEAD) {
@@ -151,6 +165,9 @@ pub(crate) async fn of(parts: &Parts, app: &App) -> Result<Option<Shown>, ApiErr
                 "a request that changes something needs the X-CSRF-Token of its session: reload the page";
             return Err(ApiError::forbidden(message));
         }
+    }
+    if app.ended_sessions.has(content.id, &*app.store).await? {
+        return Ok(None);
     }
     if content.admin {
         let same = constant_time::verify_slices_are_equal(&digest, app.admin_key.digest()).is_ok();
@@ -188,29 +205,6 @@ fn open(app: &App, cookie: &str) -> Option<Content> {
     (0..LASTS_MS).contains(&age).then_some(content)
 }
 
-/// The tenant that a signed-in admin's page shows.
-pub(crate) fn shown_tenant(headers: &HeaderMap) -> Option<&str> {
-    cookie(headers).and(named(headers, TENANT_COOKIE))
-}
-
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    named(headers, COOKIE)
-}
-
-fn named<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = given.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = pairs.find(|(found, _)| *found == name)?;
-    (!value.is_empty() && value.len() <= COOKIE_BYTES_MAX).then_some(value)
-}
-
-/// `Secure` everywhere but on this very machine, where there is no TLS and nobody in between.
-fn set_cookie(value: &str, seconds: i64, headers: &HeaderMap) -> Result<HeaderValue, ApiError> {
-    let secure = if is_loopback_host(headers) { "" } else { "; Secure" };
-    let text = format!("{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&text).map_err(|error| ApiError::internal(error.to_string()))
-}
-
 /// A browser says which site a request comes from; programs that are no browsers say nothing.
 fn refuse_other_sites(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
@@ -223,36 +217,16 @@ fn refuse_other_sites(headers: &HeaderMap) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_static(value)))
-            .collect()
-    }
-
-    #[test]
-    fn the_cookie_is_found_among_others() {
-        let found = |value| cookie(&headers(&[("cookie", value)])).map(ToOwned::to_owned);
-        assert_eq!(found("a=b; postway_session=xyz; c=d").as_deref(), Some("xyz"));
-        assert_eq!(found("postway_session="), None);
-        assert_eq!(found("postway_sessions=xyz"), None);
-    }
-
-    #[test]
-    fn a_cookie_is_secure_everywhere_but_at_home() {
-        let set = |host| set_cookie("x", 60, &headers(&[("host", host)])).unwrap();
-        assert!(set("mail.example.org").to_str().unwrap().ends_with("SameSite=Strict; Secure"));
-        for home in ["127.0.0.1:8520", "localhost", "[::1]:8520"] {
-            assert!(set(home).to_str().unwrap().ends_with("HttpOnly; SameSite=Strict"), "{home}");
-        }
-    }
-
     #[test]
     fn other_sites_sign_nobody_in() {
         for (site, fits) in
             [("same-origin", true), ("none", true), ("cross-site", false), ("same-site", false)]
         {
-            assert_eq!(refuse_other_sites(&headers(&[("sec-fetch-site", site)])).is_ok(), fits, "{site}");
+            let headers = HeaderMap::from_iter([(
+                header::HeaderName::from_static("sec-fetch-site"),
+                HeaderValue::from_static(site),
+            )]);
+            assert_eq!(refuse_other_sites(&headers).is_ok(), fits, "{site}");
         }
         assert!(refuse_other_sites(&HeaderMap::new()).is_ok());
     }

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use postway_domain::{Clock, TenantId, secret::SecretKey};
 use postway_intake::{Door, outbox::Desk};
 use postway_store::{Roster, Store, StoreError};
@@ -18,7 +17,9 @@ use crate::{
     compat::CompatConfig,
     feed::Seats,
     mailbox::probe::InboundProbe,
+    metrics::MetricsAccess,
     room::Room,
+    session::EndedSessions,
     token::Pace,
 };
 
@@ -35,8 +36,8 @@ pub struct ApiState {
     pub admin_key: AdminKey,
     /// Encrypts the credentials of accounts.
     pub secret_key: Arc<SecretKey>,
-    /// What `/metrics` shows.
-    pub metrics: PrometheusHandle,
+    /// What `/metrics` shows, and to whom.
+    pub metrics: MetricsAccess,
     /// Which nodes are alive.
     pub roster: Arc<Roster>,
     /// Tries accounts and webhooks.
@@ -56,12 +57,13 @@ pub(crate) struct App {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) admin_key: AdminKey,
     pub(crate) secret_key: Arc<SecretKey>,
-    pub(crate) metrics: PrometheusHandle,
+    pub(crate) metrics: MetricsAccess,
     pub(crate) roster: Arc<Roster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
     pub(crate) outbox: Arc<Desk>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) keys: KeyRing,
+    pub(crate) ended_sessions: EndedSessions,
     pub(crate) audit_ids: AuditIds,
     pub(crate) seats: Seats,
     pub(crate) token_pace: Pace,
@@ -101,6 +103,7 @@ impl App {
             outbox,
             inbound,
             keys,
+            ended_sessions: EndedSessions::default(),
             audit_ids: AuditIds::default(),
             seats: Seats::default(),
             token_pace: Pace::default(),
@@ -111,12 +114,10 @@ impl App {
 
     /// Whether there is such a tenant, not deleted; asks the store at most every few seconds for those that exist.
     pub(crate) async fn knows_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
-        if self.tenants.has(id) {
-            return Ok(true);
-        }
+        let Err(forgotten) = self.tenants.has(id) else { return Ok(true) };
         let exists = self.store.tenant(id).await?.is_some_and(|tenant| tenant.deleted_at.is_none());
         if exists {
-            self.tenants.remember(id.clone());
+            self.tenants.remember(id.clone(), forgotten);
         }
         Ok(exists)
     }
@@ -131,21 +132,36 @@ impl App {
 /// Tenants seen in the store a moment ago, so that not every request asks. Holds existing tenants only: its size is
 /// bounded by theirs, and a tenant made this second is found at once.
 #[derive(Default)]
-struct KnownTenants(RwLock<HashMap<TenantId, Instant>>);
+struct KnownTenants(RwLock<SeenTenants>);
+
+#[derive(Default)]
+struct SeenTenants {
+    seen_at: HashMap<TenantId, Instant>,
+    /// How often one was forgotten: what was read before the last time may be deleted.
+    forgotten: u64,
+}
 
 impl KnownTenants {
     const FRESH_FOR: Duration = Duration::from_secs(5);
 
-    fn has(&self, id: &TenantId) -> bool {
+    /// Whether it was seen a moment ago; else how often one was forgotten until now.
+    fn has(&self, id: &TenantId) -> Result<(), u64> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(id).is_some_and(|seen| seen.elapsed() < Self::FRESH_FOR)
+        let is_fresh = known.seen_at.get(id).is_some_and(|seen| seen.elapsed() < Self::FRESH_FOR);
+        if is_fresh { Ok(()) } else { Err(known.forgotten) }
     }
 
-    fn remember(&self, id: TenantId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(id, Instant::now());
+    /// Remembers one that was read after others had been forgotten so often, unless one was since: it may be the one.
+    fn remember(&self, id: TenantId, forgotten: u64) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.forgotten == forgotten {
+            known.seen_at.insert(id, Instant::now());
+        }
     }
 
     fn forget(&self, id: &TenantId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.seen_at.remove(id);
+        known.forgotten += 1;
     }
 }

@@ -23,6 +23,11 @@ pub struct Incarnation(Uuid);
 #[serde(transparent)]
 pub struct AuditId(Uuid);
 
+/// One sign-in of a browser, from its key to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(Uuid);
+
 /// An entry of a tenant's directory of recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -75,6 +80,7 @@ macro_rules! uuid_id {
 uuid_id!(MessageUid);
 uuid_id!(Incarnation);
 uuid_id!(AuditId);
+uuid_id!(SessionId);
 uuid_id!(RecipientId);
 
 /// The secret of one claim. Every later write of the claimed work must show it.

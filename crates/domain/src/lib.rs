@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod client;
 pub mod contact;
 pub mod destination;
 pub mod dkim_key;

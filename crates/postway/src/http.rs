@@ -1,92 +1,211 @@
 //! The HTTP listener: accepts connections, within bounds, and hands their requests to the API.
 //!
-//! Each request carries the address of its connection's other end, for keys that are bound to networks. Headers that
-//! name another address are not believed: behind a proxy it is the proxy's.
+//! Each request carries where it came from, for keys that are bound to networks and for wrong keys, which are counted by address.
+//! Headers that name another address are believed from trusted proxies alone.
 //!
-//! Bounds what a client can hold without asking for anything: the number of connections, the time until a request's head is
-//! there, and the time for which an answer is not taken. The bodies have bounds of their own, in the API.
+//! Bounds what a client can hold without showing a key: the number of its connections and of all, the size of a request's head
+//! and the time until it is there, and the time for which an answer is not taken. When all connections are taken, one that is
+//! idle is closed for a new one. The bodies have bounds of their own, in the API.
 
+mod forwarded;
+mod head;
 mod patience;
+mod places;
+mod refusal;
+#[cfg(test)]
+mod tests;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::{IpAddr, SocketAddr},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use axum::{Router, extract::ConnectInfo};
+use axum::{Router, body::Body};
 use hyper::{
-    Request,
-    body::Incoming,
+    Request, Response,
+    body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint},
     server::conn::http1,
     service::{Service, service_fn},
 };
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
+use postway_domain::{client::ClientAddress, key::Network};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
+    time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::patience::Patient;
+use self::{
+    head::HeadDeadline,
+    patience::Patient,
+    places::{InProgress, Place, Places},
+    refusal::Refusals,
+};
 
-/// Connections at once; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 4_096;
-/// How long a connection may take to send a request's head, or stay idle between requests.
-const HEAD_MAX: Duration = Duration::from_secs(75);
+/// The largest head of a request; beyond it the answer is 431. A connection buffers at most twice as much: what was read, and
+/// what the next read brings. The number of its fields has the bound of the library, 100.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// How long the head of a request may take to arrive.
+const HEAD_MAX: Duration = Duration::from_secs(15);
+/// How long a connection may stay idle between requests: longer than the proxies in front keep theirs, as a rule.
+const IDLE_MAX: Duration = Duration::from_secs(75);
 /// How long a client may take nothing of its answer.
 const TAKE_MAX: Duration = Duration::from_secs(75);
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often a connection that is to end is looked at, while its last request is in progress.
+const ENDING_LOOK: Duration = Duration::from_secs(1);
+
+/// What clients may hold, and whom they may speak for.
+#[derive(Clone, Debug)]
+pub struct HttpBounds {
+    /// Connections at once.
+    pub connections_max: usize,
+    /// Of them, those of one client: an IPv4 address, or a /64 of IPv6.
+    pub connections_per_client_max: usize,
+    /// Proxies: they are not counted as one client, and what they say of theirs is believed.
+    pub trusted_proxies: Vec<Network>,
+    /// How long the head of a request may take to arrive.
+    pub head_max: Duration,
+}
+
+impl HttpBounds {
+    /// With these numbers, and the usual time for a head.
+    pub fn new(
+        connections_max: usize,
+        connections_per_client_max: usize,
+        trusted_proxies: Vec<Network>,
+    ) -> Self {
+        Self { connections_max, connections_per_client_max, trusted_proxies, head_max: HEAD_MAX }
+    }
+
+    /// As whom connections from there are counted; nobody in particular where many are behind the address.
+    fn client(&self, peer: IpAddr) -> Option<ClientAddress> {
+        let is_shared =
+            peer.to_canonical().is_loopback() || forwarded::is_trusted(peer, &self.trusted_proxies);
+        (!is_shared).then(|| ClientAddress::of(peer))
+    }
+}
 
 /// Serves until told to stop, then lets the requests under way finish.
 ///
 /// The router may be replaced while serving: each request goes to the one that stands then.
-pub async fn serve(listener: TcpListener, router: watch::Receiver<Router>, stop: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let connections = TaskTracker::new();
-    let graceful = GracefulShutdown::new();
+pub async fn serve(
+    listener: TcpListener,
+    bounds: HttpBounds,
+    router: watch::Receiver<Router>,
+    stop: CancellationToken,
+) {
+    let client = |peer| bounds.client(peer);
+    serve_as(listener, &bounds, client, router, stop).await;
+}
+
+/// The same, with another say on who a client is.
+async fn serve_as(
+    listener: TcpListener,
+    bounds: &HttpBounds,
+    client: impl Fn(IpAddr) -> Option<ClientAddress>,
+    router: watch::Receiver<Router>,
+    stop: CancellationToken,
+) {
+    let places = Places::new(bounds.connections_max, bounds.connections_per_client_max);
+    let (connections, refusals) = (TaskTracker::new(), Refusals::default());
+    let trusted: Arc<[Network]> = bounds.trusted_proxies.clone().into();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    while let Some((stream, peer, slot)) = next(&listener, &slots, &stop).await {
-        let router = router.clone();
+    http.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
+    http.max_buf_size(HEAD_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);
+    while let Some((stream, peer)) = next(&listener, &stop).await {
+        let place = match places.take(client(peer.ip())) {
+            Ok(place) => place,
+            Err(no_place) => {
+                refusals.refuse(stream, no_place);
+                continue;
+            }
+        };
+        let (router, trusted, occupancy) = (router.clone(), trusted.clone(), place.occupancy.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
+            let in_progress = InProgress::begin(&occupancy);
+            let origin = forwarded::origin(peer.ip(), request.headers(), &trusted);
+            request.extensions_mut().insert(origin);
             let current = router.borrow().clone();
-            TowerToHyperService::new(current).call(request)
+            let answer = TowerToHyperService::new(current).call(request);
+            async move {
+                let answer: Response<Body> = answer.await?;
+                Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _in_progress: in_progress }))
+            }
         });
-        let connection =
-            graceful.watch(http.serve_connection(TokioIo::new(Patient::new(stream, TAKE_MAX)), service));
+        let stream = HeadDeadline::new(stream, place.occupancy.clone(), bounds.head_max);
+        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, TAKE_MAX)), service);
+        let stop = stop.clone();
         connections.spawn(async move {
-            if let Err(error) = connection.await {
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                biased;
+                ended = connection.as_mut() => Some(ended),
+                () = until_unwanted(&place, &stop) => None,
+            };
+            let ended = match ended {
+                Some(ended) => ended,
+                None => {
+                    connection.as_mut().graceful_shutdown();
+                    finish(connection, &place).await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%error, "an HTTP connection ended early");
             }
-            drop(slot);
         });
     }
     drop(listener);
-    graceful.shutdown().await;
     connections.close();
     connections.wait().await;
 }
 
-type Slot = tokio::sync::OwnedSemaphorePermit;
+/// Pends until a connection is to end: because the server stops, or for another one.
+async fn until_unwanted(place: &Place, stop: &CancellationToken) {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = place.occupancy.wanted() => {
+            metrics::counter!("postway_http_connections_cut_total", "reason" => "idle").increment(1);
+        }
+    }
+}
 
-/// The next connection, once there is room for it; `None` when it is time to stop.
-async fn next(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-    stop: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, Slot)> {
+/// Lets a request in progress be answered. One that has not arrived is not waited for.
+async fn finish<C>(mut connection: Pin<&mut C>, place: &Place) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    // What can end at once does, and a head that is there already becomes a request.
+    let mut look = Duration::ZERO;
+    loop {
+        match timeout(look, connection.as_mut()).await {
+            Ok(ended) => return ended,
+            Err(_) if place.occupancy.is_idle() => return Ok(()),
+            Err(_) => look = ENDING_LOOK,
+        }
+    }
+}
+
+/// The next connection; `None` when it is time to stop.
+async fn next(listener: &TcpListener, stop: &CancellationToken) -> Option<(TcpStream, SocketAddr)> {
     let accept = async {
-        let slot = slots.clone().acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection was gone before it was used");
                     }
-                    return Some((stream, peer, slot));
+                    return (stream, peer);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -98,6 +217,32 @@ async fn next(
     tokio::select! {
         biased;
         () = stop.cancelled() => None,
-        accepted = accept => accepted,
+        accepted = accept => Some(accepted),
+    }
+}
+
+/// The body of an answer: its request is in progress until it is written.
+struct AnswerBody {
+    body: Body,
+    _in_progress: InProgress,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -77,12 +77,17 @@ fn current_secret_key(config: &Config) -> anyhow::Result<SecretKey> {
     }
 }
 
-/// Writes a file whole or not at all, readable by its owner only, durable when this returns.
+/// Writes a file whole or not at all, readable by its owner only, durable when this returns. A draft that an earlier try left, or
+/// that somebody else put there, is not written into: it keeps its permissions and whoever has it open.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let draft = path.with_extension("key.draft");
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         let mut options = fs::OpenOptions::new();
-        options.create(true).truncate(true).write(true);
+        options.create_new(true).write(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&draft)?;
@@ -95,4 +100,36 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
         Ok(())
     };
     write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_key_is_its_owners_alone_whatever_draft_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, draft) = (folder.path().join("secret.key"), folder.path().join("secret.key.draft"));
+        fs::write(&draft, "left by an earlier try, and longer than what is written now").unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o666)).unwrap();
+        write_private(&path, "key").unwrap();
+        assert_eq!((mode(&path), fs::read_to_string(&path).unwrap()), (0o600, "key\n".to_owned()));
+        assert!(!draft.exists());
+    }
+
+    #[test]
+    fn a_key_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (folder.path().join("secret.key"), folder.path().join("elsewhere"));
+        symlink(&elsewhere, folder.path().join("secret.key.draft")).unwrap();
+        write_private(&path, "key").unwrap();
+        assert!(!elsewhere.exists() && fs::symlink_metadata(&path).unwrap().is_file());
+        assert_eq!(mode(&path), 0o600);
+    }
 }

@@ -65,6 +65,7 @@ impl Gatekeeper for Keys {
     async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, Denied> {
         self.0.sender(username, key, peer).await.map_err(|denied| match denied {
             KeyDenied::Refused(why) => Denied::Refused(why),
+            KeyDenied::TooManyWrong(_) => Denied::Later(denied.to_string()),
             KeyDenied::Unavailable(error) => Denied::Unavailable(error),
         })
     }

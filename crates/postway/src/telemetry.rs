@@ -1,14 +1,22 @@
 //! Logs and metrics: set up once, before anything runs.
 //!
 //! Logs go to standard error, as text or as one JSON object a line. Metrics are kept in this process and rendered
-//! for `/metrics` from the returned handle; whoever holds the handle calls `run_upkeep()` on a timer
-//! (`config.telemetry.upkeep`), or the histograms grow. No address, subject, body or credential belongs in either.
+//! for `/metrics` from the returned handles; whoever holds them calls `upkeep()` on a timer
+//! (`config.telemetry.upkeep`), or the histograms grow, and `forget_idle()` now and then. No address, subject, body or credential belongs in either.
+//!
+//! What is labelled with a tenant is kept apart, because its number is not ours to say: tenants make mailboxes and delete them. It
+//! goes when nothing has touched it for a while, as nothing touches what is deleted. Everything else stays from the start to the
+//! end, so that a counter never begins anew.
 
-use std::io::BufWriter;
+use std::{io::BufWriter, time::Duration};
 
 use anyhow::Context as _;
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, describe_counter,
+    describe_gauge, describe_histogram,
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_util::MetricKindMask;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
@@ -41,11 +49,95 @@ pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     Ok(guard)
 }
 
-/// Installs the recorder of this process.
-pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
-    let handle = builder()?.install_recorder().context("cannot install the metrics recorder")?;
+/// The label that says whose a metric is.
+const OWNER_LABEL: &str = "tenant";
+/// How long a metric with an owner stays when nothing touches it. Those of a watched mailbox are touched every few minutes.
+const OWNED_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// The metrics of this process, for whoever shows them and keeps them in order.
+#[derive(Clone)]
+pub struct MetricsHandles {
+    lasting: PrometheusHandle,
+    owned: PrometheusHandle,
+}
+
+impl MetricsHandles {
+    /// One for each recorder.
+    pub fn recorders(&self) -> Vec<PrometheusHandle> {
+        vec![self.lasting.clone(), self.owned.clone()]
+    }
+
+    /// Folds histograms.
+    pub fn upkeep(&self) {
+        self.lasting.run_upkeep();
+        self.owned.run_upkeep();
+    }
+
+    /// Lets go what has been idle for too long, whether or not anybody scrapes. Only a rendering looks for it.
+    pub fn forget_idle(&self) {
+        drop(self.owned.render());
+    }
+}
+
+/// Installs the recorders of this process.
+pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
+    let recorder = OwnedApart::new(OWNED_IDLE_MAX)?;
+    let handles = recorder.handles();
+    metrics::set_global_recorder(recorder)
+        .map_err(|error| anyhow::anyhow!("cannot install the metrics recorder: {error}"))?;
     describe();
-    Ok(handle)
+    Ok(handles)
+}
+
+/// Two recorders: one for what has an owner who may go, one for all else.
+struct OwnedApart {
+    lasting: PrometheusRecorder,
+    owned: PrometheusRecorder,
+}
+
+impl OwnedApart {
+    fn new(idle_max: Duration) -> anyhow::Result<Self> {
+        let owned = builder()?.idle_timeout(MetricKindMask::ALL, Some(idle_max));
+        Ok(Self { lasting: builder()?.build_recorder(), owned: owned.build_recorder() })
+    }
+
+    fn handles(&self) -> MetricsHandles {
+        MetricsHandles { lasting: self.lasting.handle(), owned: self.owned.handle() }
+    }
+
+    fn of(&self, key: &Key) -> &PrometheusRecorder {
+        let is_owned = key.labels().any(|label| label.key() == OWNER_LABEL);
+        if is_owned { &self.owned } else { &self.lasting }
+    }
+}
+
+impl Recorder for OwnedApart {
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.lasting.describe_counter(name.clone(), unit, text.clone());
+        self.owned.describe_counter(name, unit, text);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.lasting.describe_gauge(name.clone(), unit, text.clone());
+        self.owned.describe_gauge(name, unit, text);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.lasting.describe_histogram(name.clone(), unit, text.clone());
+        self.owned.describe_histogram(name, unit, text);
+    }
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        self.of(key).register_counter(key, metadata)
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
+        self.of(key).register_gauge(key, metadata)
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        self.of(key).register_histogram(key, metadata)
+    }
 }
 
 fn builder() -> anyhow::Result<PrometheusBuilder> {
@@ -79,6 +171,12 @@ fn describe() {
     );
     describe_counter!("postway_store_commits_total", "Transactions committed by the store");
     describe_counter!("postway_http_requests_total", "HTTP requests answered, by route and status");
+    describe_gauge!("postway_http_connections", "Connections to the HTTP listener");
+    describe_counter!(
+        "postway_http_connections_cut_total",
+        "HTTP connections that were refused or closed for want of room, by reason"
+    );
+    describe_counter!("postway_keys_refused_total", "Keys that opened nothing, by outcome");
     describe_counter!(
         "postway_notifications_total",
         "Notifications that were settled or put off, by outcome"
@@ -153,6 +251,48 @@ fn describe() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_an_owner_goes_when_nothing_touches_it_and_the_rest_stays() {
+        let recorder = OwnedApart::new(Duration::from_millis(200)).unwrap();
+        let handles = recorder.handles();
+        let text = || handles.recorders().iter().map(PrometheusHandle::render).collect::<String>();
+        let labels = |mailbox: &str| [("tenant", "shop".to_owned()), ("mailbox", mailbox.to_owned())];
+        let touch = |mailbox: &str| {
+            metrics::counter!("postway_inbound_processed_total", &labels(mailbox)).increment(0);
+            metrics::gauge!("postway_mailbox_lag", &labels(mailbox)).set(1.0);
+            metrics::histogram!("postway_mailbox_round_seconds", &labels(mailbox)).record(0.1);
+        };
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            metrics::counter!("postway_in_doubt_total").increment(1);
+            touch("deleted");
+            touch("kept");
+            let first = text();
+            for mailbox in ["deleted", "kept"] {
+                let named = |name: &str| format!("{name}{{tenant=\"shop\",mailbox=\"{mailbox}\"}}");
+                for name in ["inbound_processed_total", "mailbox_lag", "mailbox_round_seconds_count"] {
+                    assert!(first.contains(&named(&format!("postway_{name}"))), "{name}: {first}");
+                }
+            }
+            assert_eq!(first.matches("# TYPE postway_mailbox_lag").count(), 1, "{first}");
+            let began = std::time::Instant::now();
+            while text().contains("deleted") {
+                assert!(began.elapsed() < Duration::from_secs(30), "it stays");
+                touch("kept");
+                handles.upkeep();
+                handles.forget_idle();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            touch("kept");
+        });
+        let left = text();
+        assert!(
+            left.contains("postway_inbound_processed_total{tenant=\"shop\",mailbox=\"kept\"} 0"),
+            "{left}"
+        );
+        assert!(left.contains("postway_in_doubt_total 1"), "what nobody owns stays: {left}");
+    }
 
     #[test]
     fn histograms_have_buckets_and_help_texts() {

@@ -3,8 +3,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use metrics_exporter_prometheus::PrometheusHandle;
-use postway_api::{AdminKey, ApiState};
+use postway_api::{AdminKey, ApiState, MetricsAccess, MetricsKey};
 use postway_dispatch::{
     DispatchConfig, Dispatcher,
     probe::Prober,
@@ -27,7 +26,7 @@ use crate::{
     config::Config,
     database,
     housekeeping::Housekeeping,
-    http,
+    http::{self, HttpBounds},
     inbound::{self, InboundParts, InboundRoom},
     keys,
     membership::Membership,
@@ -37,15 +36,18 @@ use crate::{
     sharing::Sharing,
     shutdown::Signals,
     submission,
+    telemetry::MetricsHandles,
 };
 
 /// How long a receiver of reports may take to accept a connection: one that is away must not hold its place for long.
 const REPORT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to look for metrics that nothing touches any more.
+const IDLE_METRICS_LOOK: Duration = Duration::from_secs(60);
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
 
 /// Runs the server until a signal has been obeyed.
-pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result<()> {
+pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<()> {
     // A panic's text may quote what it choked on: only its place is told.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -69,7 +71,7 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
     // Whoever asks while the database is away is told so.
     let (serve_router, router) = watch::channel(postway_api::waiting_router(clock.clone()));
     let stop_http = CancellationToken::new();
-    let http = tokio::spawn(http::serve(listener, router, stop_http.clone()));
+    let http = tokio::spawn(http::serve(listener, http_bounds(config), router, stop_http.clone()));
     let (serve_smtp, smtp_service) = watch::channel(None);
     let submission = submission::bind(&config.smtp).await?;
     let smtp_announced = submission.as_ref().map(submission::announced).unwrap_or_default();
@@ -151,7 +153,10 @@ pub async fn serve(config: &Config, metrics: PrometheusHandle) -> anyhow::Result
         clock: clock.clone(),
         admin_key: AdminKey::new(&admin_key.text),
         secret_key: secret_key.clone(),
-        metrics,
+        metrics: MetricsAccess {
+            recorders: metrics.recorders(),
+            key: config.telemetry.metrics_key.as_ref().map(|key| MetricsKey::new(key.expose())),
+        },
         roster: membership.roster(),
         outbox: outboxes.desk(&secret_key)?,
         probe: Arc::new(Probe {
@@ -260,6 +265,11 @@ fn report_http(guard: &Arc<Guard>) -> HttpClient {
     HttpClient::new(guard.clone(), settings)
 }
 
+fn http_bounds(config: &Config) -> HttpBounds {
+    let http = &config.http;
+    HttpBounds::new(http.max_connections, http.max_connections_per_client, http.trusted_proxies.clone())
+}
+
 fn limits(config: &Config) -> Limits {
     Limits {
         message_bytes_max: config.http.max_message_bytes,
@@ -310,11 +320,18 @@ async fn lay_ground(store: &dyn Store, now: Time) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn keep_metrics(handle: PrometheusHandle, every: Duration, stop: CancellationToken) {
+async fn keep_metrics(handles: MetricsHandles, every: Duration, stop: CancellationToken) {
+    let mut since_forgotten = Duration::ZERO;
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(every) => handle.run_upkeep(),
+            () = tokio::time::sleep(every) => handles.upkeep(),
+        }
+        since_forgotten += every;
+        if since_forgotten >= IDLE_METRICS_LOOK {
+            handles.forget_idle();
+            since_forgotten = Duration::ZERO;
         }
     }
 }

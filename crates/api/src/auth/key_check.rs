@@ -1,12 +1,12 @@
 //! Keys for those who do not come by HTTP: the same keys, the same memory of them and the same rules.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use postway_domain::{Scope, TenantId};
 use postway_store::StoreError;
 
-use super::DEFAULT_TENANT;
-use crate::state::Shared;
+use super::{DEFAULT_TENANT, ring::KeyUnread};
+use crate::{origin::RequestOrigin, state::Shared};
 
 /// Says who may hand over mail.
 #[derive(Clone)]
@@ -18,6 +18,9 @@ pub enum KeyDenied {
     /// It opens nothing, or not this; the words are for its holder.
     #[error("{0}")]
     Refused(String),
+    /// Too many keys that open nothing came from the caller's address: one more is looked up after this time.
+    #[error("too many wrong keys came from your address: try again in a minute")]
+    TooManyWrong(Duration),
     /// The store cannot be asked.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
@@ -36,7 +39,7 @@ impl KeyCheck {
                 _ => refused("with the admin key the user name must be a tenant that exists".to_owned()),
             };
         }
-        match app.keys.valid(key, app).await? {
+        match app.keys.valid(key, RequestOrigin::direct(peer).client(), app).await? {
             None => refused("this key does not open: use one that is valid".to_owned()),
             Some(key) if !key.allows(Some(peer)) => {
                 refused("this key may not be used from your address (its allow_ips)".to_owned())
@@ -45,6 +48,15 @@ impl KeyCheck {
                 refused("this key lacks the scope `send`: use one that has it".to_owned())
             }
             Some(key) => Ok(key.tenant.clone()),
+        }
+    }
+}
+
+impl From<KeyUnread> for KeyDenied {
+    fn from(unread: KeyUnread) -> Self {
+        match unread {
+            KeyUnread::TooManyWrong(wait) => Self::TooManyWrong(wait),
+            KeyUnread::Unavailable(error) => Self::Unavailable(error),
         }
     }
 }

@@ -18,19 +18,22 @@ mod reference_000;
 mod reference_001;
 mod reference_004;
 mod resend;
+mod routes;
 mod translate;
 
 use axum::Router;
 
 pub(crate) use dress::Dress;
 pub use name::{CompatConfig, DoorName, UnknownDoor};
+pub use routes::CompatRoute;
 
+use self::routes::DoorRoutes;
 use crate::state::Shared;
 
 /// The routes of every door that is open, each under its prefix, and the chosen one at `/`.
 pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
     let nested = config.doors.iter().fold(Router::new(), |router, door| {
-        let (bare, dress) = of(*door);
+        let (DoorRoutes { router: bare, .. }, dress) = of(*door);
         let prefix = format!("/compat/{door}");
         let nowhere = dress::nowhere(dress);
         router.nest(&prefix, dress::under_prefix(bare, dress)).route(&format!("{prefix}/"), nowhere)
@@ -38,14 +41,14 @@ pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
     match config.root {
         None => nested,
         Some(door) => {
-            let (bare, dress) = of(door);
+            let (DoorRoutes { router: bare, .. }, dress) = of(door);
             nested.merge(dress::at_root(bare, dress))
         }
     }
 }
 
 /// A door's routes, and how it takes keys and words errors.
-fn of(door: DoorName) -> (Router<Shared>, &'static Dress) {
+fn of(door: DoorName) -> (DoorRoutes, &'static Dress) {
     match door {
         DoorName::Reference000 => (reference_000::routes(), &reference_000::DRESS),
         DoorName::Reference001 => (reference_001::routes(), &reference_001::DRESS),
@@ -53,4 +56,11 @@ fn of(door: DoorName) -> (Router<Shared>, &'static Dress) {
         DoorName::Resend => (resend::routes(), &resend::DRESS),
         DoorName::Postmark => (postmark::routes(), &postmark::DRESS),
     }
+}
+
+/// Every route of every door, as the doors themselves have them.
+pub fn compat_routes() -> Vec<CompatRoute> {
+    let of_door =
+        |door| of(door).0.listed.into_iter().map(move |(method, path)| CompatRoute { door, method, path });
+    DoorName::ALL.into_iter().flat_map(of_door).collect()
 }

@@ -1,16 +1,19 @@
 //! `POST /v1/messages/{id}/cancel`, `/retry`, `/reschedule` and `/resolve`: an operator's word on one message.
+//!
+//! Whoever may send may say it, but may not read with it: without the scope `read` the answer is the message's uid and status.
 
 use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Time, message::Resolution};
-use serde::Deserialize as _;
+use postway_domain::{MessageUid, Status, Time, message::Resolution};
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{GivenId, view::Summary};
 use crate::{
-    auth::Sender,
+    auth::{Caller, Sender},
     body,
     error::{ApiError, FieldError},
     operate::{self, Asked, operate},
@@ -18,6 +21,35 @@ use crate::{
     schema::{RescheduleRequest, ResolveRequest},
     state::Shared,
 };
+
+/// The message as it is then: whole for a key with the scope `read`, else as much as its sender must know.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum SettledMessage {
+    /// For a key with the scope `read`.
+    Whole(Box<Summary>),
+    /// For any other.
+    Brief(MessageStanding),
+}
+
+/// Where a message stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MessageStanding {
+    /// Its own id.
+    #[schema(value_type = String, format = "uuid")]
+    uid: MessageUid,
+    /// Where it stands.
+    #[schema(value_type = String, example = "cancelled")]
+    status: Status,
+}
+
+fn shown_to(caller: &Caller, moved: Summary) -> Json<SettledMessage> {
+    Json(match caller.may_read {
+        true => SettledMessage::Whole(Box::new(moved)),
+        false => SettledMessage::Brief(MessageStanding { uid: moved.uid, status: moved.status }),
+    })
+}
 
 /// Cancel a message
 ///
@@ -29,15 +61,16 @@ use crate::{
     operation_id = "cancelMessage",
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "Nobody else is sent to", body = Summary))
+    responses((status = 200, description = "Nobody else is sent to", body = SettledMessage))
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
     caller: Sender,
     request_id: RequestId,
     GivenId(id): GivenId,
-) -> Result<Json<Summary>, ApiError> {
-    operate(&app, &caller.tenant, &id, Asked::Cancel, &request_id).await.map(Json)
+) -> Result<Json<SettledMessage>, ApiError> {
+    let moved = operate(&app, &caller.tenant, &id, Asked::Cancel, &request_id).await?;
+    Ok(shown_to(&caller, moved))
 }
 
 /// Send a message now
@@ -50,15 +83,16 @@ pub(crate) async fn cancel(
     operation_id = "retryMessage",
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "It is in the queue", body = Summary))
+    responses((status = 200, description = "It is in the queue", body = SettledMessage))
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
     caller: Sender,
     request_id: RequestId,
     GivenId(id): GivenId,
-) -> Result<Json<Summary>, ApiError> {
-    operate(&app, &caller.tenant, &id, Asked::Replay, &request_id).await.map(Json)
+) -> Result<Json<SettledMessage>, ApiError> {
+    let moved = operate(&app, &caller.tenant, &id, Asked::Replay, &request_id).await?;
+    Ok(shown_to(&caller, moved))
 }
 
 /// Give a message another time
@@ -71,7 +105,7 @@ pub(crate) async fn retry(
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
     request_body = RescheduleRequest,
-    responses((status = 200, description = "It waits for its new time", body = Summary))
+    responses((status = 200, description = "It waits for its new time", body = SettledMessage))
 )]
 pub(crate) async fn reschedule(
     State(app): State<Shared>,
@@ -79,11 +113,12 @@ pub(crate) async fn reschedule(
     request_id: RequestId,
     GivenId(id): GivenId,
     request: Request,
-) -> Result<Json<Summary>, ApiError> {
+) -> Result<Json<SettledMessage>, ApiError> {
     let send_at = only("send_at", "must be a time: RFC 3339 or Unix seconds", request, |given| {
         Time::deserialize(given).ok()
     });
-    operate::reschedule(&app, &caller.tenant, &id, send_at.await?, &request_id).await.map(Json)
+    let moved = operate::reschedule(&app, &caller.tenant, &id, send_at.await?, &request_id).await?;
+    Ok(shown_to(&caller, moved))
 }
 
 /// Settle a message in doubt
@@ -97,7 +132,7 @@ pub(crate) async fn reschedule(
     tag = "messages",
     params(("id" = String, Path, description = "Your id of it, or its uid")),
     request_body = ResolveRequest,
-    responses((status = 200, description = "The doubt is settled", body = Summary))
+    responses((status = 200, description = "The doubt is settled", body = SettledMessage))
 )]
 pub(crate) async fn resolve(
     State(app): State<Shared>,
@@ -105,7 +140,7 @@ pub(crate) async fn resolve(
     request_id: RequestId,
     GivenId(id): GivenId,
     request: Request,
-) -> Result<Json<Summary>, ApiError> {
+) -> Result<Json<SettledMessage>, ApiError> {
     let resolution =
         only("outcome", "must be sent, failed or resend", request, |given| match given.as_str() {
             Some("sent") => Some(Resolution::Sent),
@@ -113,7 +148,9 @@ pub(crate) async fn resolve(
             Some("resend") => Some(Resolution::Resend),
             _ => None,
         });
-    operate(&app, &caller.tenant, &id, Asked::Resolve(resolution.await?), &request_id).await.map(Json)
+    let asked = Asked::Resolve(resolution.await?);
+    let moved = operate(&app, &caller.tenant, &id, asked, &request_id).await?;
+    Ok(shown_to(&caller, moved))
 }
 
 /// The one field that a body has, as `read` understands it.

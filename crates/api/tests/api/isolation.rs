@@ -10,7 +10,7 @@ use crate::support::Api;
 
 /// What only the first tenant has; nothing of it may come back to another.
 const MARK: &str = "first-";
-const MESSAGES: [&str; 4] = ["first-ready", "first-later", "first-doubt", "first-dead"];
+pub const MESSAGES: [&str; 4] = ["first-ready", "first-later", "first-doubt", "first-dead"];
 
 /// What a call must answer.
 #[derive(Debug, PartialEq)]
@@ -31,7 +31,7 @@ struct Call {
 }
 
 /// All that is the first tenant's, as its operator sees it.
-async fn state_of_first(api: &Api) -> Vec<Value> {
+pub async fn state_of_first(api: &Api) -> Vec<Value> {
     let mut seen = Vec::new();
     let mut paths = vec![
         "/v1/messages".to_owned(),
@@ -64,22 +64,36 @@ async fn state_of_first(api: &Api) -> Vec<Value> {
 }
 
 /// Ids of the first tenant that nobody can choose.
-struct Made {
+pub struct Made {
     key: String,
     webhook: String,
     uid: String,
     inbound: String,
+    /// Of all its messages.
+    pub uids: Vec<String>,
 }
 
-async fn with_two_tenants() -> (Api, Made, String) {
+impl Made {
+    /// One with messages and nothing else.
+    pub fn of_uids(uids: Vec<String>) -> Self {
+        let none = String::new;
+        Self { key: none(), webhook: none(), uid: none(), inbound: none(), uids }
+    }
+}
+
+pub async fn with_two_tenants() -> (Api, Made, String) {
     let api = Api::start().await;
     let hook = json!({"url": "https://first-app.example.com/", "description": "first-hook"});
     let webhook = api.post("/v1/webhooks", hook).await.ok(201)["id"].as_str().unwrap().to_owned();
     let one = [("first-ada@example.net", Pending)];
-    api.stored("first-ready", State::Ready, &one).await;
-    api.stored("first-later", State::Scheduled(Wait::SendAt), &one).await;
-    api.stored("first-doubt", State::InDoubt, &[("first-ada@example.net", InDoubt)]).await;
-    let uid = api.stored("first-dead", State::Failed, &[("first-ada@example.net", Failed)]).await.to_string();
+    let uids = vec![
+        api.stored("first-ready", State::Ready, &one).await,
+        api.stored("first-later", State::Scheduled(Wait::SendAt), &one).await,
+        api.stored("first-doubt", State::InDoubt, &[("first-ada@example.net", InDoubt)]).await,
+        api.stored("first-dead", State::Failed, &[("first-ada@example.net", Failed)]).await,
+    ];
+    let uids: Vec<String> = uids.iter().map(ToString::to_string).collect();
+    let uid = uids[3].clone();
     api.notify(NotificationState::Acknowledged, 200).await;
     let relay = json!({"id": "first-relay", "host": "first-smtp.example.com", "username": "u", "password": "first-secret"});
     api.post("/v1/accounts", relay).await.ok(201);
@@ -102,7 +116,7 @@ async fn with_two_tenants() -> (Api, Made, String) {
     let made = api.post("/v1/tenants/default/keys", json!({"name": "first-key"})).await.ok(201);
     let theirs = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
     let key = made["id"].as_str().unwrap().to_owned();
-    (api, Made { key, webhook, uid, inbound }, theirs)
+    (api, Made { key, webhook, uid, inbound, uids }, theirs)
 }
 
 /// The calls of the document, each on every id of the first tenant that it could be made on.

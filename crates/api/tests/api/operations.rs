@@ -4,7 +4,7 @@ use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::*, State};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Api};
+use crate::support::{Answer, Api, KEY};
 
 async fn open(api: &Api, path: &str) -> Answer {
     api.ask(Request::get(path).body(Body::empty()).unwrap()).await
@@ -66,6 +66,24 @@ async fn requests_are_counted_by_route_and_never_by_path() {
     assert!(text.contains(r#"route="unmatched""#), "{text}");
     assert!(!text.contains("secret-order") && !text.contains("ada@"), "{text}");
     assert!(metrics.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn metrics_ask_for_a_key_where_one_is_set() {
+    let api = Api::start().await;
+    let tenant_key = api.key("other", json!({"scopes": ["send", "read", "manage"]})).await;
+    let scrape_key = "a-key-for-scrapers-of-32-characters";
+    let guarded = api.beside(Some(scrape_key));
+    open(&guarded, "/metrics").await.refused(401, "unauthorized");
+    guarded.as_key("pw_wrong", "GET", "/metrics", "").await.refused(401, "unauthorized");
+    guarded.as_key(&tenant_key, "GET", "/metrics", "").await.refused(403, "forbidden");
+    for key in [scrape_key, KEY] {
+        assert_eq!(guarded.as_key(key, "GET", "/metrics", "").await.status, 200);
+    }
+    // It opens nothing else.
+    guarded.as_key(scrape_key, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
+    // A wrong key is no worse than none where nobody asks for one.
+    assert_eq!(api.as_key("pw_wrong", "GET", "/metrics", "").await.status, 200);
 }
 
 #[tokio::test]

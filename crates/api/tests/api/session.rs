@@ -1,9 +1,12 @@
 //! Signing in from a browser, and what the page at `/` is made of.
 
+use std::time::{Duration, Instant};
+
 use axum::{
     body::Body,
     http::{HeaderName, Method, Request},
 };
+use postway_api::RequestOrigin;
 use postway_domain::{RecipientStatus, State};
 use serde_json::json;
 
@@ -30,6 +33,7 @@ impl<'a> Browser<'a> {
             "{set}"
         );
         let cookie = set.split(';').next().unwrap().to_owned();
+        assert!(cookie.starts_with("__Host-postway_session=") && set.contains("Path=/"), "{set}");
         Self { api, cookie, csrf }
     }
 
@@ -80,6 +84,52 @@ async fn a_session_ends_with_its_key_its_time_and_by_signing_out() {
 }
 
 #[tokio::test]
+async fn a_copied_cookie_ends_with_the_sign_out_on_every_node() {
+    let api = Api::start().await;
+    let other_node = api.beside(None);
+    let key = api.key("other", json!({"scopes": ["read"]})).await;
+    for key in [KEY, &key] {
+        let browser = Browser::open(&api, key).await;
+        let copied = Browser { api: &other_node, cookie: browser.cookie.clone(), csrf: String::new() };
+        let stays = Browser::open(&api, key).await;
+        for session in [&browser, &copied, &stays] {
+            session.ask(Method::GET, "/v1/stats", &[], "").await.ok(200);
+        }
+        let left = browser.ask(Method::DELETE, "/v1/session", &[], "").await;
+        assert_eq!(left.status, 204);
+        let set = left.headers["set-cookie"].to_str().unwrap();
+        assert!(set.starts_with("__Host-postway_session=;") && set.contains("Max-Age=0"), "{set}");
+        browser.ask(Method::GET, "/v1/stats", &[], "").await.refused(401, "unauthorized");
+        // The other node has seen it go on a moment ago, and believes that for as long as it believes a key.
+        let began = Instant::now();
+        while copied.ask(Method::GET, "/v1/stats", &[], "").await.status != 401 {
+            assert!(began.elapsed() < Duration::from_secs(30), "the copy goes on");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        stays.ask(Method::GET, "/v1/stats", &[], "").await.ok(200);
+        // Again, and with nothing to sign out of.
+        assert_eq!(browser.ask(Method::DELETE, "/v1/session", &[], "").await.status, 204);
+    }
+    assert_eq!(api.ask(Request::delete("/v1/session").body(Body::empty()).unwrap()).await.status, 204);
+}
+
+#[tokio::test]
+async fn a_key_that_is_bound_to_networks_signs_in_from_there_alone() {
+    let api = Api::start().await;
+    let key = api.key("other", json!({"scopes": ["read"], "allow_ips": ["10.0.0.0/8"]})).await;
+    let from = async |address: &str| {
+        let origin = RequestOrigin::direct(address.parse().unwrap());
+        let request = Request::post("/v1/session").extension(origin);
+        api.ask(request.body(Body::from(json!({"key": key}).to_string())).unwrap()).await
+    };
+    let refused = from("192.0.2.1").await;
+    refused.refused(403, "forbidden");
+    assert!(!refused.headers.contains_key("set-cookie"));
+    from("10.1.2.3").await.ok(200);
+    sign_in(&api, &key).await.refused(403, "forbidden");
+}
+
+#[tokio::test]
 async fn wrong_keys_broken_cookies_and_other_sites_open_nothing() {
     let api = Api::start().await;
     sign_in(&api, "not a key").await.refused(401, "unauthorized");
@@ -93,7 +143,10 @@ async fn wrong_keys_broken_cookies_and_other_sites_open_nothing() {
     let browser = Browser::open(&api, KEY).await;
     let mut broken = browser.cookie.clone();
     broken.pop();
-    for cookie in [broken.as_str(), "postway_session=AAAA", "postway_session=", "other=1"] {
+    let planted = browser.cookie.replace("__Host-", "");
+    for cookie in
+        [broken.as_str(), &planted, "__Host-postway_session=AAAA", "__Host-postway_session=", "other=1"]
+    {
         let request = Request::get("/v1/stats").header("cookie", cookie);
         api.ask(request.body(Body::empty()).unwrap()).await.refused(401, "unauthorized");
     }
@@ -109,7 +162,10 @@ async fn an_admins_page_shows_the_tenant_it_chose() {
     api.stored("m-1", State::Ready, &[("ada@example.net", RecipientStatus::Pending)]).await;
     let mut browser = Browser::open(&api, KEY).await;
     assert_eq!(browser.ask(Method::GET, "/v1/messages/m-1", &[], "").await.status, 200);
+    // A neighbour under the same domain can plant a cookie, but none of this name.
     browser.cookie.push_str("; postway_tenant=other");
+    assert_eq!(browser.ask(Method::GET, "/v1/messages/m-1", &[], "").await.status, 200);
+    browser.cookie.push_str("; __Host-postway_tenant=other");
     browser.ask(Method::GET, "/v1/messages/m-1", &[], "").await.refused(404, "not_found");
     let named = [("x-tenant", "default")];
     assert_eq!(browser.ask(Method::GET, "/v1/messages/m-1", &named, "").await.status, 200);

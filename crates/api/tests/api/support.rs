@@ -12,8 +12,8 @@ use axum::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use postway_api::{
-    AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, ProbeStep, RuleTrial,
-    WebhookTest,
+    AccountProbe, AdminKey, ApiState, CompatConfig, InboundProbe, MailboxStep, MetricsAccess, MetricsKey,
+    ProbeStep, RuleTrial, WebhookTest,
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
@@ -182,6 +182,23 @@ impl Api {
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }
+        Self::on(store, clock, secret_key, compat, None)
+    }
+
+    /// Another node with the same database, and a key for metrics where one is given.
+    pub fn beside(&self, metrics_key: Option<&str>) -> Self {
+        let secret_key = SecretKey::from_bytes(&[7; 32]).unwrap();
+        let metrics_key = metrics_key.map(MetricsKey::new);
+        Self::on(self.store.clone(), self.clock.clone(), secret_key, CompatConfig::default(), metrics_key)
+    }
+
+    fn on(
+        store: Arc<MemoryStore>,
+        clock: Arc<TestClock>,
+        secret_key: SecretKey,
+        compat: CompatConfig,
+        metrics_key: Option<MetricsKey>,
+    ) -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         let secret_key = Arc::new(secret_key);
         let limits = Limits { request_bytes_max: REQUEST_BYTES_MAX, ..Limits::default() };
@@ -201,7 +218,7 @@ impl Api {
             clock: clock.clone(),
             admin_key: AdminKey::new(KEY),
             secret_key,
-            metrics: recorder.handle(),
+            metrics: MetricsAccess { recorders: vec![recorder.handle()], key: metrics_key },
             roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
             outbox: Arc::default(),

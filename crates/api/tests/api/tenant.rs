@@ -1,9 +1,13 @@
 //! Tenants and their keys: what an operator does with them, and what a key may do.
 
-use std::net::SocketAddr;
-
-use axum::{body::Body, extract::ConnectInfo, http::Request};
-use postway_domain::{RecipientStatus::Pending, State, Tenant, TenantId, secret::SecretKey};
+use axum::{body::Body, http::Request};
+use postway_api::RequestOrigin;
+use postway_domain::{
+    RecipientStatus::{InDoubt, Pending},
+    State, Tenant, TenantId,
+    message::Wait,
+    secret::SecretKey,
+};
 use postway_store::{Directory, record::DirectoryChange};
 use serde_json::{Value, json};
 
@@ -20,8 +24,8 @@ async fn with_acme() -> Api {
 }
 
 async fn from(api: &Api, address: &str, key: &str) -> Answer {
-    let peer: SocketAddr = format!("{address}:4711").parse().unwrap();
-    let request = Request::get("/v1/stats").header("x-api-key", key).extension(ConnectInfo(peer));
+    let origin = RequestOrigin::direct(address.parse().unwrap());
+    let request = Request::get("/v1/stats").header("x-api-key", key).extension(origin);
     api.ask(request.body(Body::empty()).unwrap()).await
 }
 
@@ -405,4 +409,48 @@ async fn every_management_call_is_recorded_with_who_and_by_which_request() {
         .header("accept", "application/x-ndjson");
     assert!(api.ask(request.body(Body::empty()).unwrap()).await.body.is_empty());
     assert_eq!(api.get("/v1/audit?format=xml").await.wrong_fields(), ["format"]);
+}
+
+#[tokio::test]
+async fn a_key_that_sends_and_does_not_read_learns_nothing_of_what_it_steers() {
+    let api = Api::start().await;
+    let (sends, both) = (
+        api.key("default", json!({"scopes": ["send"]})).await,
+        api.key("default", json!({"scopes": ["send", "read"]})).await,
+    );
+    let one = [("secret-recipient@example.net", Pending)];
+    for (verb, state, body, then) in [
+        ("cancel", State::Ready, json!({}), "cancelled"),
+        ("retry", State::Scheduled(Wait::Retry), json!({}), "ready"),
+        ("reschedule", State::Scheduled(Wait::SendAt), json!({"send_at": 1_700_092_800}), "scheduled"),
+        ("resolve", State::InDoubt, json!({"outcome": "sent"}), "sent"),
+    ] {
+        for (key, reads) in [(&sends, false), (&both, true)] {
+            let id = format!("{verb}-{reads}");
+            let recipients = if verb == "resolve" { [(one[0].0, InDoubt)] } else { one };
+            let uid = api.stored(&id, state, &recipients).await.to_string();
+            let path = format!("/v1/messages/{id}/{verb}");
+            let answer = api.as_key(key, "POST", &path, body.to_string()).await.ok(200);
+            assert_eq!((&answer["uid"], &answer["status"]), (&json!(uid), &json!(then)), "{verb}");
+            let fields = answer.as_object().unwrap().len();
+            assert_eq!(fields > 2, reads, "{verb} shows {answer}");
+            assert_eq!(answer.to_string().contains("secret-recipient"), reads, "{verb} shows {answer}");
+        }
+    }
+    // The doors of other systems answer with ids and states alone.
+    for (method, path, body) in [
+        ("POST", "/compat/000/emails/{id}/requeue", json!({})),
+        ("POST", "/compat/000/emails/requeue", json!({"stale": true, "older_than_seconds": 0})),
+        ("POST", "/compat/resend/emails/{id}/cancel", json!({})),
+        ("POST", "/compat/001/commands/delete-messages", json!({"ids": ["{id}"]})),
+        ("POST", "/v1/dead-letters/replay", json!({"ids": ["{id}"]})),
+    ] {
+        let id = path.replace(['/', '{', '}'], "-");
+        api.stored(&id, State::Ready, &one).await;
+        let (path, body) = (path.replace("{id}", &id), body.to_string().replace("{id}", &id));
+        let answer = api.as_key(&sends, method, &path, body).await;
+        assert!(answer.status.is_success(), "{path}: {:?}", answer.body);
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(!text.contains("secret-recipient") && !text.contains("Hello"), "{path}: {text}");
+    }
 }

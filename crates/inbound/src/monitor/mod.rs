@@ -37,12 +37,14 @@ use self::{
     page::Reader,
     watch::{Means, Watch},
 };
-use crate::seats::TenantSeats;
+use crate::{seats::TenantSeats, tally};
 
 /// Sessions open at the same time.
 const SESSIONS_MAX: usize = 200;
 /// How often the list of mailboxes is read where nothing changed through this process.
 const LIST_EVERY: Duration = Duration::from_secs(3);
+/// How often the metrics of watched mailboxes are kept from going.
+const KEEP_EVERY: Duration = Duration::from_secs(5 * 60);
 /// How long watches may take to end.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -83,6 +85,8 @@ pub struct Monitor {
     tasks: JoinSet<()>,
     /// The generation of the directory that was last read, and when.
     read: Option<(u64, Instant)>,
+    /// When the metrics of all watched mailboxes were last kept.
+    kept: Option<Instant>,
 }
 
 struct Running {
@@ -105,6 +109,7 @@ impl Monitor {
             watches: HashMap::new(),
             tasks: JoinSet::new(),
             read: None,
+            kept: None,
         }
     }
 
@@ -140,6 +145,10 @@ impl Monitor {
             }
             self.read = None;
             return Ok(());
+        }
+        if self.kept.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY) {
+            self.watches.keys().for_each(tally::keep);
+            self.kept = Some(Instant::now());
         }
         let generation = self.means.store.generation();
         let is_fresh = |(at, when): (u64, Instant)| at == generation && when.elapsed() < LIST_EVERY;

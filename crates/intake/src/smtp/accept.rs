@@ -49,6 +49,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
     let tenant = match service.gatekeeper.admit(username, key.expose_secret().as_bytes(), sender.peer).await {
         Ok(tenant) => tenant,
         Err(Denied::Refused(why)) => return Reply::saying(550, "5.7.8", &why),
+        Err(Denied::Later(why)) => return Reply::saying(450, "4.7.0", &why),
         Err(Denied::Unavailable(error)) => {
             tracing::warn!(%error, "a mail was not taken over SMTP: keys cannot be looked up");
             return NOT_STORED;

@@ -231,6 +231,10 @@ impl Conversation {
                 self.wrong_keys += 1;
                 Reply::saying(535, "5.7.8", &why)
             }
+            Err(Denied::Later(why)) => {
+                self.wrong_keys += 1;
+                Reply::saying(454, "4.7.0", &why)
+            }
             Err(Denied::Unavailable(_)) => {
                 Reply::new(454, "4.7.0", "keys cannot be looked up now: try again later")
             }

@@ -12,6 +12,9 @@ pub enum Denied {
     /// No key that opens, or not in this way; the words are for its holder.
     #[error("{0}")]
     Refused(String),
+    /// The same key may open later; the words are for its holder.
+    #[error("{0}")]
+    Later(String),
     /// It cannot be said now.
     #[error(transparent)]
     Unavailable(#[from] StoreError),

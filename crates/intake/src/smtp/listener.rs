@@ -194,12 +194,12 @@ impl Hall {
             stop: self.stop.clone(),
             cut: self.cut.clone(),
             began: Instant::now(),
+            seat,
         };
         self.sessions.spawn(async move {
             let outcome = session.serve(stream, conversation, secure).await.as_str();
             tracing::debug!(session = session.id, outcome, "an SMTP session ended");
             count(outcome);
-            drop(seat);
         });
     }
 

@@ -1,13 +1,19 @@
 //! How many connections there are, and of whom.
+//!
+//! When all places are taken, the connection that has waited for longest without a key makes room for a new one: strangers who
+//! say nothing cannot keep out those who have a key.
 
 use std::{
-    collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The bits of an IPv6 address that name a client: whoever has one address has all of its /64.
-const CLIENT_BITS: u128 = !0 << 64;
+use postway_domain::client::ClientAddress;
+use tokio_util::sync::CancellationToken;
+
+/// Connections beyond the bound that may still be on their way out.
+const LEAVING_MAX: usize = 16;
 
 /// The places for connections.
 #[derive(Debug)]
@@ -20,7 +26,10 @@ pub(super) struct Seats {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_client: HashMap<IpAddr, usize>,
+    by_client: HashMap<ClientAddress, usize>,
+    last_number: u64,
+    /// Those who have shown no key that opens, the oldest first, and what tells them to go.
+    strangers: BTreeMap<u64, CancellationToken>,
 }
 
 /// For whom there is no place.
@@ -36,7 +45,9 @@ pub(super) enum Full {
 #[derive(Debug)]
 pub(super) struct Seat {
     seats: Arc<Seats>,
-    client: IpAddr,
+    client: ClientAddress,
+    number: u64,
+    wanted: CancellationToken,
 }
 
 impl Seats {
@@ -46,19 +57,26 @@ impl Seats {
 
     /// A place for a connection from this address.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Seat, Full> {
-        let client = client(peer);
+        let client = ClientAddress::of(peer);
         let mut taken = self.taken();
-        if taken.all >= self.max {
-            return Err(Full::ForAll);
-        }
-        let own = taken.by_client.entry(client).or_default();
-        if *own >= self.per_client_max {
+        let own = taken.by_client.get(&client).copied().unwrap_or_default();
+        if own >= self.per_client_max {
             return Err(Full::ForClient);
         }
-        *own += 1;
+        if taken.all >= self.max + LEAVING_MAX {
+            return Err(Full::ForAll);
+        }
+        if taken.all >= self.max {
+            let (_, oldest) = taken.strangers.pop_first().ok_or(Full::ForAll)?;
+            oldest.cancel();
+        }
+        taken.by_client.insert(client, own + 1);
         taken.all += 1;
+        taken.last_number += 1;
+        let (number, wanted) = (taken.last_number, CancellationToken::new());
+        taken.strangers.insert(number, wanted.clone());
         metrics::gauge!("postway_smtp_sessions").set(taken.all as f64);
-        Ok(Seat { seats: self.clone(), client })
+        Ok(Seat { seats: self.clone(), client, number, wanted })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -66,9 +84,22 @@ impl Seats {
     }
 }
 
+impl Seat {
+    /// Says that a key has opened: it is nobody's to take any more, unless it was wanted before.
+    pub(super) fn admit(&self) {
+        self.seats.taken().strangers.remove(&self.number);
+    }
+
+    /// Pends until the place is wanted for another connection.
+    pub(super) async fn wanted(&self) {
+        self.wanted.cancelled().await;
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = self.seats.taken();
+        taken.strangers.remove(&self.number);
         taken.all -= 1;
         metrics::gauge!("postway_smtp_sessions").set(taken.all as f64);
         if let Some(own) = taken.by_client.get_mut(&self.client) {
@@ -77,13 +108,6 @@ impl Drop for Seat {
                 taken.by_client.remove(&self.client);
             }
         }
-    }
-}
-
-fn client(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & CLIENT_BITS).into(),
     }
 }
 
@@ -98,14 +122,32 @@ mod tests {
     #[test]
     fn a_client_has_its_share_and_all_together_theirs() {
         let seats = Seats::new(3, 2);
-        let (one, _two) =
+        let (one, two) =
             (seats.take(peer("192.0.2.1")).unwrap(), seats.take(peer("::ffff:192.0.2.1")).unwrap());
         assert_eq!(seats.take(peer("192.0.2.1")).unwrap_err(), Full::ForClient);
         let other = seats.take(peer("2001:db8::1")).unwrap();
+        for seat in [&one, &two, &other] {
+            seat.admit();
+        }
         assert_eq!(seats.take(peer("192.0.2.9")).unwrap_err(), Full::ForAll);
         drop((one, other));
         let _three = seats.take(peer("192.0.2.1")).unwrap();
         assert_eq!(seats.taken().by_client.len(), 1, "who has no connection is forgotten");
+    }
+
+    #[test]
+    fn the_oldest_without_a_key_makes_room() {
+        let seats = Seats::new(2, 2);
+        let (known, stranger) =
+            (seats.take(peer("192.0.2.1")).unwrap(), seats.take(peer("192.0.2.2")).unwrap());
+        known.admit();
+        let newer = seats.take(peer("192.0.2.3")).unwrap();
+        assert!(stranger.wanted.is_cancelled() && !known.wanted.is_cancelled());
+        drop(stranger);
+        newer.admit();
+        assert_eq!(seats.take(peer("192.0.2.4")).unwrap_err(), Full::ForAll);
+        drop((known, newer));
+        assert!(seats.taken().strangers.is_empty());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::{
     conversation::{Conversation, Ending, Step},
     gatekeeper::Denied,
     reply::Reply,
+    seats::Seat,
 };
 
 /// How much is read at once.
@@ -72,6 +73,8 @@ pub(super) struct Session {
     /// Says: end.
     pub(super) cut: CancellationToken,
     pub(super) began: Instant,
+    /// Its place among the connections.
+    pub(super) seat: Seat,
 }
 
 /// Why moving bytes stopped.
@@ -104,7 +107,13 @@ impl Session {
         }
         let Some(certificate) = self.certificate.as_ref().filter(|_| secure) else { return Outcome::Tls };
         // What the client said before the handshake was in a buffer that is gone.
-        match timeout(self.patience.handshake, certificate.acceptor().accept(tcp)).await {
+        let handshake = timeout(self.patience.handshake, certificate.acceptor().accept(tcp));
+        let handshake = tokio::select! {
+            biased;
+            handshake = handshake => handshake,
+            () = self.seat.wanted() => return Outcome::Cut,
+        };
+        match handshake {
             Ok(Ok(mut tls)) => match self.converse(&mut tls, &mut conversation).await {
                 Halt::StartTls => Outcome::Cut,
                 Halt::Ended(outcome) => outcome,
@@ -146,6 +155,7 @@ impl Session {
                         // Whoever never stops sending is never waited for, and must end all the same.
                         () = std::future::ready(()), if deadline <= Instant::now() => Outcome::Timeout,
                         () = self.cut.cancelled() => Outcome::Stopped,
+                        () = self.seat.wanted(), if !conversation.is_admitted() => Outcome::Cut,
                         () = self.stop.cancelled(), if mail_began.is_none() => Outcome::Stopped,
                         read = stream.read_buf(&mut input) => match read? {
                             0 => return Ok(Halt::Ended(Outcome::Gone)),
@@ -155,6 +165,9 @@ impl Session {
                     };
                     conversation.end(match ended {
                         Outcome::Timeout => Reply::new(421, "4.4.2", "that took too long"),
+                        Outcome::Cut => {
+                            Reply::new(421, "4.7.0", "there are too many connections: log in sooner")
+                        }
                         _ => Reply::new(421, "4.3.2", "this server stops: connect again"),
                     });
                     outcome = Some(ended);
@@ -221,11 +234,14 @@ impl Session {
         if let Err(denied) = &verdict {
             tracing::info!(%peer, reason = %denied, "a login over SMTP was refused");
         }
-        if let Err(Denied::Refused(_)) = verdict {
+        if let Err(Denied::Refused(_) | Denied::Later(_)) = verdict {
             tokio::select! {
                 () = sleep(self.patience.wrong_key) => {}
                 () = self.stop.cancelled() => {}
             }
+        }
+        if verdict.is_ok() {
+            self.seat.admit();
         }
         conversation.judged(verdict.map(drop));
         Ok(())

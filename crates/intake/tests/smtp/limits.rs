@@ -18,13 +18,27 @@ async fn house(config: SmtpConfig) -> House {
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
     let house = house(SmtpConfig { connections_max: 2, ..config() }).await;
-    let (first, _second) = (house.client().await, house.client().await);
+    let (first, _second) = (house.sender().await, house.sender().await);
     let mut third = house.connect().await;
     let told = third.reply().await;
     assert!(told.starts_with("421 4.7.0 mx.example there are too many connections:"), "{told}");
     assert!(third.is_over().await);
     drop(first);
     wait_for_room(&house).await;
+}
+
+#[tokio::test]
+async fn strangers_who_do_not_log_in_make_room_for_others() {
+    let house = house(SmtpConfig { connections_max: 2, ..config() }).await;
+    let mut known = house.sender().await;
+    let mut silent = house.client().await;
+    let mut newer = house.sender().await;
+    let told = silent.reply().await;
+    assert!(told.starts_with("421 4.7.0 "), "{told}");
+    assert!(silent.is_over().await);
+    for client in [&mut known, &mut newer] {
+        client.expect("NOOP", "250").await;
+    }
 }
 
 #[tokio::test]
@@ -103,6 +117,17 @@ async fn three_wrong_keys_end_the_session() {
     client.expect("EHLO me", "250").await;
     for _ in 0..3 {
         client.expect(&auth("bad"), "535 5.7.8").await;
+    }
+    assert!(client.is_over().await);
+}
+
+#[tokio::test]
+async fn who_has_to_wait_with_a_key_is_told_so_and_not_that_it_is_wrong() {
+    let house = House::new().await;
+    let mut client = house.client().await;
+    client.expect("EHLO me", "250").await;
+    for _ in 0..3 {
+        client.expect(&auth("later"), "454 4.7.0 too many wrong keys: wait").await;
     }
     assert!(client.is_over().await);
 }

@@ -74,6 +74,7 @@ impl Gatekeeper for Keys {
         let key = String::from_utf8_lossy(key).into_owned();
         match key.starts_with("good") && !self.revoked.lock().unwrap().contains(&key) {
             true => Ok(username.parse().unwrap()),
+            false if key == "later" => Err(Denied::Later("too many wrong keys: wait".to_owned())),
             false => Err(Denied::Refused("this key does not open".to_owned())),
         }
     }

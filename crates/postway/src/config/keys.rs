@@ -39,8 +39,9 @@ impl std::fmt::Display for Secret {
     }
 }
 
-pub(super) fn read_admin_key(layers: &mut Layers) -> Option<Option<Secret>> {
-    layers.take_optional("admin_key", |text| match is_admin_key(text) {
+/// Reads `admin_key`, or `telemetry.metrics_key`, which has the same form.
+pub(super) fn read_admin_key(layers: &mut Layers, key: &'static str) -> Option<Option<Secret>> {
+    layers.take_optional(key, |text| match is_admin_key(text) {
         true => Ok(Secret::new(text)),
         false => Err(format!(
             "must be {ADMIN_KEY_CHARS_MIN} to {ADMIN_KEY_CHARS_MAX} printable ASCII characters, with no space at either end; \

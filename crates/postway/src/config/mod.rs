@@ -151,7 +151,7 @@ fn read(layers: &mut Layers) -> Option<Config> {
         "" => Err("is empty; name a folder".to_owned()),
         _ => Ok(PathBuf::from(text)),
     });
-    let admin_key = keys::read_admin_key(layers);
+    let admin_key = keys::read_admin_key(layers, "admin_key");
     let secret_key = keys::read_secret_key(layers, "secret_key");
     let secret_key_previous = keys::read_secret_key(layers, "secret_key_previous");
     let allow_private_targets = network::read_allow_private_targets(layers);

@@ -85,6 +85,9 @@ pub const SETTINGS: &[Setting] = &[
     setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),
     setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", Kind::Integer),
     setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", Kind::Integer),
+    setting("http.max_connections", "POSTWAY_HTTP_MAX_CONNECTIONS", Kind::Integer),
+    setting("http.max_connections_per_client", "POSTWAY_HTTP_MAX_CONNECTIONS_PER_CLIENT", Kind::Integer),
+    setting("http.trusted_proxies", "POSTWAY_HTTP_TRUSTED_PROXIES", Kind::List),
     setting("compat.doors", "POSTWAY_COMPAT_DOORS", Kind::ListOrWord),
     setting("compat.root", "POSTWAY_COMPAT_ROOT", Kind::Text),
     setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", Kind::Integer),
@@ -101,6 +104,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("log.level", "POSTWAY_LOG", Kind::Text),
     setting("log.format", "POSTWAY_LOG_FORMAT", Kind::Text),
     setting("telemetry.upkeep_seconds", "POSTWAY_TELEMETRY_UPKEEP_SECONDS", Kind::Integer),
+    setting("telemetry.metrics_key", "POSTWAY_TELEMETRY_METRICS_KEY", Kind::Secret),
 ];
 
 /// Variables that the command line reads itself; not settings, and no reason to warn.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::integer_between;
+use super::keys::{self, Secret};
 use super::layers::Layers;
 
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -12,6 +13,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 pub struct Telemetry {
     /// How often the recorder folds its histograms; without it they would grow.
     pub upkeep: Duration,
+    /// The key that a scraper must show; none: `/metrics` is open.
+    pub metrics_key: Option<Secret>,
 }
 
 impl Telemetry {
@@ -19,6 +22,7 @@ impl Telemetry {
         let upkeep = layers.take("telemetry.upkeep_seconds", UPKEEP, &UPKEEP.as_secs().to_string(), |text| {
             integer_between(text, 1, 300).map(Duration::from_secs)
         });
-        Some(Self { upkeep: upkeep? })
+        let metrics_key = keys::read_admin_key(layers, "telemetry.metrics_key");
+        Some(Self { upkeep: upkeep?, metrics_key: metrics_key? })
     }
 }

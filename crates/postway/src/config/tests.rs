@@ -26,6 +26,8 @@ fn nothing_configured_gives_the_documented_defaults() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8520");
     assert_eq!(config.http.max_message_bytes, 10 * 1024 * 1024);
     assert_eq!(config.http.max_request_bytes, 40 * 1024 * 1024);
+    assert_eq!((config.http.max_connections, config.http.max_connections_per_client), (4_096, 512));
+    assert!(config.http.trusted_proxies.is_empty() && config.telemetry.metrics_key.is_none());
     assert_eq!(config.dispatch.max_in_flight, 512);
     assert_eq!(config.dispatch.drain.as_secs(), 30);
     assert_eq!(config.retention.audit, Some(std::time::Duration::from_secs(365 * 86_400)));

@@ -47,6 +47,7 @@ pub mod routing;
 mod rules;
 pub mod sample;
 pub mod search;
+pub mod sessions;
 pub mod settle;
 pub mod stage;
 pub mod subscribers;

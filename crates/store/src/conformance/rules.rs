@@ -349,6 +349,10 @@ macro_rules! conformance_tests {
                 failures_are_found_by_code_and_hidden_subjects_not
                 a_summary_names_the_first_recipient
             }
+            sessions {
+                a_session_is_ended_once_and_alone
+                an_ended_session_is_forgotten_when_its_time_is_over
+            }
             settle {
                 a_sent_message_is_written_whole
                 a_retry_waits_for_its_time

@@ -43,6 +43,7 @@ pub(super) static TABLES: &[Table] = &[
             int("revoked_at"),
         ],
     ),
+    Table::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
     Table::new("suspension", 3, &[text("tenant"), int("kind"), text("code"), int("since")]),
     Table::new(
         "suppression",

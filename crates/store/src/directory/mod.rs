@@ -10,6 +10,7 @@ mod held;
 mod keys;
 mod pauses;
 mod purge;
+mod sessions;
 mod suppressions;
 mod tenants;
 
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode},
+    id::{AuditId, BatchCode, SessionId},
 };
 
 pub(crate) use departed::mark_departed;
@@ -84,6 +85,7 @@ pub(crate) async fn change(
         DirectoryChange::CreateKey(key) => keys::create(session, key).await?,
         DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
         DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,
+        DirectoryChange::EndSession(id, ends_at) => sessions::end(session, *id, *ends_at).await?,
         DirectoryChange::Suspend(suspension) => pauses::suspend(session, suspension).await?,
         DirectoryChange::Activate(tenant, scope) => pauses::activate(session, tenant, scope).await?,
         DirectoryChange::Suppress(list) => suppressions::add(session, list).await?,
@@ -134,6 +136,7 @@ pub(crate) async fn change(
             inbound::forget(session).await?;
             allowance::forget(session, *now).await?;
             suppressions::forget(session, *now).await?;
+            sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
         DirectoryChange::PullReady(now, limit) => ahead::pull(session, *now, *limit).await?,
@@ -233,6 +236,10 @@ impl<T: Portable> Directory for T {
         keys::list(&mut *self.reader().await?, tenant).await
     }
 
+    async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {
+        sessions::is_ended(&mut *self.reader().await?, id).await
+    }
+
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
         pauses::list(&mut *self.reader().await?, tenant).await
     }
@@ -316,6 +323,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         audit::STATEMENTS,
         keys::STATEMENTS,
         pauses::STATEMENTS,
+        sessions::STATEMENTS,
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
         allowance::STATEMENTS,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time, id::AuditId,
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
+    id::{AuditId, SessionId},
 };
 
 use super::tables::Tables;
@@ -22,6 +23,7 @@ pub(super) struct Directory {
     pub tenants: BTreeMap<TenantId, Tenant>,
     pub accounts: BTreeMap<AccountKey, Account>,
     keys: Vec<ApiKey>,
+    ended_sessions: BTreeMap<SessionId, Time>,
     suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
     pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
     circuits: BTreeMap<AccountKey, Circuit>,
@@ -125,6 +127,10 @@ impl Directory {
 
     pub fn key(&self, digest: &KeyDigest) -> Option<ApiKey> {
         self.keys.iter().find(|key| key.digest == *digest).cloned()
+    }
+
+    pub fn is_session_ended(&self, id: SessionId) -> bool {
+        self.ended_sessions.contains_key(&id)
     }
 
     pub fn list_keys(&self, tenant: &TenantId) -> Vec<ApiKey> {
@@ -276,6 +282,11 @@ impl Tables {
             DirectoryChange::CreateKey(key) => directory.create_key(key),
             DirectoryChange::RevokeKey(tenant, id, at) => directory.revoke(&tenant, &id, at),
             DirectoryChange::TouchKeys(used) => directory.touch(used),
+            DirectoryChange::EndSession(id, ends_at) => {
+                let is_new = !directory.ended_sessions.contains_key(&id);
+                directory.ended_sessions.entry(id).or_insert(ends_at);
+                done_if(is_new, Changed::Already)
+            }
             DirectoryChange::Suspend(suspension) => {
                 let place = (suspension.tenant, suspension.scope);
                 let free = !directory.suspensions.contains_key(&place);
@@ -354,6 +365,7 @@ impl Tables {
                 self.catalogue.forget_links(now);
                 directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
+                directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 Changed::Done
             }
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),

@@ -39,7 +39,7 @@ use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, State, Status,
     Tenant, TenantId, Time,
-    id::{AuditId, BatchCode},
+    id::{AuditId, BatchCode, SessionId},
 };
 
 use self::tables::Tables;
@@ -304,6 +304,10 @@ impl Directory for MemoryStore {
 
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
         Ok(self.tables()?.directory.list_keys(tenant))
+    }
+
+    async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {
+        Ok(self.tables()?.directory.is_session_ended(id))
     }
 
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, MessageUid,
     RecipientId, RecipientKey, Span, Status, Template, TemplateName, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode},
+    id::{AuditId, BatchCode, SessionId},
 };
 
 pub use inbound::Inbound;
@@ -259,6 +259,9 @@ pub trait Directory: Send + Sync {
 
     /// A tenant's API keys, the oldest first.
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// Whether this session was ended before its time.
+    async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError>;
 
     /// What of a tenant is paused.
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;

@@ -3,7 +3,7 @@
 use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, RecipientId, Rule, Subscriber,
     Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, RuleId, SubscriberId},
+    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, SubscriberId},
     secret::Sealed,
 };
 
@@ -34,6 +34,8 @@ pub enum DirectoryChange {
     RevokeKey(TenantId, String, Time),
     /// Notes when keys were last used.
     TouchKeys(Vec<(String, Time)>),
+    /// Ends a browser's session before its time, which is given: `Already` where it was ended before.
+    EndSession(SessionId, Time),
     /// Pauses something.
     Suspend(Suspension),
     /// Lets it go on.
@@ -101,7 +103,7 @@ pub enum DirectoryChange {
         /// What is to stand there.
         digest: String,
     },
-    /// Forgets use of limits that counts no more, suppressions that are over, links that have ended, and what is left of
+    /// Forgets use of limits that counts no more, suppressions that are over, ended sessions past their time, links that have ended, and what is left of
     /// deleted subscribers and mailboxes.
     Forget(Time),
     /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where

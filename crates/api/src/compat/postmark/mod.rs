@@ -14,25 +14,21 @@ mod word;
 
 use std::sync::Arc;
 
-use axum::{
-    Extension, Router,
-    routing::{get, post},
-};
+use axum::Extension;
 
-use super::Dress;
-use crate::state::Shared;
+use super::{Dress, routes::DoorRoutes};
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-postmark-server-token", refuse: error::refuse };
 
 /// Its routes.
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/email", post(send::send))
-        .route("/email/batch", post(send::batch))
-        .route("/email/withTemplate", post(send::send_template))
-        .route("/email/batchWithTemplates", post(send::batch_templates))
-        .route("/messages/outbound/{id}/details", get(read::details))
-        .route("/messages/outbound/{id}/dump", get(read::dump))
-        .layer(Extension(Arc::<inactive::EmptyLists>::default()))
+pub(super) fn routes() -> DoorRoutes {
+    DoorRoutes::default()
+        .post("/email", send::send)
+        .post("/email/batch", send::batch)
+        .post("/email/withTemplate", send::send_template)
+        .post("/email/batchWithTemplates", send::batch_templates)
+        .get("/messages/outbound/{id}/details", read::details)
+        .get("/messages/outbound/{id}/dump", read::dump)
+        .around(|router| router.layer(Extension(Arc::<inactive::EmptyLists>::default())))
 }

@@ -9,15 +9,11 @@ mod list;
 mod requeue;
 mod word;
 
-use axum::{
-    Router,
-    http::StatusCode,
-    routing::{get, post},
-};
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Dress;
-use crate::{error::ApiError, health, state::Shared};
+use super::{Dress, routes::DoorRoutes};
+use crate::{error::ApiError, health};
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
@@ -31,17 +27,18 @@ const NAMES: Names = &[("html", "body_html"), ("text", "body_text")];
 const CUSTOM_NAMES: Names = &[("html", "body_html"), ("text", "body_text"), ("headers", "custom_headers")];
 
 /// Its routes.
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/emails", get(list::list).post(accept::accept))
-        .route("/emails/stale", get(list::stale))
-        .route("/emails/invalid", get(list::invalid))
-        .route("/emails/requeue", post(requeue::many))
-        .route("/emails/{id}", get(list::show))
-        .route("/emails/{id}/requeue", post(requeue::one))
-        .route("/stale-emails", get(list::bare_stale))
-        .route("/invalid-emails", get(list::bare_invalid))
-        .route("/health-check", get(health::live))
+pub(super) fn routes() -> DoorRoutes {
+    DoorRoutes::default()
+        .get("/emails", list::list)
+        .post("/emails", accept::accept)
+        .get("/emails/stale", list::stale)
+        .get("/emails/invalid", list::invalid)
+        .post("/emails/requeue", requeue::many)
+        .get("/emails/{id}", list::show)
+        .post("/emails/{id}/requeue", requeue::one)
+        .get("/stale-emails", list::bare_stale)
+        .get("/invalid-emails", list::bare_invalid)
+        .get("/health-check", health::live)
 }
 
 fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {

@@ -13,20 +13,16 @@ mod request;
 mod tenant;
 mod word;
 
-use axum::{
-    Router,
-    http::{StatusCode, request::Parts},
-    routing::{get, post},
-};
+use axum::http::{StatusCode, request::Parts};
 use postway_domain::Scope;
 use serde_json::{Value, json};
 
-use super::Dress;
+use super::{Dress, routes::DoorRoutes};
 use crate::{
     auth::{Caller, Shown},
     error::ApiError,
     health,
-    state::{App, Shared},
+    state::App,
 };
 
 /// How this door takes keys and says no.
@@ -44,25 +40,35 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Its routes.
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/commands/add-messages", post(add::add))
-        .route("/commands/delete-messages", post(command::delete))
-        .route("/commands/suspend", post(command::suspend))
-        .route("/commands/activate", post(command::activate))
-        .route("/commands/cleanup-messages", post(command::clean_up))
-        .route("/commands/run-now", post(command::run_now))
-        .route("/messages", get(list::list))
-        .route("/account", get(account::list).post(account::put))
-        .route("/accounts", get(account::list).post(account::put))
-        .route("/account/{id}", get(account::show).delete(account::delete))
-        .route("/accounts/{id}", get(account::show).delete(account::delete))
-        .route("/tenant", get(tenant::list).post(tenant::put))
-        .route("/tenants", get(tenant::list).post(tenant::put))
-        .route("/tenant/{id}", get(tenant::show).put(tenant::update).delete(tenant::delete))
-        .route("/tenants/{id}", get(tenant::show).put(tenant::update).delete(tenant::delete))
-        .route("/status", get(command::status))
-        .route("/health", get(health::live))
+pub(super) fn routes() -> DoorRoutes {
+    DoorRoutes::default()
+        .post("/commands/add-messages", add::add)
+        .post("/commands/delete-messages", command::delete)
+        .post("/commands/suspend", command::suspend)
+        .post("/commands/activate", command::activate)
+        .post("/commands/cleanup-messages", command::clean_up)
+        .post("/commands/run-now", command::run_now)
+        .get("/messages", list::list)
+        .get("/account", account::list)
+        .post("/account", account::put)
+        .get("/accounts", account::list)
+        .post("/accounts", account::put)
+        .get("/account/{id}", account::show)
+        .delete("/account/{id}", account::delete)
+        .get("/accounts/{id}", account::show)
+        .delete("/accounts/{id}", account::delete)
+        .get("/tenant", tenant::list)
+        .post("/tenant", tenant::put)
+        .get("/tenants", tenant::list)
+        .post("/tenants", tenant::put)
+        .get("/tenant/{id}", tenant::show)
+        .put("/tenant/{id}", tenant::update)
+        .delete("/tenant/{id}", tenant::delete)
+        .get("/tenants/{id}", tenant::show)
+        .put("/tenants/{id}", tenant::update)
+        .delete("/tenants/{id}", tenant::delete)
+        .get("/status", command::status)
+        .get("/health", health::live)
 }
 
 fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {

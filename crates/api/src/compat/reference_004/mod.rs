@@ -9,15 +9,11 @@ mod send;
 mod show;
 mod word;
 
-use axum::{
-    Router,
-    http::StatusCode,
-    routing::{get, post},
-};
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Dress;
-use crate::{error::ApiError, state::Shared};
+use super::{Dress, routes::DoorRoutes};
+use crate::error::ApiError;
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
@@ -31,11 +27,11 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Its routes.
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/v1/email/send", post(send::send))
-        .route("/v1/emails", get(show::list))
-        .route("/v1/emails/{id}", get(show::show))
+pub(super) fn routes() -> DoorRoutes {
+    DoorRoutes::default()
+        .post("/v1/email/send", send::send)
+        .get("/v1/emails", show::list)
+        .get("/v1/emails/{id}", show::show)
 }
 
 fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {

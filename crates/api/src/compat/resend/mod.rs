@@ -14,28 +14,28 @@ mod send;
 mod word;
 
 use axum::{
-    Json, Router,
+    Json,
     extract::Request,
     http::{StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post},
 };
 
-use super::Dress;
-use crate::state::Shared;
+use super::{Dress, routes::DoorRoutes};
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse: error::refuse };
 
 /// Its routes.
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/emails", post(send::send).get(read::list))
-        .route("/emails/batch", post(send::batch))
-        .route("/emails/{id}", get(read::show).patch(change::update))
-        .route("/emails/{id}/cancel", post(change::cancel))
-        .route_layer(middleware::from_fn(expect_key))
+pub(super) fn routes() -> DoorRoutes {
+    DoorRoutes::default()
+        .post("/emails", send::send)
+        .get("/emails", read::list)
+        .post("/emails/batch", send::batch)
+        .get("/emails/{id}", read::show)
+        .patch("/emails/{id}", change::update)
+        .post("/emails/{id}/cancel", change::cancel)
+        .around(|router| router.route_layer(middleware::from_fn(expect_key)))
 }
 
 /// Its users tell a key that is missing from one that is wrong.

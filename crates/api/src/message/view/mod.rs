@@ -31,7 +31,7 @@ pub(crate) struct Summary {
     id: String,
     /// Its own id, a UUID v7.
     #[schema(value_type = String, format = "uuid")]
-    uid: MessageUid,
+    pub(super) uid: MessageUid,
     /// Whose it is.
     tenant: String,
     /// The account that sends it.
@@ -39,7 +39,7 @@ pub(crate) struct Summary {
     /// `accepted`, `validating`, `ready`, `scheduled`, `sending`, `sent`, `failed`, `invalid`, `in_doubt`,
     /// `suppressed`, `cancelled` or `expired`.
     #[schema(value_type = String, example = "sent")]
-    status: Status,
+    pub(super) status: Status,
     /// What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit
     /// (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when.
     held_by: Vec<String>,

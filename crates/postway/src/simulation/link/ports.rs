@@ -7,7 +7,7 @@ use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, Event, Incarnation, KeyDigest,
     KnownRecipient, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber, Template,
     TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SubscriberId},
+    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, SubscriberId},
 };
 use postway_store::{
     Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError,
@@ -69,6 +69,7 @@ pass! {
         account(tenant: &TenantId, id: &AccountId) -> Option<Account>;
         key(digest: &KeyDigest) -> Option<ApiKey>;
         keys(tenant: &TenantId) -> Vec<ApiKey>;
+        is_session_ended(id: SessionId) -> bool;
         suspensions(tenant: &TenantId) -> Vec<Suspension>;
         batches(tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView>;
         batch_states(tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64>;

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use postway_domain::{
     AccountLimits, DkimAlgorithm, DkimKey, KnownRecipient, MessageUid, PersonalDigest, Priority, RecipientId,
-    RecipientKey, Template, TenantId, id::AuditId, message::Outcome, secret::Sealed,
+    RecipientKey, Template, TenantId,
+    id::{AuditId, SessionId},
+    message::Outcome,
+    secret::Sealed,
 };
 
 use super::{arrived, told};
@@ -219,6 +222,7 @@ async fn manage(store: &Shared) {
         DirectoryChange::CreateKey(bare),
         DirectoryChange::TouchKeys(vec![("key-1".to_owned(), at(5))]),
         DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
+        DirectoryChange::EndSession(SessionId::from_bytes([5; 16]), at(9_000_000)),
         DirectoryChange::OpenCircuit(circuit),
         DirectoryChange::Suppress(list.into()),
     ] {
@@ -246,6 +250,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         ),
         format!("{:?}", store.recipients(tenant, None, None, 99).await.unwrap()),
         format!("{:?}", store.dkim_keys(Some(tenant), None).await.unwrap()),
+        format!("{:?}", store.is_session_ended(SessionId::from_bytes([5; 16])).await.unwrap()),
     ];
     let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));
     lines.push(format!("{:?}", store.recipient(tenant, &deleted).await.unwrap()));

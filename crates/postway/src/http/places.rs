@@ -1,0 +1,233 @@
+//! The places for HTTP connections: how many there are, of whom, and which of them may be closed for another.
+//!
+//! One client has its share, so that it cannot take all. Programs on this machine and trusted proxies stand for many clients and
+//! have no share of their own. When all places are taken, the connection that has been idle for longest makes room: one without
+//! a request in progress, whether it was never used or waits for its next. Only where every connection is busy a new one is
+//! refused.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use postway_domain::client::ClientAddress;
+use tokio_util::sync::CancellationToken;
+
+/// Connections beyond the bound that may still be on their way out.
+const LEAVING_MAX: usize = 64;
+/// A request is in progress.
+const BUSY: u64 = u64::MAX;
+/// Its answer was made, but is not written out yet.
+const ANSWERED: u64 = u64::MAX - 1;
+
+/// The places of a listener.
+pub struct Places {
+    open: Mutex<OpenConnections>,
+    connections_max: usize,
+    per_client_max: usize,
+    /// Rises with each connection that becomes idle: the lower, the longer ago.
+    idle_count: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    last_number: u64,
+    by_number: BTreeMap<u64, Arc<Occupancy>>,
+    by_client: HashMap<ClientAddress, usize>,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// This client has as many as it may.
+    ForClient,
+    /// All are taken, and none of them is idle.
+    ForAnybody,
+}
+
+impl NoPlace {
+    /// The word in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ForClient => "client",
+            Self::ForAnybody => "full",
+        }
+    }
+}
+
+/// What a connection does.
+pub struct Occupancy {
+    /// [`BUSY`], [`ANSWERED`], or since when it is idle.
+    state: AtomicU64,
+    /// Requests that were begun.
+    begun: AtomicU64,
+    idle_count: Arc<AtomicU64>,
+    wanted: CancellationToken,
+}
+
+impl Occupancy {
+    /// Whether neither a request is in progress nor an answer being written.
+    pub fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Acquire) < ANSWERED
+    }
+
+    /// How many requests were begun.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Says that all that was to be written is written.
+    pub fn flushed(&self) {
+        let idle = self.idle_count.fetch_add(1, Ordering::Relaxed);
+        let _ = self.state.compare_exchange(ANSWERED, idle, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Pends until the place is wanted for another connection.
+    pub async fn wanted(&self) {
+        self.wanted.cancelled().await;
+    }
+}
+
+/// A request in progress; over when it is dropped.
+pub struct InProgress(Arc<Occupancy>);
+
+impl InProgress {
+    pub fn begin(occupancy: &Arc<Occupancy>) -> Self {
+        occupancy.state.store(BUSY, Ordering::Release);
+        occupancy.begun.fetch_add(1, Ordering::AcqRel);
+        Self(occupancy.clone())
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.state.store(ANSWERED, Ordering::Release);
+    }
+}
+
+/// A connection's place. Free again when it is dropped.
+pub struct Place {
+    places: Arc<Places>,
+    number: u64,
+    client: Option<ClientAddress>,
+    /// What the connection in it does.
+    pub occupancy: Arc<Occupancy>,
+}
+
+impl Places {
+    pub fn new(connections_max: usize, per_client_max: usize) -> Arc<Self> {
+        let (open, idle_count) = (Mutex::default(), Arc::default());
+        Arc::new(Self { open, connections_max, per_client_max, idle_count })
+    }
+
+    /// A place for a connection of this client; of nobody in particular where none is named.
+    pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<Place, NoPlace> {
+        let mut open = self.open();
+        let own = client.and_then(|client| open.by_client.get(&client)).copied().unwrap_or_default();
+        if own >= self.per_client_max {
+            return Err(NoPlace::ForClient);
+        }
+        if open.by_number.len() >= self.connections_max && !self.make_room(&open) {
+            return Err(NoPlace::ForAnybody);
+        }
+        if let Some(client) = client {
+            open.by_client.insert(client, own + 1);
+        }
+        let occupancy = Arc::new(Occupancy {
+            state: AtomicU64::new(self.idle_count.fetch_add(1, Ordering::Relaxed)),
+            begun: AtomicU64::new(0),
+            idle_count: self.idle_count.clone(),
+            wanted: CancellationToken::new(),
+        });
+        open.last_number += 1;
+        let number = open.last_number;
+        open.by_number.insert(number, occupancy.clone());
+        metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
+        Ok(Place { places: self.clone(), number, client, occupancy })
+    }
+
+    /// Asks the connection that has been idle for longest to go; whether there is one.
+    fn make_room(&self, open: &OpenConnections) -> bool {
+        if open.by_number.len() >= self.connections_max + LEAVING_MAX {
+            return false;
+        }
+        let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
+        match idle.min_by_key(|one| one.state.load(Ordering::Acquire)) {
+            Some(oldest) => {
+                oldest.wanted.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.places.open();
+        open.by_number.remove(&self.number);
+        metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
+        let Some(client) = self.client else { return };
+        if let Some(own) = open.by_client.get_mut(&client) {
+            *own -= 1;
+            if *own == 0 {
+                open.by_client.remove(&client);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &str) -> Option<ClientAddress> {
+        Some(ClientAddress::of(text.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_client_has_its_share_and_a_proxy_has_none() {
+        let places = Places::new(100, 2);
+        let mut held: Vec<Place> = (0..2).map(|_| places.take(client("2001:db8::1")).unwrap()).collect();
+        assert_eq!(places.take(client("2001:db8::2")).err(), Some(NoPlace::ForClient), "a /64 is one client");
+        held.push(places.take(client("192.0.2.1")).unwrap());
+        held.extend((0..50).map(|_| places.take(None).unwrap()));
+        held.remove(0);
+        assert!(places.take(client("2001:db8::3")).is_ok());
+        held.clear();
+        assert!(places.open().by_client.is_empty(), "who has no connection is forgotten");
+    }
+
+    #[test]
+    fn when_all_is_full_the_longest_idle_makes_room_and_the_busy_stay() {
+        let places = Places::new(3, 3);
+        let [first, second, third] = [(); 3].map(|()| places.take(client("192.0.2.1")).unwrap());
+        let request = InProgress::begin(&first.occupancy);
+        let fourth = places.take(client("192.0.2.2")).unwrap();
+        assert!(
+            second.occupancy.wanted.is_cancelled(),
+            "the first is busy, the second is the oldest idle one"
+        );
+        assert!(!first.occupancy.wanted.is_cancelled() && !third.occupancy.wanted.is_cancelled());
+        drop(second);
+        let requests = [&third, &fourth].map(|place| InProgress::begin(&place.occupancy));
+        assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::ForAnybody));
+        drop((request, requests));
+        assert_eq!(
+            places.take(client("192.0.2.3")).err(),
+            Some(NoPlace::ForAnybody),
+            "answers are still on their way"
+        );
+        third.occupancy.flushed();
+        first.occupancy.flushed();
+        let _fifth = places.take(client("192.0.2.3")).unwrap();
+        assert!(third.occupancy.wanted.is_cancelled(), "it became idle before the first");
+    }
+}
