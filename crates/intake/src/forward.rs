@@ -12,7 +12,7 @@ use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
 use crate::{
-    assemble::{Mail, Names, Origin, assemble, fingerprint, sender, sign},
+    assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, Terms},
     directory::{House, Route, Signers},
     door::{Door, Receipt, RequestContext},
@@ -117,16 +117,24 @@ impl Door {
         sign(&mut composed.bytes, around.signers, around.route, now)?;
         let key = ctx.idempotency_key.clone();
         let fingerprint = fingerprint(&key, b"forward")?;
-        let sender = sender(None, around.route, around.house, &names, &self.verp_key, request.from.address());
         let recipients = Recipients { to: request.to, ..Recipients::default() };
+        let envelope = recipients.envelope();
+        let sender = EnvelopeSender {
+            given: None,
+            route: around.route,
+            house: around.house,
+            uid: names.uid,
+            verp_key: &self.verp_key,
+            from: request.from.address(),
+        };
         let mut subject = request.subject;
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
         let mail = Mail {
             names,
             subject,
-            sender,
-            recipients: recipients.envelope(),
+            sender: sender.to(&envelope),
+            recipients: envelope,
             validated: format!(
                 "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},{{\"check\":\"RECIPIENT\",\"recipients\":{}}}]}}",
                 composed.bytes.len(),
