@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     correlate::{self, Proof, Realm, Receipts},
-    forward::guard::Marker,
+    forward::guard::{Marker, Marks},
     mail::Mail,
     rules::RuleSet,
 };
@@ -64,8 +64,8 @@ const LOST_MAX: i64 = 8;
 pub(super) struct Desk {
     pub mailbox: WatchedMailbox,
     pub rules: RuleSet,
-    /// The mark of mail that is forwarded from it.
-    pub mark: String,
+    /// The marks of mail that is forwarded from it.
+    pub marks: Marks,
 }
 
 /// Deals with a mail; always gives something to write.
