@@ -98,10 +98,10 @@ fn one(
         json!({"type": bounce_type.unwrap_or(BounceType::Soft).as_str(), "code": code, "reason": reason, "at": now})
             .to_string()
     });
-    let lasts = lasts(proof, traced).filter(|_| is_meant(position, reported, proof, kind));
+    let term = suppression_term(proof, traced).filter(|_| is_meant(position, reported, proof, kind));
     let suppress = recipient
-        .zip(lasts)
-        .and_then(|(address, lasts)| suppression(kind, bounce_type, reported, traced, address, lasts, now));
+        .zip(term)
+        .and_then(|(address, term)| suppression(kind, bounce_type, reported, traced, address, term, now));
     if !proof.is_proof() {
         data["says"] = json!(kind);
     }
@@ -135,20 +135,20 @@ fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)>
 
 /// How long a suppression lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lasts {
+enum SuppressionTerm {
     ForEver,
     /// [`VISIBLE_PROOF_LASTS`].
     ForATime,
 }
 
 /// How long a suppression on this proof lasts; `None` where it proves too little.
-fn lasts(proof: Proof, traced: &Traced) -> Option<Lasts> {
+fn suppression_term(proof: Proof, traced: &Traced) -> Option<SuppressionTerm> {
     // By its form: which key has signed it does not matter here, and keys are forgotten some day.
     let has_signed_path = VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
     match proof {
-        Proof::Verp => Some(Lasts::ForEver),
-        Proof::SharedVerp => Some(Lasts::ForATime),
-        Proof::PostwayId | Proof::MessageId => (!has_signed_path).then_some(Lasts::ForATime),
+        Proof::Verp => Some(SuppressionTerm::ForEver),
+        Proof::SharedVerp => Some(SuppressionTerm::ForATime),
+        Proof::PostwayId | Proof::MessageId => (!has_signed_path).then_some(SuppressionTerm::ForATime),
         Proof::Recipient => None,
     }
 }
@@ -177,7 +177,7 @@ fn suppression(
     reported: Option<&Reported>,
     traced: &Traced,
     address: &str,
-    lasts: Lasts,
+    term: SuppressionTerm,
     now: Time,
 ) -> Option<Suppression> {
     let reason = match (kind, bounce_type) {
@@ -188,9 +188,9 @@ fn suppression(
     let words = reported.and_then(|one| one.status.as_deref()).map(|status| format!(", {status}"));
     let why = reported.map_or("reported", |one| one.reason.as_str());
     let mut note = format!("message {}: {why}{}", traced.uid, words.unwrap_or_default());
-    let expires_at = match lasts {
-        Lasts::ForEver => None,
-        Lasts::ForATime => {
+    let expires_at = match term {
+        SuppressionTerm::ForEver => None,
+        SuppressionTerm::ForATime => {
             note += &format!("; {VISIBLE_PROOF_NOTE}");
             Some(now.plus(VISIBLE_PROOF_LASTS))
         }

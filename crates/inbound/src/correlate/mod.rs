@@ -99,7 +99,7 @@ pub(crate) async fn correlate(
     now: Time,
 ) -> Result<Option<(Traced, Proof)>, StoreError> {
     let claims = claims(mail, report);
-    let uids: Vec<MessageUid> = claims.iter().map(Claim::uid).collect();
+    let uids: Vec<MessageUid> = claims.iter().map(ReportClaim::uid).collect();
     if !uids.is_empty() {
         let known = store.traced(&uids).await?;
         for claim in claims {
@@ -120,14 +120,14 @@ pub(crate) async fn correlate(
 
 /// A message that a report says it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Claim {
+enum ReportClaim {
     /// By an address in the form of a signed envelope sender.
     Signed(VerpAddress),
     /// By an id.
     Named(MessageUid, Proof),
 }
 
-impl Claim {
+impl ReportClaim {
     fn uid(&self) -> MessageUid {
         match self {
             Self::Signed(address) => address.uid(),
@@ -150,7 +150,7 @@ impl Claim {
 }
 
 /// The messages that a report says it is about, the best proof first.
-fn claims(mail: &Mail<'_>, report: &Report) -> Vec<Claim> {
+fn claims(mail: &Mail<'_>, report: &Report) -> Vec<ReportClaim> {
     let original = &report.original;
     let delivered = DELIVERED_TO.into_iter().flat_map(|name| mail.people(name)).map(|person| person.address);
     let mut signed: Vec<VerpAddress> = delivered
@@ -161,9 +161,9 @@ fn claims(mail: &Mail<'_>, report: &Report) -> Vec<Claim> {
     signed.dedup();
     let postway_id = original.postway_id.as_deref().and_then(uid);
     let message_id = original.message_id.as_deref().and_then(uid_in);
-    let signed = signed.into_iter().map(Claim::Signed);
-    let named = postway_id.map(|uid| Claim::Named(uid, Proof::PostwayId));
-    let replied = message_id.map(|uid| Claim::Named(uid, Proof::MessageId));
+    let signed = signed.into_iter().map(ReportClaim::Signed);
+    let named = postway_id.map(|uid| ReportClaim::Named(uid, Proof::PostwayId));
+    let replied = message_id.map(|uid| ReportClaim::Named(uid, Proof::MessageId));
     signed.chain(named).chain(replied).collect()
 }
 
@@ -270,7 +270,7 @@ mod tests {
         let other = other.parse().unwrap();
         assert_eq!(
             claims[1..],
-            [Claim::Named(other, Proof::PostwayId), Claim::Named(other, Proof::MessageId)]
+            [ReportClaim::Named(other, Proof::PostwayId), ReportClaim::Named(other, Proof::MessageId)]
         );
         assert_eq!(claims[0].uid(), uid());
         let proof = |recipients: &[&str], gone| claims[0].proof(&traced(recipients, gone), &key);

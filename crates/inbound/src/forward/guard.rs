@@ -27,7 +27,7 @@ pub(crate) struct Marker {
 }
 
 /// The marks of one mailbox.
-pub(crate) struct Marks {
+pub(crate) struct MailboxMarks {
     /// The one that is written, then those that earlier keys have written.
     known: Vec<String>,
 }
@@ -41,18 +41,18 @@ impl Marker {
     }
 
     /// The marks of a mailbox.
-    pub(crate) fn marks(&self, key: &MailboxKey) -> Marks {
+    pub(crate) fn marks(&self, key: &MailboxKey) -> MailboxMarks {
         // Neither name can contain a slash.
         let name = format!("{}/{}", key.tenant, key.mailbox);
         let mark = |key: &hmac::Key| {
             let digest = hmac::sign(key, name.as_bytes());
             digest.as_ref().iter().take(MARK_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
         };
-        Marks { known: self.keys.iter().map(mark).collect() }
+        MailboxMarks { known: self.keys.iter().map(mark).collect() }
     }
 }
 
-impl Marks {
+impl MailboxMarks {
     /// The mark that is written.
     pub(crate) fn written(&self) -> &str {
         self.known.first().map_or("", String::as_str)
@@ -60,7 +60,7 @@ impl Marks {
 }
 
 /// Why this mail must not be sent on, where it must not. `marks` are those of the mailbox it is in.
-pub(crate) fn loops(mail: &Mail<'_>, marks: Option<&Marks>) -> Option<String> {
+pub(crate) fn loops(mail: &Mail<'_>, marks: Option<&MailboxMarks>) -> Option<String> {
     let is_known = |found: String| {
         marks.is_some_and(|marks| marks.known.iter().any(|mark| mark.eq_ignore_ascii_case(&found)))
     };
@@ -95,8 +95,8 @@ fn is_no(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn marks(texts: &[&str]) -> Marks {
-        Marks { known: texts.iter().map(|text| (*text).to_owned()).collect() }
+    fn marks(texts: &[&str]) -> MailboxMarks {
+        MailboxMarks { known: texts.iter().map(|text| (*text).to_owned()).collect() }
     }
 
     fn looped(header: &str) -> Option<String> {

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     correlate::{self, Proof, Realm, Receipts},
-    forward::guard::{Marker, Marks},
+    forward::guard::{MailboxMarks, Marker},
     mail::Mail,
     rules::RuleSet,
 };
@@ -65,7 +65,7 @@ pub(super) struct Desk {
     pub mailbox: WatchedMailbox,
     pub rules: RuleSet,
     /// The marks of mail that is forwarded from it.
-    pub marks: Marks,
+    pub marks: MailboxMarks,
 }
 
 /// Deals with a mail; always gives something to write.

@@ -82,11 +82,11 @@ const CONFIG: &str = "[req]\ndistinguished_name=name\n[name]\n[authority]\nbasic
                       subjectAltName=email:posta-certificata@pec.example\n";
 
 /// A provider with a certificate of its own authority, by the `openssl` command.
-struct Provider {
+struct PecProvider {
     folder: TempDir,
 }
 
-impl Provider {
+impl PecProvider {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("conf"), CONFIG).unwrap();
@@ -135,7 +135,7 @@ impl Provider {
 }
 
 /// A house that trusts the provider, with a message that waits for its receipt until an hour from now.
-async fn certified(provider: &Provider) -> (House, MessageUid) {
+async fn certified(provider: &PecProvider) -> (House, MessageUid) {
     let mut house = House::new(Start::Beginning, PEC).await;
     house.trust = provider.trust();
     let until = house.clock.now().plus(Duration::from_secs(3_600));
@@ -156,7 +156,7 @@ async fn timed_out(house: &House) -> u32 {
 
 #[tokio::test]
 async fn a_verified_receipt_sets_the_outcome_and_ends_the_wait() {
-    let provider = Provider::new();
+    let provider = PecProvider::new();
     let (house, uid) = certified(&provider).await;
     let kind = "avvenuta-consegna";
     let raw = provider.sign(&header(kind, uid, "r1"), &content(Some(kind), uid, "r1"));
@@ -170,7 +170,7 @@ async fn a_verified_receipt_sets_the_outcome_and_ends_the_wait() {
 
 #[tokio::test]
 async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_nothing() {
-    let (provider, stranger) = (Provider::new(), Provider::new());
+    let (provider, stranger) = (PecProvider::new(), PecProvider::new());
     let delivered = "avvenuta-consegna";
     let (house, uid) = certified(&provider).await;
     let header = |own_id: &str| header(delivered, uid, own_id);
@@ -215,7 +215,7 @@ async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_n
 
 #[tokio::test]
 async fn a_forged_notice_does_not_make_a_failure_of_the_next_one() {
-    let provider = Provider::new();
+    let provider = PecProvider::new();
     let (house, uid) = certified(&provider).await;
     let late = "preavviso-errore-consegna";
     house.shelf.deliver(receipt(late, uid, "r1"), provider.now());
