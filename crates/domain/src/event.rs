@@ -94,6 +94,8 @@ event_kinds! {
     Notified = 28, "notified";
     /// A mail came into a watched mailbox, and a rule wants it told.
     Received = 29, "received";
+    /// A report or a receipt came that does not prove what it says; its particulars have what it `says`.
+    UnprovenReport = 30, "unproven_report";
 }
 
 /// One entry of a message's history.

@@ -162,7 +162,8 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::PecDelivered
         | EventKind::PecFailed
         | EventKind::PecTimeout
-        | EventKind::Received => return None,
+        | EventKind::Received
+        | EventKind::UnprovenReport => return None,
     })
 }
 
@@ -201,7 +202,8 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::PecTimeout
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received => return None,
+        | EventKind::Received
+        | EventKind::UnprovenReport => return None,
     })
 }
 

@@ -125,6 +125,7 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::PecFailed => "email.pec.failed",
         EventKind::PecTimeout => "email.pec.timeout",
         EventKind::Received => "email.received",
+        EventKind::UnprovenReport => "email.unproven_report",
         EventKind::Validated
         | EventKind::Ready
         | EventKind::Scheduled

@@ -135,28 +135,42 @@ fn field_of(error: &ComposeError) -> &'static str {
     }
 }
 
-/// The envelope sender: the request's, else the account's, else one of its own at the tenant's bounce domain, else the
-/// tenant's, else the author.
-pub(crate) fn sender(
-    given: Option<&ReturnPath>,
-    route: &Route,
-    house: &House,
-    names: &Names,
-    verp_key: &VerpKey,
-    from: &EmailAddress,
-) -> String {
-    match given {
-        Some(ReturnPath::Null) => return String::new(),
-        Some(ReturnPath::Address(address)) => return address.as_str().to_owned(),
-        None => {}
-    }
-    if let Some(path) = &route.return_path {
-        return path.clone();
-    }
-    match (&house.settings.bounce_domain, &house.settings.return_path) {
-        (Some(domain), _) => verp::encode(names.uid, verp_key, domain),
-        (None, Some(path)) => path.clone(),
-        (None, None) => from.as_str().to_owned(),
+/// What the envelope sender of a message is chosen by.
+pub(crate) struct EnvelopeSender<'a> {
+    /// What the request asks for.
+    pub given: Option<&'a ReturnPath>,
+    pub route: &'a Route,
+    pub house: &'a House,
+    pub uid: MessageUid,
+    pub verp_key: &'a VerpKey,
+    /// The author.
+    pub from: &'a EmailAddress,
+}
+
+impl EnvelopeSender<'_> {
+    /// The one for these recipients: the request's, else the account's, else one of its own at the tenant's bounce domain, else
+    /// the tenant's, else the author.
+    pub fn to(&self, recipients: &[NewRecipient]) -> String {
+        match self.given {
+            Some(ReturnPath::Null) => return String::new(),
+            Some(ReturnPath::Address(address)) => return address.as_str().to_owned(),
+            None => {}
+        }
+        if let Some(path) = &self.route.return_path {
+            return path.clone();
+        }
+        let settings = &self.house.settings;
+        match (&settings.bounce_domain, &settings.return_path) {
+            (Some(domain), _) => {
+                let only_recipient = match recipients {
+                    [only] => Some(only.address.as_str()),
+                    _ => None,
+                };
+                verp::encode(self.uid, only_recipient, self.verp_key, domain)
+            }
+            (None, Some(path)) => path.clone(),
+            (None, None) => self.from.as_str().to_owned(),
+        }
     }
 }
 

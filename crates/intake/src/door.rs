@@ -13,8 +13,8 @@ use postway_store::{
 
 use crate::{
     assemble::{
-        Mail, Names, Origin, assemble, attachments_here, compose_checked, fingerprint, needs_smtputf8,
-        sender, validated,
+        EnvelopeSender, Mail, Names, Origin, assemble, attachments_here, compose_checked, fingerprint,
+        needs_smtputf8, validated,
     },
     check::{Checked, check},
     directory::Directory,
@@ -219,9 +219,16 @@ impl Door {
     ) -> Result<Mail, Refusal> {
         let from = checked.from.address();
         let names = Names::new(now, from, &self.mail_domain);
-        let given = checked.return_path.as_ref();
-        let sender = sender(given, &checked.route, &around.house, &names, &self.verp_key, from);
         let recipients = checked.recipients.envelope();
+        let sender = EnvelopeSender {
+            given: checked.return_path.as_ref(),
+            route: &checked.route,
+            house: &around.house,
+            uid: names.uid,
+            verp_key: &self.verp_key,
+            from,
+        };
+        let sender = sender.to(&recipients);
         let (composed, settled) = if checked.needs_preparation() {
             let template_version = checked.content.template.as_ref().map(|(_, version)| *version);
             let settled = Settled { template_version, smtputf8: needs_smtputf8(&sender, &recipients) };

@@ -1,8 +1,11 @@
 //! Mail that is sent on: made by somebody inside, not asked for by a client.
 //!
-//! It comes through the same door as all other mail: an account of its tenant sends it, it is signed, its envelope sender is the
+//! It comes through the same door as all other mail: an account of its tenant sends it, its envelope sender is the
 //! tenant's, it is stored in the same way. Its key stands for it alone, whatever its bytes are: where the same mail was
 //! sent on before, that message is the answer, also if a rule says something else by now.
+//!
+//! It is signed only where the tenant is its author. A mail that is resent keeps the author that a stranger wrote into it, and a
+//! signature of the tenant's domain would make that true; the stranger's own signature, where there is one, goes along.
 
 use std::fmt;
 
@@ -12,7 +15,7 @@ use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
 use crate::{
-    assemble::{Mail, Names, Origin, assemble, fingerprint, sender, sign},
+    assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, Terms},
     directory::{House, Route, Signers},
     door::{Door, Receipt, RequestContext},
@@ -21,7 +24,16 @@ use crate::{
 };
 
 /// Makes the bytes of a mail, once its names are known; or says why it cannot.
-pub type Make<'m> = Box<dyn FnOnce(&Given<'_>) -> Result<Composed, String> + Send + 'm>;
+pub type Make<'m> = Box<dyn FnOnce(&Given<'_>) -> Result<MadeForward, String> + Send + 'm>;
+
+/// A mail to send on, as it was made.
+#[derive(Debug)]
+pub struct MadeForward {
+    /// Its bytes.
+    pub composed: Composed,
+    /// Whether its author is the forwarder. Only then may the tenant's keys sign it.
+    pub is_our_own: bool,
+}
 
 /// What a mail is made with.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +48,7 @@ pub struct Given<'a> {
 
 /// A mail to send on.
 pub struct ForwardRequest<'m> {
-    /// Who sends it on: whose domain signs it, and where failures go if the tenant says nothing else.
+    /// Who sends it on: whose domain signs it where it is the author, and where failures go if the tenant says nothing else.
     pub from: Mailbox,
     /// To whom.
     pub to: Vec<Mailbox>,
@@ -113,20 +125,31 @@ impl Door {
         let names = Names::new(now, request.from.address(), &self.mail_domain);
         let given =
             Given { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
-        let mut composed = (request.make)(&given).map_err(|why| Refusal::field("", why))?;
-        sign(&mut composed.bytes, around.signers, around.route, now)?;
+        let MadeForward { mut composed, is_our_own } =
+            (request.make)(&given).map_err(|why| Refusal::field("", why))?;
+        if is_our_own {
+            sign(&mut composed.bytes, around.signers, around.route, now)?;
+        }
         let key = ctx.idempotency_key.clone();
         let fingerprint = fingerprint(&key, b"forward")?;
-        let sender = sender(None, around.route, around.house, &names, &self.verp_key, request.from.address());
         let recipients = Recipients { to: request.to, ..Recipients::default() };
+        let envelope = recipients.envelope();
+        let sender = EnvelopeSender {
+            given: None,
+            route: around.route,
+            house: around.house,
+            uid: names.uid,
+            verp_key: &self.verp_key,
+            from: request.from.address(),
+        };
         let mut subject = request.subject;
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
         let mail = Mail {
             names,
             subject,
-            sender,
-            recipients: recipients.envelope(),
+            sender: sender.to(&envelope),
+            recipients: envelope,
             validated: format!(
                 "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},{{\"check\":\"RECIPIENT\",\"recipients\":{}}}]}}",
                 composed.bytes.len(),

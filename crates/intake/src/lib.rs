@@ -42,7 +42,7 @@ mod work;
 pub use batch::{BatchReceipt, RejectedItem};
 pub use door::{Door, DoorParts, Receipt, RequestContext};
 pub use fetch::FetchConfig;
-pub use forward::{ForwardRequest, Given, Make};
+pub use forward::{ForwardRequest, Given, MadeForward, Make};
 pub use limits::Limits;
 pub use links::Followed;
 pub use prepare::{Preparer, Preparing};

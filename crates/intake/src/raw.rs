@@ -9,7 +9,7 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use crate::{
-    assemble::{Mail, Names, Origin, assemble, fingerprint, sender, sign},
+    assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, ReturnPath, terms},
     directory::{House, Lookup, Signers},
     door::{Door, Receipt, RequestContext},
@@ -189,13 +189,21 @@ impl Door {
         let mut subject = info.subject.unwrap_or_default();
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let sender = sender(wished.as_ref(), &route, &house, &names, &self.verp_key, from.address());
+        let envelope = recipients.envelope();
+        let sender = EnvelopeSender {
+            given: wished.as_ref(),
+            route: &route,
+            house: &house,
+            uid: names.uid,
+            verp_key: &self.verp_key,
+            from: from.address(),
+        };
         let mail = Mail {
-            sender,
+            sender: sender.to(&envelope),
             names,
             subject,
             composed: Some(Composed { bytes, eight_bit: info.eight_bit, smtputf8: info.smtputf8 }),
-            recipients: recipients.envelope(),
+            recipients: envelope,
             known_recipient: None,
             sensitive: options.sensitive,
             validated: format!(

@@ -2,7 +2,8 @@
 //!
 //! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise as it was: author, date
 //! and Message-ID stay the author's, so that answers, threads and the author's signature still work. Our own Message-ID
-//! stands in `Resent-Message-ID`, our id in `X-Postway-ID`. [`compose_around`] puts a mail, whole and octet for octet, into a new one.
+//! stands in `Resent-Message-ID`, our id in `X-Postway-ID`. It is never to be signed with a tenant's key: its author may be
+//! anybody who claims to be of the tenant's domain. [`compose_around`] puts a mail, whole and octet for octet, into a new one.
 //!
 //! Mail that others wrote need not be fit for the wire. [`resend`] refuses what no server would take; [`compose_around`] encodes it.
 
@@ -111,9 +112,11 @@ pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Res
     Ok(Composed { bytes: out, eight_bit, smtputf8: words.smtputf8 })
 }
 
-/// Fields of an earlier hop that must not go out again, or that we write ourselves.
+/// Fields of an earlier hop that must not go out again, or that we write ourselves. What a stranger wrote to choose something
+/// of a gateway would choose it at the next one, in the tenant's name; marks against loops stay.
 fn is_ours_to_write(field: &Field<'_>) -> bool {
-    ["Bcc", "Resent-Bcc", "Return-Path", "X-Postway-ID"].iter().any(|name| field.is(name))
+    let is_of_a_hop = ["Bcc", "Resent-Bcc", "Return-Path"].iter().any(|name| field.is(name));
+    is_of_a_hop || (field.is_ours() && !field.is_mark())
 }
 
 fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, out: &mut Vec<u8>) {
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
 
     const ORIGINAL: &[u8] = b"Return-Path: <x@y.example>\nDKIM-Signature: v=1; a=b\nFrom: Ada <ada@example.org>\n\
-        To: shop@example.net\nBcc: hidden@example.net\nX-Postway-ID: other\nX-Postway-Forwarded: mark\nSubject: Hello\n world\n\
+        To: shop@example.net\nBcc: hidden@example.net\nX-Postway-ID: other\nX-Postway-Client-ID: theirs\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\nSubject: Hello\n world\n\
         Message-ID: <m@example.org>\nDate: Tue, 1 Jul 2003 10:52:37 +0200\n\nHi\n";
 
     fn mailbox(text: &str) -> Mailbox {
@@ -221,7 +224,7 @@ mod tests {
             String::from_utf8(sent.bytes).unwrap(),
             "Resent-From: \"Shop\" <shop@example.net>\r\nResent-To: <bob@example.com>\r\n\
              Resent-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\nResent-Message-ID: <u@example.net>\r\nX-Postway-ID: u\r\n\
-             DKIM-Signature: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: mark\r\n\
+             DKIM-Signature: v=1; a=b\r\nFrom: Ada <ada@example.org>\r\nTo: shop@example.net\r\nX-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
              Subject: Hello\r\n world\r\nMessage-ID: <m@example.org>\r\nDate: Tue, 1 Jul 2003 10:52:37 +0200\r\n\r\nHi\r\n"
         );
     }

@@ -40,4 +40,6 @@ pub use attachment::Attachment;
 pub use compose::{ComposeError, Composed, Draft, compose};
 pub use gist::gist;
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
-pub use outgoing::{RawError, RawInfo, Trace, finish_raw, inspect_raw, own_fields};
+pub use outgoing::{
+    MARK_CHARS, MARK_FIELD, RawError, RawInfo, Trace, finish_raw, inspect_raw, is_mark, own_fields,
+};

@@ -3,7 +3,8 @@
 //! [`inspect_raw`] reads the recipients and the subject and refuses what no server would take: no header, a
 //! header over 256 KiB, lines over 998 octets, NUL. [`finish_raw`] makes the mail ours: CRLF everywhere, `Bcc` and
 //! `Return-Path` gone, our Message-ID (the user's is kept in `X-Original-Message-ID`) and `X-Postway-ID`, and
-//! `Date` and `MIME-Version` where they were missing. The body is not touched but for its line endings.
+//! `Date` and `MIME-Version` where they were missing. The body is not touched but for its line endings. Of all other
+//! `X-Postway-…` fields only marks against loops stay ([`MARK_FIELD`]): another gateway may have made them.
 //!
 //! Both read the header through the same iterator, so nothing is hidden from one that the other sees: a `Bcc`
 //! behind a bare CR, with a space before its colon or after a line of white space is a `Bcc`.
@@ -16,6 +17,18 @@ use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 use crate::compose::{IdError, check_ids, write_own_fields};
 use crate::lines::{LINE_OCTETS_MAX, Lines};
 use crate::reader::{HeaderAddress, addresses, unstructured};
+
+/// The field that marks a forwarded mail, once for each mailbox that it was forwarded from.
+pub const MARK_FIELD: &str = "X-Postway-Forwarded";
+/// How long a mark is: 16 octets of a keyed digest, in hex.
+pub const MARK_CHARS: usize = 32;
+/// How many marks a mail keeps. Far more than a mail may have and still be forwarded.
+const MARKS_MAX: usize = 32;
+
+/// Whether a text may be a mark, of whichever gateway: others may put anything into the field.
+pub fn is_mark(text: &str) -> bool {
+    text.len() == MARK_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 /// The longest header block that is read.
 const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
@@ -121,10 +134,15 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
     check_ids(message_id, uid)?;
     let (fields, body) = split(bytes)?;
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 32 + 512);
-    let mut original_id = None;
+    let (mut original_id, mut marks) = (None, 0);
     for field in &fields {
         if field.is("Message-ID") {
             original_id = original_id.or(Some(field));
+        } else if field.is_mark() {
+            marks += 1;
+            if marks <= MARKS_MAX {
+                field.write(&mut out);
+            }
         } else if !field.is_dropped() {
             field.write(&mut out);
         }
@@ -150,8 +168,8 @@ pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> 
 }
 
 /// The fields of a mail that speak to Postway, `X-Postway-…`: their names and what they say, unfolded and decoded, in order: what
-/// is not ASCII, or is long, mail programs write as encoded words. None of them is in the finished mail. Looks at the header
-/// only; the rest is [`inspect_raw`]'s to check.
+/// is not ASCII, or is long, mail programs write as encoded words. Only marks against loops are in the finished mail. Looks at the
+/// header only; the rest is [`inspect_raw`]'s to check.
 pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let (fields, _) = read_fields(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -204,9 +222,15 @@ impl Field<'_> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    fn is_ours(&self) -> bool {
+    /// Whether it speaks to a gateway: it chooses something, names the message or marks it.
+    pub(crate) fn is_ours(&self) -> bool {
         const OURS: &[u8] = b"X-Postway-";
         self.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+    }
+
+    /// Whether it is a mark against loops.
+    pub(crate) fn is_mark(&self) -> bool {
+        self.is(MARK_FIELD) && std::str::from_utf8(self.value).is_ok_and(|value| is_mark(value.trim()))
     }
 
     fn is_dropped(&self) -> bool {

@@ -169,3 +169,21 @@ fn a_trace_repeats_only_what_a_host_may_be_called() {
         assert!(trace(name).field(0).starts_with("Received: from unknown ("), "{name}");
     }
 }
+
+#[test]
+fn marks_against_loops_pass_the_door_and_nothing_else_under_our_name_does() {
+    let mark = "00112233445566778899aabbccddeeff";
+    let mail = format!(
+        "From: a@b.example\nX-Postway-Forwarded: {mark}\nx-postway-forwarded: {}\nX-Postway-Forwarded: {mark} {mark}\n\
+         X-Postway-Forwarded: not a mark\nX-Postway-Batch: one\n\nx\n",
+        mark.to_uppercase()
+    );
+    let sent = String::from_utf8(finish_raw(mail.as_bytes(), "u@example.net", "u", 0).unwrap()).unwrap();
+    assert!(sent.starts_with(&format!(
+        "From: a@b.example\r\nX-Postway-Forwarded: {mark}\r\nx-postway-forwarded: {}\r\nDate:",
+        mark.to_uppercase()
+    )));
+    let many = format!("From: a@b.example\n{}\nx\n", format!("X-Postway-Forwarded: {mark}\n").repeat(1_000));
+    let sent = String::from_utf8(finish_raw(many.as_bytes(), "u@example.net", "u", 0).unwrap()).unwrap();
+    assert_eq!(sent.matches(mark).count(), 32);
+}

@@ -1,9 +1,13 @@
 //! From a report and its message to what is written: events, bounces, suppressions. Pure.
 //!
-//! An address is suppressed only where the address itself is bad or its owner complained, only on [`Proof`], and only if
-//! the message went to it.
+//! An address is suppressed only where the address itself is bad or its owner complained, only if the message went to it, and
+//! only on [`Proof`]. Where the message had a signed envelope sender, a genuine report has it, and nothing else suppresses. A proof
+//! that other recipients of the message can see suppresses for [`VISIBLE_PROOF_LASTS`] only. A report without proof is
+//! written as [`EventKind::UnprovenReport`], which changes nothing.
 
-use postway_domain::{EventKind, Time};
+use std::time::Duration;
+
+use postway_domain::{EventKind, Time, verp::VerpAddress};
 use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Report};
 use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
 use serde_json::json;
@@ -13,6 +17,11 @@ use crate::mail::bounded;
 
 /// The longest diagnostic that is kept.
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
+/// How long a suppression lasts that anybody who got the message could have brought about.
+const VISIBLE_PROOF_LASTS: Duration = Duration::from_secs(30 * 86_400);
+/// What the note of such a suppression says.
+const VISIBLE_PROOF_NOTE: &str =
+    "it ends after 30 days, as recipients of the message could have written the report";
 /// Kinds of feedback that are no complaint: a filter's mistake undone, a server's word on authentication.
 const NO_COMPLAINT: [&str; 3] = ["not-spam", "auth-failure", "dmarc"];
 
@@ -83,19 +92,23 @@ fn one(
     }
     set("feedback_type", json!(report.feedback_type));
     set("reporter", json!(report.reporter));
-    let bounce = (kind == EventKind::Bounced).then(|| {
+    let bounce = (kind == EventKind::Bounced && proof.is_proof()).then(|| {
         let code = reported.and_then(|one| one.status.clone().or(one.smtp_code.map(|code| code.to_string())));
         let reason = reported.map(|one| one.reason.as_str());
         json!({"type": bounce_type.unwrap_or(BounceType::Soft).as_str(), "code": code, "reason": reason, "at": now})
             .to_string()
     });
+    let term = suppression_term(proof, traced).filter(|_| is_meant(position, reported, proof, kind));
     let suppress = recipient
-        .filter(|_| proof.is_proof() && is_meant(position, reported, proof, kind))
-        .and_then(|address| suppression(kind, bounce_type, reported, traced, address, now));
+        .zip(term)
+        .and_then(|(address, term)| suppression(kind, bounce_type, reported, traced, address, term, now));
+    if !proof.is_proof() {
+        data["says"] = json!(kind);
+    }
     Finding {
         message: traced.uid,
         position: position.map(|(at, _)| at),
-        kind,
+        kind: if proof.is_proof() { kind } else { EventKind::UnprovenReport },
         data: Some(data.to_string()),
         bounce,
         suppress,
@@ -120,6 +133,26 @@ fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)>
     }
 }
 
+/// How long a suppression lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SuppressionTerm {
+    ForEver,
+    /// [`VISIBLE_PROOF_LASTS`].
+    ForATime,
+}
+
+/// How long a suppression on this proof lasts; `None` where it proves too little.
+fn suppression_term(proof: Proof, traced: &Traced) -> Option<SuppressionTerm> {
+    // By its form: which key has signed it does not matter here, and keys are forgotten some day.
+    let has_signed_path = VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
+    match proof {
+        Proof::Verp => Some(SuppressionTerm::ForEver),
+        Proof::SharedVerp => Some(SuppressionTerm::ForATime),
+        Proof::PostwayId | Proof::MessageId => (!has_signed_path).then_some(SuppressionTerm::ForATime),
+        Proof::Recipient => None,
+    }
+}
+
 /// Whether a suppression of this recipient would hit the right one: the report names it; or the message had no other, and
 /// either the signed path says so, or it is a complaint of somebody whose address was left out.
 fn is_meant(
@@ -130,7 +163,10 @@ fn is_meant(
 ) -> bool {
     match position {
         Some((_, true)) => true,
-        Some((_, false)) => proof == Proof::Verp || (kind == EventKind::Complained && reported.is_none()),
+        Some((_, false)) => {
+            matches!(proof, Proof::Verp | Proof::SharedVerp)
+                || (kind == EventKind::Complained && reported.is_none())
+        }
         None => false,
     }
 }
@@ -141,6 +177,7 @@ fn suppression(
     reported: Option<&Reported>,
     traced: &Traced,
     address: &str,
+    term: SuppressionTerm,
     now: Time,
 ) -> Option<Suppression> {
     let reason = match (kind, bounce_type) {
@@ -150,19 +187,31 @@ fn suppression(
     };
     let words = reported.and_then(|one| one.status.as_deref()).map(|status| format!(", {status}"));
     let why = reported.map_or("reported", |one| one.reason.as_str());
+    let mut note = format!("message {}: {why}{}", traced.uid, words.unwrap_or_default());
+    let expires_at = match term {
+        SuppressionTerm::ForEver => None,
+        SuppressionTerm::ForATime => {
+            note += &format!("; {VISIBLE_PROOF_NOTE}");
+            Some(now.plus(VISIBLE_PROOF_LASTS))
+        }
+    };
     Some(Suppression {
         tenant: traced.tenant.clone(),
         address: address.to_lowercase(),
         reason,
-        note: Some(format!("message {}: {why}{}", traced.uid, words.unwrap_or_default())),
+        note: Some(note),
         created_at: now,
-        expires_at: None,
+        expires_at,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::MessageUid;
+    use postway_domain::{
+        MessageUid,
+        secret::SecretKey,
+        verp::{self, VerpKey},
+    };
     use postway_mime::received::inspect;
     use serde_json::Value;
 
@@ -178,6 +227,7 @@ mod tests {
             tenant: "default".parse().unwrap(),
             created_at: now(),
             recipients: recipients.iter().map(|one| (*one).to_owned()).collect(),
+            sender: "shop@example.com".to_owned(),
             gone: false,
         }
     }
@@ -222,6 +272,56 @@ mod tests {
         );
         let bounce: Value = serde_json::from_str(finding.bounce.as_deref().unwrap()).unwrap();
         assert_eq!([&bounce["type"], &bounce["code"], &bounce["reason"]], ["hard", "5.1.1", "user_unknown"]);
+    }
+
+    /// When a suppression by a hard bounce of the first recipient ends, if there is one.
+    fn ends(proof: Proof, message: &Traced) -> Option<Option<Time>> {
+        let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
+        let found = findings(&report, message, proof, now());
+        found[0].suppress.as_ref().map(|one| one.expires_at)
+    }
+
+    #[test]
+    fn a_proof_that_other_recipients_can_see_suppresses_for_a_time_and_says_so() {
+        let message = traced(&["ada@example.org", "bob@example.org"]);
+        let until = Some(Some(now().plus(VISIBLE_PROOF_LASTS)));
+        for proof in [Proof::SharedVerp, Proof::PostwayId, Proof::MessageId] {
+            assert_eq!(ends(proof, &message), until, "{proof:?}");
+        }
+        assert_eq!(ends(Proof::Verp, &message), Some(None));
+        let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
+        let found = findings(&report, &message, Proof::MessageId, now());
+        let note = found[0].suppress.as_ref().unwrap().note.clone().unwrap();
+        assert!(note.contains("user_unknown, 5.1.1; it ends after 30 days"), "{note}");
+    }
+
+    #[test]
+    fn where_the_path_is_signed_nothing_else_suppresses() {
+        let mut message = traced(&["ada@example.org"]);
+        let key = VerpKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
+        message.sender = verp::encode(message.uid, Some("ada@example.org"), &key, "b.example.net");
+        for proof in [Proof::PostwayId, Proof::MessageId, Proof::Recipient] {
+            assert_eq!(ends(proof, &message), None, "{proof:?}");
+        }
+        assert_eq!(ends(Proof::Verp, &message), Some(None));
+        assert_eq!(ends(Proof::SharedVerp, &message), Some(Some(now().plus(VISIBLE_PROOF_LASTS))));
+        let found = findings(&complaint("abuse", ""), &message, Proof::PostwayId, now());
+        assert!(found[0].kind == EventKind::Complained && found[0].suppress.is_none());
+    }
+
+    #[test]
+    fn a_guess_is_told_as_a_report_without_proof() {
+        let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
+        let found = findings(&report, &traced(&["ada@example.org"]), Proof::Recipient, now());
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
+        let told = data(finding);
+        assert_eq!([&told["says"], &told["proof"], &told["type"]], ["bounced", "recipient_only", "hard"]);
+        let found = findings(&complaint("abuse", ""), &traced(&["ada@example.org"]), Proof::Recipient, now());
+        assert_eq!(
+            (found[0].kind, &data(&found[0])["says"]),
+            (EventKind::UnprovenReport, &"complained".into())
+        );
     }
 
     #[test]

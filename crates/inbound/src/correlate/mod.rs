@@ -2,8 +2,10 @@
 //!
 //! In this order: the envelope sender that we signed, which a report comes back to or repeats; our id in the returned header;
 //! the returned Message-ID, which holds our id, or is the one that the provider gave; the recipient, where exactly one
-//! message of the last days went to it. The first three are [`Proof`] that the report's author has seen the message: ids
-//! cannot be guessed. The last is a guess, and nobody is suppressed for it.
+//! message of the last days went to it. The first three are [`Proof`] that the report's author has seen the message: neither
+//! signatures nor ids can be guessed. Whoever got the message has seen it too, and could write a report about its other
+//! recipients. Only the signed envelope sender of a single recipient rules that out. The last is a guess, which changes
+//! nothing: it is told as a report without proof.
 //!
 //! A mailbox tells about messages of its own tenant only, unless an operator said otherwise.
 
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use postway_domain::{
     MessageUid, TenantId, Time,
-    verp::{self, VerpKey},
+    verp::{VerpAddress, VerpKey, VerpScope},
 };
 use postway_mime::received::Report;
 use postway_store::{
@@ -34,6 +36,8 @@ const WINDOW: Duration = Duration::from_secs(5 * 86_400);
 const CANDIDATES_MAX: u32 = 20;
 /// Fields that name the address that a mail was delivered to.
 const DELIVERED_TO: [&str; 5] = ["Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To", "To"];
+/// How many addresses of a report are tried as signed envelope senders. A genuine one has the same one a few times.
+const SIGNED_MAX: usize = 16;
 /// The domain of Message-IDs that SES gives.
 const SES_DOMAIN: &str = "amazonses.com";
 /// Characters of a uid.
@@ -42,8 +46,10 @@ const UID_CHARS: usize = 36;
 /// How a report was connected with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// By the signed envelope sender.
+    /// By the signed envelope sender, which only the one recipient of the message has seen.
     Verp,
+    /// By the signed envelope sender, which several recipients share, or which does not name its recipient yet.
+    SharedVerp,
     /// By our id in the returned header.
     PostwayId,
     /// By the returned Message-ID.
@@ -57,9 +63,10 @@ impl Proof {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Verp => "verp",
+            Self::SharedVerp => "verp_shared",
             Self::PostwayId => "postway_id",
             Self::MessageId => "message_id",
-            Self::Recipient => "recipient",
+            Self::Recipient => "recipient_only",
         }
     }
 
@@ -91,12 +98,15 @@ pub(crate) async fn correlate(
     report: &Report,
     now: Time,
 ) -> Result<Option<(Traced, Proof)>, StoreError> {
-    let claims = claims(mail, report, verp_key);
-    let uids: Vec<MessageUid> = claims.iter().map(|(uid, _)| *uid).collect();
+    let claims = claims(mail, report);
+    let uids: Vec<MessageUid> = claims.iter().map(ReportClaim::uid).collect();
     if !uids.is_empty() {
         let known = store.traced(&uids).await?;
-        for (uid, proof) in claims {
-            if let Some(traced) = known.iter().find(|traced| traced.uid == uid && realm.holds(traced)) {
+        for claim in claims {
+            let traced = known.iter().find(|traced| traced.uid == claim.uid() && realm.holds(traced));
+            if let Some(traced) = traced
+                && let Some(proof) = claim.proof(traced, verp_key)
+            {
                 return Ok(Some((traced.clone(), proof)));
             }
         }
@@ -108,20 +118,52 @@ pub(crate) async fn correlate(
     Ok(guessed.map(|traced| (traced, Proof::Recipient)))
 }
 
+/// A message that a report says it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ReportClaim {
+    /// By an address in the form of a signed envelope sender.
+    Signed(VerpAddress),
+    /// By an id.
+    Named(MessageUid, Proof),
+}
+
+impl ReportClaim {
+    fn uid(&self) -> MessageUid {
+        match self {
+            Self::Signed(address) => address.uid(),
+            Self::Named(uid, _) => *uid,
+        }
+    }
+
+    /// What it is worth, given the message; `None` if it was forged.
+    fn proof(&self, traced: &Traced, verp_key: &VerpKey) -> Option<Proof> {
+        match self {
+            Self::Named(_, proof) => Some(*proof),
+            // Who its recipients were is not known any more, and nothing is written about it.
+            Self::Signed(_) if traced.gone => Some(Proof::SharedVerp),
+            Self::Signed(address) => Some(match address.scope(verp_key, &traced.recipients)? {
+                VerpScope::Recipient => Proof::Verp,
+                VerpScope::Message => Proof::SharedVerp,
+            }),
+        }
+    }
+}
+
 /// The messages that a report says it is about, the best proof first.
-fn claims(mail: &Mail<'_>, report: &Report, verp_key: &VerpKey) -> Vec<(MessageUid, Proof)> {
+fn claims(mail: &Mail<'_>, report: &Report) -> Vec<ReportClaim> {
     let original = &report.original;
     let delivered = DELIVERED_TO.into_iter().flat_map(|name| mail.people(name)).map(|person| person.address);
-    let mut signed: Vec<MessageUid> = delivered
+    let mut signed: Vec<VerpAddress> = delivered
         .chain(original.return_path.clone())
-        .filter_map(|address| verp::decode(address.trim_matches(['<', '>', ' ']), verp_key))
+        .filter_map(|address| VerpAddress::read(address.trim_matches(['<', '>', ' '])))
+        .take(SIGNED_MAX)
         .collect();
     signed.dedup();
     let postway_id = original.postway_id.as_deref().and_then(uid);
     let message_id = original.message_id.as_deref().and_then(uid_in);
-    let signed = signed.into_iter().map(|uid| (uid, Proof::Verp));
-    let named = postway_id.map(|uid| (uid, Proof::PostwayId));
-    let replied = message_id.map(|uid| (uid, Proof::MessageId));
+    let signed = signed.into_iter().map(ReportClaim::Signed);
+    let named = postway_id.map(|uid| ReportClaim::Named(uid, Proof::PostwayId));
+    let replied = message_id.map(|uid| ReportClaim::Named(uid, Proof::MessageId));
     signed.chain(named).chain(replied).collect()
 }
 
@@ -194,7 +236,7 @@ async fn trace(
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::secret::SecretKey;
+    use postway_domain::{secret::SecretKey, verp};
     use postway_mime::received::inspect;
 
     use super::*;
@@ -203,19 +245,52 @@ mod tests {
         "0190a4c2-7b3e-7def-8123-456789abcdef".parse().unwrap()
     }
 
+    fn traced(recipients: &[&str], gone: bool) -> Traced {
+        Traced {
+            uid: uid(),
+            tenant: "default".parse().unwrap(),
+            created_at: Time::from_millis(0),
+            recipients: recipients.iter().map(|one| (*one).to_owned()).collect(),
+            sender: String::new(),
+            gone,
+        }
+    }
+
     #[test]
     fn what_is_signed_counts_before_what_is_named() {
         let key = VerpKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
-        let signed = verp::encode(uid(), &key, "b.example.net");
+        let signed = verp::encode(uid(), Some("a@example.org"), &key, "b.example.net");
         let other = "0190a4c2-7b3e-7def-8123-000000000000";
         let raw = format!(
             "From: MAILER-DAEMON@example.org\nTo: {signed}\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n\
              --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nFinal-Recipient: rfc822; a@example.org\n\
              Action: failed\nStatus: 5.1.1\n\n--b\nContent-Type: message/rfc822\n\nX-Postway-ID: {other}\nMessage-ID: <{other}@x.example>\n\n--b--\n"
         );
-        let claims = claims(&Mail::new(raw.as_bytes()), &inspect(raw.as_bytes()), &key);
+        let claims = claims(&Mail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
         let other = other.parse().unwrap();
-        assert_eq!(claims, [(uid(), Proof::Verp), (other, Proof::PostwayId), (other, Proof::MessageId)]);
+        assert_eq!(
+            claims[1..],
+            [ReportClaim::Named(other, Proof::PostwayId), ReportClaim::Named(other, Proof::MessageId)]
+        );
+        assert_eq!(claims[0].uid(), uid());
+        let proof = |recipients: &[&str], gone| claims[0].proof(&traced(recipients, gone), &key);
+        assert_eq!(proof(&["a@example.org"], false), Some(Proof::Verp));
+        assert_eq!(proof(&["b@example.org"], false), None);
+        assert_eq!(proof(&[], true), Some(Proof::SharedVerp));
+    }
+
+    #[test]
+    fn a_complaint_is_proven_by_the_envelope_sender_that_it_repeats() {
+        let key = VerpKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
+        let signed = verp::encode(uid(), Some("a@example.org"), &key, "b.example.net");
+        let raw = format!(
+            "From: fbl@isp.example\nTo: abuse@example.net\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\n\n\
+             --b\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\nOriginal-Mail-From: <{signed}>\n\n--b--\n"
+        );
+        let claims = claims(&Mail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
+        let proofs: Vec<_> =
+            claims.iter().map(|one| one.proof(&traced(&["a@example.org"], false), &key)).collect();
+        assert_eq!(proofs, [Some(Proof::Verp)]);
     }
 
     #[test]

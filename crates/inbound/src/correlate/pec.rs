@@ -1,7 +1,9 @@
 //! Receipts of certified mail: which message they are about, what they mean for it, and the evidence that is kept.
 //!
 //! The reference is the message's Message-ID, which holds its id. A receipt is never dropped for its signature; how that was
-//! judged is kept with it. Of two notices that a message is late, the second about the same recipient means that it failed.
+//! judged is kept with it. Where there is a trust store, only a verified receipt is believed: any other is kept and told as
+//! a report without proof, which sets no outcome and ends no wait. Of two notices that a message is late, the second about
+//! the same recipient means that it failed.
 
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use crate::mail::bounded;
 
 /// The longest text of a receipt that is kept in its particulars.
 const TEXT_CHARS_MAX: usize = 500;
+/// What is kept of a signature that proves the receipt.
+const VERIFIED: &str = "verified";
 /// Two notices that both call themselves the first are two, and not one that came twice, when they are so far apart.
 const APART: Duration = Duration::from_secs(6 * 3_600);
 
@@ -57,9 +61,13 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
         PecEvent::Unknown => EventKind::AutoReplied,
     };
     let (signature, remark) = judged(receipt, known);
+    let is_believed = known.trust.is_empty() || signature == VERIFIED;
     let detail = detail(receipt, is_second, signature, remark);
-    let mut data =
-        json!({"receipt": receipt.kind_text, "signature": signature, "at": at, "proof": "message_id"});
+    let proof = if is_believed { "message_id" } else { "unverified_receipt" };
+    let mut data = json!({"receipt": receipt.kind_text, "signature": signature, "at": at, "proof": proof});
+    if !is_believed {
+        data["says"] = json!(kind);
+    }
     if let Some(address) = &address {
         data["recipient"] = json!(address);
     }
@@ -71,7 +79,7 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
     Finding {
         message: traced.uid,
         position: position.and_then(|at| u32::try_from(at).ok()),
-        kind,
+        kind: if is_believed { kind } else { EventKind::UnprovenReport },
         data: Some(data.to_string()),
         bounce: None,
         suppress: None,
@@ -87,7 +95,8 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
     }
 }
 
-/// Whether there was such a notice about the same recipient before. One that calls itself the first may have come twice.
+/// Whether there was such a notice about the same recipient before. One that calls itself the first may have come twice, and
+/// one that is not believed is none.
 fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipts<'_>) -> bool {
     receipt.kind == ReceiptKind::DeliveryWarning
         && known.earlier.iter().any(|earlier| {
@@ -99,8 +108,10 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
                 (None, None) => true,
                 _ => false,
             };
+            let is_believed = known.trust.is_empty() || earlier.signature == VERIFIED;
             let is_apart = receipt.notice != Some(Notice::First) || at.since(earlier.at) >= APART;
             ReceiptKind::from(earlier.kind.as_str()) == ReceiptKind::DeliveryWarning
+                && is_believed
                 && is_same_one
                 && !is_same_mail
                 && is_apart
@@ -110,10 +121,10 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
 /// What the signature is worth, and why no more.
 fn judged(receipt: &Receipt, known: &Receipts<'_>) -> (&'static str, Option<String>) {
     match verify(known.raw, known.trust, known.arrived_at) {
-        Signature::Verified { .. } if !receipt.contradictions.is_empty() => {
-            ("unverified", Some("header and daticert.xml contradict each other".to_owned()))
-        }
-        Signature::Verified { signer } => ("verified", Some(format!("signed by {signer}"))),
+        Signature::Verified { signer } => match receipt.unconfirmed() {
+            Some(why) => ("unverified", Some(why.to_owned())),
+            None => (VERIFIED, Some(format!("signed by {signer}"))),
+        },
         Signature::Unverified { why } => ("unverified", Some(why)),
         Signature::Absent => ("absent", None),
     }
@@ -171,6 +182,7 @@ mod tests {
             tenant: "default".parse().unwrap(),
             created_at: now(),
             recipients: vec!["uno@pec.example".to_owned(), "due@pec.example".to_owned()],
+            sender: String::new(),
             gone: false,
         }
     }

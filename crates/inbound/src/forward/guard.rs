@@ -1,52 +1,70 @@
 //! Guards against loops: mail that must not be sent on, whatever the rules say.
 //!
-//! Every forwarded mail carries a mark of the mailbox that it was forwarded from. Mail that comes back to the same mailbox is
-//! known by it, through however many other mailboxes it went. The mark is a keyed digest: it tells nobody outside whose
-//! mailbox it was, and nobody else can make one that stops somebody's mail.
+//! Every forwarded mail carries a mark of each mailbox that it was forwarded from. Mail that comes back to the same mailbox is
+//! known by it, through however many other mailboxes and gateways it went: they let marks pass, whoever made them, and count
+//! them. The mark is a keyed digest: it tells nobody outside whose mailbox it was, and nobody else can make one that stops
+//! somebody's mail. While a secret key is being replaced, marks made under either are known.
+//!
+//! A mail that is composed anew has none of the trace fields of its original. Its marks are its hop count: each gateway adds
+//! one, and from [`FORWARDS_MAX`] on none forwards it, whether it knows the marks or not.
 
 use aws_lc_rs::hmac;
 use postway_domain::secret::SecretKey;
+use postway_mime::{MARK_CHARS, MARK_FIELD};
 use postway_store::record::MailboxKey;
 
 use crate::mail::Mail;
 
-/// The field that the mark stands in.
-pub(crate) const MARK_FIELD: &str = "X-Postway-Forwarded";
 /// How many servers a mail may have gone through.
 const HOPS_MAX: usize = 50;
-/// How many mailboxes of this kind it may have been forwarded by.
+/// How many mailboxes it may have been forwarded by, of whichever gateways.
 const FORWARDS_MAX: usize = 10;
-/// How much of the digest is written, in bytes.
-const MARK_BYTES: usize = 16;
 
 /// Makes the marks.
 pub(crate) struct Marker {
-    key: hmac::Key,
+    /// The gateway's key, then its predecessors.
+    keys: Vec<hmac::Key>,
+}
+
+/// The marks of one mailbox.
+pub(crate) struct MailboxMarks {
+    /// The one that is written, then those that earlier keys have written.
+    known: Vec<String>,
 }
 
 impl Marker {
     /// With the gateway's key.
     pub(crate) fn new(secret_key: &SecretKey) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, &secret_key.derive("forward-mark")) }
+        let keys = std::iter::successors(Some(secret_key), |key| key.previous());
+        let key = |key: &SecretKey| hmac::Key::new(hmac::HMAC_SHA256, &key.derive("forward-mark"));
+        Self { keys: keys.map(key).collect() }
     }
 
-    /// The mark of a mailbox.
-    pub(crate) fn mark(&self, key: &MailboxKey) -> String {
+    /// The marks of a mailbox.
+    pub(crate) fn marks(&self, key: &MailboxKey) -> MailboxMarks {
         // Neither name can contain a slash.
         let name = format!("{}/{}", key.tenant, key.mailbox);
-        let digest = hmac::sign(&self.key, name.as_bytes());
-        digest.as_ref().iter().take(MARK_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        let mark = |key: &hmac::Key| {
+            let digest = hmac::sign(key, name.as_bytes());
+            digest.as_ref().iter().take(MARK_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
+        };
+        MailboxMarks { known: self.keys.iter().map(mark).collect() }
     }
 }
 
-/// Whether a text may be a mark, of whichever gateway: others may put anything into the field.
-pub(crate) fn is_mark(text: &str) -> bool {
-    text.len() == 2 * MARK_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+impl MailboxMarks {
+    /// The mark that is written.
+    pub(crate) fn written(&self) -> &str {
+        self.known.first().map_or("", String::as_str)
+    }
 }
 
-/// Why this mail must not be sent on, where it must not. `mark` is that of the mailbox it is in.
-pub(crate) fn loops(mail: &Mail<'_>, mark: Option<&str>) -> Option<String> {
-    let why = if mark.is_some_and(|mark| mail.plain(MARK_FIELD).any(|found| found == mark)) {
+/// Why this mail must not be sent on, where it must not. `marks` are those of the mailbox it is in.
+pub(crate) fn loops(mail: &Mail<'_>, marks: Option<&MailboxMarks>) -> Option<String> {
+    let is_known = |found: String| {
+        marks.is_some_and(|marks| marks.known.iter().any(|mark| mark.eq_ignore_ascii_case(&found)))
+    };
+    let why = if mail.plain(MARK_FIELD).any(is_known) {
         "it was forwarded from this mailbox before".to_owned()
     } else if mail.count(MARK_FIELD) >= FORWARDS_MAX {
         format!("it was forwarded {FORWARDS_MAX} times already")
@@ -77,8 +95,12 @@ fn is_no(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn looped(header: &str, mark: Option<&str>) -> Option<String> {
-        loops(&Mail::new(format!("{header}\r\n\r\n").as_bytes()), mark)
+    fn marks(texts: &[&str]) -> MailboxMarks {
+        MailboxMarks { known: texts.iter().map(|text| (*text).to_owned()).collect() }
+    }
+
+    fn looped(header: &str) -> Option<String> {
+        loops(&Mail::new(format!("{header}\r\n\r\n").as_bytes()), Some(&marks(&["abcd", "ef01"])))
     }
 
     #[test]
@@ -93,8 +115,9 @@ mod tests {
             "Return-Path: <a@example.org>",
             &format!("{hops}From: a@example.org"),
             "X-Postway-Forwarded: 1234",
+            &"X-Postway-Forwarded: other\r\n".repeat(FORWARDS_MAX - 1),
         ] {
-            assert_eq!(looped(header, Some("abcd")), None, "{header}");
+            assert_eq!(looped(header), None, "{header}");
         }
     }
 
@@ -103,6 +126,8 @@ mod tests {
         let hops = "Received: x\r\n".repeat(HOPS_MAX + 1);
         for header in [
             "X-Postway-Forwarded: abcd",
+            "X-Postway-Forwarded: ABCD",
+            "X-Postway-Forwarded: ef01",
             "Auto-Submitted: auto-replied",
             "Auto-Submitted: auto-generated; type=x",
             "Precedence: auto_reply",
@@ -110,17 +135,31 @@ mod tests {
             &format!("{hops}From: a@example.org"),
             &"X-Postway-Forwarded: other\r\n".repeat(FORWARDS_MAX),
         ] {
-            assert!(looped(header, Some("abcd")).unwrap().starts_with("loop guard: "), "{header}");
+            assert!(looped(header).unwrap().starts_with("loop guard: "), "{header}");
         }
     }
 
     #[test]
     fn each_mailbox_has_its_own_mark_and_keeps_it() {
         let marker = |byte| Marker::new(&SecretKey::from_bytes(&[byte; 32]).unwrap());
-        let key =
-            |mailbox: &str| MailboxKey { tenant: "t".parse().unwrap(), mailbox: mailbox.parse().unwrap() };
-        assert_eq!(marker(1).mark(&key("a")), marker(1).mark(&key("a")));
-        assert_ne!(marker(1).mark(&key("a")), marker(1).mark(&key("b")));
-        assert_ne!(marker(1).mark(&key("a")), marker(2).mark(&key("a")));
+        let written = |marker: Marker, mailbox: &str| {
+            let key = MailboxKey { tenant: "t".parse().unwrap(), mailbox: mailbox.parse().unwrap() };
+            marker.marks(&key).written().to_owned()
+        };
+        assert!(postway_mime::is_mark(&written(marker(1), "a")));
+        assert_eq!(written(marker(1), "a"), written(marker(1), "a"));
+        assert_ne!(written(marker(1), "a"), written(marker(1), "b"));
+        assert_ne!(written(marker(1), "a"), written(marker(2), "a"));
+    }
+
+    #[test]
+    fn a_mark_made_under_the_replaced_key_is_still_known() {
+        let secret = |byte| SecretKey::from_bytes(&[byte; 32]).unwrap();
+        let key = MailboxKey { tenant: "t".parse().unwrap(), mailbox: "a".parse().unwrap() };
+        let old = Marker::new(&secret(1)).marks(&key);
+        let new = Marker::new(&secret(2).with_previous(secret(1))).marks(&key);
+        assert_ne!(old.written(), new.written());
+        let returned = format!("{MARK_FIELD}: {}\r\n\r\n", old.written());
+        assert!(loops(&Mail::new(returned.as_bytes()), Some(&new)).is_some());
     }
 }

@@ -9,10 +9,11 @@ mod compose;
 pub(crate) mod guard;
 
 use postway_domain::{EmailAddress, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm};
-use postway_intake::{Door, ForwardRequest, Given, Refusal, RequestContext};
+use postway_intake::{Door, ForwardRequest, Given, MadeForward, Refusal, RequestContext};
 use postway_mime::{
-    Composed, Draft,
+    Composed, Draft, MARK_FIELD,
     forwarded::{Resent, compose_around, resend},
+    is_mark,
 };
 use postway_store::record::ToRoute;
 
@@ -117,18 +118,18 @@ impl Forwarding<'_> {
         }
     }
 
-    fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<Composed, String> {
+    fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<MadeForward, String> {
         let made = match self.planned.form {
-            ForwardForm::Redirect => self.redirected(from, given),
-            ForwardForm::Compose => compose::composed(self, from, given),
+            ForwardForm::Redirect => self.redirected(from, given).map(|resent| (resent, false)),
+            ForwardForm::Compose => compose::composed(self, from, given).map(|composed| (composed, true)),
             ForwardForm::Attachment => None,
         };
-        let mut composed = match made {
-            Some(composed) => composed,
-            None => self.attached(from, given)?,
+        let (mut composed, is_our_own) = match made {
+            Some(made) => made,
+            None => (self.attached(from, given)?, true),
         };
-        composed.bytes.splice(0..0, self.marks().into_bytes());
-        Ok(composed)
+        composed.bytes.splice(0..0, self.marks(!is_our_own).into_bytes());
+        Ok(MadeForward { composed, is_our_own })
     }
 
     /// With `Resent-` fields; none where no server could be sure to take it so.
@@ -184,11 +185,11 @@ impl Forwarding<'_> {
     }
 
     /// The fields that mark it as forwarded. What is resent brings earlier marks along; a new mail repeats them.
-    fn marks(&self) -> String {
-        let mut fields = format!("{}: {}\r\n", guard::MARK_FIELD, self.mark);
-        if self.planned.form != ForwardForm::Redirect {
-            let earlier = self.mail.plain(guard::MARK_FIELD).filter(|mark| guard::is_mark(mark));
-            fields.extend(earlier.map(|mark| format!("{}: {mark}\r\n", guard::MARK_FIELD)));
+    fn marks(&self, is_resent: bool) -> String {
+        let mut fields = format!("{MARK_FIELD}: {}\r\n", self.mark);
+        if !is_resent {
+            let earlier = self.mail.plain(MARK_FIELD).filter(|mark| is_mark(mark));
+            fields.extend(earlier.map(|mark| format!("{MARK_FIELD}: {mark}\r\n")));
         }
         fields
     }

@@ -108,10 +108,10 @@ async fn send(
         progress.has_effect = true;
         return Ok(Ok(*uid));
     }
-    if let Some(why) = guard::loops(mail, Some(&desk.mark)) {
+    if let Some(why) = guard::loops(mail, Some(&desk.marks)) {
         return Ok(Err(why));
     }
-    let (mailbox, mark) = (&desk.mailbox, desk.mark.as_str());
+    let (mailbox, mark) = (&desk.mailbox, desk.marks.written());
     let forwarding = Forwarding { job, mail, mailbox, rule: &rule.id, planned, mark, reminder };
     match forwarding.send(&means.door).await {
         Ok(uid) => {

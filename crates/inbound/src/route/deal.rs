@@ -30,7 +30,7 @@ use super::{
 use crate::{
     correlate::{self, Proof, Realm, Receipts},
     crash::crash_point_for,
-    forward::guard::Marker,
+    forward::guard::{MailboxMarks, Marker},
     mail::Mail,
     rules::{RuleSet, WorkStop},
     seats::TenantSeats,
@@ -58,8 +58,8 @@ pub(super) struct Means {
 pub(super) struct Desk {
     pub mailbox: WatchedMailbox,
     pub rules: RuleSet,
-    /// The mark of mail that is forwarded from it.
-    pub mark: String,
+    /// The marks of mail that is forwarded from it.
+    pub marks: MailboxMarks,
 }
 
 /// What is left to do with a mail that was dealt with.

@@ -200,7 +200,7 @@ impl Router {
             }
             let Some((mailbox, _)) = self.means.store.mailbox(&job.key).await? else { continue };
             let rules = self.means.store.rules(&job.key.tenant, Some(&job.key.mailbox)).await?;
-            let desk = Desk { mailbox, rules: RuleSet::new(rules), mark: self.means.marker.mark(&job.key) };
+            let desk = Desk { mailbox, rules: RuleSet::new(rules), marks: self.means.marker.marks(&job.key) };
             desks.insert(job.key.clone(), Arc::new(desk));
         }
         Ok(desks)

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use postway_domain::{
-    Clock, Contact, EventKind, InboundState, TenantSettings,
+    Clock, Contact, EventKind, InboundState, MessageUid, TenantSettings,
     mailbox::{MailboxRole, Start},
 };
+use postway_intake::{RawOptions, RequestContext, signing};
 use postway_store::{
     Inbound,
     record::{Changed, DirectoryChange},
@@ -208,6 +209,102 @@ async fn mail_that_would_loop_is_not_forwarded() {
         assert!(mail.error.as_deref().unwrap().contains("loop guard: "), "{:?}", mail.error);
     }
     assert_eq!(house.messages().await.len(), 1);
+}
+
+/// A key of the tenant for the domain of the mailbox, which is what its people write from.
+async fn signing_key(house: &House) {
+    let algorithm = postway_domain::DkimAlgorithm::Ed25519;
+    let at = house.clock.now();
+    let key = signing::new_key(&tenant(), "example.net", "s1", algorithm, &super::secret_key(), at).unwrap();
+    house.change(DirectoryChange::CreateDkimKey(key)).await;
+}
+
+#[tokio::test]
+async fn only_mail_that_the_tenant_wrote_is_signed_with_its_key() {
+    let spoof = "From: Boss <boss@example.net>\r\nTo: support@example.net\r\nSubject: pay this\r\n\
+                 Message-ID: <s1@example.org>\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\n\r\nPay.\r\n";
+    // The third cannot be resent as it is, and so goes as an attachment.
+    for (form, raw, is_signed) in [
+        ("redirect", spoof.to_owned(), false),
+        ("compose", spoof.to_owned(), true),
+        ("redirect", spoof.replace("pay this", "größe"), true),
+        ("attachment", spoof.to_owned(), true),
+    ] {
+        let house = house().await;
+        signing_key(&house).await;
+        house.rule("all", 1, forward(form)).await;
+        house.shelf.deliver(raw, house.clock.now());
+        house.settled(1).await;
+        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        let (header, _) = sent.split_once("\r\n\r\n").unwrap();
+        assert_eq!(header.contains("DKIM-Signature: "), is_signed, "{form}: {header}");
+        assert_eq!(header.contains("\r\nFrom: Boss"), !is_signed, "{form}: {header}");
+    }
+    // What an application of the tenant hands in is the tenant's own.
+    let house = house().await;
+    signing_key(&house).await;
+    let uid = hand_in(&house, spoof).await;
+    assert!(house.raw(uid).await.starts_with("DKIM-Signature: "));
+}
+
+/// Hands a mail in at the door of a house, as a gateway does that sends by it.
+async fn hand_in(house: &House, raw: &str) -> MessageUid {
+    let ctx = RequestContext {
+        tenant: tenant(),
+        request_id: "r".to_owned(),
+        idempotency_key: None,
+        dry_run: false,
+    };
+    let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
+    house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid
+}
+
+/// Two gateways forward to each other, each by the door of the other, which makes the mail its own.
+#[tokio::test]
+async fn mail_between_two_gateways_that_forward_to_each_other_comes_to_an_end() {
+    for form in ["compose", "redirect", "attachment"] {
+        let [mut a, mut b] = [house().await, house().await];
+        (a.secret, b.secret) = (1, 2);
+        for house in [&a, &b] {
+            house.rule("all", 1, forward(form)).await;
+        }
+        let mut raw = String::from_utf8(mail(1)).unwrap();
+        let mut forwards = 0;
+        for house in [&a, &b].into_iter().cycle().take(20) {
+            let before = house.messages().await.len();
+            house.shelf.deliver(raw.clone(), house.clock.now());
+            let count = house.shelf.state().mails.len();
+            let last = house.settled(count).await.pop().unwrap();
+            let messages = house.messages().await;
+            if messages.len() == before {
+                assert!(last.error.unwrap().contains("it was forwarded from this mailbox before"));
+                break;
+            }
+            forwards += 1;
+            let sent = house.raw(messages.last().unwrap().summary.uid).await;
+            let door = if std::ptr::eq(house, &a) { &b } else { &a };
+            let uid = hand_in(door, &sent).await;
+            raw = door.raw(uid).await;
+        }
+        assert_eq!(forwards, 2, "{form}");
+    }
+}
+
+#[tokio::test]
+async fn marks_of_gateways_that_nobody_here_knows_are_counted() {
+    let house = house().await;
+    house.rule("all", 1, forward("compose")).await;
+    let mark = |n: usize| format!("X-Postway-Forwarded: {n:032x}\r\n");
+    for marks in [9, 10] {
+        let marks: String = (0..marks).map(mark).collect();
+        let raw = format!("{marks}{}", String::from_utf8(mail(1)).unwrap());
+        house.shelf.deliver(raw, house.clock.now());
+    }
+    let mails = house.settled(2).await;
+    assert_eq!(states(&mails), [InboundState::Routed, InboundState::NoMatch]);
+    assert!(mails[1].error.as_deref().unwrap().contains("forwarded 10 times"), "{:?}", mails[1].error);
+    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    assert_eq!(sent.matches("X-Postway-Forwarded: ").count(), 10);
 }
 
 #[tokio::test]

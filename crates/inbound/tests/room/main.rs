@@ -6,6 +6,7 @@ mod dovecot;
 mod forward;
 mod interleaving;
 mod monitor;
+mod pec;
 mod reports;
 mod script;
 mod share;
@@ -25,6 +26,7 @@ use postway_domain::{
     Account, AccountSettings, Clock, InboundState, Incarnation, LeaseToken, MessageUid, Rule, Tenant,
     TenantId, TenantSettings, Time, WatchedMailbox,
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    message::Outcome,
     secret::SecretKey,
 };
 use postway_inbound::{Monitor, MonitorParts, Node, Router, RouterParts, Source, TrustStore};
@@ -37,10 +39,11 @@ use postway_net::{
 use postway_store::{
     Directory, Inbound, Read, StoreError,
     blob::Depot,
+    conformance::{Shared, stage},
     memory::MemoryStore,
     record::{
-        Changed, DirectoryChange, Filter, InboundFilter, InboundView, Lease, MailboxKey, MessageKey,
-        MessageRecord, RouteRequest, ToRoute,
+        AccountKey, Change, Changed, DirectoryChange, Filter, InboundFilter, InboundView, Lease, MailboxKey,
+        MessageKey, MessageRecord, RouteRequest, ToRoute,
     },
 };
 use serde_json::{Value, json};
@@ -50,6 +53,8 @@ use script::Shelf;
 
 /// 2024-01-01T00:00:00Z.
 const NOW_MS: i64 = 1_704_067_200_000;
+/// What secret keys are made of where a test says nothing else.
+const SECRET: u8 = 7;
 /// How long anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -80,6 +85,10 @@ pub struct House {
     pub depot: Arc<Depot>,
     pub shelf: Shelf,
     pub node: Arc<Alone>,
+    /// Whom signatures of certified mail must lead to.
+    pub trust: TrustStore,
+    /// What its secret key is made of.
+    pub secret: u8,
 }
 
 impl House {
@@ -103,6 +112,8 @@ impl House {
             depot: Arc::new(Depot::memory()),
             shelf: Shelf::default(),
             node: Arc::default(),
+            trust: TrustStore::default(),
+            secret: SECRET,
         };
         house.change(DirectoryChange::CreateMailbox(mailbox(start, roles))).await;
         house
@@ -139,13 +150,17 @@ impl House {
         .await;
     }
 
+    fn secret_key(&self) -> SecretKey {
+        SecretKey::from_bytes(&[self.secret; 32]).unwrap()
+    }
+
     pub fn door(&self) -> Arc<Door> {
         let guard = Arc::new(Guard::new(Vec::new()));
         Arc::new(Door::new(DoorParts {
             store: self.store.clone(),
             depot: self.depot.clone(),
             clock: self.clock.clone(),
-            secret_key: Arc::new(secret_key()),
+            secret_key: Arc::new(self.secret_key()),
             http: HttpClient::new(guard, HttpSettings::default()),
             fetch: FetchConfig::default(),
             limits: Limits::default(),
@@ -171,9 +186,9 @@ impl House {
             depot: self.depot.clone(),
             door: self.door(),
             clock: self.clock.clone(),
-            secret_key: Arc::new(secret_key()),
+            secret_key: Arc::new(self.secret_key()),
             source,
-            trust: TrustStore::default(),
+            trust: self.trust.clone(),
             incarnation,
             poll: Duration::from_millis(20),
         })
@@ -243,6 +258,19 @@ impl House {
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }
 
+    /// Sends a message and has it stand as sent, waiting for a receipt where a time is given.
+    pub async fn sent(&self, to: &[&str], awaits_receipt: Option<Time>) -> MessageUid {
+        let uid = self.send(to).await;
+        let (store, now): (Shared, _) = (self.store.clone(), self.clock.now());
+        let key = AccountKey { tenant: tenant(), account: "relay".parse().unwrap() };
+        let mut claimed = store.claim(stage::request(&key, 1, now, 1, false)).await.unwrap().remove(0);
+        assert_eq!(claimed.uid, uid);
+        assert!(stage::commit_wire(&store, &mut claimed, now).await);
+        let sent = Change { awaits_receipt, ..stage::outcome(&claimed, true, Outcome::Sent, now) };
+        assert!(stage::apply(&store, sent).await);
+        uid
+    }
+
     pub fn advance(&self, by: Duration) {
         self.clock.0.fetch_add(by.as_millis() as i64, Ordering::Relaxed);
     }
@@ -304,7 +332,7 @@ pub fn key() -> MailboxKey {
 }
 
 pub fn secret_key() -> SecretKey {
-    SecretKey::from_bytes(&[7; 32]).unwrap()
+    SecretKey::from_bytes(&[SECRET; 32]).unwrap()
 }
 
 fn account() -> Account {

@@ -1,7 +1,9 @@
 //! Reports and receipts: what mail says about messages that went out.
 
+use std::time::Duration;
+
 use postway_domain::{
-    Clock, EventKind, InboundState, MessageUid, TenantSettings,
+    Clock, EventKind, InboundState, MessageUid, TenantSettings, Time,
     mailbox::{MailboxRole, Start},
     verp::{self, VerpKey},
 };
@@ -29,7 +31,7 @@ fn bounce(to: &str, recipient: &str, status: &str, words: &str, returned: &str) 
 
 const UNKNOWN: &str = "550 5.1.1 <ada@example.org>: Recipient address rejected: User unknown";
 
-async fn told(house: &House, uid: MessageUid) -> Vec<(EventKind, Value)> {
+pub(super) async fn told(house: &House, uid: MessageUid) -> Vec<(EventKind, Value)> {
     let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
     let after = record.events.into_iter().filter(|event| event.kind.code() >= EventKind::Delivered.code());
     after
@@ -44,31 +46,145 @@ async fn is_suppressed(house: &House, address: &str) -> bool {
     found.is_some_and(|found| found.reason != SuppressionReason::Manual)
 }
 
+const MAILBOX: &str = "bounces@example.net";
+
+fn signed_paths() -> TenantSettings {
+    TenantSettings { bounce_domain: Some("b.example.net".to_owned()), ..Default::default() }
+}
+
+fn path(uid: MessageUid, only_recipient: Option<&str>) -> String {
+    verp::encode(uid, only_recipient, &VerpKey::new(&secret_key()), "b.example.net")
+}
+
+fn postway_id(uid: MessageUid) -> String {
+    format!("X-Postway-ID: {uid}\r\n")
+}
+
+fn message_id(uid: MessageUid) -> String {
+    format!("Message-ID: <{uid}@example.com>\r\n")
+}
+
+/// When the suppression of Ada ends, if she is suppressed.
+async fn ends(house: &House) -> Option<Option<Time>> {
+    let found = house.store.suppression(&tenant(), "ada@example.org").await.unwrap();
+    found.map(|found| {
+        assert_eq!(found.reason, SuppressionReason::HardBounce);
+        let says_so = found.note.unwrap().contains("it ends after 30 days");
+        assert_eq!(says_so, found.expires_at.is_some());
+        found.expires_at
+    })
+}
+
 #[tokio::test]
-async fn a_bounce_finds_its_message_by_each_proof_and_suppresses() {
-    let settings = TenantSettings { bounce_domain: Some("b.example.net".to_owned()), ..Default::default() };
-    for proof in ["verp", "postway_id", "message_id"] {
-        let house = House::with(settings.clone(), Start::Beginning, BOUNCES).await;
-        let uid = house.send(&["Ada@Example.org", "bob@example.org"]).await;
-        let (to, returned) = match proof {
-            "verp" => (verp::encode(uid, &VerpKey::new(&secret_key()), "b.example.net"), String::new()),
-            "postway_id" => ("bounces@example.net".to_owned(), format!("X-Postway-ID: {uid}\r\n")),
-            _ => ("bounces@example.net".to_owned(), format!("Message-ID: <{uid}@example.com>\r\n")),
+async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_worth() {
+    let days_30 = Duration::from_secs(30 * 86_400);
+    let both = &["Ada@Example.org", "bob@example.org"][..];
+    let ada = &both[..1];
+    let plain = TenantSettings::default;
+    let for_a_time = || Some(true);
+    for (settings, to, proof, suppresses_for_a_time) in [
+        (signed_paths(), ada, "verp", Some(false)),
+        // Any of several recipients has seen the path; and one that does not name its recipient is an older one.
+        (signed_paths(), both, "verp_shared", for_a_time()),
+        (signed_paths(), ada, "verp_shared", for_a_time()),
+        // Where paths are signed, a genuine bounce comes to one.
+        (signed_paths(), ada, "postway_id", None),
+        (signed_paths(), both, "message_id", None),
+        (plain(), both, "postway_id", for_a_time()),
+        (plain(), ada, "message_id", for_a_time()),
+    ] {
+        let house = House::with(settings, Start::Beginning, BOUNCES).await;
+        let uid = house.send(to).await;
+        let (to_address, returned) = match proof {
+            "verp" => (path(uid, Some(to[0])), String::new()),
+            "verp_shared" => (path(uid, None), String::new()),
+            "postway_id" => (MAILBOX.to_owned(), postway_id(uid)),
+            _ => (MAILBOX.to_owned(), message_id(uid)),
         };
-        house.shelf.deliver(bounce(&to, "ada@example.org", "5.1.1", UNKNOWN, &returned), house.clock.now());
+        let report = bounce(&to_address, "ada@example.org", "5.1.1", UNKNOWN, &returned);
+        house.shelf.deliver(report, house.clock.now());
         let mails = house.settled(1).await;
         assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("bounce")));
         let events = told(&house, uid).await;
         let [(kind, data)] = events.as_slice() else { panic!("{proof}: {events:?}") };
         assert_eq!(*kind, EventKind::Bounced);
         assert_eq!([&data["proof"], &data["status"], &data["type"]], [proof, "5.1.1", "hard"]);
-        assert!(is_suppressed(&house, "ada@example.org").await, "{proof}");
+        let expected = suppresses_for_a_time.map(|it| it.then(|| house.clock.now().plus(days_30)));
+        assert_eq!(ends(&house).await, expected, "{proof} {to:?}");
         assert!(!is_suppressed(&house, "bob@example.org").await);
         let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
         assert_eq!(record.recipients[0].outcome, Some(EventKind::Bounced));
-        assert_eq!(record.recipients[1].outcome, None);
+        assert!(record.recipients[1..].iter().all(|one| one.outcome.is_none()));
         let shown: Value = serde_json::from_str(record.recipients[0].bounce.as_deref().unwrap()).unwrap();
         assert_eq!([&shown["type"], &shown["code"], &shown["reason"]], ["hard", "5.1.1", "user_unknown"]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_gets_the_path_that_suppresses_for_good_where_it_has_one_recipient() {
+    let house = House::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    for to in [&["Ada@Example.org"][..], &["ada@example.org", "bob@example.org"]] {
+        let uid = house.send(to).await;
+        let traced = house.store.traced(&[uid]).await.unwrap().remove(0);
+        assert_eq!(traced.sender, path(uid, (to.len() == 1).then_some("ada@example.org")));
+    }
+}
+
+#[tokio::test]
+async fn a_better_proof_makes_a_suppression_permanent_and_a_lesser_one_leaves_it() {
+    let house = House::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    let (shared, own) =
+        (house.send(&["ada@example.org", "bob@example.org"]).await, house.send(&["ada@example.org"]).await);
+    let deliver = |to: &str| {
+        house.shelf.deliver(bounce(to, "ada@example.org", "5.1.1", UNKNOWN, ""), house.clock.now());
+    };
+    deliver(&path(shared, None));
+    house.settled(1).await;
+    assert!(ends(&house).await.unwrap().is_some());
+    deliver(&path(own, Some("ada@example.org")));
+    house.settled(2).await;
+    assert_eq!(ends(&house).await, Some(None));
+    house.advance(Duration::from_secs(60));
+    deliver(&path(shared, None).to_uppercase());
+    house.settled(3).await;
+    assert_eq!(ends(&house).await, Some(None));
+}
+
+/// Who got a message knows its ids and, where it had several recipients, its path.
+#[tokio::test]
+async fn a_recipient_cannot_have_another_suppressed_for_good() {
+    let house = House::with(signed_paths(), Start::Beginning, BOUNCES).await;
+    let uid = house.send(&["mallory@example.org"]).await;
+    let other = house.send(&["ada@example.org"]).await;
+    for (to, returned) in [
+        (path(uid, Some("mallory@example.org")), String::new()),
+        (path(uid, Some("mallory@example.org")), postway_id(other) + &message_id(other)),
+        (path(other, Some("mallory@example.org")), String::new()),
+        (MAILBOX.to_owned(), postway_id(other) + &message_id(other)),
+    ] {
+        house.shelf.deliver(bounce(&to, "ada@example.org", "5.1.1", UNKNOWN, &returned), house.clock.now());
+    }
+    house.settled(4).await;
+    assert!(!is_suppressed(&house, "ada@example.org").await);
+}
+
+#[tokio::test]
+async fn a_report_by_the_recipient_alone_is_told_as_unproven_and_changes_nothing() {
+    for settings in [TenantSettings::default(), signed_paths()] {
+        let house = House::with(settings, Start::Beginning, BOUNCES).await;
+        let uid = house.sent(&["ada@example.org"], None).await;
+        house.shelf.deliver(bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, ""), house.clock.now());
+        let mails = house.settled(1).await;
+        assert_eq!(mails[0].state, InboundState::Routed);
+        let result: Value = serde_json::from_str(mails[0].result.as_deref().unwrap()).unwrap();
+        assert_eq!([&result["events"][0], &result["proof"]], ["unproven_report", "recipient_only"]);
+        let events = told(&house, uid).await;
+        let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(*kind, EventKind::UnprovenReport);
+        assert_eq!([&data["says"], &data["proof"], &data["status"]], ["bounced", "recipient_only", "5.1.1"]);
+        assert!(!is_suppressed(&house, "ada@example.org").await);
+        let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
+        assert_eq!((record.recipients[0].outcome, &record.recipients[0].bounce), (None, &None));
     }
 }
 
@@ -79,6 +195,7 @@ async fn a_forged_report_suppresses_nobody() {
     let forged = MessageUid::new(house.clock.now(), &mut rand::rng());
     let path = verp::encode(
         uid,
+        Some("ada@example.org"),
         &VerpKey::new(&postway_domain::secret::SecretKey::from_bytes(&[8; 32]).unwrap()),
         "x",
     );
@@ -166,48 +283,4 @@ async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
     house.shelf.deliver(super::mail(1), house.clock.now());
     let mails = house.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::NoMatch, Some("ordinary")));
-}
-
-fn receipt(kind: &str, uid: MessageUid, own_id: &str) -> String {
-    format!(
-        "X-Ricevuta: {kind}\r\nX-Riferimento-Message-ID: <{uid}@example.com>\r\nMessage-ID: <{own_id}@pec.example>\r\nFrom: posta-certificata@pec.example\r\n\
-         Subject: {kind}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nRicevuta {own_id}\r\n\
-         --b\r\nContent-Type: application/xml; name=daticert.xml\r\nContent-Disposition: attachment; filename=daticert.xml\r\n\r\n\
-         <?xml version=\"1.0\" encoding=\"UTF-8\"?><postacert tipo=\"{kind}\" errore=\"nessuno\"><intestazione><mittente>shop@example.com</mittente>\
-         <destinatari tipo=\"certificato\">ada@pec.example</destinatari></intestazione><dati><gestore-emittente>G</gestore-emittente>\
-         <msgid>&lt;{uid}@example.com&gt;</msgid><consegna>ada@pec.example</consegna></dati></postacert>\r\n--b--\r\n"
-    )
-}
-
-#[tokio::test]
-async fn receipts_become_part_of_their_message_each_once() {
-    let house = House::new(Start::Beginning, &[MailboxRole::Pec, MailboxRole::Forward]).await;
-    let uid = house.send(&["ada@pec.example"]).await;
-    for (kind, own_id) in [
-        ("accettazione", "r1"),
-        ("preavviso-errore-consegna", "r2"),
-        ("preavviso-errore-consegna", "r3"),
-        ("avvenuta-consegna", "r4"),
-    ] {
-        house.shelf.deliver(receipt(kind, uid, own_id), house.clock.now());
-        let count = house.shelf.state().mails.len();
-        house.settled(count).await;
-    }
-    let kinds: Vec<_> = told(&house, uid).await.into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(
-        kinds,
-        [EventKind::PecAccepted, EventKind::Delayed, EventKind::PecFailed, EventKind::PecDelivered]
-    );
-    let kept = house.store.receipts(&tenant(), uid).await.unwrap();
-    assert_eq!(kept.len(), 4);
-    assert!(kept.iter().all(|receipt| receipt.signature == "absent"));
-    assert_eq!(kept[3].address.as_deref(), Some("ada@pec.example"));
-    let mails = house.mails().await;
-    assert!(
-        mails.iter().all(|mail| mail.kind.as_deref() == Some("pec") && mail.state == InboundState::Routed)
-    );
-    // Looked at once more, nothing is written twice.
-    house.store.replay_inbound(&tenant(), mails[3].uid, house.clock.now()).await.unwrap();
-    house.settled(4).await;
-    assert_eq!(told(&house, uid).await.len(), 4);
 }

@@ -115,7 +115,7 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::PecDelivered
         | EventKind::PecFailed
         | EventKind::PecTimeout => news.outcome = Some(one.kind.as_str()),
-        // What a row need not know, and what the message is asked about.
+        // What a row need not know, what is not proven, and what the message is asked about.
         _ => return None,
     }
     Some(news)
@@ -172,6 +172,7 @@ mod tests {
             event(1, EventKind::Bounced, "{}"),
             event(2, EventKind::Failed, r#"{"code": "smtp_550", "category": "recipient", "reply": "x@y"}"#),
             event(3, EventKind::Sending, "{}"),
+            event(4, EventKind::UnprovenReport, r#"{"says": "bounced", "proof": "recipient_only"}"#),
         ];
         let news = fold(&page);
         let of = |uid: u8| news.get(&MessageUid::from_bytes([uid; 16]).to_string());
@@ -182,5 +183,6 @@ mod tests {
         );
         assert_eq!(of(2).unwrap().error.as_deref(), Some("smtp_550: recipient"));
         assert_eq!(of(3), None);
+        assert_eq!(of(4), None, "a report without proof changes no row");
     }
 }

@@ -1,6 +1,9 @@
 //! Envelope senders, and the headers that receivers ask for.
 
-use postway_domain::{TenantSettings, verp, verp::VerpKey};
+use postway_domain::{
+    MessageUid, TenantSettings,
+    verp::{VerpAddress, VerpKey, VerpScope},
+};
 use postway_intake::{RawOptions, Receipt};
 use serde_json::{Value, json};
 
@@ -16,6 +19,13 @@ fn settings(settings: Value) -> TenantSettings {
     serde_json::from_value(settings).unwrap()
 }
 
+/// The message that an envelope sender names, and what its signature covers.
+fn signed(sender: &str, recipients: &[&str]) -> Option<(MessageUid, VerpScope)> {
+    let address = VerpAddress::read(sender)?;
+    let recipients: Vec<String> = recipients.iter().map(|one| (*one).to_owned()).collect();
+    Some((address.uid(), address.scope(&VerpKey::new(&secret_key()), &recipients)?))
+}
+
 #[tokio::test]
 async fn the_envelope_sender_is_the_most_particular_there_is() {
     use postway_store::Directory;
@@ -25,13 +35,17 @@ async fn the_envelope_sender_is_the_most_particular_there_is() {
     let requested = json!({"account": "fixed", "return_path": "request@example.com"});
     assert_eq!(sender(&house, requested).await.1, "request@example.com");
     assert_eq!(sender(&house, json!({"account": "fixed"})).await.1, "account@example.com");
-    let (receipt, own) = sender(&house, json!({})).await;
+    let (receipt, own) = sender(&house, json!({"to": "ann@example.net"})).await;
     assert!(own.ends_with("@bounce.example.com"), "{own}");
-    assert_eq!(verp::decode(&own, &VerpKey::new(&secret_key())), Some(receipt.uid));
+    assert_eq!(signed(&own, &["ann@example.net"]), Some((receipt.uid, VerpScope::Recipient)));
+    // A copy that nobody else sees shares the envelope all the same.
+    let (receipt, own) = sender(&house, json!({"to": "ann@example.net", "bcc": "bob@example.net"})).await;
+    let both = ["ann@example.net", "bob@example.net"];
+    assert_eq!(signed(&own, &both), Some((receipt.uid, VerpScope::Message)));
     let mail = bytes::Bytes::from_static(b"From: a@example.com\nTo: b@example.net\n\nHi\n");
     let receipt = house.door.accept_raw(&ctx(), RawOptions::default(), mail).await.unwrap();
     let own = claim(&house, receipt.uid).await.sender;
-    assert_eq!(verp::decode(&own, &VerpKey::new(&secret_key())), Some(receipt.uid));
+    assert_eq!(signed(&own, &["b@example.net"]), Some((receipt.uid, VerpScope::Recipient)));
     let house = Plan::with(settings(json!({"return_path": "tenant@example.com"}))).await;
     assert_eq!(sender(&house, json!({})).await.1, "tenant@example.com");
     assert_eq!(sender(&house, json!({"return_path": ""})).await.1, "");

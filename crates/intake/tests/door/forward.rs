@@ -1,10 +1,14 @@
 //! Mail that is sent on: one message for each key, whatever its bytes are.
 
 use postway_domain::TenantSettings;
-use postway_intake::{ForwardRequest, Given, Refusal};
+use postway_intake::{ForwardRequest, Given, MadeForward, Refusal};
 use postway_mime::Composed;
 
 use super::{House, Plan, ctx, keyed};
+
+fn made(bytes: Vec<u8>) -> MadeForward {
+    MadeForward { composed: Composed { bytes, eight_bit: false, smtputf8: false }, is_our_own: true }
+}
 
 fn request(body: &'static str) -> ForwardRequest<'static> {
     ForwardRequest {
@@ -20,7 +24,7 @@ fn request(body: &'static str) -> ForwardRequest<'static> {
                 "Message-ID: <{}>\r\nX-Postway-ID: {}\r\n\r\n{body}\r\n",
                 given.message_id, given.uid
             );
-            Ok(Composed { bytes: bytes.into_bytes(), eight_bit: false, smtputf8: false })
+            Ok(made(bytes.into_bytes()))
         }),
     }
 }
@@ -68,12 +72,8 @@ async fn what_cannot_be_sent_on_is_refused_and_leaves_nothing() {
     for request in [unmade, nowhere, unknown] {
         assert!(matches!(house.door.accept_forward(&ctx(), request).await, Err(Refusal::Invalid { .. })));
     }
-    let large = ForwardRequest {
-        make: Box::new(|_: &Given<'_>| {
-            Ok(Composed { bytes: vec![b'x'; 100_000], eight_bit: false, smtputf8: false })
-        }),
-        ..request("x")
-    };
+    let large =
+        ForwardRequest { make: Box::new(|_: &Given<'_>| Ok(made(vec![b'x'; 100_000]))), ..request("x") };
     assert!(matches!(house.door.accept_forward(&ctx(), large).await, Err(Refusal::TooLarge { .. })));
     assert_eq!(house.count().await, 0);
 }

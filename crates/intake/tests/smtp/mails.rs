@@ -45,6 +45,19 @@ async fn the_envelope_decides_who_gets_it() {
     assert!(!raw.contains("nobody@") && !raw.contains("hidden@"), "{raw}");
 }
 
+/// Another gateway may have made them; without them the two would forward to each other for ever.
+#[tokio::test]
+async fn marks_against_loops_go_on_with_the_mail() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let marks = "X-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
+                 X-Postway-Forwarded: ffeeddccbbaa99887766554433221100\r\n";
+    let uid = uid_of(&client.send(&format!("{marks}X-Postway-Forwarded: other\r\n{MAIL}")).await);
+    let raw = house.raw(uid).await;
+    assert!(raw.contains(marks), "{raw}");
+    assert_eq!(raw.matches("X-Postway-Forwarded").count(), 2, "{raw}");
+}
+
 #[tokio::test]
 async fn header_fields_choose_options_and_do_not_leave() {
     let house = House::new().await;

@@ -4,13 +4,14 @@
 //! somebody's mail (`errore`: an anomaly envelope around mail that is not certified), else with `X-Ricevuta` a
 //! receipt. A receipt that was forwarded inside another mail is not one.
 //!
-//! What a receipt certifies stands in its outermost `daticert.xml` (or `certdata.xml`); never in one inside a
-//! `message/rfc822`, which belongs to the mail it is about. The recipient is `consegna`, not `To`. Where that file is
+//! What a receipt certifies stands in its outermost `daticert.xml` (or `certdata.xml`), within what is signed where the mail is
+//! signed; never in one inside a `message/rfc822`, which belongs to the mail it is about. The recipient is `consegna`, not `To`. Where that file is
 //! missing or refused, the receipt is read from its header and [`Receipt::daticert`] says so. Values that the rules
 //! do not have are kept. `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see
 //! [`Notice`].
 //!
-//! [`verify`] judges the S/MIME signature. It is evidence and no reason to drop a receipt.
+//! [`verify`] judges the S/MIME signature. It is evidence and no reason to drop a receipt. A signature proves what
+//! the header says only where [`Receipt::unconfirmed`] has nothing against it: the header itself is not signed.
 //!
 //! Nothing here fails: hostile input gives less, in time linear in its size.
 
@@ -76,8 +77,9 @@ pub fn inspect(raw: &[u8]) -> Option<PecMail> {
         return Some(if anomaly { PecMail::Anomaly(envelope) } else { PecMail::Transport(envelope) });
     }
     let kind_text = mail.text("X-Ricevuta")?;
-    let opened = signature::opaque_content(&mail);
-    let content = opened.as_deref().map(ReadMail::read);
+    // Of signed mail only what is signed certifies anything: a part beside it could have been added by anybody.
+    let signed = signature::signed_content(&read);
+    let content = signed.as_deref().map(ReadMail::read);
     let leaves = leaves(content.as_ref().unwrap_or(&read));
     let mut receipt = Receipt::new(&mail, kind_text, certified(&leaves));
     if receipt.kind == ReceiptKind::DeliveryWarning {

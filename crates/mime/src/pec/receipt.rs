@@ -53,7 +53,7 @@ pub struct Receipt {
     /// Whether there was a daticert.xml and it could be read.
     pub daticert: Daticert,
     /// What the header says and daticert.xml does not confirm. The header is what counts above, but a signature
-    /// covers the daticert.xml only: see [`Receipt::is_confirmed`].
+    /// covers the daticert.xml only: see [`Receipt::unconfirmed`].
     pub contradictions: Vec<Contradiction>,
 }
 
@@ -227,10 +227,28 @@ impl Receipt {
         }
     }
 
-    /// Whether daticert.xml says what the header says. Only then does a verified signature prove it: the header is not
-    /// signed, and could have been put before the signed body of another receipt.
+    /// Why daticert.xml does not say what the header says, where it does not: kind and reference must be in it, and the
+    /// recipient where the receipt is about one. Else a verified signature does not prove the receipt: the header is not
+    /// signed, and could have been put before any mail that the provider has signed.
+    pub fn unconfirmed(&self) -> Option<&'static str> {
+        let is_about_one = matches!(self.kind, ReceiptKind::Delivered | ReceiptKind::DeliveryError);
+        Some(match &self.daticert {
+            Daticert::Absent => "the signed part has no daticert.xml that would say what the header says",
+            Daticert::Refused(_) => "the daticert.xml in the signed part cannot be read",
+            Daticert::Read if !self.contradictions.is_empty() => {
+                "header and daticert.xml contradict each other"
+            }
+            Daticert::Read if self.reference.is_none() => "daticert.xml does not name the message",
+            Daticert::Read if is_about_one && self.concerned().is_empty() => {
+                "daticert.xml does not name the recipient"
+            }
+            Daticert::Read => return None,
+        })
+    }
+
+    /// Whether daticert.xml says what the header says: see [`Receipt::unconfirmed`].
     pub fn is_confirmed(&self) -> bool {
-        self.daticert == Daticert::Read && self.contradictions.is_empty()
+        self.unconfirmed().is_none()
     }
 
     /// The recipients that it is about: the one mailbox it names, or those that were taken over, or all where it

@@ -62,6 +62,8 @@ struct Fields {
     recipients: Vec<String>,
     reporter: Option<String>,
     message_id: Option<String>,
+    /// The envelope sender of the mail that was complained about.
+    mail_from: Option<String>,
 }
 
 impl Fields {
@@ -76,6 +78,8 @@ impl Fields {
                 fields.reporter = Some(squeeze(value, 255)).filter(|name| !name.is_empty());
             } else if field.name.eq_ignore_ascii_case(b"message-id") {
                 fields.message_id = returned::id(value);
+            } else if field.name.eq_ignore_ascii_case(b"original-mail-from") {
+                fields.mail_from = returned::id(value);
             } else if (field.name.eq_ignore_ascii_case(b"original-rcpt-to")
                 || field.name.eq_ignore_ascii_case(b"removal-recipient")
                 || field.name.eq_ignore_ascii_case(b"x-original-rcpt-to"))
@@ -95,6 +99,7 @@ fn report(mail: &Mail<'_>, fields: Fields) -> Report {
     let (words, below) = returned::split(&text);
     let mut original: Original = returned::original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id);
+    original.return_path = original.return_path.or(fields.mail_from);
     let mut recipients = fields.recipients;
     if recipients.is_empty() {
         recipients.extend(original.to.clone());

@@ -6,7 +6,7 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsag
 
 use crate::{
     signing::{Authority, PKCS7, SHA1, Signing, attribute, tlv},
-    support::{SIGNER, base, base64, signed},
+    support::{SIGNER, Sample, base, base64, sample, signed},
 };
 
 const EMAIL_ADDRESS: &[u64] = &[1, 2, 840, 113549, 1, 9, 1];
@@ -60,6 +60,47 @@ fn streams_and_opaque_signatures_are_verified_and_read() {
         );
         assert_verified(verify(raw.as_bytes(), &authority.trust(), then()));
         assert!(read(raw.as_bytes()).unwrap().is_confirmed());
+    }
+}
+
+/// The mail with one more part behind its signature.
+fn with_further_part(raw: &[u8], part: &str) -> Vec<u8> {
+    String::from_utf8(raw.to_vec())
+        .unwrap()
+        .replace("--s--\r\n", &format!("--s\r\n{part}\r\n--s--\r\n"))
+        .into_bytes()
+}
+
+#[test]
+fn a_signature_proves_only_what_the_signed_part_says() {
+    let authority = Authority::new("CA", None);
+    let signing = Signing::by(&authority, |_| ());
+    let delivered =
+        sample("avvenuta-consegna", "nessuno", "<consegna>rossi@pec.altrove.example</consegna>\n");
+    let judged = |content: &str, further: Option<&str>| {
+        let mut raw = signed(&delivered.header(), content, &signing.sign(content.as_bytes()));
+        if let Some(part) = further {
+            raw = with_further_part(&raw, part);
+        }
+        assert_verified(verify(&raw, &authority.trust(), then()));
+        read(&raw).unwrap().unconfirmed()
+    };
+    assert_eq!(judged(&delivered.content(), None), None);
+    // A mail that the provider has signed for another purpose, under the header of a receipt.
+    let letter = Sample { daticert: None, ..base() };
+    assert!(judged(&letter.content(), None).unwrap().contains("no daticert.xml"));
+    let refused = Sample { daticert: Some(b"<!DOCTYPE x><postacert/>".to_vec()), ..base() };
+    assert!(judged(&refused.content(), None).unwrap().contains("cannot be read"));
+    assert!(judged(&base().content(), None).unwrap().contains("contradict"));
+    let nobody = sample("avvenuta-consegna", "nessuno", "");
+    assert!(judged(&nobody.content(), None).unwrap().contains("the recipient"));
+    // What stands beside the signed part certifies nothing, though it is further out.
+    let beside = delivered.content();
+    for content in [letter.content(), base().content()] {
+        let part = beside.split("--m\r\n").find(|part| part.contains("daticert.xml")).unwrap();
+        for further in [part, beside.as_str()] {
+            assert!(judged(&content, Some(further)).is_some(), "{further}");
+        }
     }
 }
 

@@ -159,3 +159,40 @@ async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
     );
     house.close(room).await;
 }
+
+/// Neither the callback of an outbox nor client sync has a word for what is not proven.
+#[tokio::test]
+async fn a_report_without_proof_is_told_to_webhooks_as_such_and_to_nobody_else() {
+    for form in [CallbackForm::Outbox, CallbackForm::Batch] {
+        let house = House::with(Some(Client { form, auth: RemoteAuth::Basic })).await;
+        house.webhook("hook").await;
+        house.receiver.serve("/hook", taken());
+        house.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+        let sent = house.message(1, &[EventKind::Sent]).await;
+        let room = house.open(1);
+        house.all_told(&[sent]).await;
+        let calls = house.received("/sync").len();
+        let finding = Finding {
+            message: sent,
+            position: Some(0),
+            kind: EventKind::UnprovenReport,
+            data: Some(r#"{"says":"bounced","proof":"recipient_only","type":"hard"}"#.to_owned()),
+            bounce: None,
+            suppress: None,
+            receipt: None,
+        };
+        house.mail(|routed| routed.findings = vec![finding]).await;
+        super::until(async || (house.received("/hook").len() == 2).then_some(())).await;
+        let body = json(&house.received("/hook")[1]);
+        assert_eq!(
+            (&body["type"], &body["data"]["status"]),
+            (&json!("email.unproven_report"), &json!("sent"))
+        );
+        let (data, event) = (&body["data"], &body["data"]["event"]["data"]);
+        assert_eq!((&event["says"], &event["proof"]), (&json!("bounced"), &json!("recipient_only")));
+        assert_eq!((&data["outcome"], &data["bounce"]), (&json!(null), &json!(null)));
+        house.all_told(&[sent]).await;
+        assert_eq!(house.received("/sync").len(), calls, "{form:?}");
+        house.close(room).await;
+    }
+}

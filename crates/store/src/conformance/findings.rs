@@ -360,7 +360,8 @@ pub async fn messages_are_traced_by_their_ids(store: &Shared) {
         [(gone, &tenant, true, at(0)), (ours, &tenant, false, at(0)), (theirs, &other, false, at(0))];
     assert_eq!(brief, expected);
     assert_eq!(found[1].recipients, ["b@example.org", "a@example.org"]);
-    assert!(found[0].recipients.is_empty());
+    assert!(found[0].recipients.is_empty() && found[0].sender.is_empty());
+    assert_eq!(found[1].sender, "news@example.com");
     assert!(store.traced(&[]).await.unwrap().is_empty());
 }
 

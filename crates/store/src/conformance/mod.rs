@@ -38,6 +38,7 @@ pub mod notifications;
 pub mod pauses;
 pub mod permits;
 pub mod preparation;
+pub mod proofs;
 pub mod property;
 pub mod read;
 pub mod recipients;

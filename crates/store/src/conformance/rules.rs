@@ -304,6 +304,12 @@ macro_rules! conformance_tests {
                 preparers_are_woken
                 no_message_is_prepared_twice_by_eight_preparers
             }
+            proofs {
+                an_unproven_report_is_told_and_changes_nothing
+                a_lesser_proof_never_shortens_a_suppression
+                suppressions_of_many_reports_are_merged
+                a_receipt_that_is_verified_later_counts_from_then_on
+            }
             read {
                 no_read_crosses_tenants
                 briefs_tell_of_many_what_a_message_tells_of_itself

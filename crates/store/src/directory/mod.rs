@@ -29,7 +29,7 @@ pub(crate) use held::{BEHIND, WAITED_FOR};
 #[cfg(test)]
 pub(crate) use pauses::STATES as BATCH_STATES;
 pub(crate) use pauses::{Gates, is_suspended, suspensions_of};
-pub(crate) use suppressions::{Recipients, Suppressed, add as suppress, suppressed_of};
+pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
 
 use crate::{
     allowance,
@@ -338,6 +338,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [
         listed.concat(),
         multi,
+        vec![suppressions::multi()],
         held::statements(),
         purge::statements(),
         reports::statements(),

@@ -9,7 +9,7 @@ use crate::{
     decode,
     error::StoreError,
     record::{Changed, Suppression, SuppressionReason},
-    rows::Multi,
+    rows::{Multi, MultiSql},
     sql::{Row, Session, Sql, Value, values},
 };
 
@@ -21,6 +21,39 @@ const ADD: Sql = Sql::or_mysql(
      ON DUPLICATE KEY UPDATE reason = VALUES(reason), note = VALUES(note), created_at = VALUES(created_at), \
      expires_at = VALUES(expires_at)",
 );
+macro_rules! report {
+    ($end:literal) => {
+        Multi::new(
+            "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES ",
+            6,
+            $end,
+        )
+    };
+}
+macro_rules! report_on_conflict {
+    () => {
+        report!(
+            " ON CONFLICT (tenant, address) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
+             created_at = excluded.created_at, expires_at = excluded.expires_at \
+             WHERE excluded.expires_at IS NULL OR excluded.expires_at >= suppression.expires_at"
+        )
+    };
+}
+/// What is there stays where it lasts longer: see [`Suppression::yields_to`].
+static REPORT: MultiSql = MultiSql {
+    sqlite: report_on_conflict!(),
+    postgres: report_on_conflict!(),
+    // The expiry comes last: what stands before it must see the old one.
+    mysql: report!(
+        " ON DUPLICATE KEY UPDATE \
+         reason = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(reason), reason), \
+         note = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(note), note), \
+         created_at = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(created_at), \
+         created_at), \
+         expires_at = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(expires_at), \
+         suppression.expires_at)"
+    ),
+};
 const REMOVE: Sql = Sql::same("DELETE FROM suppression WHERE tenant = ? AND address = ?");
 const FIND: Sql = Sql::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE tenant = ? AND address = ?",
@@ -37,6 +70,12 @@ static AMONG: Multi = Multi::new(
 );
 #[cfg(test)]
 pub(super) const STATEMENTS: &[Sql] = &[ADD, REMOVE, FIND, LIST, FORGET];
+
+/// The text for as many rows as there are, for the test that prepares them.
+#[cfg(test)]
+pub(super) fn multi() -> Sql {
+    REPORT.sample()
+}
 
 /// Addresses of a transaction that get no mail.
 #[derive(Debug, Default)]
@@ -77,18 +116,38 @@ pub(crate) async fn suppressed_of(
     Ok(suppressed)
 }
 
+/// Adds what reports ask for, unless what is there of the same addresses lasts longer.
+pub(crate) async fn report(session: &mut dyn Session, asked: Vec<Suppression>) -> Result<(), StoreError> {
+    // One row for each address, and in their order, so that two who add the same wait for each other in one order.
+    let mut merged: BTreeMap<(TenantId, String), Suppression> = BTreeMap::new();
+    for one in asked {
+        let key = (one.tenant.clone(), one.address.clone());
+        if merged.get(&key).is_none_or(|earlier| earlier.yields_to(&one)) {
+            merged.insert(key, one);
+        }
+    }
+    let merged: Vec<Suppression> = merged.into_values().collect();
+    for (sql, run) in REPORT.runs(&merged) {
+        session.execute(sql, run.iter().flat_map(row_of).collect()).await?;
+    }
+    Ok(())
+}
+
+fn row_of(one: &Suppression) -> Vec<Value> {
+    values![
+        one.tenant.as_str(),
+        one.address.as_str(),
+        one.reason.code(),
+        one.note.as_deref(),
+        one.created_at,
+        one.expires_at,
+    ]
+}
+
 /// Adds to lists, in the place of what is there of the same addresses.
-pub(crate) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
+pub(super) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
     for one in list {
-        let values = values![
-            one.tenant.as_str(),
-            one.address.as_str(),
-            one.reason.code(),
-            one.note.as_deref(),
-            one.created_at,
-            one.expires_at,
-        ];
-        session.execute(ADD, values).await?;
+        session.execute(ADD, row_of(one)).await?;
     }
     Ok(Changed::Done)
 }

@@ -88,7 +88,7 @@ pub(super) async fn write(
     let mut told = Told::default();
     for one in routed {
         // One receipt may speak of several recipients.
-        let mut of_mail = HashSet::new();
+        let mut of_mail = HashMap::new();
         for finding in &one.findings {
             let uid = finding.message;
             let mut before = history.get(&uid).into_iter().flatten();
@@ -96,10 +96,15 @@ pub(super) async fn write(
                 continue;
             }
             if let Some(receipt) = &finding.receipt {
-                if known.contains(&(uid, receipt.digest)) {
+                let place = (uid, receipt.digest);
+                if known.get(&place).is_some_and(|kept| !receipt.improves_on(kept)) {
                     continue;
                 }
-                if histories.has(uid) && of_mail.insert((uid, receipt.digest)) {
+                if histories.has(uid) && of_mail.insert(place, receipt.signature.to_owned()).is_none() {
+                    if known.contains_key(&place) {
+                        // No statement can write a row twice; it may have come with another mail of this call.
+                        told.receipts.retain(|(uid, _, earlier)| (*uid, earlier.digest) != place);
+                    }
                     told.receipts.push((uid, one.uid, receipt));
                 }
             }
@@ -120,7 +125,7 @@ pub(super) async fn write(
     }
     histories.write(session).await?;
     show(session, told.outcomes).await?;
-    directory::suppress(session, &told.suppressions).await?;
+    directory::suppress_reported(session, told.suppressions).await?;
     receipts::insert(session, &told.receipts).await?;
     receipts::end_waiting(session, told.answered.into_iter().collect()).await
 }

@@ -1,6 +1,6 @@
 //! Receipts of certified mail, kept with their messages; and messages whose first receipt has not come.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, TenantId, Time};
 
@@ -17,12 +17,29 @@ use crate::{
     sql::{Row, Session, Sql, values},
 };
 
-static KNOWN: Multi = Multi::new("SELECT uid, digest FROM pec_receipt WHERE uid IN (", 1, ")");
-static INSERT: Multi = Multi::new(
-    "INSERT INTO pec_receipt (uid, digest, inbound, kind, address, at, signature, detail, size, raw, raw_blob) VALUES ",
-    11,
-    "",
-);
+static KNOWN: Multi = Multi::new("SELECT uid, digest, signature FROM pec_receipt WHERE uid IN (", 1, ")");
+macro_rules! insert {
+    ($end:literal) => {
+        Multi::new(
+            "INSERT INTO pec_receipt (uid, digest, inbound, kind, address, at, signature, detail, size, raw, raw_blob) VALUES ",
+            11,
+            $end,
+        )
+    };
+}
+macro_rules! insert_on_conflict {
+    () => {
+        insert!(
+            " ON CONFLICT (uid, digest) DO UPDATE SET signature = excluded.signature, detail = excluded.detail"
+        )
+    };
+}
+/// What is there is the same receipt, judged before.
+static INSERT: MultiSql = MultiSql {
+    sqlite: insert_on_conflict!(),
+    postgres: insert_on_conflict!(),
+    mysql: insert!(" ON DUPLICATE KEY UPDATE signature = VALUES(signature), detail = VALUES(detail)"),
+};
 const PAGE: Sql = Sql::same(
     "SELECT p.digest, p.inbound, p.kind, p.address, p.at, p.signature, p.detail, p.size \
      FROM pec_receipt p JOIN message m ON m.uid = p.uid WHERE p.uid = ? AND m.tenant = ? \
@@ -60,26 +77,27 @@ static SHOW: Multi = Multi::new(
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
-    let multi = [&KNOWN, &INSERT, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
-    [PAGE, RAW, DUE, WAIT.sample()].into_iter().chain(multi).collect()
+    let multi = [&KNOWN, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
+    [PAGE, RAW, DUE, WAIT.sample(), INSERT.sample()].into_iter().chain(multi).collect()
 }
 
-/// The receipts that these messages have.
+/// The receipts that these messages have, by message and digest, and what their signatures are worth.
 pub(super) async fn known(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
-) -> Result<HashSet<(MessageUid, [u8; 32])>, StoreError> {
+) -> Result<HashMap<(MessageUid, [u8; 32]), String>, StoreError> {
     let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut known = HashSet::new();
+    let mut known = HashMap::new();
     for (sql, run) in KNOWN.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {
-            known.insert((MessageUid::from_bytes(row.id16(0)?), row.id32(1)?));
+            let place = (MessageUid::from_bytes(row.id16(0)?), row.id32(1)?);
+            known.insert(place, row.text(2)?.to_owned());
         }
     }
     Ok(known)
 }
 
-/// Keeps receipts: of which message, brought by which mail.
+/// Keeps receipts: of which message, brought by which mail. None of them twice.
 pub(super) async fn insert(
     session: &mut dyn Session,
     receipts: &[(MessageUid, MessageUid, &NewReceipt)],
@@ -98,7 +116,7 @@ pub(super) async fn insert(
             ];
             [told, stored(&receipt.body)].concat()
         };
-        session.execute(sql.into(), run.iter().flat_map(row).collect()).await?;
+        session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }
     Ok(())
 }

@@ -10,11 +10,12 @@ use crate::{error::StoreError, record::Traced, rows::Multi, sql::Session};
 static MESSAGES: Multi = Multi::new("SELECT uid, tenant, created_at FROM message WHERE uid IN (", 1, ")");
 static RECIPIENTS: Multi =
     Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
+static SENDERS: Multi = Multi::new("SELECT uid, sender FROM content WHERE uid IN (", 1, ")");
 static TRACES: Multi = Multi::new("SELECT uid, tenant FROM tombstone WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<crate::sql::Sql> {
-    [&MESSAGES, &RECIPIENTS, &TRACES].map(|multi| multi.sample().into()).to_vec()
+    [&MESSAGES, &RECIPIENTS, &SENDERS, &TRACES].map(|multi| multi.sample().into()).to_vec()
 }
 
 /// Those of these that are there, or have left a trace, by id.
@@ -28,20 +29,28 @@ pub(super) async fn find(session: &mut dyn Session, uids: &[MessageUid]) -> Resu
             of_message.push(row.text(1)?.to_owned());
         }
     }
+    let mut senders: BTreeMap<MessageUid, String> = BTreeMap::new();
+    for (sql, run) in SENDERS.runs(&uids) {
+        for row in session.rows(sql.into(), ids(run)).await? {
+            senders.insert(MessageUid::from_bytes(row.id16(0)?), row.text(1)?.to_owned());
+        }
+    }
     let mut traced: BTreeMap<MessageUid, Traced> = BTreeMap::new();
     for (sql, run) in MESSAGES.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
             let (tenant, created_at) = (row.parsed(1)?, row.time(2)?);
             let recipients = recipients.remove(&uid).unwrap_or_default();
-            traced.insert(uid, Traced { uid, tenant, created_at, recipients, gone: false });
+            let sender = senders.remove(&uid).unwrap_or_default();
+            traced.insert(uid, Traced { uid, tenant, created_at, recipients, sender, gone: false });
         }
     }
     for (sql, run) in TRACES.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
             let (tenant, created_at) = (row.parsed(1)?, accepted_at(uid));
-            let trace = Traced { uid, tenant, created_at, recipients: Vec::new(), gone: true };
+            let (recipients, sender) = Default::default();
+            let trace = Traced { uid, tenant, created_at, recipients, sender, gone: true };
             traced.entry(uid).or_insert(trace);
         }
     }

@@ -25,19 +25,27 @@ impl Tables {
             let uid = finding.message;
             if let Some(receipt) = &finding.receipt {
                 let place = (uid, receipt.digest);
-                if self.inbound.receipts.contains_key(&place) && !of_mail.contains(&place) {
+                let earlier = self.inbound.receipts.get(&place).map(|(view, _)| view.signature.as_str());
+                if earlier.is_some_and(|kept| !receipt.improves_on(kept)) && !of_mail.contains(&place) {
                     continue;
                 }
                 of_mail.insert(place);
                 if self.messages.contains_key(&uid) {
-                    self.inbound.receipts.entry(place).or_insert_with(|| {
-                        let view = kept(routed.uid, receipt);
-                        (view, receipt.body.clone())
-                    });
+                    let view = kept(routed.uid, receipt);
+                    let (there, _) = self
+                        .inbound
+                        .receipts
+                        .entry(place)
+                        .or_insert_with(|| (view.clone(), receipt.body.clone()));
+                    (there.signature, there.detail) = (view.signature, view.detail);
                 }
             }
             if let Some(one) = finding.suppress.clone() {
-                self.directory.suppressions.insert((one.tenant.clone(), one.address.clone()), one);
+                let key = (one.tenant.clone(), one.address.clone());
+                let earlier = self.directory.suppressions.get(&key);
+                if earlier.is_none_or(|earlier| earlier.yields_to(&one)) {
+                    self.directory.suppressions.insert(key, one);
+                }
             }
             self.edit(uid, |stored| stored.hear(finding, routed.uid, routed.at));
             if ends_waiting(finding.kind) && self.messages.contains_key(&uid) {
@@ -55,11 +63,13 @@ impl Tables {
             tenant: stored.record.summary.lane.tenant.clone(),
             created_at: stored.record.summary.created_at,
             recipients: stored.record.recipients.iter().map(|one| one.address.clone()).collect(),
+            sender: stored.sender.clone(),
             gone: false,
         };
         let trace = |uid: MessageUid| {
-            let tenant = self.tombstones.get(&uid)?.tenant.clone();
-            Some(Traced { uid, tenant, created_at: accepted_at(uid), recipients: Vec::new(), gone: true })
+            let (tenant, created_at) = (self.tombstones.get(&uid)?.tenant.clone(), accepted_at(uid));
+            let (recipients, sender) = Default::default();
+            Some(Traced { uid, tenant, created_at, recipients, sender, gone: true })
         };
         uids.into_iter()
             .filter_map(|uid| self.messages.get(&uid).map(of_message).or_else(|| trace(uid)))

@@ -17,7 +17,7 @@ pub(super) struct Stored {
     pub record: MessageRecord,
     lane_id: LaneId,
     pub(super) addresses: Vec<EmailAddress>,
-    sender: String,
+    pub(super) sender: String,
     pub(super) eight_bit: bool,
     pub(super) smtputf8: bool,
     pub(super) size: u64,

@@ -255,6 +255,18 @@ pub struct Suppression {
     pub expires_at: Option<Time>,
 }
 
+impl Suppression {
+    /// Whether one that a report asks for takes the place of this one. It must last as long or longer: a lesser proof never
+    /// shortens what a better one, or a person, has made.
+    pub(crate) fn yields_to(&self, reported: &Self) -> bool {
+        match (self.expires_at, reported.expires_at) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(until), Some(reported_until)) => reported_until >= until,
+        }
+    }
+}
+
 /// An account at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {

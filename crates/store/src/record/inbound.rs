@@ -258,7 +258,8 @@ pub struct Finding {
     pub bounce: Option<String>,
     /// The address that gets no more mail because of it.
     pub suppress: Option<Suppression>,
-    /// The receipt of certified mail that says so. Where the message has it already, nothing is written.
+    /// The receipt of certified mail that says so. Where the message has it already, nothing is written, unless its signature is
+    /// verified only now.
     pub receipt: Option<NewReceipt>,
 }
 
@@ -305,6 +306,17 @@ pub struct NewReceipt {
     pub body: Body,
 }
 
+impl NewReceipt {
+    /// Whether it proves more than the same receipt did when it was kept: a mail that is replayed may find an authority that was
+    /// not trusted before.
+    pub(crate) fn improves_on(&self, kept_signature: &str) -> bool {
+        self.signature == VERIFIED && kept_signature != VERIFIED
+    }
+}
+
+/// What is kept of a signature that proves its receipt.
+const VERIFIED: &str = "verified";
+
 /// A receipt as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptView {
@@ -347,6 +359,8 @@ pub struct Traced {
     pub created_at: Time,
     /// Its recipients' addresses, in order; empty where the message is gone and only a trace is left.
     pub recipients: Vec<String>,
+    /// Its envelope sender; empty where that was the null sender, and where only a trace is left.
+    pub sender: String,
     /// Whether only a trace is left.
     pub gone: bool,
 }

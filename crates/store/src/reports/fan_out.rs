@@ -94,7 +94,9 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
         | EventKind::AutoReplied
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received => false,
+        | EventKind::Received
+        // Neither form has a word for what is not proven, and their users act on the words that they have.
+        | EventKind::UnprovenReport => false,
     };
     (kind == SubscriberKind::Webhook || is_outcome) && events.takes(name)
 }

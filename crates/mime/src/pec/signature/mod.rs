@@ -114,13 +114,13 @@ pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
     }
 }
 
-/// The mail inside an opaque signature, whatever the signature is worth.
-pub(super) fn opaque_content(mail: &PecPart<'_, '_>) -> Option<Vec<u8>> {
-    if !is_opaque(mail.media_type()) {
-        return None;
+/// What the signature of a mail is over, whatever the signature is worth. [`verify`] judges these very bytes.
+pub(super) fn signed_content<'a>(read: &ReadMail<'a>) -> Option<Cow<'a, [u8]>> {
+    let (bytes, detached) = find(read)?.ok()?;
+    if let Some(content) = detached {
+        return Some(Cow::Borrowed(content));
     }
-    let bytes = mail.decoded()?;
-    Some(cms::read(&bytes).ok()??.content?.into_owned())
+    Some(Cow::Owned(cms::read(&bytes).ok()??.content?.into_owned()))
 }
 
 fn is_opaque(media: MediaType<'_>) -> bool {

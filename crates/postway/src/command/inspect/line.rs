@@ -165,7 +165,10 @@ impl Pec {
     fn new(receipt: Receipt, signature: Signature) -> Self {
         let event = event(receipt.event());
         let (signature, signer, signature_error) = match signature {
-            Signature::Verified { signer } => ("verified", Some(signer), None),
+            Signature::Verified { signer } => match receipt.unconfirmed() {
+                Some(why) => ("unverified", Some(signer), Some(why.to_owned())),
+                None => ("verified", Some(signer), None),
+            },
             Signature::Unverified { why } => ("unverified", None, Some(why)),
             Signature::Absent => ("absent", None, None),
         };
