@@ -11,7 +11,7 @@ use crate::{
         Body, Changed, InboundFilter, InboundRecord, InboundView, Lease, MailboxKey, NewInbound, Registered,
         Registration, RouteRequest, RouteState, Routed, ToRoute,
     },
-    retention::{SLICE_MAX, is_addressed, told_before},
+    retention::{SLICE_MAX, is_addressed},
 };
 
 /// A mail, and what only the queue knows of it.
@@ -21,7 +21,6 @@ pub(super) struct Mail {
     pub events: Vec<Event>,
     messages: BTreeSet<(MessageUid, RuleId)>,
     lease: Option<Lease>,
-    updated_at: Time,
 }
 
 impl Mail {
@@ -53,14 +52,7 @@ impl Mail {
             created_at: page.at,
             settled_at: is_settled.then_some(page.at),
         };
-        Self {
-            view,
-            body: mail.body,
-            events: Vec::new(),
-            messages: BTreeSet::new(),
-            lease: None,
-            updated_at: page.at,
-        }
+        Self { view, body: mail.body, events: Vec::new(), messages: BTreeSet::new(), lease: None }
     }
 
     fn leased(&self, before: InboundState) -> Option<ToRoute> {
@@ -100,7 +92,7 @@ impl Mail {
             let (at, kind, data) = (routed.at, EventKind::Received, Some(data.clone()));
             self.events.push(Event { seq, at, kind, data });
         }
-        (self.lease, self.updated_at) = (None, routed.at);
+        self.lease = None;
     }
 }
 
@@ -139,7 +131,7 @@ impl InboundTables {
         for mail in leased.take(limit as usize) {
             let was_settled = mail.view.settled_at.is_some();
             mail.view.state = if was_settled { InboundState::Routed } else { InboundState::Waiting };
-            (mail.view.due_at, mail.lease, mail.updated_at) = (Some(now), None, now);
+            (mail.view.due_at, mail.lease) = (Some(now), None);
             mail.view.tries += 1;
             given_back += 1;
         }
@@ -178,7 +170,6 @@ impl InboundTables {
         (view.state, view.due_at, view.tries) = (InboundState::Received, Some(now), 0);
         (view.error, view.follow_up, view.reminders) = (None, None, 0);
         (view.resolved_at, view.settled_at) = (None, None);
-        mail.updated_at = now;
         Changed::Done
     }
 
@@ -191,7 +182,6 @@ impl InboundTables {
         }
         (view.resolved_at, view.follow_up) = (Some(now), None);
         view.due_at = view.due_at.filter(|_| view.state != InboundState::Routed);
-        mail.updated_at = now;
         Changed::Done
     }
 }
@@ -232,7 +222,7 @@ impl Tables {
         for uid in uids {
             let Some(mail) = self.inbound.mails.get_mut(&uid) else { continue };
             let before = std::mem::replace(&mut mail.view.state, InboundState::Routing);
-            (mail.view.due_at, mail.lease, mail.updated_at) = (None, Some(request.lease), request.now);
+            (mail.view.due_at, mail.lease) = (None, Some(request.lease));
             claimed.extend(mail.leased(before));
         }
         claimed
@@ -271,12 +261,23 @@ impl Tables {
         mail.view.state.is_settled()
             && mail.view.due_at.is_none()
             && !self.told(mail.view.uid).is_open
-            && mail.updated_at < told_before(self.pending_since())
+            && !self.backlog(&mail.view.key.tenant).holds(mail.view.uid)
     }
 
-    pub fn expunge_inbound(&mut self, tenant: &TenantId, before: Time, limit: u32) -> u32 {
+    pub fn expunge_inbound(
+        &mut self,
+        tenant: &TenantId,
+        before: Time,
+        unreported_before: Time,
+        limit: u32,
+    ) -> u32 {
         let of_tenant = self.inbound.mails.values().filter(|mail| mail.view.key.tenant == *tenant);
-        let old = of_tenant.filter(|mail| mail.view.created_at < before && self.is_over(mail));
+        let died_lately = |mail: &Mail| {
+            let told = self.told(mail.view.uid);
+            told.is_dead && told.settled_at >= Some(unreported_before)
+        };
+        let old = of_tenant
+            .filter(|mail| mail.view.created_at < before && self.is_over(mail) && !died_lately(mail));
         let going: Vec<MessageUid> =
             old.map(|mail| mail.view.uid).take(limit.min(SLICE_MAX) as usize).collect();
         going.iter().for_each(|uid| self.remove_mail(*uid));
