@@ -43,6 +43,7 @@ pub mod read;
 pub mod recipients;
 pub mod replays;
 pub mod retention;
+pub mod revive;
 mod rules;
 pub mod sample;
 pub mod search;
