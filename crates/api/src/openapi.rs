@@ -112,6 +112,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(webhook::probe::test))
         .routes(routes!(webhook::delivery::list))
         .routes(routes!(webhook::delivery::resend))
+        .routes(routes!(webhook::resend::resend))
         .routes(routes!(feed::events))
         .routes(routes!(mailbox::create::create, mailbox::list))
         .routes(routes!(mailbox::show, mailbox::change::patch, mailbox::delete))

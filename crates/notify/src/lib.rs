@@ -5,8 +5,9 @@
 //! waits for another.
 //!
 //! Promises: nothing is acknowledged but by the subscriber's own word; every call of a notification carries the same id;
-//! no credential reaches the delivery log or a log line. A subscriber that stays away is called on a schedule of 42 hours
-//! for each notification, which is then dead and left for people to send again.
+//! no credential reaches the delivery log or a log line. A subscriber that is away is probed now and then, and when it is
+//! back all that waited for it is told; what waited for a week is dead and left for people to send again. No tenant has more
+//! than its share of calls, so none waits for another's receivers.
 
 mod call;
 mod callback;

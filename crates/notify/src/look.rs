@@ -112,7 +112,7 @@ async fn lease(
             for job in claimed {
                 let standing = standing.get(&job.key.uid).map(|standing| (standing.clone(), now));
                 let (_, leased) = lines.entry(subscriber_of(&job.key)).or_default();
-                leased.push(Leased { job, token, until: lease.until, standing });
+                leased.push(Leased { job, token, until: lease.until, standing, takes_others: false });
             }
         }
         Err(error) => tracing::warn!(%error, "notifications could not be claimed"),

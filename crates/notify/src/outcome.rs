@@ -6,7 +6,10 @@ use postway_domain::{LeaseToken, Time};
 use postway_store::record::{Call, NotificationState, Notified, ToNotify};
 use rand::Rng;
 
-use crate::{schedule, standing::Standing};
+use crate::{
+    schedule::{self, FailureHistory},
+    standing::Standing,
+};
 
 /// A notification leased to this process.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct Leased {
     pub until: Time,
     /// Its message as it stood when it was leased, and when that was; absent where it must be read alone.
     pub standing: Option<(Arc<Standing>, Time)>,
+    /// Whether its subscriber takes other notifications: if this one fails, it is not the subscriber that is away.
+    pub takes_others: bool,
 }
 
 /// What came of it.
@@ -39,6 +44,11 @@ pub(crate) enum Verdict {
 }
 
 impl Leased {
+    fn history(&self, now: Time) -> FailureHistory {
+        let ToNotify { tries, created_at, .. } = self.job;
+        FailureHistory { tries, age: now.since(created_at), takes_others: self.takes_others }
+    }
+
     /// What the store writes.
     pub(crate) fn notified(
         &self,
@@ -52,7 +62,7 @@ impl Leased {
         let waiting = |wait: Duration| (NotificationState::Waiting, Some(now.plus(wait)));
         let (state, due_at) = match verdict {
             Verdict::Acknowledged | Verdict::Pointless => (NotificationState::Acknowledged, None),
-            Verdict::Failed { asked } => match schedule::delay(tries, asked, random) {
+            Verdict::Failed { asked } => match schedule::delay(self.history(now), asked, random) {
                 Some(wait) => waiting(wait),
                 None => (NotificationState::Dead, None),
             },

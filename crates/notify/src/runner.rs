@@ -32,6 +32,10 @@ use crate::{
 const LOOK_MIN: Duration = Duration::from_millis(20);
 /// How long calls under way may take once the room stops.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// Notifications made due in one write, where their subscriber is back.
+const HASTENED_AT_ONCE: u32 = 500;
+/// Subscribers at once for which that is done.
+const HASTENING_MAX: usize = 4;
 /// Asking who has something due takes at most one part in so many of the time.
 const LOOK_PART: u32 = 10;
 /// Between claims is at least so many times what the last one took. The busier the store is with sending, the longer a claim
@@ -73,6 +77,8 @@ pub struct Notifier {
     poll: Duration,
     desk: Desk,
     calls: JoinSet<Finished>,
+    /// Making due what waits for those that are back: for whom, and whether it is done.
+    hastening: JoinSet<(DueSubscriber, bool)>,
     look: Look,
     /// When to ask who has something due at the latest; and at the earliest, where there may be something new.
     look_at: Instant,
@@ -95,6 +101,7 @@ impl Notifier {
             poll,
             desk: Desk::default(),
             calls: JoinSet::new(),
+            hastening: JoinSet::new(),
             look: Look::default(),
             look_at: Instant::now(),
             look_from: Instant::now(),
@@ -124,17 +131,21 @@ impl Notifier {
         while !stop.is_cancelled() {
             self.look();
             self.start(&outcomes).await;
+            self.hasten();
             let wake_at = self.wake_at();
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = made.notified() => self.is_woken = true,
                 Some(found) = self.look.found() => self.keep(found),
                 Some(done) = self.calls.join_next() => self.finish(done, &outcomes).await,
+                Some(done) = self.hastening.join_next() => self.hastened(done),
                 Some(subscribers) = settled.recv() => self.settled(subscribers),
                 () = tokio::time::sleep_until(wake_at) => {}
             }
             self.is_woken |= self.desk.is_asked_again();
         }
+        // What is not made due now is after the next start, with its subscriber's first answer.
+        self.hastening.shutdown().await;
         self.end_look(&outcomes).await;
         let rest = self.desk.clear();
         self.give_back(rest, &outcomes).await;
@@ -272,6 +283,25 @@ impl Notifier {
         }
     }
 
+    /// Makes due what waits for those that are back.
+    fn hasten(&mut self) {
+        while self.hastening.len() < HASTENING_MAX
+            && let Some(who) = self.desk.next_returned()
+        {
+            self.hastening.spawn(hasten(self.means.clone(), who));
+        }
+    }
+
+    fn hastened(&mut self, done: Result<(DueSubscriber, bool), JoinError>) {
+        match done {
+            Ok((_, true)) => self.is_woken = true,
+            Ok((who, false)) => self.desk.still_owes(&who),
+            Err(error) => {
+                tracing::error!(%error, "what waits for a subscriber that is back stays on its schedule")
+            }
+        }
+    }
+
     fn settled(&mut self, subscribers: Vec<DueSubscriber>) {
         let now = self.now();
         let mut counts: BTreeMap<DueSubscriber, usize> = BTreeMap::new();
@@ -299,6 +329,30 @@ async fn call(means: Arc<Means>, batch: Batch, outcomes: mpsc::Sender<Notified>)
         let _ = outcomes.send(one).await;
     }
     batch.finished(told.conduct, told.quiet_until, told.comes_again)
+}
+
+/// Makes all that waits for a subscriber due, write by write.
+async fn hasten(means: Arc<Means>, who: DueSubscriber) -> (DueSubscriber, bool) {
+    let now = means.clock.now();
+    let mut count = 0;
+    loop {
+        match means.store.hasten_notifications(&who, now, HASTENED_AT_ONCE).await {
+            Ok(hastened) => {
+                count += hastened;
+                if hastened < HASTENED_AT_ONCE {
+                    break;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, tenant = %who.tenant, subscriber = %who.subscriber, "what waits for a subscriber that is back could not be made due");
+                return (who, false);
+            }
+        }
+    }
+    if count > 0 {
+        tracing::info!(tenant = %who.tenant, subscriber = %who.subscriber, notifications = count, "a subscriber is back: what waited for it is due");
+    }
+    (who, true)
 }
 
 /// Who is told of a notification.

@@ -101,7 +101,7 @@ impl Retention {
     ) -> Result<u64, StoreError> {
         let kept = tenant.settings.report_retention();
         self.longest = self.longest.max(kept);
-        self.serve_inbound(store, &tenant.id, now.minus(kept), deadline).await?;
+        self.serve_inbound(store, tenant, now, deadline).await?;
         let mut removed = 0;
         for _ in 0..SLICES_IN_TURN {
             let slice = store.expunge(Expunge {
@@ -125,16 +125,18 @@ impl Retention {
         Ok(removed)
     }
 
-    /// The same tenant's turn for mail that came in and was dealt with before then.
+    /// The same tenant's turn for mail that came in and was dealt with long enough ago.
     async fn serve_inbound(
         &mut self,
         store: &dyn Store,
-        tenant: &TenantId,
-        before: Time,
+        tenant: &Tenant,
+        now: Time,
         deadline: Instant,
     ) -> Result<(), StoreError> {
+        let before = now.minus(tenant.settings.report_retention());
+        let unreported_before = now.minus(tenant.settings.unreported_retention());
         for _ in 0..SLICES_IN_TURN {
-            if store.expunge_inbound(tenant, before, SLICE).await? < SLICE {
+            if store.expunge_inbound(&tenant.id, before, unreported_before, SLICE).await? < SLICE {
                 return Ok(());
             }
             if Instant::now() >= deadline {

@@ -37,6 +37,7 @@ mod permanent_failure;
 mod poison;
 mod preparation_kill;
 mod reports;
+mod resend;
 mod retention;
 mod retry_then_success;
 mod scheduling;

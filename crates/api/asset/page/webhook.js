@@ -16,6 +16,8 @@ import { webhookFields } from "../part/webhook_fields.js";
 import { go, link } from "../route.js";
 
 const STATES = ["", "pending", "calling", "waiting", "acknowledged", "dead"];
+/** As far back as there is anything. */
+const ALWAYS = "1970-01-01T00:00:00Z";
 
 export default function Webhook({ params }) {
   const path = url`/v1/webhooks/${params.id}`;
@@ -99,6 +101,19 @@ function Deliveries({ path }) {
     toast("It is told again");
     setTurn(turn + 1);
   };
+  const resendDead = async () => {
+    const text = "All that was given up is told again, in order for each message.";
+    if (!(await confirm({ title: "Resend what died?", text, action: "Resend" }))) return;
+    let count = 0;
+    let cursor = null;
+    do {
+      const part = await post(`${path}/resend`, { since: ALWAYS, cursor });
+      count += part.resent;
+      cursor = part.next_cursor;
+    } while (cursor);
+    toast(count === 0 ? "Nothing is dead" : `${count} are told again`);
+    setTurn(turn + 1);
+  };
   const look = ({ last_call: call }) =>
     ask(
       "The latest call",
@@ -110,6 +125,7 @@ function Deliveries({ path }) {
     <div class="title"><h2>What it was told</h2><span class="grow"></span>
       <${Field} id="delivery-status" name="status" label="State" kind="choice" options=${STATES} value=${status}
         onInput=${setStatus} />
+      ${may("manage") && html`<${Button} onClick=${resendDead}>Resend what died<//>`}
       <${Button} icon="again" label="Read again" onClick=${() => setTurn(turn + 1)} />
     </div>
     <${Listing} caption="Deliveries" path=${`${path}/deliveries`} query=${{ status }} turn=${turn}

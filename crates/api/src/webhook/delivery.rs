@@ -12,7 +12,7 @@ use postway_store::record::{Call, DeliveryPage, NotificationKey, NotificationSta
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{NamedWebhook, find, no_webhook};
+use super::{NamedWebhook, find, no_webhook, refuse_inactive};
 use crate::{
     auth::{Manager, Reader},
     error::ApiError,
@@ -101,15 +101,15 @@ impl From<NotificationView> for Delivery {
 }
 
 /// Where a page of deliveries ends.
-struct Place(MessageUid, i64);
+pub(super) struct DeliveryPlace(pub(super) MessageUid, pub(super) i64);
 
-impl fmt::Display for Place {
+impl fmt::Display for DeliveryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.0, self.1)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for DeliveryPlace {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -147,12 +147,12 @@ pub(crate) async fn list(
     });
     let Paging { limit, cursor } = Paging::take(&mut query);
     query.finish()?;
-    let before = cursor.as_deref().map(page::read_cursor::<Place>).transpose()?;
+    let before = cursor.as_deref().map(page::read_cursor::<DeliveryPlace>).transpose()?;
     let tenant = &caller.tenant;
     find(&app, tenant, &id).await?;
-    let before = before.map(|Place(uid, seq)| (uid, seq));
+    let before = before.map(|DeliveryPlace(uid, seq)| (uid, seq));
     let DeliveryPage { told, next } = app.store.deliveries(tenant, &id, status, before, limit).await?;
-    let next_cursor = next.map(|(uid, seq)| page::write_cursor(&Place(uid, seq)));
+    let next_cursor = next.map(|(uid, seq)| page::write_cursor(&DeliveryPlace(uid, seq)));
     Ok(Json(DeliveryList { data: told.into_iter().map(Delivery::from).collect(), next_cursor }))
 }
 
@@ -212,11 +212,7 @@ pub(crate) async fn resend(
         all.into_iter().find(|told| told.key == key).ok_or_else(no_delivery)
     };
     let state = told().await?.state;
-    if !webhook.active {
-        return Err(ApiError::conflict(format!(
-            "the webhook `{id}` is switched off: PATCH it to active first"
-        )));
-    }
+    refuse_inactive(&webhook)?;
     if !app.store.notify_again(&key, app.clock.now()).await? {
         let state = state.as_str();
         return Err(ApiError::conflict(format!("this delivery is {state}: only what is over is sent again")));
@@ -232,10 +228,10 @@ mod tests {
     #[test]
     fn a_place_reads_back_and_nothing_else_does() {
         let uid = MessageUid::from_bytes([7; 16]);
-        let Place(read, seq) = Place(uid, 3).to_string().parse().unwrap();
+        let DeliveryPlace(read, seq) = DeliveryPlace(uid, 3).to_string().parse().unwrap();
         assert_eq!((read, seq), (uid, 3));
         for bad in ["", "x/1", "/1", &uid.to_string()] {
-            assert!(bad.parse::<Place>().is_err(), "{bad}");
+            assert!(bad.parse::<DeliveryPlace>().is_err(), "{bad}");
         }
     }
 }

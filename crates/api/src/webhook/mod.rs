@@ -9,6 +9,7 @@ pub(crate) mod create;
 pub(crate) mod delivery;
 mod edit;
 pub(crate) mod probe;
+pub(crate) mod resend;
 pub(crate) mod secret;
 mod view;
 
@@ -67,6 +68,17 @@ fn refuse_client(id: &SubscriberId, to_do: &str) -> Result<(), ApiError> {
             "`{id}` is a setting of the tenant: {to_do} with PATCH /v1/tenants/{{id}}"
         ))),
         false => Ok(()),
+    }
+}
+
+/// Refuses to tell again what nobody would be told.
+fn refuse_inactive(webhook: &Subscriber) -> Result<(), ApiError> {
+    match webhook.active {
+        true => Ok(()),
+        false => Err(ApiError::conflict(format!(
+            "the webhook `{}` is switched off: PATCH it to active first",
+            webhook.id
+        ))),
     }
 }
 

@@ -219,6 +219,7 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/tokens/verify",
         "POST /v1/webhooks",
         "POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend",
+        "POST /v1/webhooks/{id}/resend",
         "POST /v1/webhooks/{id}/rotate",
         "POST /v1/webhooks/{id}/test",
         "PUT /v1/accounts/{id}",

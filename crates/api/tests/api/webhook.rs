@@ -277,6 +277,33 @@ async fn deliveries_come_in_pages_and_are_sent_again() {
 }
 
 #[tokio::test]
+async fn what_was_given_up_is_sent_again_in_one_call() {
+    let api = Api::start().await;
+    let (id, _) = made(&api, json!({"url": URL, "events": ["email.accepted"]})).await;
+    for number in 0..3 {
+        api.stored(&format!("m-{number}"), State::Ready, &[("ada@example.net", Pending)]).await;
+    }
+    assert_eq!(api.notify(Dead, 500).await, 3);
+    let path = format!("/v1/webhooks/{id}/resend");
+    api.clock.forward_ms(60_000);
+    let answer = |resent: u64| json!({"resent": resent, "next_cursor": null});
+    let later = json!({"since": "2099-01-01T00:00:00Z", "until": "2099-01-02T00:00:00Z"});
+    assert_eq!(api.post(&path, later).await.ok(202), answer(0));
+    let since = json!({"since": 0});
+    assert_eq!(api.post(&path, since.clone()).await.ok(202), answer(3));
+    assert_eq!(api.post(&path, since.clone()).await.ok(202), answer(0), "it is due already");
+    assert_eq!(api.notify(Acknowledged, 200).await, 3);
+    assert_eq!(api.post(&path, since.clone()).await.ok(202), answer(0), "it was taken");
+    assert_eq!(api.post(&path, json!({"since": 0, "which": "all"})).await.ok(202), answer(3));
+
+    assert_eq!(api.post(&path, json!({"which": "some"})).await.wrong_fields(), ["since", "which"]);
+    api.post(&path, json!({"since": 0, "cursor": "none"})).await.refused(400, "malformed_request");
+    api.post("/v1/webhooks/wh_none/resend", since.clone()).await.refused(404, "not_found");
+    api.patch(&format!("/v1/webhooks/{id}"), json!({"active": false})).await.ok(200);
+    api.post(&path, since).await.refused(409, "conflict");
+}
+
+#[tokio::test]
 async fn a_tenants_own_client_is_shown_and_stays() {
     let api = Api::start().await;
     let sync = json!({"callback_form": "batch", "client_sync": {"url": "https://app.example.com"}});
@@ -289,4 +316,6 @@ async fn a_tenants_own_client_is_shown_and_stays() {
     api.post(&format!("{path}/rotate"), json!({})).await.refused(409, "conflict");
     api.patch(path, json!({"active": true})).await.ok(200);
     api.get(&format!("{path}/deliveries")).await.ok(200);
+    let resent = api.post(&format!("{path}/resend"), json!({"since": 0})).await.ok(202);
+    assert_eq!(resent["resent"], 0);
 }

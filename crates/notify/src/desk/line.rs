@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use postway_domain::{SubscriberKind, Time};
 
-use super::{FAILED, Finished, PLACES_PER_SUBSCRIBER, PROVEN, UNKNOWN};
+use super::{Finished, LAGGING, PLACES_PER_SUBSCRIBER, PROVEN, UNKNOWN};
 use crate::{
     callback, client_sync,
     outcome::{Conduct, Leased},
@@ -16,7 +16,12 @@ const FAILURES_MAX: u32 = 3;
 /// The first pause between probes; it doubles up to the longest.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest pause between probes.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
+/// From this long on a subscriber's calls are slow: it shares its places with those that are not proven.
+const SLOW_MIN: Duration = Duration::from_secs(3);
+/// One that did not take anything for this long was away. What failed meanwhile may wait for hours, so it is made due
+/// when the subscriber is back. What failed for a shorter time comes again soon by itself, and alone may be to blame.
+const AWAY_MIN: Duration = Duration::from_secs(60);
 /// How often in a row a client is called again because it asked for that.
 const AGAIN_MAX: u32 = 10;
 
@@ -61,7 +66,15 @@ pub(super) struct Line {
     /// Calls to lease for, as a power of two.
     doublings: u32,
     has_answered: bool,
+    /// How long its calls take, the latest counting most.
+    usual: Option<Duration>,
     failures: u32,
+    /// Since when it takes nothing.
+    failing_since: Option<Time>,
+    /// Whether what was made to wait for it is due, as far as this process knows.
+    is_caught_up: bool,
+    /// Whether its latest call says that it is back.
+    has_returned: bool,
     pauses: u32,
     /// Until when it is left alone because it failed.
     paused_until: Option<Time>,
@@ -69,6 +82,8 @@ pub(super) struct Line {
     quiet_until: Option<Time>,
     has_more: bool,
     in_turns: bool,
+    /// The latest claim for it.
+    claimed_in: u64,
     again: Again,
     times_again: u32,
 }
@@ -78,14 +93,21 @@ impl Line {
         bounds(self.target.as_ref().map_or(SubscriberKind::Webhook, |target| target.kind()))
     }
 
+    /// One that is slow needs no more than its places: what is leased beyond them only waits.
     fn window(&self) -> usize {
-        (1 << self.doublings).min(self.bounds().window)
+        let Bounds { places, window, .. } = self.bounds();
+        let most = if self.is_slow() { places.min(window) } else { window };
+        (1 << self.doublings).min(most)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.usual.is_some_and(|usual| usual >= SLOW_MIN)
     }
 
     /// Its standing.
     pub(super) fn rank(&self) -> usize {
-        match (self.failures >= FAILURES_MAX, self.has_answered) {
-            (true, _) => FAILED,
+        match (self.failures >= FAILURES_MAX || self.is_slow(), self.has_answered) {
+            (true, _) => LAGGING,
             (false, true) => PROVEN,
             (false, false) => UNKNOWN,
         }
@@ -102,6 +124,24 @@ impl Line {
             true => 0,
             false => most - self.leased,
         }
+    }
+
+    /// The latest claim for it; 0 before the first.
+    pub(super) fn claimed_in(&self) -> u64 {
+        self.claimed_in
+    }
+
+    pub(super) fn claim_in(&mut self, claim: u64) {
+        self.claimed_in = claim;
+    }
+
+    /// Whether its latest call says that it is back; asked once.
+    pub(super) fn has_returned(&mut self) -> bool {
+        std::mem::take(&mut self.has_returned)
+    }
+
+    pub(super) fn forget_return(&mut self) {
+        self.is_caught_up = false;
     }
 
     pub(super) fn has_more(&self) -> bool {
@@ -162,7 +202,10 @@ impl Line {
         let target = self.target.clone()?;
         self.again = Again::No;
         self.calls += 1;
-        Some((target, self.waiting.drain(..batch.min(self.waiting.len())).collect()))
+        // Where the latest call was taken, one that fails now fails alone.
+        let takes_others = self.has_answered && self.failures == 0;
+        let taken = self.waiting.drain(..batch.min(self.waiting.len()));
+        Some((target, taken.map(|leased| Leased { takes_others, ..leased }).collect()))
     }
 
     /// Notes how a call went. What waits goes to `back` where the subscriber is to be left alone.
@@ -173,8 +216,15 @@ impl Line {
                 if self.window() < self.bounds().window {
                     self.doublings += 1;
                 }
+                let away = self.failing_since.take();
+                self.has_returned =
+                    !self.is_caught_up || away.is_some_and(|since| now.since(since) >= AWAY_MIN);
+                self.is_caught_up = true;
                 (self.has_answered, self.failures, self.pauses) = (true, 0, 0);
                 self.paused_until = None;
+                // No single call takes longer, but the clock may have been set.
+                let took = now.since(finished.begun_at).min(client_sync::TIMEOUT);
+                self.usual = Some(self.usual.map_or(took, |usual| (usual * 3 + took) / 4));
             }
             Conduct::Failed => self.fail(now),
             Conduct::Uncalled => {}
@@ -191,6 +241,7 @@ impl Line {
 
     fn fail(&mut self, now: Time) {
         self.failures = self.failures.saturating_add(1);
+        self.failing_since.get_or_insert(now);
         self.doublings = self.doublings.saturating_sub(1);
         if self.failures < FAILURES_MAX {
             return;

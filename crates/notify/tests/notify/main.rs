@@ -147,11 +147,15 @@ impl House {
     }
 
     async fn webhook_to(&self, id: &str, url: String) -> Subscriber {
+        self.webhook_of(&tenant(), id, url).await
+    }
+
+    async fn webhook_of(&self, of: &TenantId, id: &str, url: String) -> Subscriber {
         let id = id.parse().unwrap();
         let secrets = format!("[{SECRET:?}]");
         let webhook = Subscriber {
-            secrets: Some(secret_key().seal(&Subscriber::secret_place(&tenant(), &id), &secrets).unwrap()),
-            tenant: tenant(),
+            secrets: Some(secret_key().seal(&Subscriber::secret_place(of, &id), &secrets).unwrap()),
+            tenant: of.clone(),
             id,
             kind: SubscriberKind::Webhook,
             url,

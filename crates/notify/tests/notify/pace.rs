@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind::Sent, MessageUid, State, Status};
+use postway_domain::{EventKind::Sent, MessageUid, State, Status, Tenant, TenantId};
 use postway_store::{
-    Work,
-    conformance::stage::change,
-    record::{Fence, NotificationState},
+    Directory, Work,
+    conformance::{
+        sample::{ACCOUNT, event},
+        stage::change,
+    },
+    record::{Fence, NotificationState, NotificationView},
 };
 use postway_testkit::Reply;
 
@@ -63,6 +66,68 @@ async fn many_dead_subscribers_leave_room_for_one_that_lives() {
     assert!(house.receiver.requests().len() <= uids.len() + 192 * rounds);
     house.stop.cancel();
     room.abort();
+}
+
+/// One tenant has 32 webhooks that answer at first and then take their time, as many calls as there are places in all.
+/// Whether another tenant's call began before any of these was over, by its answer or by our patience.
+async fn another_begins_meanwhile() -> bool {
+    const PROVEN_BY: usize = 6;
+    /// What one tenant may have of the places.
+    const HELD: usize = 112;
+    let house = House::new().await;
+    let (gate, held) = taken().held();
+    for number in 0..32 {
+        let id = format!("slow-{number}");
+        house.webhook(&id).await;
+        let replies = [vec![taken(); PROVEN_BY], vec![held.clone()]].concat();
+        house.receiver.serve_in_turn(&format!("/{id}"), replies);
+    }
+    let other: TenantId = "globex".parse().unwrap();
+    assert!(house.store.create_tenant(Tenant::new(other.clone(), "Globex", house.now())).await.unwrap());
+    house.webhook_of(&other, "theirs", house.receiver.url("/theirs")).await;
+    house.receiver.serve("/theirs", taken());
+    let room = house.open(1);
+    let uids = messages(&house, 0..16).await;
+    let begun = 32 * PROVEN_BY + HELD;
+    until(async || (house.receiver.requests().len() >= begun).then_some(())).await;
+    house.message_of(100, vec![event(Sent)], |sample| sample.from(other.as_str(), ACCOUNT)).await;
+    until(async || house.received("/theirs").first().map(|_| ())).await;
+    let mut is_meanwhile = true;
+    for uid in uids {
+        let failed = |one: &NotificationView| one.state == NotificationState::Waiting;
+        is_meanwhile &= !house.notifications(uid).await.iter().any(failed);
+    }
+    if is_meanwhile {
+        assert_eq!(house.receiver.requests().len(), begun + 1, "one tenant has less than half of the places");
+    }
+    house.stop.cancel();
+    gate.send(true).unwrap();
+    house.close(room).await;
+    is_meanwhile
+}
+
+#[tokio::test]
+async fn a_tenant_full_of_slow_webhooks_keeps_no_other_waiting() {
+    // Where this machine is so slow that a call is given up before all others have begun, that try says nothing.
+    for _ in 0..4 {
+        if another_begins_meanwhile().await {
+            return;
+        }
+    }
+    panic!("the other tenant was called only when places became free");
+}
+
+#[tokio::test]
+async fn a_call_ends_in_time_however_slowly_its_answer_comes() {
+    let mut house = House::new().await;
+    house.patience = Duration::from_secs(1);
+    house.webhook("hook").await;
+    house.receiver.serve("/hook", Reply::Drip { body: vec![b'.'; 1_000], every: Duration::from_millis(500) });
+    let room = house.open(1);
+    let uid = house.message(1, &[Sent]).await;
+    let told = house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    assert_eq!(told.last_call.unwrap().status, Some(200), "what came after its status is left");
+    house.close(room).await;
 }
 
 #[tokio::test]

@@ -52,6 +52,7 @@ pub const WEBHOOKS: &str = "Examples:
   postway webhooks add https://app.example.com/hooks/mail --event email.sent --event email.failed
   postway webhooks test wh_…
   postway webhooks deliveries wh_… --status dead
+  postway webhooks resend wh_… --since 2030-01-25T18:00:00Z
   postway webhooks resend wh_… UID 3";
 
 /// `postway mailboxes`.

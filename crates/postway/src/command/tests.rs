@@ -77,6 +77,8 @@ fn the_documented_forms_parse() {
         "postway webhooks test wh_1 --json",
         "postway webhooks deliveries wh_1 --status dead --all",
         "postway webhooks resend wh_1 0192d3a4-5b6c-7d8e-9f01-23456789abcd 3",
+        "postway webhooks resend wh_1 --since 2030-01-25T18:00:00Z --until 2030-01-28T09:00:00Z --dead",
+        "postway webhooks resend client_sync --since 1893456000 --all",
         "postway webhooks remove wh_1",
         "postway mailboxes list",
         "postway mailboxes add --id bounces --host imap.example.com --username u --role bounces --role pec",

@@ -5,14 +5,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use postway_domain::{Clock as _, Time};
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::pages::{self, PageArgs};
-use crate::client::Body;
+use crate::client::{Body, Client};
 use crate::clock::NodeClock;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
+use crate::progress::Rounds;
 
 /// A call that is due is made sooner, unless the webhook is left alone.
 const OVERDUE: Duration = Duration::from_secs(10);
@@ -35,7 +36,7 @@ pub enum WebhooksCommand {
     Test(WebhookRef),
     /// List what a webhook was told, and is still to be told
     Deliveries(DeliveriesArgs),
-    /// Tell a webhook again what it was told before
+    /// Tell a webhook again what was given up, or one event that it was told before
     Resend(ResendArgs),
 }
 
@@ -93,10 +94,23 @@ pub struct DeliveriesArgs {
 pub struct ResendArgs {
     /// The webhook's id, or client_sync
     id: String,
-    /// The message's uid
-    uid: String,
+    /// The message's uid, to tell one event again
+    #[arg(requires = "sequence", conflicts_with = "since", required_unless_present = "since")]
+    uid: Option<String>,
     /// The event's place in the message's history
-    sequence: u32,
+    sequence: Option<u32>,
+    /// Tell again what was to be told since this time and was given up (RFC 3339 or Unix seconds)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only what was to be told before this time [default: until now]
+    #[arg(long, value_name = "TIME", requires = "since")]
+    until: Option<String>,
+    /// What was acknowledged as well
+    #[arg(long, requires = "since", conflicts_with = "dead")]
+    all: bool,
+    /// Only what was given up [default]
+    #[arg(long, requires = "since")]
+    dead: bool,
 }
 
 pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Failure> {
@@ -160,13 +174,36 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
             let path = ["v1", "webhooks", &id, "deliveries"];
             pages::print(&client, output, &path, filters, page, &columns, "it was told nothing yet").await
         }
-        WebhooksCommand::Resend(ResendArgs { id, uid, sequence }) => {
+        WebhooksCommand::Resend(ResendArgs { id, uid: Some(uid), sequence: Some(sequence), .. }) => {
             let sequence = sequence.to_string();
             let path = ["v1", "webhooks", &id, "deliveries", &uid, &sequence, "resend"];
             let answer = client.call(Method::POST, &path, &[], Body::Empty).await?;
             let columns = ["message", "sequence", "event", "status", "next_at"];
             output.show(&answer, |output, told| output.fields(columns.map(|name| (name, field(told, name)))))
         }
+        WebhooksCommand::Resend(args) => resend_all(&client, output, args).await,
+    }
+}
+
+/// Calls as long as there is more, and prints how many are told again.
+async fn resend_all(client: &Client, output: Output, args: ResendArgs) -> Result<(), Failure> {
+    let which = if args.all { "all" } else { "dead" };
+    let mut body = json!({"since": args.since, "until": args.until, "which": which});
+    let (mut resent, mut rounds) = (0, Rounds::start());
+    loop {
+        let path = ["v1", "webhooks", &args.id, "resend"];
+        let answer = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+        resent += answer["resent"].as_u64().unwrap_or(0);
+        match &answer["next_cursor"] {
+            Value::Null => break,
+            next => body["cursor"] = next.clone(),
+        }
+        rounds.told(format!("{resent} are told again"));
+    }
+    drop(rounds);
+    match output.is_json() {
+        true => output.json(&json!({"resent": resent})),
+        false => output.text(&format!("{resent} are told again")),
     }
 }
 
@@ -213,7 +250,7 @@ fn overdue(waiting: &Value, now: Time) -> Option<String> {
     (now.since(first) >= OVERDUE).then(|| {
         format!(
             "{count}{more} calls failed and are due since {first}: after three failures in a row it is left alone and \
-             tried once a minute"
+             tried every five minutes"
         )
     })
 }
@@ -237,8 +274,6 @@ fn render(output: Output, webhook: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -403,15 +403,21 @@ pub async fn old_mail_is_forgotten_and_not_taken_again(store: &Shared) {
     ] {
         assert!(settle(store, one).await);
     }
-    let expunge = |before: i64, limit| async move {
-        store.expunge_inbound(&tenant(), at(before), limit).await.unwrap()
+    let expunge = |before: i64, unreported_before: i64| async move {
+        store.expunge_inbound(&tenant(), at(before), at(unreported_before), 9).await.unwrap()
     };
-    assert_eq!(expunge(DAY_MS, 9).await, 0, "what waits in the journal is near in time");
-    tell(store, at(3)).await;
     assert!(store.condemn_blobs(at(DAY_MS), 9).await.unwrap().is_empty());
-    assert_eq!(expunge(0, 9).await, 0);
-    assert_eq!(store.expunge_inbound(&other_tenant(), at(DAY_MS), 9).await.unwrap(), 0);
-    assert_eq!(expunge(DAY_MS, 9).await, 1);
+    assert_eq!(expunge(0, 0).await, 0);
+    let day = at(DAY_MS);
+    assert_eq!(store.expunge_inbound(&other_tenant(), day, day, 9).await.unwrap(), 0);
+    assert_eq!(
+        expunge(DAY_MS, DAY_MS).await,
+        1,
+        "of the first nobody is told, and the fourth is in the journal"
+    );
+    assert_eq!(expunge(DAY_MS, DAY_MS).await, 0);
+    tell(store, at(3)).await;
+    assert_eq!(expunge(DAY_MS, DAY_MS).await, 0, "somebody is to be told of the fourth");
     assert_eq!(store.condemn_blobs(at(DAY_MS), 9).await.unwrap(), [blob]);
     let left = store.inbound(&tenant(), &InboundFilter::default(), None, 9).await.unwrap();
     assert_eq!(left.iter().map(|view| view.imap_uid).collect::<Vec<_>>(), [5, 4, 3, 2]);
@@ -421,7 +427,8 @@ pub async fn old_mail_is_forgotten_and_not_taken_again(store: &Shared) {
     let due = crate::record::DueSubscriber { tenant: tenant(), subscriber: "hook".parse().unwrap() };
     let dead = Some(crate::record::NotificationState::Dead);
     super::retention::notify_as(store, &due, |_| dead, None, at(70)).await;
-    assert_eq!(expunge(DAY_MS, 9).await, 1);
+    assert_eq!(expunge(DAY_MS, 70).await, 0, "it died then, and can be told again");
+    assert_eq!(expunge(DAY_MS, 71).await, 1);
     assert!(store.notifications(&tenant(), mail(4).uid).await.unwrap().is_empty());
 }
 

@@ -37,6 +37,7 @@ fn every_rule_is_listed() {
         include_str!("read.rs"),
         include_str!("recipients.rs"),
         include_str!("retention.rs"),
+        include_str!("revive.rs"),
         include_str!("settle.rs"),
         include_str!("subscribers.rs"),
         include_str!("suppress.rs"),

@@ -44,6 +44,7 @@ pub mod read;
 pub mod recipients;
 pub mod replays;
 pub mod retention;
+pub mod revive;
 pub mod routing;
 mod rules;
 pub mod sample;

@@ -18,7 +18,7 @@ use crate::record::{
     NotificationView, Notified, ReportRequest, ReportState, ToNotify,
 };
 
-fn hook(id: &str) -> DueSubscriber {
+pub(super) fn hook(id: &str) -> DueSubscriber {
     DueSubscriber { tenant: tenant(), subscriber: id.parse().unwrap() }
 }
 
@@ -27,11 +27,11 @@ async fn claim_of(store: &Shared, who: &DueSubscriber, token: i64, now: Time, ro
     store.claim_notifications(request).await.unwrap()
 }
 
-async fn claim(store: &Shared, id: &str, token: i64, now: Time, room: u32) -> Vec<ToNotify> {
+pub(super) async fn claim(store: &Shared, id: &str, token: i64, now: Time, room: u32) -> Vec<ToNotify> {
     claim_of(store, &hook(id), token, now, room).await
 }
 
-fn seqs(claimed: &[ToNotify]) -> Vec<i64> {
+pub(super) fn seqs(claimed: &[ToNotify]) -> Vec<i64> {
     claimed.iter().map(|one| one.key.seq).collect()
 }
 
@@ -46,7 +46,7 @@ fn call(now: Time, status: u16) -> Call {
 }
 
 /// What came of a call by this claim.
-fn called(one: &ToNotify, token: i64, state: NotificationState, now: Time) -> Notified {
+pub(super) fn called(one: &ToNotify, token: i64, state: NotificationState, now: Time) -> Notified {
     Notified {
         key: one.key.clone(),
         token: sample::lease(token, now).token,
@@ -58,7 +58,7 @@ fn called(one: &ToNotify, token: i64, state: NotificationState, now: Time) -> No
     }
 }
 
-async fn settle(store: &Shared, notified: Notified) -> bool {
+pub(super) async fn settle(store: &Shared, notified: Notified) -> bool {
     let held = store.settle_notifications(vec![notified]).await.unwrap();
     assert_eq!(held.len(), 1);
     held[0]
@@ -69,7 +69,7 @@ pub(super) async fn state(store: &Shared, now: Time) -> (Vec<String>, Option<Tim
     (due.iter().map(|one| format!("{}/{}", one.tenant, one.subscriber)).collect(), next_due_at)
 }
 
-async fn view(store: &Shared, key: &NotificationKey) -> NotificationView {
+pub(super) async fn view(store: &Shared, key: &NotificationKey) -> NotificationView {
     let all = store.notifications(&key.tenant, key.uid).await.unwrap();
     all.into_iter().find(|view| view.key == *key).expect("the notification is there")
 }
@@ -87,8 +87,9 @@ pub async fn only_the_lowest_of_a_message_is_given_out(store: &Shared) {
     let uid = sent_and_told(store).await;
     let first = claim(store, "one", 1, at(11), 9).await;
     assert_eq!(seqs(&first), [1]);
-    let ToNotify { key, event, deferred, tries } = &first[0];
+    let ToNotify { key, event, deferred, tries, created_at } = &first[0];
     assert_eq!((key.uid, &key.tenant, *deferred, *tries), (uid, &tenant(), false, 0));
+    assert_eq!(*created_at, at(10));
     assert_eq!(event.as_ref(), record(store, uid).await.events.first());
     assert!(claim(store, "one", 2, at(11), 9).await.is_empty());
     assert_eq!(state(store, at(11)).await, (Vec::new(), None), "nothing can be called");

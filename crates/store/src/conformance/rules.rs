@@ -340,10 +340,15 @@ macro_rules! conformance_tests {
                 what_is_still_to_be_told_stays
                 what_could_not_be_told_stays_for_longer
                 what_waits_in_the_journal_stays
+                what_was_written_late_stays_until_it_is_told
                 what_is_old_does_not_wait_for_the_journal
                 slices_are_bounded_and_of_one_tenant
                 of_concurrent_calls_each_message_goes_once
                 what_is_sent_again_stays
+            }
+            revive {
+                what_waits_for_one_that_is_back_is_due_at_once
+                what_died_is_sent_again_page_by_page_and_once
             }
             routing {
                 tenants_take_turns_in_a_claim

@@ -251,9 +251,16 @@ impl<T: Portable> Inbound for T {
         counted(self, InboundJob::TimeOut(now, limit.min(SLICE_MAX))).await
     }
 
-    async fn expunge_inbound(&self, tenant: &TenantId, before: Time, limit: u32) -> Result<u32, StoreError> {
+    async fn expunge_inbound(
+        &self,
+        tenant: &TenantId,
+        before: Time,
+        unreported_before: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
         let mut session = self.reader().await?;
-        let old = retain::find_old(&mut *session, tenant, before, limit.min(SLICE_MAX)).await?;
+        let old = retain::find_old(&mut *session, tenant, [before, unreported_before], limit.min(SLICE_MAX))
+            .await?;
         drop(session);
         if old.is_empty() {
             return Ok(0);

@@ -7,7 +7,7 @@ use super::{claim::ids, remove};
 use crate::{
     decode::coded,
     error::StoreError,
-    retention::{is_addressed, newest_before, of_messages, pending_since, told_before},
+    retention::{FanOutBacklog, backlog, is_addressed, newest_before, of_messages},
     rows::{Multi, MultiSql},
     sql::{Session, Sql, values},
 };
@@ -18,7 +18,7 @@ const NAMED_MAX: u32 = 20_000;
 /// Settled, not to be reminded of, and nobody is still to be told.
 macro_rules! is_over {
     () => {
-        "i.state IN (2, 3, 4, 6) AND i.due_at IS NULL AND i.updated_at < ? \
+        "i.state IN (2, 3, 4, 6) AND i.due_at IS NULL \
          AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.uid = i.uid AND n.state < 3)"
     };
 }
@@ -31,6 +31,7 @@ macro_rules! old {
             $of,
             " AND i.created_at < ? AND ",
             is_over!(),
+            " AND NOT EXISTS (SELECT 1 FROM notification d WHERE d.uid = i.uid AND d.state = 4 AND d.settled_at >= ?)",
             " ORDER BY ",
             $order,
             " LIMIT ?"
@@ -52,7 +53,7 @@ macro_rules! named {
         concat!(
             "SELECT i.uid, i.sender, i.recipients, CASE WHEN ",
             is_over!(),
-            " THEN i.updated_at END FROM inbound i WHERE i.tenant = ? AND (",
+            " THEN i.created_at END FROM inbound i WHERE i.tenant = ? AND (",
             $has,
             ") ORDER BY i.uid LIMIT ?"
         )
@@ -64,7 +65,7 @@ const NAMED: Sql = Sql::of_each(
     named!("strpos(lower(i.sender), ?) > 0 OR strpos(lower(i.recipients), ?) > 0"),
     named!("LOCATE(?, LOWER(i.sender)) > 0 OR LOCATE(?, LOWER(i.recipients)) > 0"),
 );
-const HELD: &str = "SELECT uid, tenant, state, due_at, updated_at FROM inbound WHERE uid IN (";
+const HELD: &str = "SELECT uid, tenant, state, due_at FROM inbound WHERE uid IN (";
 /// What another writer has in its hands is its own.
 static HOLD: MultiSql = MultiSql {
     sqlite: Multi::new(HELD, 1, ")"),
@@ -77,19 +78,24 @@ pub(super) fn statements() -> Vec<Sql> {
     vec![OLD, NAMED, HOLD.sample()]
 }
 
-/// Finds some that are old enough to go.
+/// Finds some that are old enough to go: made before the first of these times, and with no report that died since the
+/// second, for it can still be told again.
 pub(super) async fn find_old(
     session: &mut dyn Session,
     tenant: &TenantId,
-    before: Time,
+    [before, unreported_before]: [Time; 2],
     limit: u32,
 ) -> Result<Vec<MessageUid>, StoreError> {
-    let told_before = told_before(pending_since(session).await?);
+    let backlog = backlog(session, tenant).await?;
+    // As many more as may have to be left: they must not hide the rest.
+    let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
     let (first, end) = ([0; 16], newest_before(before));
     let of = tenant.as_str();
-    let place = values![of, &first, of, end.as_bytes(), before, told_before, limit];
-    let rows = session.rows(OLD, place).await?;
-    rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect()
+    let rows =
+        session.rows(OLD, values![of, &first, of, end.as_bytes(), before, unreported_before, most]).await?;
+    let uids = rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes));
+    let told = uids.filter(|uid| uid.as_ref().map_or(true, |uid| !backlog.holds(*uid)));
+    told.take(limit as usize).collect()
 }
 
 /// Mail that an address wrote, or that was to it: some that may go, and how many others there are.
@@ -97,21 +103,22 @@ pub(crate) async fn find_named(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
-    told_before: Time,
+    backlog: &FanOutBacklog,
     limit: usize,
 ) -> Result<(Vec<MessageUid>, i64), StoreError> {
     let wanted = address.to_lowercase();
-    let place = values![told_before, tenant.as_str(), wanted.as_str(), wanted.as_str(), NAMED_MAX];
+    let place = values![tenant.as_str(), wanted.as_str(), wanted.as_str(), NAMED_MAX];
     let (mut over, mut waiting) = (Vec::new(), 0);
     for row in session.rows(NAMED, place).await? {
         let names = [row.opt_text(1)?, row.opt_text(2)?];
         if !names.into_iter().flatten().any(|names| is_addressed(names, address)) {
             continue;
         }
-        if row.opt_int(3)?.is_none() {
+        let uid = MessageUid::from_bytes(row.id16(0)?);
+        if row.opt_int(3)?.is_none() || backlog.holds(uid) {
             waiting += 1;
         } else if over.len() < limit {
-            over.push(MessageUid::from_bytes(row.id16(0)?));
+            over.push(uid);
         }
     }
     Ok((over, waiting))
@@ -123,22 +130,20 @@ pub(crate) async fn expunge(
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<usize, StoreError> {
-    let mut settled: Vec<(MessageUid, Time)> = Vec::with_capacity(uids.len());
+    let mut settled: Vec<MessageUid> = Vec::with_capacity(uids.len());
     for (sql, run) in HOLD.runs(uids) {
         for row in session.rows(sql, ids(run)).await? {
             let state = coded(row.int(2)?, InboundState::from_code)?;
             if row.text(1)? == tenant.as_str() && state.is_settled() && row.opt_time(3)?.is_none() {
-                settled.push((MessageUid::from_bytes(row.id16(0)?), row.time(4)?));
+                settled.push(MessageUid::from_bytes(row.id16(0)?));
             }
         }
     }
     // Only now: what was written to these before they were locked is in the journal.
-    let told_before = told_before(pending_since(session).await?);
-    let told = of_messages(session, &settled.iter().map(|(uid, _)| *uid).collect::<Vec<_>>()).await?;
-    settled.retain(|(uid, updated_at)| {
-        *updated_at < told_before && !told.get(uid).is_some_and(|told| told.is_open)
-    });
-    let going: Vec<[u8; 16]> = settled.iter().map(|(uid, _)| *uid.as_bytes()).collect();
+    let backlog = backlog(session, tenant).await?;
+    let told = of_messages(session, &settled).await?;
+    settled.retain(|uid| !backlog.holds(*uid) && !told.get(uid).is_some_and(|told| told.is_open));
+    let going: Vec<[u8; 16]> = settled.iter().map(|uid| *uid.as_bytes()).collect();
     remove::mails(session, &going).await?;
     Ok(going.len())
 }

@@ -188,8 +188,14 @@ impl Inbound for MemoryStore {
         Ok(late)
     }
 
-    async fn expunge_inbound(&self, tenant: &TenantId, before: Time, limit: u32) -> Result<u32, StoreError> {
-        let removed = self.tables()?.expunge_inbound(tenant, before, limit);
+    async fn expunge_inbound(
+        &self,
+        tenant: &TenantId,
+        before: Time,
+        unreported_before: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        let removed = self.tables()?.expunge_inbound(tenant, before, unreported_before, limit);
         self.commit(removed > 0);
         Ok(removed)
     }

@@ -14,7 +14,7 @@ use crate::{
         Body, Changed, InboundFilter, InboundRecord, InboundView, Lease, MailboxKey, NewInbound, Registered,
         Registration, RouteRequest, RouteState, Routed, ToRoute,
     },
-    retention::{SLICE_MAX, is_addressed, told_before},
+    retention::{SLICE_MAX, is_addressed},
 };
 
 /// A mail, and what only the queue knows of it.
@@ -25,7 +25,6 @@ pub(super) struct Mail {
     messages: BTreeSet<(MessageUid, RuleId)>,
     lease: Option<Lease>,
     lost_leases: i64,
-    updated_at: Time,
 }
 
 impl Mail {
@@ -64,7 +63,6 @@ impl Mail {
             messages: BTreeSet::new(),
             lease: None,
             lost_leases: 0,
-            updated_at: page.at,
         }
     }
 
@@ -106,7 +104,7 @@ impl Mail {
             let (at, kind, data) = (routed.at, EventKind::Received, Some(data.clone()));
             self.events.push(Event { seq, at, kind, data });
         }
-        (self.lease, self.lost_leases, self.updated_at) = (None, routed.lost_leases, routed.at);
+        (self.lease, self.lost_leases) = (None, routed.lost_leases);
     }
 }
 
@@ -145,8 +143,7 @@ impl InboundTables {
         for mail in leased.take(limit as usize) {
             let was_settled = mail.view.settled_at.is_some();
             mail.view.state = if was_settled { InboundState::Routed } else { InboundState::Waiting };
-            let is_late = mail.lease.is_some_and(|lease| alive.contains(&lease.incarnation));
-            (mail.lease, mail.updated_at) = (None, now);
+            let is_late = mail.lease.take().is_some_and(|lease| alive.contains(&lease.incarnation));
             if is_late {
                 (mail.view.due_at, mail.view.tries) = (Some(now), mail.view.tries + 1);
             } else {
@@ -189,7 +186,7 @@ impl InboundTables {
         (view.state, view.due_at, view.tries) = (InboundState::Received, Some(now), 0);
         (view.error, view.follow_up, view.reminders) = (None, None, 0);
         (view.resolved_at, view.settled_at) = (None, None);
-        (mail.lost_leases, mail.updated_at) = (0, now);
+        mail.lost_leases = 0;
         Changed::Done
     }
 
@@ -202,7 +199,6 @@ impl InboundTables {
         }
         (view.resolved_at, view.follow_up) = (Some(now), None);
         view.due_at = view.due_at.filter(|_| view.state != InboundState::Routed);
-        mail.updated_at = now;
         Changed::Done
     }
 }
@@ -251,7 +247,7 @@ impl Tables {
         for uid in uids {
             let Some(mail) = self.inbound.mails.get_mut(&uid) else { continue };
             let before = std::mem::replace(&mut mail.view.state, InboundState::Routing);
-            (mail.view.due_at, mail.lease, mail.updated_at) = (None, Some(request.lease), request.now);
+            (mail.view.due_at, mail.lease) = (None, Some(request.lease));
             claimed.extend(mail.leased(before));
         }
         claimed
@@ -290,12 +286,23 @@ impl Tables {
         mail.view.state.is_settled()
             && mail.view.due_at.is_none()
             && !self.told(mail.view.uid).is_open
-            && mail.updated_at < told_before(self.pending_since())
+            && !self.backlog(&mail.view.key.tenant).holds(mail.view.uid)
     }
 
-    pub fn expunge_inbound(&mut self, tenant: &TenantId, before: Time, limit: u32) -> u32 {
+    pub fn expunge_inbound(
+        &mut self,
+        tenant: &TenantId,
+        before: Time,
+        unreported_before: Time,
+        limit: u32,
+    ) -> u32 {
         let of_tenant = self.inbound.mails.values().filter(|mail| mail.view.key.tenant == *tenant);
-        let old = of_tenant.filter(|mail| mail.view.created_at < before && self.is_over(mail));
+        let died_lately = |mail: &Mail| {
+            let told = self.told(mail.view.uid);
+            told.is_dead && told.settled_at >= Some(unreported_before)
+        };
+        let old = of_tenant
+            .filter(|mail| mail.view.created_at < before && self.is_over(mail) && !died_lately(mail));
         let going: Vec<MessageUid> =
             old.map(|mail| mail.view.uid).take(limit.min(SLICE_MAX) as usize).collect();
         going.iter().for_each(|uid| self.remove_mail(*uid));

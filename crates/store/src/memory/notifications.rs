@@ -9,9 +9,9 @@ use crate::{
     journal::Entry,
     record::{
         DueSubscriber, Lease, NotificationKey, NotificationState, NotificationView, Notified, ReportRequest,
-        ReportState, ToNotify,
+        ReportState, ResendPage, ResendRequest, ToNotify,
     },
-    reports::{add_head, next_due, next_state},
+    reports::{REVIVED_MAX, add_head, next_due, next_state},
 };
 
 /// A notification, and who calls.
@@ -63,8 +63,8 @@ impl Reports {
                 let Some(told) = self.notifications.get_mut(&key) else { continue };
                 told.lease = Some(request.lease);
                 (told.view.state, told.view.due_at) = (NotificationState::Calling, None);
-                let (deferred, tries) = (told.view.deferred, told.view.tries);
-                claimed.push(ToNotify { key, event: None, deferred, tries });
+                let NotificationView { deferred, tries, created_at, .. } = told.view;
+                claimed.push(ToNotify { key, event: None, deferred, tries, created_at });
             }
         }
         claimed
@@ -113,6 +113,47 @@ impl Reports {
         (told.view.state, told.view.due_at) = (NotificationState::Pending, Some(now));
         (told.view.tries, told.view.settled_at) = (0, None);
         true
+    }
+}
+
+/// Making due before its time, and once more.
+impl Reports {
+    fn of_subscriber<'a>(
+        &'a mut self,
+        who: &'a DueSubscriber,
+    ) -> impl Iterator<Item = &'a mut NotificationView> + 'a {
+        let is_theirs = |key: &NotificationKey| key.tenant == who.tenant && key.subscriber == who.subscriber;
+        let views = self.notifications.values_mut().map(|told| &mut told.view);
+        views.filter(move |view| is_theirs(&view.key))
+    }
+
+    pub fn hasten(&mut self, who: &DueSubscriber, now: Time, limit: u32) -> u32 {
+        let is_waiting = |view: &NotificationView| {
+            let is_called_since = view.last_call.as_ref().is_some_and(|call| call.at > now);
+            view.due_at.is_some_and(|due_at| due_at > now) && !is_called_since
+        };
+        let mut waiting: Vec<_> = self.of_subscriber(who).filter(|view| is_waiting(view)).collect();
+        waiting.sort_by_key(|view| (view.due_at, view.key.uid, view.key.seq));
+        waiting.truncate(limit.min(REVIVED_MAX) as usize);
+        waiting.iter_mut().for_each(|view| view.due_at = Some(now));
+        waiting.len() as u32
+    }
+
+    pub fn resend(&mut self, request: &ResendRequest) -> ResendPage {
+        let limit = request.limit.clamp(1, REVIVED_MAX);
+        let is_wanted = |view: &&mut NotificationView| {
+            let is_made_then = (request.since..request.until).contains(&view.created_at);
+            let is_over = view.state == NotificationState::Dead
+                || (view.state == NotificationState::Acknowledged && !request.only_dead);
+            is_made_then && is_over && request.after < Some((view.key.uid, view.key.seq))
+        };
+        let mut found = Vec::new();
+        for view in self.of_subscriber(&request.who).filter(is_wanted).take(limit as usize) {
+            (view.state, view.due_at) = (NotificationState::Pending, Some(request.now));
+            (view.tries, view.settled_at) = (0, None);
+            found.push((view.key.uid, view.key.seq));
+        }
+        ResendPage { resent: found.len() as u32, next: request.page_end(&found, limit, None) }
     }
 }
 

@@ -20,8 +20,9 @@ use crate::{
     journal::{Happening, Journal, Page},
     port::Report,
     record::{
-        Counts, DeliveryPage, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
-        NotificationView, Notified, OutcomeView, Pace, ReportRequest, ReportState, ToNotify, Told,
+        Counts, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
+        NotificationState, NotificationView, Notified, OutcomeView, Pace, ReportRequest, ReportState,
+        ResendPage, ResendRequest, ToNotify, Told,
     },
     reports::{count, hour_of, is_told, told_events},
 };
@@ -324,5 +325,24 @@ impl Report for MemoryStore {
         self.commit(done);
         self.tell(done);
         Ok(done)
+    }
+
+    async fn hasten_notifications(
+        &self,
+        who: &DueSubscriber,
+        now: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        let hastened = self.tables()?.reports.hasten(who, now, limit);
+        self.commit(hastened > 0);
+        self.tell(hastened > 0);
+        Ok(hastened)
+    }
+
+    async fn resend_notifications(&self, request: ResendRequest) -> Result<ResendPage, StoreError> {
+        let page = self.tables()?.reports.resend(&request);
+        self.commit(page.resent > 0);
+        self.tell(page.resent > 0);
+        Ok(page)
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     error::StoreError,
     port::Retain,
     record::{Erased, Expunge, NotificationState, StatisticsRow, Tombstone},
-    retention::{ERASED_ADDRESS, KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told, told_before, without},
+    retention::{ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told, without},
 };
 
 impl Tables {
@@ -24,12 +24,15 @@ impl Tables {
         told
     }
 
-    /// The oldest page of the journal of which no notifications were made.
-    pub(super) fn pending_since(&self) -> Option<Time> {
-        let pages = self.reports.pages.iter();
-        let pending =
-            pages.filter(|left| left.position.is_none_or(|position| position > self.reports.fanned_out));
-        pending.map(|left| left.page.at).min()
+    /// What happened to a tenant's messages and was not made into notifications yet.
+    pub(super) fn backlog(&self, tenant: &TenantId) -> FanOutBacklog {
+        let mut backlog = FanOutBacklog::default();
+        for left in self.reports.pages.iter().filter(|left| left.tenant == *tenant) {
+            if left.position.is_none_or(|position| position > self.reports.fanned_out) {
+                backlog.add(&left.page);
+            }
+        }
+        backlog
     }
 
     fn trim_journal(&mut self, before: Time, limit: u32) -> u32 {
@@ -54,10 +57,11 @@ impl Tables {
     }
 
     fn expunge(&mut self, expunge: &Expunge) -> u32 {
-        let expunge = expunge.sparing(self.pending_since());
+        let backlog = self.backlog(&expunge.tenant);
         let may_go = |stored: &&Stored| {
             let summary = &stored.record.summary;
             summary.lane.tenant == expunge.tenant
+                && !backlog.holds(summary.uid)
                 && expunge.takes(summary.state.status(), summary.updated_at, self.told(summary.uid))
         };
         let going = self.messages.values().filter(may_go).map(Stored::uid);
@@ -88,7 +92,7 @@ impl Tables {
     }
 
     fn erase(&mut self, tenant: &TenantId, address: &str, now: Time, limit: u32) -> Erased {
-        let told_before = told_before(self.pending_since());
+        let backlog = self.backlog(tenant);
         let mut erased = Erased::default();
         let (mut alone, mut among) = (Vec::new(), Vec::new());
         for stored in self.messages.values() {
@@ -97,8 +101,8 @@ impl Tables {
             if summary.lane.tenant != *tenant || to_it == 0 {
                 continue;
             }
-            let told = self.told(summary.uid);
-            if !told.is_over(summary.state.status(), summary.updated_at, told_before) {
+            let is_over = self.told(summary.uid).is_over(summary.state.status());
+            if !is_over || backlog.holds(summary.uid) {
                 erased.waiting += 1;
             } else if alone.len() + among.len() < limit.min(SLICE_MAX) as usize {
                 let is_alone = to_it == stored.record.recipients.len();

@@ -146,6 +146,13 @@ pub trait Inbound: Send + Sync {
     async fn time_out_receipts(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
     /// Removes settled mail that was registered before `before`, with its bytes; how many. That it was here is remembered as
-    /// long as its mailbox exists. Mail that somebody is still to be told or reminded of stays.
-    async fn expunge_inbound(&self, tenant: &TenantId, before: Time, limit: u32) -> Result<u32, StoreError>;
+    /// long as its mailbox exists. Mail that somebody is still to be told or reminded of stays, and so does mail with a report
+    /// that died at `unreported_before` or later: it can be told again.
+    async fn expunge_inbound(
+        &self,
+        tenant: &TenantId,
+        before: Time,
+        unreported_before: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError>;
 }

@@ -10,8 +10,9 @@ use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::Subscrib
 use crate::{
     error::StoreError,
     record::{
-        DeliveryPage, Erased, Expunge, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
-        NotificationView, Notified, ReportRequest, ReportState, StatisticsRow, ToNotify, Tombstone,
+        DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition, NotificationKey,
+        NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest,
+        StatisticsRow, ToNotify, Tombstone,
     },
 };
 
@@ -96,6 +97,19 @@ pub trait Report: Send + Sync {
 
     /// Makes a settled notification due again; `false` where it is not settled or not there.
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError>;
+
+    /// Makes what waits for a subscriber due now, at most `limit`; how many. What was called after `now` is left. Each
+    /// message's stay in order.
+    async fn hasten_notifications(
+        &self,
+        who: &DueSubscriber,
+        now: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError>;
+
+    /// Makes the next page of a subscriber's settled notifications due again. What is due already stays as it is, so a
+    /// page may be asked for twice.
+    async fn resend_notifications(&self, request: ResendRequest) -> Result<ResendPage, StoreError>;
 }
 
 /// Forgetting: what was told and is old, and what must not be known any more.

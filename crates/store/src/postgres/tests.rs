@@ -381,11 +381,12 @@ async fn every_statement_prepares() {
 async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;
     let options = connect::options(&database.url()).unwrap();
-    let [due, heads, report_due, report_heads, leased, lease, unplaced, place] = [
+    let [due, heads, report_due, report_heads, waiting, leased, lease, unplaced, place] = [
         preparation::DUE,
         preparation::HEADS,
         reports::DUE,
         reports::HEADS,
+        reports::WAITING,
         reports::LEASED.sample(),
         reports::LEASE.sample(),
         journal::UNPLACED,
@@ -397,6 +398,7 @@ async fn hot_statements_use_their_indexes() {
         ("", &heads, 2, "preparation_due"),
         (connect::WRITER_SETTINGS, &report_due, 7, "notification_due"),
         ("", &report_heads, 2, "notification_due"),
+        (connect::WRITER_SETTINGS, &waiting, 5, "notification_due"),
         (connect::WRITER_SETTINGS, &leased, 8, "Index Scan using notification_"),
         (connect::WRITER_SETTINGS, &lease, 8, "Index Scan using notification_"),
         (connect::WRITER_SETTINGS, &unplaced, 1, "journal_unsequenced"),

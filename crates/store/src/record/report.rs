@@ -127,6 +127,8 @@ pub struct ToNotify {
     pub deferred: bool,
     /// Calls so far.
     pub tries: i64,
+    /// When it was made.
+    pub created_at: Time,
 }
 
 /// What came of a call.
@@ -208,6 +210,35 @@ impl DeliveryPage {
         let last = told.last().filter(|_| has_more).map(|last| (last.key.uid, last.key.seq));
         Self { told, next: last.or(looked_until) }
     }
+}
+
+/// Which settled notifications of a subscriber are to be told again: one page of them.
+#[derive(Clone, Debug)]
+pub struct ResendRequest {
+    /// Whose.
+    pub who: DueSubscriber,
+    /// Those that were made at this time or later.
+    pub since: Time,
+    /// Those that were made before this.
+    pub until: Time,
+    /// Only the dead; else those that were acknowledged as well.
+    pub only_dead: bool,
+    /// Behind this message and event: where the page before ended.
+    pub after: Option<(MessageUid, i64)>,
+    /// Now: when they are due.
+    pub now: Time,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What a page of a [`ResendRequest`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResendPage {
+    /// How many are due again.
+    pub resent: u32,
+    /// Behind which message and event the next page begins, where there may be one. Only so many are looked at for a page,
+    /// so one that resent nothing may have a next.
+    pub next: Option<(MessageUid, i64)>,
 }
 
 /// Which messages retention may remove.

@@ -1,8 +1,8 @@
 //! Telling what became of messages, the same for every SQL database.
 //!
 //! [`subscribers`] are who is told. From the pages of the journal [`fan_out`] makes a notification for each event and
-//! subscriber, and counts hours and the [`pace`] of the last one; [`notifications`] are a queue of their own, leased and fenced like messages; [`feed`] reads
-//! the same pages for whoever asks, and [`fates`] what lists say. Writes go through the writers, so they share commits with everything else.
+//! subscriber, and counts hours and the [`pace`] of the last one; [`notifications`] are a queue of their own, leased and fenced like messages, and may be
+//! made due once more ([`revive`]); [`feed`] reads the same pages for whoever asks, and [`fates`] what lists say. Writes go through the writers, so they share commits with everything else.
 
 mod fan_out;
 mod fates;
@@ -14,6 +14,7 @@ mod notifications;
 mod pace;
 #[cfg(test)]
 mod plans;
+mod revive;
 mod settle;
 mod subscribers;
 
@@ -27,20 +28,24 @@ pub(crate) use notifications::add_head;
 #[cfg(test)]
 pub(crate) use notifications::{DUE, HEADS, LEASE};
 pub(crate) use pace::list as pace;
+pub(crate) use revive::PAGE_MAX as REVIVED_MAX;
+#[cfg(test)]
+pub(crate) use revive::WAITING;
 #[cfg(test)]
 pub(crate) use settle::LEASED;
 pub(crate) use settle::{next_due, next_state, settle};
 pub(crate) use subscribers::{client_of, create, delete, forget, keep_client, quiet, update};
 
 use crate::{
+    crash::crash_point,
     directory::Portable,
     error::StoreError,
     group::Engine,
     journal,
     port::Report,
     record::{
-        DeliveryPage, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState, NotificationView,
-        Notified, ReportRequest, ReportState, ToNotify,
+        DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
+        NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest, ToNotify,
     },
 };
 
@@ -55,6 +60,10 @@ pub(crate) enum ReportJob {
     /// Gives back what others than those alive have leased, or what is past its backstop; so many.
     Reclaim(Vec<Incarnation>, Time, u32),
     Again(NotificationKey, Time),
+    /// Makes what waits for a subscriber due now; so many.
+    Hasten(DueSubscriber, Time, u32),
+    /// Makes these due again, where they are still settled.
+    Resend(ResendRequest, Vec<(MessageUid, i64)>),
 }
 
 /// What came of it.
@@ -69,7 +78,10 @@ impl ReportJob {
     pub fn messages(&self) -> usize {
         match self {
             ReportJob::Sequence(_) | ReportJob::Again(..) => 1,
-            ReportJob::FanOut(_, limit) | ReportJob::Reclaim(_, _, limit) => *limit as usize,
+            ReportJob::FanOut(_, limit)
+            | ReportJob::Reclaim(_, _, limit)
+            | ReportJob::Hasten(_, _, limit) => *limit as usize,
+            ReportJob::Resend(_, found) => found.len(),
             ReportJob::Claim(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
             ReportJob::Settle(notified) => notified.len(),
         }
@@ -95,6 +107,14 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<R
         ReportJob::Again(key, now) => {
             let done = notifications::again(&mut *session, key, *now).await?;
             (Reported::Held(vec![done]), done)
+        }
+        ReportJob::Hasten(who, now, limit) => {
+            let count = revive::hasten(&mut *session, who, *now, *limit).await?;
+            (Reported::Count(count), count > 0)
+        }
+        ReportJob::Resend(request, found) => {
+            let count = revive::resend(&mut *session, request, found).await?;
+            (Reported::Count(count), count > 0)
         }
         ReportJob::Claim(request) => {
             let claimed = notifications::claim(&mut *session, request).await?;
@@ -228,6 +248,25 @@ impl<T: Portable> Report for T {
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {
         Ok(held(self, ReportJob::Again(key.clone(), now)).await? == [true])
     }
+
+    async fn hasten_notifications(
+        &self,
+        who: &DueSubscriber,
+        now: Time,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        counted(self, ReportJob::Hasten(who.clone(), now, limit)).await
+    }
+
+    async fn resend_notifications(&self, request: ResendRequest) -> Result<ResendPage, StoreError> {
+        let (found, next) = revive::find(&mut *self.reader().await?, &request).await?;
+        let resent = match found.is_empty() {
+            true => 0,
+            false => counted(self, ReportJob::Resend(request, found)).await?,
+        };
+        crash_point("notify_after_resend");
+        Ok(ResendPage { resent, next })
+    }
 }
 
 /// Every text of this module, for tests that prepare them.
@@ -245,6 +284,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         hours::statements(),
         notifications::statements(),
         pace::statements(),
+        revive::statements(),
         settle::statements(),
     ]
     .concat()

@@ -30,7 +30,7 @@ macro_rules! is_next {
 macro_rules! due {
     ($from:literal, $is_next:expr, $end:literal) => {
         concat!(
-            "SELECT n.uid, n.seq, n.deferred, n.tries FROM ",
+            "SELECT n.uid, n.seq, n.deferred, n.tries, n.created_at FROM ",
             $from,
             " WHERE n.tenant = ? AND n.subscriber = ? AND n.due_at <= ? AND ",
             $is_next,
@@ -173,6 +173,7 @@ pub(super) async fn claim(
                 event: None,
                 deferred: row.int(2)? != 0,
                 tries: row.int(3)?,
+                created_at: row.time(4)?,
             });
         }
         for (seq, uids) in by_seq {

@@ -12,7 +12,7 @@ use postway_domain::{MessageUid, TenantId, Time};
 use super::{
     expunge::{Gone, bury, hold, remove},
     redact::{ERASED_ADDRESS, without},
-    rules::{TRACE_LASTS, told_before},
+    rules::{FanOutBacklog, TRACE_LASTS},
     told,
     walk::Seen,
 };
@@ -36,7 +36,7 @@ macro_rules! with_address {
             $is_it,
             " AND m.tenant = ? AND ",
             $and,
-            "(m.status IN (5, 6, 7, 9, 10, 11) AND m.updated_at < ? \
+            "(m.status IN (5, 6, 7, 9, 10, 11) \
              AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.uid = m.uid AND n.state < 3))",
             $end
         )
@@ -131,20 +131,28 @@ pub(super) fn multi() -> Vec<&'static Multi> {
     [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
 }
 
-/// Finds at most `limit` messages to an address that have come to their end.
+/// Finds at most `limit` messages to an address that have come to their end, and how many others there are of which
+/// somebody may still be to be told.
 pub(super) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
-    told_before: Time,
+    backlog: &FanOutBacklog,
     limit: u32,
-) -> Result<Vec<Seen>, StoreError> {
-    let place = values![address, address, tenant.as_str(), told_before, limit];
-    let mut found = BTreeMap::new();
-    for row in session.rows(ENDED, place).await? {
-        found.insert(MessageUid::from_bytes(row.id16(0)?), row.int(1)?);
+) -> Result<(Vec<Seen>, i64), StoreError> {
+    // As many more as may have to be left: they must not hide the rest.
+    let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
+    let (mut found, mut behind) = (BTreeMap::new(), BTreeSet::new());
+    for row in session.rows(ENDED, values![address, address, tenant.as_str(), most]).await? {
+        let uid = MessageUid::from_bytes(row.id16(0)?);
+        if backlog.holds(uid) {
+            behind.insert(uid);
+        } else {
+            found.insert(uid, row.int(1)?);
+        }
     }
-    Ok(found.into_iter().map(|(uid, version)| Seen { uid, version }).collect())
+    let seen = found.into_iter().take(limit as usize).map(|(uid, version)| Seen { uid, version });
+    Ok((seen.collect(), i64::try_from(behind.len()).unwrap_or(i64::MAX)))
 }
 
 /// How many messages to an address have not come to their end.
@@ -152,10 +160,8 @@ pub(super) async fn count_waiting(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
-    told_before: Time,
 ) -> Result<i64, StoreError> {
-    let place = values![address, address, tenant.as_str(), told_before];
-    let rows = session.rows(WAITING, place).await?;
+    let rows = session.rows(WAITING, values![address, address, tenant.as_str()]).await?;
     rows.first().map_or(Ok(0), |row| row.int(0))
 }
 
@@ -169,11 +175,11 @@ pub(super) async fn erase(
 ) -> Result<Erased, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, tenant, seen).await?;
-    let told_before = told_before(told::pending_since(&mut *session).await?);
+    let backlog = told::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let told = told::of_messages(&mut *session, &uids).await?;
-    let is_over = |(gone, updated_at): &(Gone, Time)| {
-        told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status, *updated_at, told_before)
+    let is_over = |(gone, _): &(Gone, Time)| {
+        told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
     };
     let ended: Vec<Gone> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;

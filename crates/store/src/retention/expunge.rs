@@ -63,14 +63,15 @@ pub(super) async fn expunge(
     let mut session = engine.session()?;
     let held = hold(&mut *session, &expunge.tenant, seen).await?;
     // Only now: what was written to these messages before they were locked is in the journal.
-    let expunge = expunge.sparing(told::pending_since(&mut *session).await?);
+    let backlog = told::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let told = told::of_messages(&mut *session, &uids).await?;
     let may_go = |(gone, updated_at): &(Gone, Time)| {
-        expunge.takes(gone.status, *updated_at, told.get(&gone.uid).copied().unwrap_or_default())
+        let told = told.get(&gone.uid).copied().unwrap_or_default();
+        expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
     };
     let going: Vec<Gone> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
-    let mut digests = digests_of(&mut *session, &expunge, &going).await?;
+    let mut digests = digests_of(&mut *session, expunge, &going).await?;
     let traces = going.iter().map(|gone| Tombstone {
         tenant: expunge.tenant.clone(),
         uid: gone.uid,

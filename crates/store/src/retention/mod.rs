@@ -27,8 +27,8 @@ use postway_domain::{MessageUid, TenantId, Time};
 
 pub(crate) use parts::remove_parts;
 pub(crate) use redact::{ERASED_ADDRESS, is_addressed, without};
-pub(crate) use rules::{KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told, told_before};
-pub(crate) use told::{of_messages, pending_since};
+pub(crate) use rules::{FanOutBacklog, KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told};
+pub(crate) use told::{backlog, of_messages};
 pub(crate) use walk::{Seen, Walks, newest_before};
 
 use crate::{
@@ -127,13 +127,13 @@ impl<T: Portable> Retain for T {
     ) -> Result<Erased, StoreError> {
         let mut session = self.reader().await?;
         // Both by one measure, the waiting first: a message that is left must not fall between them.
-        let told_before = rules::told_before(told::pending_since(&mut *session).await?);
-        let waiting = erase::count_waiting(&mut *session, tenant, address, told_before).await?;
+        let backlog = told::backlog(&mut *session, tenant).await?;
+        let waiting = erase::count_waiting(&mut *session, tenant, address).await?;
         let limit = limit.min(SLICE_MAX);
-        let seen = erase::find(&mut *session, tenant, address, told_before, limit).await?;
+        let (seen, behind) = erase::find(&mut *session, tenant, address, &backlog, limit).await?;
         let room = limit as usize - seen.len().min(limit as usize);
         let (mails, mails_waiting) =
-            inbound::find_named(&mut *session, tenant, address, told_before, room).await?;
+            inbound::find_named(&mut *session, tenant, address, &backlog, room).await?;
         drop(session);
         let found = (seen.len() + mails.len()) as i64;
         let mut erased = Erased::default();
@@ -141,7 +141,7 @@ impl<T: Portable> Retain for T {
             let job = RetainJob::Erase(tenant.clone(), address.to_owned(), now, seen, mails);
             erased = self.writers().retain(job).await?;
         }
-        erased.waiting = waiting + mails_waiting + found - erased.removed - erased.redacted;
+        erased.waiting = waiting + behind + mails_waiting + found - erased.removed - erased.redacted;
         Ok(erased)
     }
 

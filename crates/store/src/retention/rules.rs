@@ -1,10 +1,10 @@
 //! What may go, and for how long it is remembered. Pure: the same for every store.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
-use postway_domain::{Status, Time};
+use postway_domain::{MessageUid, Status, Time};
 
-use crate::record::Expunge;
+use crate::{journal::Page, record::Expunge};
 
 /// The most messages, keys, traces or pages that one transaction removes.
 pub(crate) const SLICE_MAX: u32 = 500;
@@ -12,10 +12,6 @@ pub(crate) const SLICE_MAX: u32 = 500;
 pub(crate) const KEY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a late bounce is still known.
 pub(crate) const TRACE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// A page of the journal has the time of its latest entry, and a change that could not be written for a while has an earlier
-/// one. They do not differ by more than this.
-const JOURNAL_STRAYS_MAX: Duration = Duration::from_secs(60 * 60);
-
 /// How far telling of a message has come. The default is one that nobody asked to hear of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
@@ -27,41 +23,60 @@ pub(crate) struct Told {
     pub settled_at: Option<Time>,
 }
 
-/// What happened before this is not only in the journal: `pending_since` is the oldest page of which no notifications were
-/// made.
-pub(crate) fn told_before(pending_since: Option<Time>) -> Time {
-    pending_since.map_or(Time::from_millis(i64::MAX), |at| at.minus(JOURNAL_STRAYS_MAX))
+/// Which of a tenant's messages something happened to that is in the journal alone: no notifications were made of it yet, so
+/// nobody knows who is to be told. They are known by their ids and not by times, since a change that could not be
+/// written for a while is older than the page that it is in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FanOutBacklog {
+    uids: HashSet<MessageUid>,
+    /// Whether there is more of it than was read: then any message may be in it.
+    is_cut: bool,
+}
+
+impl FanOutBacklog {
+    pub(crate) fn add(&mut self, page: &Page) {
+        self.uids.extend(page.entries.iter().map(|entry| entry.uid));
+    }
+
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Whether this message may be in it.
+    pub(crate) fn holds(&self, uid: MessageUid) -> bool {
+        self.is_cut || self.uids.contains(&uid)
+    }
+
+    /// How many messages are in it, as far as it was read.
+    pub(crate) fn len(&self) -> usize {
+        self.uids.len()
+    }
 }
 
 impl Told {
-    /// Whether a message has come to its end: nothing happens to it by itself, and nobody is still to hear of it.
-    pub(crate) fn is_over(self, status: Status, updated_at: Time, told_before: Time) -> bool {
-        status.is_final() && !self.is_open && updated_at < told_before
+    /// Whether a message has come to its end: nothing happens to it by itself, and nobody is still to hear of it. What is in
+    /// the [`FanOutBacklog`] has not.
+    pub(crate) fn is_over(self, status: Status) -> bool {
+        status.is_final() && !self.is_open
     }
 }
 
 impl Expunge {
-    /// The same, but sparing what nobody could be told of yet.
-    pub(crate) fn sparing(&self, pending_since: Option<Time>) -> Self {
-        let reported_before = self.reported_before.min(told_before(pending_since));
-        Self { reported_before, ..self.clone() }
-    }
-
-    /// Whether this message may go: it has ended, and the time since it was told, or since it ended where telling
-    /// failed, is over.
+    /// Whether this message may go, unless it is in the [`FanOutBacklog`]: it has ended, and the time since it was told is
+    /// over. Where telling failed, that is the time in which it can be told again on request.
     pub(crate) fn takes(&self, status: Status, updated_at: Time, told: Told) -> bool {
-        let was_long_ago = if told.is_dead {
-            updated_at < self.unreported_before
-        } else {
-            told.settled_at.is_none_or(|at| at < self.reported_before)
-        };
-        told.is_over(status, updated_at, self.reported_before) && was_long_ago
+        let before = if told.is_dead { self.unreported_before } else { self.reported_before };
+        let was_long_ago = updated_at < before && told.settled_at.is_none_or(|at| at < before);
+        told.is_over(status) && was_long_ago
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use postway_domain::{EventKind, LaneId};
+
     use super::*;
+    use crate::journal::Detail;
 
     fn expunge(reported_before: i64, unreported_before: i64) -> Expunge {
         Expunge {
@@ -89,20 +104,22 @@ mod tests {
             |updated_at, told| expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), told);
         assert!(takes(99, Told::default()) && !takes(100, Told::default()));
         assert!(takes(50, told(99)) && !takes(50, told(100)));
-        let dead = Told { is_dead: true, settled_at: Some(Time::from_millis(99)), ..Told::default() };
+        let dead = Told { is_dead: true, settled_at: Some(Time::from_millis(9)), ..Told::default() };
         assert!(takes(9, dead) && !takes(10, dead));
+        let died_later = Told { settled_at: Some(Time::from_millis(10)), ..dead };
+        assert!(!takes(9, died_later), "it can be told again for as long after it died");
         assert!(!takes(9, Told { is_open: true, ..dead }));
     }
 
     #[test]
-    fn what_waits_in_the_journal_is_spared() {
-        let hour_ms = 3_600_000;
-        let before = |pending: Option<i64>| {
-            let spared = expunge(hour_ms, 10).sparing(pending.map(Time::from_millis));
-            spared.reported_before.as_millis()
-        };
-        assert_eq!(before(None), hour_ms);
-        assert_eq!(before(Some(2 * hour_ms - 1)), hour_ms - 1);
-        assert_eq!(before(Some(3 * hour_ms)), hour_ms);
+    fn a_backlog_that_was_not_read_whole_may_hold_any_message() {
+        let (known, other) = (MessageUid::from_bytes([1; 16]), MessageUid::from_bytes([2; 16]));
+        let mut page = Page::new(Time::from_millis(0));
+        page.add(page.at, LaneId::from_bytes([0; 16]), known, 1, EventKind::Sent, Detail::None);
+        let mut backlog = FanOutBacklog::default();
+        backlog.add(&page);
+        assert!(backlog.holds(known) && !backlog.holds(other));
+        backlog.cut();
+        assert!(backlog.holds(other));
     }
 }

@@ -20,7 +20,7 @@ fn by_index() -> Vec<(Sql, &'static str)> {
     vec![
         (walk::PAGE, "message_tenant"),
         (told::of_messages_sample(), "notification_message"),
-        (told::NOT_FANNED_OUT, "journal_position"),
+        (told::NOT_FANNED_OUT, "journal_tenant"),
         (traces::OLDEST_PAGES, "journal_position"),
         (traces::FORGET_KEYS, "dedup_expiry"),
         (traces::FORGET_TOMBSTONES, "tombstone_expiry"),
@@ -37,7 +37,7 @@ async fn sqlite_finds_by_index() {
     SqliteStore::migrate(&path).await.unwrap();
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
     let others =
-        [(told::NOT_SEQUENCED, "journal_position"), (statistics::LIST, "PRIMARY KEY (tenant=? AND hour>?")];
+        [(told::NOT_SEQUENCED, "journal_tenant"), (statistics::LIST, "PRIMARY KEY (tenant=? AND hour>?")];
     for (sql, index) in by_index().into_iter().chain(others) {
         let explain = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.sqlite)));
         let rows = explain.fetch_all(&pool).await.unwrap();
@@ -104,7 +104,7 @@ async fn mariadb_finds_by_index() {
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
     }
-    let others = [(told::NOT_SEQUENCED, "journal_position"), (statistics::LIST, "PRIMARY")];
+    let others = [(told::NOT_SEQUENCED, "journal_tenant"), (statistics::LIST, "PRIMARY")];
     for (sql, index) in by_index().into_iter().chain(others) {
         let text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
         let parameters = text.matches('?').count();

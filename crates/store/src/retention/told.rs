@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{MessageUid, Time};
+use postway_domain::{MessageUid, TenantId};
 
-use super::rules::Told;
+use super::rules::{FanOutBacklog, Told};
 use crate::{
     error::StoreError,
+    journal::Page,
     record::NotificationState,
     rows::Multi,
-    sql::{Session, Sql, Value},
+    sql::{Session, Sql, Value, values},
 };
 
 static OF_MESSAGES: Multi = Multi::new(
@@ -17,14 +18,48 @@ static OF_MESSAGES: Multi = Multi::new(
     1,
     ") GROUP BY uid",
 );
-/// The first page of the journal that has its place, and of which no notifications were made.
-pub(super) const NOT_FANNED_OUT: Sql = Sql::same(
-    "SELECT at FROM journal WHERE position > \
-     COALESCE((SELECT p.position FROM progress p WHERE p.name = 'fan_out'), -1) ORDER BY position LIMIT 1",
+/// A tenant's pages that are read of its [`FanOutBacklog`]: enough for a fan-out that keeps up. Where more wait it is far
+/// behind, and nothing is removed before it has caught up.
+const BACKLOG_PAGES_MAX: usize = 256;
+
+macro_rules! pages {
+    ($from:literal, $which:expr) => {
+        concat!("SELECT at, entries FROM ", $from, " WHERE ", $which, " LIMIT ?")
+    };
+}
+macro_rules! fanned_out {
+    () => {
+        "COALESCE((SELECT p.position FROM progress p WHERE p.name = 'fan_out'), -1)"
+    };
+}
+macro_rules! behind {
+    () => {
+        concat!(
+            "tenant = ? AND position <= ? AND tenant = ? AND position > ",
+            fanned_out!(),
+            " ORDER BY position"
+        )
+    };
+}
+/// Pages of a tenant's that have their places, and of which no notifications were made. PostgreSQL would walk along the
+/// positions of all tenants, because none is a constant to its plan: unless both columns are one.
+pub(super) const NOT_FANNED_OUT: Sql = Sql::of_each(
+    pages!("journal", behind!()),
+    pages!(
+        "journal",
+        concat!(
+            "(tenant, position) <= (?, ?) AND (tenant, position) > (?, ",
+            fanned_out!(),
+            ") ORDER BY tenant, position"
+        )
+    ),
+    pages!("journal FORCE INDEX (journal_tenant)", behind!()),
 );
-/// The first that has none.
-pub(super) const NOT_SEQUENCED: Sql =
-    Sql::same("SELECT at FROM journal WHERE position IS NULL ORDER BY id LIMIT 1");
+/// Those that have none.
+pub(super) const NOT_SEQUENCED: Sql = Sql::or_mysql(
+    pages!("journal", "tenant = ? AND position IS NULL"),
+    pages!("journal FORCE INDEX (journal_tenant)", "tenant = ? AND position IS NULL"),
+);
 #[cfg(test)]
 pub(super) const STATEMENTS: &[Sql] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
 
@@ -39,15 +74,28 @@ pub(super) fn multi() -> Vec<&'static Multi> {
     vec![&OF_MESSAGES]
 }
 
-/// The oldest page of the journal of which no notifications were made yet.
-pub(crate) async fn pending_since(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
-    let mut oldest: Option<Time> = None;
-    for sql in [NOT_FANNED_OUT, NOT_SEQUENCED] {
-        let rows = session.rows(sql, Vec::new()).await?;
-        let at = rows.first().map(|row| row.time(0)).transpose()?;
-        oldest = [oldest, at].into_iter().flatten().min();
+/// What happened to a tenant's messages and was not made into notifications yet.
+pub(crate) async fn backlog(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+) -> Result<FanOutBacklog, StoreError> {
+    let mut backlog = FanOutBacklog::default();
+    let mut pages = 0;
+    // In the order in which a page passes through them: none gets by between the two.
+    let of = tenant.as_str();
+    for (sql, place) in [(NOT_SEQUENCED, values![of]), (NOT_FANNED_OUT, values![of, i64::MAX, of])] {
+        let room = BACKLOG_PAGES_MAX - pages;
+        let most = i64::try_from(room + 1).unwrap_or(i64::MAX);
+        let rows = session.rows(sql, [place, values![most]].concat()).await?;
+        for row in rows.iter().take(room) {
+            backlog.add(&Page::decode(row.time(0)?, row.opt_bytes(1)?.unwrap_or_default())?);
+            pages += 1;
+        }
+        if rows.len() > room {
+            backlog.cut();
+        }
     }
-    Ok(oldest)
+    Ok(backlog)
 }
 
 /// How far it has come with each of these that somebody asked to hear of.

@@ -61,7 +61,7 @@ pub(super) async fn find(
     walks: &Walks,
     expunge: &Expunge,
 ) -> Result<Vec<Seen>, StoreError> {
-    let expunge = expunge.sparing(told::pending_since(session).await?);
+    let backlog = told::backlog(session, &expunge.tenant).await?;
     let limit = expunge.limit.min(SLICE_MAX) as usize;
     let (mut found, mut looked) = (Vec::new(), 0);
     let first = MessageUid::from_bytes([0; 16]);
@@ -78,7 +78,8 @@ pub(super) async fn find(
                     break;
                 }
                 (after, looked) = (seen.uid, looked + 1);
-                if expunge.takes(status, updated_at, told.get(&seen.uid).copied().unwrap_or_default()) {
+                let told = told.get(&seen.uid).copied().unwrap_or_default();
+                if expunge.takes(status, updated_at, told) && !backlog.holds(seen.uid) {
                     found.push(seen);
                 }
             }

@@ -67,8 +67,7 @@ fn judge(name: &str, webhook: &Value, untold: &Untold, now: Time) -> Finding {
     let lost = list(&untold.dead, "data").len();
     if lost > 0 {
         let more = more(&untold.dead);
-        let advice =
-            "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend` tells one again";
+        let advice = "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend ID --since TIME` tells them again";
         let found = format!("{url} missed {lost}{more} events");
         return Finding::new(name, Standing::Warning).found(found).advice(advice);
     }

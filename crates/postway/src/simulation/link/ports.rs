@@ -113,6 +113,8 @@ pass! {
         news(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, Event)>;
         deliveries(tenant: &TenantId, subscriber: &SubscriberId, state: Option<NotificationState>, before: Option<(MessageUid, i64)>, limit: u32) -> DeliveryPage;
         notify_again(key: &NotificationKey, now: Time) -> bool;
+        hasten_notifications(who: &DueSubscriber, now: Time, limit: u32) -> u32;
+        resend_notifications(request: ResendRequest) -> ResendPage;
         ;;
         async fn report_woken(&self) {
             self.hint(|| self.store.report_woken()).await
@@ -151,7 +153,7 @@ pass! {
         receipt_page(tenant: &TenantId, uid: MessageUid, after: Option<ReceiptPlace>, limit: u32) -> Vec<ReceiptView>;
         receipt_raw(tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<Body>;
         time_out_receipts(now: Time, limit: u32) -> u32;
-        expunge_inbound(tenant: &TenantId, before: Time, limit: u32) -> u32;
+        expunge_inbound(tenant: &TenantId, before: Time, unreported_before: Time, limit: u32) -> u32;
         ;;
         async fn inbound_woken(&self) {
             self.hint(|| self.store.inbound_woken()).await
