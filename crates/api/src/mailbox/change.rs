@@ -61,7 +61,7 @@ pub(crate) async fn patch(
             let message = format!("the mailbox is at version {expected} by now; read it and try again");
             return Err(ApiError::conflict(message));
         }
-        check_target(&app, &caller.actor, Some(&current.settings), &mut settings)?;
+        check_target(&app, &caller.actor, Some(&current.settings), &settings)?;
         let wrong = exposed(&current, &settings, &secrets);
         if !wrong.is_empty() {
             return Err(ApiError::invalid(wrong));

@@ -55,7 +55,7 @@ pub(crate) async fn create(
             return Err(ApiError::invalid(wrong.collect()));
         }
     };
-    check_target(&app, &caller.actor, None, &mut settings)?;
+    check_target(&app, &caller.actor, None, &settings)?;
     let (tenant, now) = (caller.tenant.clone(), app.clock.now());
     if app.store.mailboxes(Some(&tenant)).await?.len() >= MAILBOXES_MAX {
         return Err(ApiError::conflict(format!("there are {MAILBOXES_MAX} mailboxes already; delete some")));
