@@ -3,6 +3,8 @@
 //! A target runs for `POSTWAY_FUZZ_SECONDS` (8 when absent). Every input follows from one number, which is printed when a
 //! target fails: with it as `POSTWAY_FUZZ_SEED` the same input comes first.
 
+pub mod smtp;
+
 use std::{
     env,
     panic::{AssertUnwindSafe, catch_unwind},

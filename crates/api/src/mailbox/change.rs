@@ -54,7 +54,7 @@ pub(crate) async fn patch(
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
         let (current, _) = find(&app, tenant, &id).await?;
-        let Edited { mut settings, secrets, version } =
+        let Edited { settings, secrets, version } =
             edit::edit(Some(&current.settings), body.clone()).map_err(ApiError::invalid)?;
         let expected = current.version;
         if version.is_some_and(|version| version != expected) {

@@ -48,7 +48,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let mut body = body::json_object(request).await?;
     let id = read_id(&mut body);
-    let (id, Edited { mut settings, secrets, .. }) = match (id, edit::edit(None, body)) {
+    let (id, Edited { settings, secrets, .. }) = match (id, edit::edit(None, body)) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
