@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Client, PATIENCE, binary::binary, eventually};
+use crate::{ALLOW_LOOPBACK, Client, PATIENCE, binary::binary, eventually};
 
 /// A gateway with its data, alive or dead. Speaks HTTP through its [`Client`].
 pub struct Gateway {
@@ -108,6 +108,7 @@ impl Gateway {
         let mut child = self
             .command(&["serve"])?
             .env("POSTWAY_HTTP_LISTEN", "127.0.0.1:0")
+            .env(ALLOW_LOOPBACK.0, ALLOW_LOOPBACK.1)
             .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .stderr(log)

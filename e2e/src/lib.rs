@@ -70,8 +70,11 @@ pub async fn all_done(
     }
 }
 
-/// The setting under which attachments may come from this machine, and webhooks go to it.
+/// The setting under which relays, mailboxes, receivers and sources may be on this machine. Every gateway of these tests has
+/// it unless it is given another.
 pub const ALLOW_LOOPBACK: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.0/8");
+/// The same setting as an installation has it that nobody has configured.
+pub const ALLOW_NOTHING: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "");
 
 /// Bytes of a file that no encoding leaves as they are by chance.
 pub fn noise(count: usize) -> Vec<u8> {

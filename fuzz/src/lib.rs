@@ -11,6 +11,8 @@ pub mod mail;
 
 pub mod imap;
 
+pub mod smtp;
+
 use std::{
     env,
     panic::{AssertUnwindSafe, catch_unwind},

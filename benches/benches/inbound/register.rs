@@ -85,7 +85,6 @@ pub async fn print() -> anyhow::Result<()> {
         proxy: None,
         all_tenants: false,
         attempts_max: 3,
-        guarded: false,
     };
     let mailbox = WatchedMailbox {
         secret: Some(secret_key.seal(&WatchedMailbox::secret_place(&key.tenant, &key.mailbox), &secret)?),
@@ -101,7 +100,7 @@ pub async fn print() -> anyhow::Result<()> {
         store: store.clone() as Arc<dyn Store>,
         depot: Arc::new(Depot::memory()),
         clock: Arc::new(RealClock),
-        source: Arc::new(ImapSource::new(secret_key, Arc::new(Guard::default()))),
+        source: Arc::new(ImapSource::new(secret_key, Arc::new(Guard::with_loopback()))),
         node: Arc::new(OnDuty),
         poll: MonitorParts::POLL,
     });

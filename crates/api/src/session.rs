@@ -17,7 +17,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use postway_domain::{KeyDigest, Scope, Time, id::SessionId, secret::Sealed};
+use postway_domain::{
+    KeyDigest, Scope, Time,
+    id::SessionId,
+    secret::{Sealed, SecretKey},
+};
 use postway_store::record::DirectoryChange;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -160,7 +164,7 @@ pub(crate) async fn of(parts: &Parts, app: &App) -> Result<Option<Shown>, ApiErr
     let Ok(digest) = BASE64_URL_SAFE_NO_PAD.decode(&content.key) else { return Ok(None) };
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         let token = parts.headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
-        if constant_time::verify_slices_are_equal(token, csrf_token(app, cookie).as_bytes()).is_err() {
+        if !is_csrf_token(app, cookie, token) {
             let message =
                 "a request that changes something needs the X-CSRF-Token of its session: reload the page";
             return Err(ApiError::forbidden(message));
@@ -186,10 +190,22 @@ fn view(app: &App, who: &Shown, cookie: &str) -> SessionView {
     SessionView { admin, tenant, scopes, csrf_token: csrf_token(app, cookie), version }
 }
 
-/// Bound to the very cookie: another session's token is of no use.
 fn csrf_token(app: &App, cookie: &str) -> String {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, &app.secret_key.derive("csrf"));
+    csrf_token_under(&app.secret_key, cookie)
+}
+
+/// Bound to the very cookie: another session's token is of no use.
+fn csrf_token_under(secret_key: &SecretKey, cookie: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &secret_key.derive("csrf"));
     BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, cookie.as_bytes()))
+}
+
+/// A page that was loaded before the secret key was replaced goes on, like its cookie.
+fn is_csrf_token(app: &App, cookie: &str, token: &[u8]) -> bool {
+    let is_of = |key: &SecretKey| {
+        constant_time::verify_slices_are_equal(token, csrf_token_under(key, cookie).as_bytes()).is_ok()
+    };
+    app.secret_key.generations().any(is_of)
 }
 
 fn seal(app: &App, content: &Content) -> Result<String, ApiError> {

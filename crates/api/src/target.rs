@@ -1,23 +1,35 @@
-//! Addresses that a tenant has us call: webhooks, its client, its files.
+//! Hosts that we are asked to connect to: relays, mailboxes, webhooks, a tenant's client and its files.
 //!
-//! One that would not be called must not look as if it were, whichever key names it. What a name resolves to is checked with every
-//! call; here, what needs no resolver.
+//! One that would not be connected to must not look as if it were, whichever key names it. What a name resolves to is
+//! checked with every connection; here, what needs no resolver.
 
 use url::Url;
 
-use crate::{error::FieldError, state::App};
-
-/// What is said of a private host.
-const PRIVATE: &str =
-    "is private and would not be called; allow its network with POSTWAY_ALLOW_PRIVATE_TARGETS";
+use crate::{
+    error::{ApiError, FieldError},
+    state::App,
+};
 
 /// Refuses the address in `field` where its host is private, and what is no address at all.
 pub(crate) fn check(app: &App, field: &str, url: &str) -> Result<(), FieldError> {
     match host_of(url) {
         None => Err(FieldError::new(field, "must be an address like https://app.example.com")),
-        Some(host) if !app.probe.may_name(&host) => Err(FieldError::new(field, PRIVATE)),
-        Some(_) => Ok(()),
+        Some(host) => check_host(app, field, &host),
     }
+}
+
+/// Refuses the hosts, each with its field, that the guard would not let be connected to.
+pub(crate) fn check_hosts<const N: usize>(
+    app: &App,
+    named: [(&'static str, Option<String>); N],
+) -> Result<(), ApiError> {
+    let named = named.into_iter().filter_map(|(field, host)| Some((field, host?)));
+    let wrong: Vec<_> = named.filter_map(|(field, host)| check_host(app, field, &host).err()).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong)) }
+}
+
+fn check_host(app: &App, field: &str, host: &str) -> Result<(), FieldError> {
+    app.probe.refusal(host).map_or(Ok(()), |reason| Err(FieldError::new(field, reason)))
 }
 
 fn host_of(url: &str) -> Option<String> {

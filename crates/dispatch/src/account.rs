@@ -208,10 +208,6 @@ fn secret(account: &Account, means: &Means<'_>) -> Result<Option<String>, Failur
     means.secret_key.open(&place, sealed).map(Some).map_err(|error| broken(error.to_string()))
 }
 
-fn guard(settings: &AccountSettings, means: &Means<'_>) -> Option<Arc<Guard>> {
-    settings.guarded.then(|| means.guard.clone())
-}
-
 fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, Failure> {
     let settings = &account.settings;
     let host = settings.host.clone().ok_or_else(|| broken("the account has no host"))?;
@@ -232,7 +228,7 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
         ehlo_name: means.ehlo_name.to_owned(),
         deadlines: means.deadlines,
         extra_roots_pem: settings.ca_pem.clone(),
-        guard: guard(settings, means),
+        guard: means.guard.clone(),
         dial: means.dial.clone(),
         ..SmtpSettings::new(host, port, settings.tls)
     })
@@ -244,7 +240,7 @@ fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Fai
     let credentials = match (&settings.ses.access_key_id, secret(account, means)?) {
         (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
         // The machine's own key is the operator's, not a tenant's to use.
-        (None, _) if !settings.guarded => SesCredentials::find()?,
+        (None, _) if !settings.by_tenant => SesCredentials::find()?,
         (None, _) | (_, None) => {
             return Err(broken("the account needs an access_key_id and a secret_access_key"));
         }
@@ -253,7 +249,7 @@ fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Fai
         endpoint: settings.ses.endpoint.clone(),
         configuration_set: settings.ses.configuration_set.clone(),
         extra_roots_pem: settings.ca_pem.clone(),
-        guard: guard(settings, means),
+        guard: means.guard.clone(),
         ..SesSettings::new(region, credentials)
     })
 }

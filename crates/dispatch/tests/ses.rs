@@ -22,6 +22,7 @@ use postway_dispatch::transport::{
     SesTimeouts, WireGate,
 };
 use postway_domain::{Clock, Failure, Time};
+use postway_net::Guard;
 
 use fake::{Fake, Play};
 
@@ -62,7 +63,8 @@ impl WireGate for Gate {
 fn settings(endpoint: String) -> SesSettings {
     let credentials = SesCredentials::new("AKIDEXAMPLE", "secret".to_owned().into(), None);
     let timeouts = SesTimeouts { connect: PATIENCE, request: PATIENCE };
-    SesSettings { endpoint: Some(endpoint), timeouts, ..SesSettings::new(REGION, credentials) }
+    let guard = Arc::new(Guard::with_loopback());
+    SesSettings { endpoint: Some(endpoint), timeouts, guard, ..SesSettings::new(REGION, credentials) }
 }
 
 /// Settings for services that are waited out.

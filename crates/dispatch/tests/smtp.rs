@@ -13,14 +13,14 @@ mod recipients;
 #[path = "smtp/security.rs"]
 mod security;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
     Credentials, Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection,
     SmtpSettings, WireGate,
 };
 use postway_domain::{Failure, TlsMode};
-use postway_net::TlsClient;
+use postway_net::{Guard, TlsClient};
 use postway_testkit::SmtpSink;
 
 /// Longer than anything here takes; only a hang meets it.
@@ -53,6 +53,7 @@ fn settings(sink: &SmtpSink) -> SmtpSettings {
     let mut settings = SmtpSettings::new("127.0.0.1", sink.port(), TlsMode::None);
     settings.deadlines = Deadlines::uniform(PATIENCE);
     settings.ehlo_name = "client.example".to_owned();
+    settings.guard = Arc::new(Guard::with_loopback());
     settings
 }
 

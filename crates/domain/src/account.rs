@@ -110,9 +110,10 @@ pub struct AccountSettings {
     /// Whether it sends certified mail (PEC).
     #[serde(default)]
     pub pec: bool,
-    /// Whether a tenant's own key named its target, so that private addresses must not be connected to.
-    #[serde(default)]
-    pub guarded: bool,
+    /// Whether a tenant's own key named its target, so that it must bring its own AWS key. The stored name is older than
+    /// the meaning.
+    #[serde(default, rename = "guarded")]
+    pub by_tenant: bool,
 }
 
 impl AccountSettings {
@@ -140,7 +141,7 @@ impl AccountSettings {
             destinations: BTreeMap::new(),
             ses: SesAccount::default(),
             pec: false,
-            guarded: false,
+            by_tenant: false,
         }
     }
 
@@ -284,7 +285,7 @@ mod tests {
         let stored = r#"{"kind":"smtp","host":"relay.example","port":25,"tls":"none","username":null,
             "max_connections":5,"return_path":null,"retry":{"delays_s":[1],"jitter":0.0}}"#;
         let settings: AccountSettings = serde_json::from_str(stored).unwrap();
-        assert!(settings.limits.is_unlimited() && settings.destinations.is_empty() && !settings.guarded);
+        assert!(settings.limits.is_unlimited() && settings.destinations.is_empty() && !settings.by_tenant);
         let again = serde_json::to_string(&settings).unwrap();
         assert_eq!(serde_json::from_str::<AccountSettings>(&again).unwrap(), settings);
     }

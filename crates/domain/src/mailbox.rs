@@ -72,9 +72,6 @@ pub struct MailboxSettings {
     pub all_tenants: bool,
     /// How often a mail that could not be dealt with is tried before it is dead.
     pub attempts_max: u32,
-    /// Whether a tenant's own key named its target, so that private addresses must not be connected to.
-    #[serde(default)]
-    pub guarded: bool,
 }
 
 impl MailboxSettings {

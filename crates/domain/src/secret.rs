@@ -1,7 +1,9 @@
 //! Credentials at rest: AES-256-GCM under the gateway's secret key.
 //!
-//! A key can be replaced while secrets lie under the old one: the new key then knows its predecessor, opens what either
-//! has sealed, and seals with itself alone. Once everything is sealed anew the predecessor can be forgotten.
+//! A key can be replaced while secrets lie under the old one: the new key then knows its predecessors, opens what any of
+//! them has sealed, and seals with itself alone. Whoever derives a key to check something by must ask all
+//! [generations](SecretKey::generations): links, codes, return paths and cookies that are out in the world were made under
+//! an older one. A predecessor can be forgotten once everything is sealed anew and nothing that is out matters any more.
 
 use std::fmt;
 
@@ -63,6 +65,11 @@ impl SecretKey {
     /// The predecessor, while there is one.
     pub fn previous(&self) -> Option<&SecretKey> {
         self.previous.as_deref()
+    }
+
+    /// This key and its predecessors, the newest first: whatever was made under any of them is still ours.
+    pub fn generations(&self) -> impl Iterator<Item = &SecretKey> {
+        std::iter::successors(Some(self), |key| key.previous())
     }
 
     /// A key for another purpose, which the label names: it tells nothing about this one, nor about those of other
@@ -162,5 +169,15 @@ mod tests {
         assert_eq!(alone.open("default/relay", &renewed).unwrap(), "hunter2");
         assert_eq!(alone.open("default/relay", &sealed), Err(SecretError::Open));
         assert_eq!(new.renew("other/relay", &sealed), Err(SecretError::Open));
+    }
+
+    #[test]
+    fn every_predecessor_is_known_the_newest_first() {
+        let key = |byte: u8| SecretKey::from_bytes(&[byte; 32]).unwrap();
+        let sealed = key(7).seal("place", "hunter2").unwrap();
+        let third = key(9).with_previous(key(8).with_previous(key(7)));
+        assert_eq!(third.open("place", &sealed).unwrap(), "hunter2");
+        let derived: Vec<_> = third.generations().map(|key| key.derive("x")).collect();
+        assert_eq!(derived, [9, 8, 7].map(|byte| key(byte).derive("x")));
     }
 }

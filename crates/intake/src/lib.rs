@@ -41,7 +41,7 @@ mod work;
 
 pub use batch::{BatchReceipt, RejectedItem};
 pub use door::{Door, DoorParts, Receipt, RequestContext};
-pub use fetch::FetchConfig;
+pub use fetch::{AttachmentFolder, FetchConfig};
 pub use forward::{ForwardRequest, Given, MadeForward, Make};
 pub use limits::Limits;
 pub use links::Followed;

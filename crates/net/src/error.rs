@@ -4,6 +4,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::guard::{how_to_allow, literal_address};
+
 /// A connection could not be made or secured.
 #[derive(Debug, Error)]
 pub enum NetError {
@@ -15,10 +17,8 @@ pub enum NetError {
         /// What the resolver said.
         source: io::Error,
     },
-    /// Every address of the host is private, and somebody named it who may not reach those.
-    #[error(
-        "{host:?} has no public address; use the admin key to set it, or allow its network with POSTWAY_ALLOW_PRIVATE_TARGETS"
-    )]
+    /// Every address of the host is private or this machine's own, and none of them is allowed.
+    #[error("{host:?} has no public address; {}", advice(host))]
     Guarded {
         /// The host asked for.
         host: String,
@@ -64,6 +64,17 @@ pub enum NetError {
     /// TLS cannot be used as configured: bad PEM, a host name no certificate can carry, no trusted roots.
     #[error("TLS set-up: {0}")]
     TlsSetup(String),
+}
+
+/// What lets a refused host be reached. What a name resolves to is not told: whoever named it may be a stranger to the
+/// network that the gateway stands in.
+fn advice(host: &str) -> String {
+    match literal_address(host) {
+        Some(address) => format!("if it is to be reached, {}", how_to_allow(address)),
+        None => "if it is to be reached, add its network to allow_private_targets (POSTWAY_ALLOW_PRIVATE_TARGETS), \
+                 such as 10.0.0.0/8, and restart"
+            .to_owned(),
+    }
 }
 
 impl NetError {

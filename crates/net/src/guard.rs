@@ -1,11 +1,21 @@
-//! Which addresses may be connected to when somebody else names the target.
+//! Which addresses may be connected to.
 //!
-//! A tenant's relay, endpoint or webhook must not reach into the network that the gateway stands in: loopback, private
-//! and link-local addresses, those of cloud metadata services, and whatever else is not on the public internet are
-//! refused, unless the operator has allowed their network. The check is made on the addresses that are connected to,
-//! after the name was resolved, so that a name cannot answer one thing to the check and another to the connection.
+//! A relay, a mailbox, an endpoint or a webhook must not reach into the network that the gateway stands in: loopback,
+//! private and link-local addresses, those of cloud metadata services, this machine's own addresses and whatever else is
+//! not on the public internet are refused, unless the operator has allowed their network. Which key named the host makes no
+//! difference. The check is made on the addresses that are connected to, after the name was resolved, so that a name cannot
+//! answer one thing to the check and another to the connection.
+//!
+//! Not known here: a public address that a router in front of this machine translates to it or to its neighbours. Only a
+//! firewall can refuse those.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// Azure's wire server, which gives a virtual machine its certificates and settings. The one metadata service that is
+/// known to have an address of the public internet.
+const AZURE_WIRE_SERVER: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+/// A port for [`is_own`], which sends nothing to it.
+const DISCARD_PORT: u16 = 9;
 
 /// Lets through public addresses, and private ones that were allowed.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +29,63 @@ impl Guard {
         Self { allowed }
     }
 
+    /// A guard that also lets through this machine: for tests and benches, which play the other side themselves.
+    pub fn with_loopback() -> Self {
+        Self::new(vec![(Ipv4Addr::LOCALHOST.into(), 8), (Ipv6Addr::LOCALHOST.into(), 128)])
+    }
+
     /// Whether this address may be connected to.
     pub fn allows(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        is_public(address) || self.allowed.iter().any(|(network, bits)| contains(*network, *bits, address))
+        self.allows_beside(address, is_own)
     }
+
+    /// The same, where `is_own` tells which addresses are this machine's.
+    fn allows_beside(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
+        let address = address.to_canonical();
+        self.allowed.iter().any(|(network, bits)| contains(*network, *bits, address))
+            || (is_public(address) && !is_own(address))
+    }
+}
+
+/// How the operator lets an address be reached that the guard refuses, as the lines to write.
+pub fn how_to_allow(address: IpAddr) -> String {
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    format!(
+        "add allow_private_targets = [\"{address}/{bits}\"] to postway.toml, or set \
+         POSTWAY_ALLOW_PRIVATE_TARGETS={address}/{bits}, and restart"
+    )
+}
+
+/// The address that a host is without asking a resolver: one that is written as such, in any spelling, or `localhost`.
+pub fn literal_address(host: &str) -> Option<IpAddr> {
+    let host = host.trim_matches(['[', ']']);
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Some(address.to_canonical());
+    }
+    match url::Host::parse(host).ok()? {
+        url::Host::Ipv4(address) => Some(address.into()),
+        url::Host::Ipv6(address) => Some(IpAddr::from(address).to_canonical()),
+        // RFC 6761 6.3: the one name whose meaning is known.
+        url::Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            (name == "localhost" || name.ends_with(".localhost")).then_some(Ipv4Addr::LOCALHOST.into())
+        }
+    }
+}
+
+/// Whether an address is one of this machine's own, as its routes are at this moment: what is sent to an own address has
+/// that address as its source. Choosing a route sends no packet. An address family or a socket that cannot be had is one
+/// that no connection can be made with, either.
+fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, DISCARD_PORT))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| source.ip() == address)
 }
 
 fn contains(network: IpAddr, bits: u8, address: IpAddr) -> bool {
@@ -62,7 +124,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => true,
         _ => false,
     };
-    !is_special
+    !is_special && address != AZURE_WIRE_SERVER
 }
 
 /// Only global unicast is public, without the parts of it that stand for something else.
@@ -82,9 +144,15 @@ mod tests {
     #[test]
     fn public_addresses_pass_and_others_do_not() {
         let guard = Guard::default();
-        for public in
-            ["8.8.8.8", "100.63.0.1", "172.32.0.1", "192.0.1.1", "2606:4700::1111", "::ffff:8.8.8.8"]
-        {
+        for public in [
+            "8.8.8.8",
+            "100.63.0.1",
+            "168.63.129.17",
+            "172.32.0.1",
+            "192.0.1.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+        ] {
             assert!(guard.allows(public.parse().unwrap()), "{public}");
         }
         for private in [
@@ -94,6 +162,12 @@ mod tests {
             "127.0.0.1",
             "127.9.9.9",
             "169.254.169.254",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+            "169.254.170.2",
+            "fd20:ce::254",
             "172.16.0.1",
             "172.31.255.255",
             "192.168.1.1",
@@ -128,5 +202,57 @@ mod tests {
         assert!(!guard.allows("10.2.0.1".parse().unwrap()));
         assert!(!guard.allows("127.0.0.1".parse().unwrap()));
         assert!(Guard::new(vec![("0.0.0.0".parse().unwrap(), 0)]).allows("127.0.0.1".parse().unwrap()));
+    }
+    #[test]
+    fn an_own_public_address_is_refused_unless_it_is_allowed() {
+        let own = |address: IpAddr| ["8.8.4.4", "2606:4700::9"].contains(&address.to_string().as_str());
+        let (closed, opened) = (
+            Guard::default(),
+            Guard::new(vec![("8.8.4.0".parse().unwrap(), 24), ("2606::".parse().unwrap(), 16)]),
+        );
+        for address in ["8.8.4.4", "::ffff:8.8.4.4", "2606:4700::9"] {
+            assert!(!closed.allows_beside(address.parse().unwrap(), own), "{address}");
+            assert!(opened.allows_beside(address.parse().unwrap(), own), "{address}");
+        }
+        assert!(closed.allows_beside("8.8.8.8".parse().unwrap(), own));
+    }
+
+    #[test]
+    fn the_machine_knows_its_own_addresses() {
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        for stranger in ["8.8.8.8", "192.0.2.1", "2606:4700::1111"] {
+            assert!(!is_own(stranger.parse().unwrap()), "{stranger}");
+        }
+        // The address that packets to the internet would leave with, where there is a way to the internet.
+        let outward = UdpSocket::bind("0.0.0.0:0").unwrap();
+        if outward.connect("8.8.8.8:9").is_ok() {
+            assert!(is_own(outward.local_addr().unwrap().ip()));
+        }
+    }
+
+    #[test]
+    fn an_address_is_seen_through_its_spelling_and_a_name_is_none() {
+        for (host, address) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.1", "127.0.0.1"),
+            ("0x7f000001", "127.0.0.1"),
+            ("2130706433", "127.0.0.1"),
+            ("[::1]", "::1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("LOCALHOST.", "127.0.0.1"),
+            ("mail.localhost", "127.0.0.1"),
+        ] {
+            assert_eq!(literal_address(host), Some(address.parse().unwrap()), "{host}");
+        }
+        for name in ["relay.example", "localhost.example", "", "a b"] {
+            assert_eq!(literal_address(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_written_lets_the_address_through() {
+        let said = how_to_allow("10.1.2.3".parse().unwrap());
+        assert!(said.contains("allow_private_targets = [\"10.1.2.3/32\"]"), "{said}");
+        assert!(how_to_allow("::1".parse().unwrap()).contains("POSTWAY_ALLOW_PRIVATE_TARGETS=::1/128,"));
     }
 }

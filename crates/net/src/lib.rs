@@ -16,9 +16,9 @@ mod proxy;
 mod stream;
 mod tls;
 
-pub use connect::{connect, connect_guarded};
+pub use connect::connect;
 pub use error::NetError;
-pub use guard::Guard;
+pub use guard::{Guard, how_to_allow, literal_address};
 pub use proxy::{Proxy, ProxyUrlError, connect_through};
 pub use stream::Stream;
 pub use tls::{TlsClient, Verify, install_crypto_provider};

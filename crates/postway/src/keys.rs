@@ -50,13 +50,21 @@ pub fn write_admin_key(config: &Config, key: &AdminKeyText) -> anyhow::Result<()
     write_private(&config.admin_key_file(), &key.text)
 }
 
-/// The secret key, which also opens what the previous one has sealed, if that is configured.
+/// The secret key, which also knows what the configured previous ones have sealed and made.
 pub fn secret_key(config: &Config) -> anyhow::Result<SecretKey> {
-    let key = current_secret_key(config)?;
-    Ok(match &config.secret_key_previous {
-        Some(previous) => key.with_previous(SecretKey::from_base64(previous.expose())?),
+    let mut older: Option<SecretKey> = None;
+    for previous in config.secret_key_previous.iter().rev() {
+        let previous = SecretKey::from_base64(previous.expose())?;
+        older = Some(knowing(previous, older));
+    }
+    Ok(knowing(current_secret_key(config)?, older))
+}
+
+fn knowing(key: SecretKey, older: Option<SecretKey>) -> SecretKey {
+    match older {
+        Some(older) => key.with_previous(older),
         None => key,
-    })
+    }
 }
 
 /// The configured secret key, the one in the data folder, or a new one, written before it is used.

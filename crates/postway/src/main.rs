@@ -17,6 +17,7 @@ mod keys;
 mod membership;
 mod outbox;
 mod output;
+mod private_hosts;
 mod probe;
 mod progress;
 mod reporting;

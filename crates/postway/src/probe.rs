@@ -1,6 +1,6 @@
 //! Trying accounts, webhooks, mailboxes and rules for the API, with what the rooms use themselves.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use postway_domain::{
     Account, Clock, Subscriber, TenantId, WatchedMailbox, rule::RuleContent, secret::SecretKey,
 };
 use postway_inbound::ImapSource;
-use postway_net::{Guard, http::HttpClient};
+use postway_net::{Guard, how_to_allow, http::HttpClient, literal_address};
 use postway_notify::call_test;
 use postway_store::{Store, StoreError};
 
@@ -20,7 +20,7 @@ use postway_store::{Store, StoreError};
 pub struct Probe {
     /// Who tries.
     pub prober: Prober,
-    /// What a tenant's own key may name.
+    /// Which hosts are connected to.
     pub guard: Arc<Guard>,
     /// The way to webhooks.
     pub http: HttpClient,
@@ -36,14 +36,12 @@ impl AccountProbe for Probe {
         self.prober.probe(account).await.into_iter().map(told).collect()
     }
 
-    fn may_name(&self, host: &str) -> bool {
-        let host = host.trim_matches(['[', ']']);
-        // Names are checked when they are connected to; this one needs no resolver.
-        let address = match host.trim_end_matches('.').eq_ignore_ascii_case("localhost") {
-            true => Ok(IpAddr::from([127, 0, 0, 1])),
-            false => host.parse(),
-        };
-        address.map_or(true, |address| self.guard.allows(address))
+    fn refusal(&self, host: &str) -> Option<String> {
+        let address = literal_address(host).filter(|address| !self.guard.allows(*address))?;
+        let allow = how_to_allow(address);
+        Some(format!(
+            "is not on the public internet, so it is not connected to; if it is to be reached, {allow}"
+        ))
     }
 
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {

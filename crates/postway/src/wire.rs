@@ -11,7 +11,7 @@ use postway_dispatch::{
 };
 use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_inbound::ImapSource;
-use postway_intake::{Door, DoorParts, FetchConfig, Limits, Preparer, Spool, smtp};
+use postway_intake::{AttachmentFolder, Door, DoorParts, FetchConfig, Limits, Preparer, Spool, smtp};
 use postway_net::{
     Guard,
     http::{HttpClient, HttpSettings},
@@ -31,6 +31,7 @@ use crate::{
     keys,
     membership::Membership,
     outbox::Outboxes,
+    private_hosts,
     probe::{InboundTrials, Probe},
     reporting::Reporter,
     sharing::Sharing,
@@ -106,6 +107,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<(
     let upkeep = metrics.clone();
     let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
     let guard = Arc::new(Guard::new(allowed.collect()));
+    let looked_at = guard.clone();
     let door = Arc::new(Door::new(DoorParts {
         store: store.clone(),
         depot: depot.clone(),
@@ -221,8 +223,11 @@ pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<(
         keys::write_admin_key(config, &admin_key)?;
     }
     announce(config, address, &smtp_announced, &admin_key);
+    let looking =
+        tokio::spawn(explain_settings(store.clone(), looked_at, config.attachments.folders.clone()));
 
     signals.next().await;
+    looking.abort();
     tracing::info!("stopping: finishing what is on the wire");
     stop_http.cancel();
     let drained = async {
@@ -257,6 +262,20 @@ pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<(
         () = signals.next() => tracing::warn!("stopped at once by a second signal; leases will be taken back at the next start"),
     }
     Ok(())
+}
+
+/// Tells in the log what stored settings and configured ones do not allow together.
+async fn explain_settings(store: Arc<dyn Store>, guard: Arc<Guard>, folders: Vec<AttachmentFolder>) {
+    let unnamed: Vec<&str> = folders.iter().filter_map(AttachmentFolder::unnamed_path).collect();
+    // Two are enough to know that there are others.
+    if !unnamed.is_empty() && store.tenants(None, 2).await.is_ok_and(|tenants| tenants.len() > 1) {
+        tracing::warn!(
+            folders = unnamed.join(", "),
+            "these attachments.folders name no tenant and are open to the tenant default alone; write TENANT:/path for \
+             one tenant, or {{tenant}} in the path for each"
+        );
+    }
+    private_hosts::report(store, guard).await;
 }
 
 /// The way out for reports.

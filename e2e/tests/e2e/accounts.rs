@@ -1,6 +1,8 @@
 //! Accounts: limits that hold, circuits that say why, pauses, trials, guards, and keys that change.
 
-use postway_e2e::{Gateway, PATIENCE, column, event_types, events_of, eventually, mail, mail_with, text};
+use postway_e2e::{
+    ALLOW_NOTHING, Gateway, PATIENCE, column, event_types, events_of, eventually, mail, mail_with, text,
+};
 use postway_testkit::{ClosedPort, SmtpSink, TestCert};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -238,23 +240,67 @@ async fn a_domain_with_a_limit_does_not_hold_up_the_others() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn a_tenants_key_reaches_private_hosts_only_where_they_are_allowed() -> anyhow::Result<()> {
+async fn every_key_reaches_private_hosts_only_where_they_are_allowed() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let wanted = json!({"id": "mine", "host": "127.0.0.1", "port": sink.port(), "tls": "none"});
     for (allowed, status) in [("", StatusCode::UNPROCESSABLE_ENTITY), ("127.0.0.0/8", StatusCode::CREATED)] {
         let gateway = Gateway::start_with(&[("POSTWAY_ALLOW_PRIVATE_TARGETS", allowed)]).await?;
         let scopes = json!({"name": "k", "scopes": ["manage", "send"]});
         let key = gateway.post("/v1/tenants/default/keys", scopes).await?;
-        let tenant = reqwest::Client::builder().no_proxy().build()?;
-        let made = tenant.post(format!("{}/v1/accounts", gateway.url())).bearer_auth(text(&key, "key"));
-        let made = made.json(&wanted).send().await?;
-        let answered = made.status();
-        assert_eq!(answered, status, "{allowed:?}: {}", made.text().await?);
-        if status == StatusCode::CREATED {
-            gateway.send(mail_with("m", "ada@example.net", json!({"account": "mine"}))).await?;
-            gateway.wait_for("m", "sent").await?;
+        let admin = std::fs::read_to_string(gateway.data_dir().join("admin.key"))?;
+        for (id, key) in [("tenants", text(&key, "key")), ("admins", admin.trim())] {
+            let wanted = json!({"id": id, "host": "127.0.0.1", "port": sink.port(), "tls": "none"});
+            let caller = reqwest::Client::builder().no_proxy().build()?;
+            let made = caller.post(format!("{}/v1/accounts", gateway.url())).bearer_auth(key);
+            let made = made.json(&wanted).send().await?;
+            let (answered, said) = (made.status(), made.text().await?);
+            assert_eq!(answered, status, "{allowed:?} {id}: {said}");
+            if status == StatusCode::CREATED {
+                gateway.send(mail_with(id, "ada@example.net", json!({"account": id}))).await?;
+                gateway.wait_for(id, "sent").await?;
+            } else {
+                // The line to add, as it stands inside JSON.
+                let line = "allow_private_targets = [\\\"127.0.0.1/32\\\"]";
+                assert!(
+                    said.contains(line) && said.contains("POSTWAY_ALLOW_PRIVATE_TARGETS=127.0.0.1/32"),
+                    "{said}"
+                );
+            }
         }
     }
+    Ok(())
+}
+
+/// As after an upgrade, or after its network was taken off the list: mail waits, the log says why, and the line that it
+/// names sends it.
+#[tokio::test]
+async fn a_private_relay_that_is_no_longer_allowed_keeps_its_mail_and_is_told_of() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    assert!(gateway.terminate().await?.success());
+
+    gateway.launch(&[ALLOW_NOTHING]).await?;
+    gateway.send(mail("kept", "ada@example.net")).await?;
+    eventually("a word about the host", async || {
+        let log = gateway.log();
+        let told =
+            log.lines().find(|line| line.contains("account default/relay") && line.contains("127.0.0.1/32"));
+        Ok(told.map(str::to_owned))
+    })
+    .await?;
+    let explained = eventually("a circuit that is open", async || {
+        let explained = gateway.get("/v1/messages/kept/explain").await?.to_string();
+        Ok(explained.contains("POSTWAY_ALLOW_PRIVATE_TARGETS=127.0.0.1/32").then_some(explained))
+    })
+    .await?;
+    assert!(!explained.contains("failed"), "{explained}");
+    let doctor = gateway.cli(&["doctor"]).await?;
+    assert!(doctor.out.contains("The log of the server's start"), "{doctor:?}");
+    assert!(sink.mails().is_empty() && gateway.terminate().await?.success());
+
+    gateway.launch(&[("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.1/32")]).await?;
+    gateway.wait_for("kept", "sent").await?;
+    assert_eq!(sink.mails().len(), 1);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Attachments from elsewhere: fetched, checked, tried again, refused.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_e2e::{ALLOW_LOOPBACK, Gateway, Opened, event_types, mail_with, noise, text};
+use postway_e2e::{ALLOW_LOOPBACK, ALLOW_NOTHING, Gateway, Opened, event_types, mail_with, noise, text};
 use postway_testkit::{HttpSource, Reply, SmtpSink};
 use serde_json::{Value, json};
 
@@ -66,8 +66,8 @@ async fn files_from_anywhere_arrive_byte_for_byte() -> anyhow::Result<()> {
 async fn a_private_address_makes_the_mail_invalid_and_is_named() -> anyhow::Result<()> {
     let source = HttpSource::start().await;
     source.serve("/a.bin", Reply::ok("a"));
-    let gateway = Gateway::start().await?;
-    gateway.relay_to(9).await?;
+    let gateway = Gateway::start_with(&[ALLOW_NOTHING]).await?;
+    gateway.relay_with(9, json!({"host": "relay.example"})).await?;
     let port = source.address().port();
     // Whatever disguise it comes in: a number, a mapped address, a name.
     for (id, host, told) in [

@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use postway_e2e::{
-    ALLOW_LOOPBACK, Call, Client, Gateway, Load, PATIENCE, Receiver, a_while, audit, column, event_types,
-    eventually, mail, mail_with, text,
+    ALLOW_LOOPBACK, ALLOW_NOTHING, Call, Client, Gateway, Load, PATIENCE, Receiver, a_while, audit, column,
+    event_types, eventually, mail, mail_with, text,
 };
 use postway_testkit::{Reply, SmtpSink};
 use reqwest::{Method, StatusCode};
@@ -265,7 +265,7 @@ async fn one_that_lives_beside_many_dead_is_told_of_mails_to_one_and_to_many() -
 /// What would never be called is not taken, whoever asks; a name is looked up when it is called.
 #[tokio::test]
 async fn a_private_address_is_refused_unless_it_is_allowed() -> anyhow::Result<()> {
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_with(&[ALLOW_NOTHING]).await?;
     let make = async |url: &str| gateway.call(Method::POST, "/v1/webhooks", Some(json!({"url": url}))).await;
     for private in ["http://127.0.0.1:9/", "http://[::1]/", "http://10.1.2.3/", "http://localhost:9/"] {
         let (status, answer) = make(private).await?;

@@ -103,7 +103,7 @@ pub(crate) async fn update(
         let base = match replace {
             // Who named the target is no setting, and stays until the target changes.
             true => postway_domain::AccountSettings {
-                guarded: current.settings.guarded,
+                by_tenant: current.settings.by_tenant,
                 ..edit::defaults(body, Some(current.settings.kind))
             },
             false => current.settings.clone(),

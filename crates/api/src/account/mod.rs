@@ -31,6 +31,7 @@ use crate::{
     page::Part,
     request_id::RequestId,
     state::{App, Shared},
+    target,
 };
 
 /// `{id}` in a path. What cannot be an account's id names none.
@@ -124,8 +125,8 @@ fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {
     }
 }
 
-/// Remembers who has named where the account connects to. A tenant's key must not reach into private networks, nor use
-/// the server's own AWS key.
+/// Checks where a new or moved account connects to, whichever key names it, and remembers whether a tenant's did: such an
+/// account must not use the server's own AWS key.
 fn check_target(
     app: &App,
     actor: &Actor,
@@ -140,10 +141,7 @@ fn check_target(
     if before.is_some_and(same) {
         return Ok(());
     }
-    settings.guarded = !actor.is_admin();
-    if !settings.guarded {
-        return Ok(());
-    }
+    settings.by_tenant = !actor.is_admin();
     let host_of = |endpoint: &str| {
         let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest).trim_end_matches('/');
         let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -152,14 +150,7 @@ fn check_target(
     };
     let named =
         [("host", settings.host.clone()), ("endpoint", settings.ses.endpoint.as_deref().map(host_of))];
-    let private =
-        named.into_iter().find(|(_, host)| host.as_ref().is_some_and(|host| !app.probe.may_name(host)));
-    match private {
-        Some((field, _)) => {
-            Err(ApiError::field(field, "is private; only the admin key may name private hosts"))
-        }
-        None => Ok(()),
-    }
+    target::check_hosts(app, named)
 }
 
 /// A fallback must be another account of the tenant, and none may stand in for itself in the end.

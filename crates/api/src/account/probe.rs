@@ -41,8 +41,9 @@ pub trait AccountProbe: Send + Sync {
     /// Connects, secures and signs in, step by step up to the first that fails. Sends nothing.
     async fn probe(&self, account: &Account) -> Vec<ProbeStep>;
 
-    /// Whether a host may be named by a tenant's own key, as far as can be told without resolving it.
-    fn may_name(&self, host: &str) -> bool;
+    /// Why a host is not connected to, and what would allow it, as far as can be told without resolving it; nothing where
+    /// it may be tried.
+    fn refusal(&self, host: &str) -> Option<String>;
 
     /// Calls a webhook once, with an event of the type `webhook.test`.
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest;

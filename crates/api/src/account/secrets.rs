@@ -1,7 +1,7 @@
 //! `POST /v1/secrets/rotate`: seals every stored secret with the key of now.
 //!
-//! The key before it must still be configured, or what it sealed cannot be opened. Once this has gone through it may be
-//! forgotten. Doing it again does nothing.
+//! The key before it must still be configured, or what it sealed cannot be opened. Once this has gone through nothing that
+//! is stored needs it; links and codes that are out in the world still do. Doing it again does nothing.
 
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
@@ -50,7 +50,8 @@ pub(crate) struct RotationView {
 /// Seal stored secrets anew
 ///
 /// For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in `POSTWAY_SECRET_KEY_PREVIOUS`, on every
-/// node. Once nothing is `unreadable` or `busy`, the previous key can go.
+/// node. Once nothing is `unreadable` or `busy`, the previous key is needed only for links, codes and return paths that were
+/// made under it and are still out.
 #[utoipa::path(
     post,
     path = "/v1/secrets/rotate",

@@ -54,14 +54,14 @@ pub(crate) async fn patch(
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
         let (current, _) = find(&app, tenant, &id).await?;
-        let Edited { mut settings, secrets, version } =
+        let Edited { settings, secrets, version } =
             edit::edit(Some(&current.settings), body.clone()).map_err(ApiError::invalid)?;
         let expected = current.version;
         if version.is_some_and(|version| version != expected) {
             let message = format!("the mailbox is at version {expected} by now; read it and try again");
             return Err(ApiError::conflict(message));
         }
-        check_target(&app, &caller.actor, Some(&current.settings), &mut settings)?;
+        check_target(&app, &caller.actor, Some(&current.settings), &settings)?;
         let wrong = exposed(&current, &settings, &secrets);
         if !wrong.is_empty() {
             return Err(ApiError::invalid(wrong));

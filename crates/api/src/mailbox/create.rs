@@ -48,14 +48,14 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let mut body = body::json_object(request).await?;
     let id = read_id(&mut body);
-    let (id, Edited { mut settings, secrets, .. }) = match (id, edit::edit(None, body)) {
+    let (id, Edited { settings, secrets, .. }) = match (id, edit::edit(None, body)) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
             return Err(ApiError::invalid(wrong.collect()));
         }
     };
-    check_target(&app, &caller.actor, None, &mut settings)?;
+    check_target(&app, &caller.actor, None, &settings)?;
     let (tenant, now) = (caller.tenant.clone(), app.clock.now());
     if app.store.mailboxes(Some(&tenant)).await?.len() >= MAILBOXES_MAX {
         return Err(ApiError::conflict(format!("there are {MAILBOXES_MAX} mailboxes already; delete some")));

@@ -60,7 +60,6 @@ fn defaults() -> MailboxSettings {
         proxy: None,
         all_tenants: false,
         attempts_max: MailboxSettings::ATTEMPTS_DEFAULT,
-        guarded: false,
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
     page::Part,
     request_id::RequestId,
     state::{App, Shared},
+    target,
 };
 
 /// How often a change is made anew when another one was faster.
@@ -70,25 +71,18 @@ fn busy() -> ApiError {
     ApiError::conflict("the mailbox is being changed by others; read it and try again")
 }
 
-/// Remembers who has named where a mailbox is. A tenant's key must not reach into private networks, nor say that reports
-/// in its mailbox may be about other tenants' messages.
+/// Checks where a new or moved mailbox is, whichever key names it. A tenant's key must not say that reports in its mailbox
+/// may be about other tenants' messages.
 fn check_target(
     app: &App,
     actor: &Actor,
     before: Option<&MailboxSettings>,
-    settings: &mut MailboxSettings,
+    settings: &MailboxSettings,
 ) -> Result<(), ApiError> {
-    if actor.is_admin() {
-        let target = |of: &MailboxSettings| (of.host.clone(), of.port, of.proxy.clone());
-        if before.is_none_or(|before| target(before) != target(settings)) {
-            settings.guarded = false;
-        }
-        return Ok(());
-    }
-    if before.is_some_and(|before| before.all_tenants) {
+    if !actor.is_admin() && before.is_some_and(|before| before.all_tenants) {
         return Err(ApiError::forbidden("only the admin key may change a mailbox that has all_tenants"));
     }
-    if settings.all_tenants {
+    if !actor.is_admin() && settings.all_tenants {
         return Err(ApiError::field("all_tenants", "can be set with the admin key only"));
     }
     let is_same = |before: &MailboxSettings| {
@@ -97,17 +91,9 @@ fn check_target(
     if before.is_some_and(is_same) {
         return Ok(());
     }
-    settings.guarded = true;
     let proxy = settings.proxy.as_deref().and_then(proxy_host);
     let named = [("host", Some(settings.host.clone())), ("proxy", proxy)];
-    let private =
-        named.into_iter().find(|(_, host)| host.as_ref().is_some_and(|host| !app.probe.may_name(host)));
-    match private {
-        Some((field, _)) => {
-            Err(ApiError::field(field, "is private; only the admin key may name private hosts"))
-        }
-        None => Ok(()),
-    }
+    target::check_hosts(app, named)
 }
 
 /// The host of a proxy's URL, seen through its spelling. Only URLs of the web are read so by `url` itself.

@@ -50,7 +50,7 @@ impl Personal {
 
 /// Under what a number is found: the digest of now, and that under the previous key while there is one.
 pub(crate) fn digests(key: &SecretKey, tenant: &TenantId, number: &str) -> Vec<PersonalDigest> {
-    std::iter::successors(Some(key), |key| key.previous()).map(|key| digest(key, tenant, number)).collect()
+    key.generations().map(|key| digest(key, tenant, number)).collect()
 }
 
 fn digest(key: &SecretKey, tenant: &TenantId, number: &str) -> PersonalDigest {

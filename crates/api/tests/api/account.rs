@@ -7,7 +7,7 @@ use postway_store::{
 };
 use serde_json::{Value, json};
 
-use crate::support::Api;
+use crate::support::{Api, KEY};
 
 fn relay() -> Value {
     json!({"id": "relay-1", "kind": "smtp", "host": "smtp.example.com", "port": 587, "tls": "starttls",
@@ -237,25 +237,42 @@ async fn a_test_tells_each_step_and_sends_a_mail_only_if_all_went_well() {
 }
 
 #[tokio::test]
-async fn a_tenants_key_names_no_private_host_and_keeps_its_guard() {
+async fn no_key_names_a_private_host_and_who_made_an_account_is_remembered() {
     let api = Api::start().await;
-    let key = api.key("default", json!({"name": "k", "scopes": ["manage", "read"]})).await;
+    let own = api.key("default", json!({"name": "k", "scopes": ["manage", "read"]})).await;
     let account = |host: &str| json!({"id": "relay-1", "host": host}).to_string();
-    for host in ["127.0.0.1", "::1", "localhost"] {
-        let refused = api.as_key(&key, "POST", "/v1/accounts", account(host)).await;
-        assert_eq!(refused.wrong_fields(), ["host"], "{host}");
-    }
     let endpoint = json!({"id": "s", "kind": "ses", "region": "eu-west-1", "endpoint": "http://[::1]:5000"});
-    let refused = api.as_key(&key, "POST", "/v1/accounts", endpoint.to_string()).await;
-    assert_eq!(refused.wrong_fields(), ["endpoint"]);
-    api.as_key(&key, "POST", "/v1/accounts", account("relay.example")).await.ok(201);
-    assert!(stored(&api).await.settings.guarded);
-    api.call("PATCH", "/v1/accounts/relay-1", r#"{"host": "127.0.0.1"}"#).await.ok(200);
-    assert!(!stored(&api).await.settings.guarded, "the admin has named it");
-    api.as_key(&key, "PATCH", "/v1/accounts/relay-1", r#"{"max_connections": 3}"#).await.ok(200);
-    assert!(!stored(&api).await.settings.guarded, "the target is the same");
-    let moved = api.as_key(&key, "PATCH", "/v1/accounts/relay-1", r#"{"port": 22}"#).await;
-    assert_eq!(moved.wrong_fields(), ["host"], "another port is another target");
+    for key in [own.as_str(), KEY] {
+        for host in ["127.0.0.1", "::1", "localhost"] {
+            let refused = api.as_key(key, "POST", "/v1/accounts", account(host)).await;
+            assert_eq!(refused.wrong_fields(), ["host"], "{host}");
+            assert!(String::from_utf8_lossy(&refused.body).contains("POSTWAY_ALLOW_PRIVATE_TARGETS"));
+        }
+        let refused = api.as_key(key, "POST", "/v1/accounts", endpoint.to_string()).await;
+        assert_eq!(refused.wrong_fields(), ["endpoint"]);
+    }
+    api.as_key(&own, "POST", "/v1/accounts", account("relay.example")).await.ok(201);
+    assert!(stored(&api).await.settings.by_tenant);
+    api.call("PATCH", "/v1/accounts/relay-1", r#"{"host": "other.example"}"#).await.ok(200);
+    assert!(!stored(&api).await.settings.by_tenant, "the admin has named it");
+    api.as_key(&own, "PATCH", "/v1/accounts/relay-1", r#"{"max_connections": 3}"#).await.ok(200);
+    assert!(!stored(&api).await.settings.by_tenant, "the target is the same");
+    api.as_key(&own, "PATCH", "/v1/accounts/relay-1", r#"{"port": 26}"#).await.ok(200);
+    assert!(stored(&api).await.settings.by_tenant, "another port is another target");
+}
+
+/// An account from before the guard held for every key, or from before its network was taken off the list.
+#[tokio::test]
+async fn an_account_that_is_private_already_can_be_changed_but_not_moved() {
+    let api = Api::start().await;
+    api.post("/v1/accounts", json!({"id": "relay-1", "host": "relay.example"})).await.ok(201);
+    let mut account = stored(&api).await;
+    account.settings.host = Some("127.0.0.1".to_owned());
+    account.version = 2;
+    assert!(api.store.update_account(account, 1).await.unwrap());
+    api.patch("/v1/accounts/relay-1", json!({"max_connections": 3})).await.ok(200);
+    assert_eq!(api.patch("/v1/accounts/relay-1", json!({"port": 26})).await.wrong_fields(), ["host"]);
+    api.patch("/v1/accounts/relay-1", json!({"host": "relay.example"})).await.ok(200);
 }
 
 #[tokio::test]

@@ -206,3 +206,17 @@ async fn the_overview_tells_what_is_stuck() {
     let subject = all["data"][0]["subject"].as_str().unwrap().to_lowercase();
     assert_eq!(found["data"].as_array().unwrap().len(), usize::from(subject.contains("hello")));
 }
+
+#[tokio::test]
+async fn a_page_that_was_open_goes_on_after_the_secret_key_was_replaced() {
+    let key = |byte: u8| postway_domain::secret::SecretKey::from_bytes(&[byte; 32]).unwrap();
+    let old = Api::with_secret_key(key(7)).await;
+    let Browser { cookie, csrf, .. } = Browser::open(&old, KEY).await;
+    let new = Api::with_secret_key(key(8).with_previous(key(7))).await;
+    let browser = Browser { api: &new, cookie, csrf };
+    let entry = json!({"address": "ada@example.net"}).to_string();
+    let token = [("x-csrf-token", browser.csrf.as_str())];
+    assert_eq!(browser.ask(Method::POST, "/v1/suppressions", &token, &entry).await.status, 201);
+    let forged = [("x-csrf-token", "AAAA")];
+    browser.ask(Method::POST, "/v1/suppressions", &forged, &entry).await.refused(403, "forbidden");
+}

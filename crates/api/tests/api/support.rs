@@ -70,8 +70,8 @@ impl AccountProbe for Probe {
         [step("connect", true)].into_iter().chain(auth).collect()
     }
 
-    fn may_name(&self, host: &str) -> bool {
-        !matches!(host, "127.0.0.1" | "::1" | "localhost")
+    fn refusal(&self, host: &str) -> Option<String> {
+        matches!(host, "127.0.0.1" | "::1" | "localhost").then(|| "POSTWAY_ALLOW_PRIVATE_TARGETS".to_owned())
     }
 
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest {

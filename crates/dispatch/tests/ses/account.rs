@@ -101,10 +101,8 @@ async fn the_check_tells_what_is_wrong() {
 
 #[tokio::test]
 async fn a_guarded_endpoint_is_not_reached_by_address_nor_by_name() {
-    use postway_net::Guard;
     let fake = Fake::start(Play::taken("1")).await;
-    let guarded =
-        |endpoint: String| SesSettings { guard: Some(Arc::new(Guard::default())), ..settings(endpoint) };
+    let guarded = |endpoint: String| SesSettings { guard: Arc::default(), ..settings(endpoint) };
     let by_address = fake.url().replace("localhost", "127.0.0.1");
     let failure = SesClient::new(guarded(by_address), Arc::new(Fixed)).unwrap_err();
     assert!(failure.is_account() && failure.message.contains("no public address"), "{}", failure.message);

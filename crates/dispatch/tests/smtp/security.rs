@@ -182,17 +182,16 @@ async fn credentials_do_not_leave_without_verified_tls_unless_allowed() {
 
 #[tokio::test]
 async fn a_guarded_account_does_not_reach_a_private_relay_unless_it_is_allowed() {
-    use postway_net::Guard;
     let sink = SmtpSink::start().await;
     for host in ["127.0.0.1", "localhost"] {
-        let guard = Some(std::sync::Arc::new(Guard::default()));
+        let guard = Arc::new(Guard::default());
         let guarded = SmtpSettings { host: host.to_owned(), guard, ..settings(&sink) };
         let failure = open(&guarded).await.unwrap_err();
         assert_eq!((failure.code.as_ref(), failure.phase), ("target_private", Phase::Connect));
         assert!(failure.is_account() && failure.message.contains(host), "{}", failure.message);
     }
     assert_eq!(sink.ledger().connections, 0);
-    let guard = Some(std::sync::Arc::new(Guard::new(vec![("127.0.0.0".parse().unwrap(), 8)])));
+    let guard = Arc::new(Guard::new(vec![("127.0.0.0".parse().unwrap(), 8)]));
     assert_accepted(&send(&mut open(&SmtpSettings { guard, ..settings(&sink) }).await.unwrap()).await);
 }
 
@@ -211,7 +210,7 @@ async fn a_trial_fails_where_a_username_has_no_password() {
 
     let sink = SmtpSink::start().await;
     let key = Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap());
-    let prober = Prober::new(key, Arc::new(Still), Arc::default(), "client.example");
+    let prober = Prober::new(key, Arc::new(Still), Arc::new(Guard::with_loopback()), "client.example");
     let account = |username: Option<&str>| Account {
         tenant: "default".parse().unwrap(),
         id: "relay".parse().unwrap(),

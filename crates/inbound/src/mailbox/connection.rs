@@ -20,8 +20,8 @@ pub struct Connection {
     pub extra_roots_pem: Option<String>,
     /// What to connect through; directly when absent.
     pub proxy: Option<Proxy>,
-    /// Which addresses may be connected to; any when absent.
-    pub guard: Option<Arc<Guard>>,
+    /// Which addresses may be connected to.
+    pub guard: Arc<Guard>,
 }
 
 /// How a connection is protected. A mailbox always has credentials, so that nothing here is opportunistic.
@@ -104,7 +104,7 @@ mod tests {
             login: Login::Password { username: "bob@example.org".into(), password: "hunter2".into() },
             extra_roots_pem: None,
             proxy: Some("socks5://eve:sesame@proxy.example.org".parse().unwrap()),
-            guard: None,
+            guard: Arc::default(),
         };
         let printed = format!("{connection:?}");
         assert!(

@@ -52,7 +52,7 @@ async fn open(
 ) -> Result<Session, Fault> {
     let deadline = Instant::now() + deadlines.connect;
     let (host, port) = (connection.host.as_str(), connection.port);
-    let tcp = connect_through(connection.proxy.as_ref(), host, port, deadline, connection.guard.as_deref())
+    let tcp = connect_through(connection.proxy.as_ref(), host, port, deadline, &connection.guard)
         .await
         .map_err(Fault::Net)?;
     let stream = match connection.tls {

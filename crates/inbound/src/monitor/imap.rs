@@ -61,7 +61,7 @@ impl ImapSource {
             login,
             extra_roots_pem: settings.ca_pem.clone(),
             proxy: proxy(settings, secrets.proxy_password.as_deref())?,
-            guard: settings.guarded.then(|| self.guard.clone()),
+            guard: self.guard.clone(),
         })
     }
 

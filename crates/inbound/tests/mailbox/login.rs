@@ -55,7 +55,7 @@ async fn a_wrong_password_is_a_fault_of_the_set_up_and_is_not_printed() {
 #[tokio::test]
 async fn a_guard_keeps_a_mailbox_off_private_networks() {
     let mut connection = connection(Dovecot::shared().port(), "guarded", TlsMode::None);
-    connection.guard = Some(Arc::new(Guard::default()));
+    connection.guard = Arc::new(Guard::default());
     let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     assert!(error.is_setup(), "{error}");
 }

@@ -8,10 +8,10 @@ mod login;
 mod pace;
 mod read;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_inbound::mailbox::{Connection, Content, Deadlines, Fetched, Listed, Login, Session, TlsMode};
-use postway_net::TlsClient;
+use postway_net::{Guard, TlsClient};
 use postway_testkit::dovecot::{Dovecot, PASSWORD};
 
 /// Longer than anything here takes.
@@ -25,7 +25,7 @@ fn connection(port: u16, user: &str, tls: TlsMode) -> Connection {
         login: Login::Password { username: user.into(), password: PASSWORD.into() },
         extra_roots_pem: None,
         proxy: None,
-        guard: None,
+        guard: Arc::new(Guard::with_loopback()),
     }
 }
 

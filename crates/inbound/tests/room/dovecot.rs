@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{House, mail, secret_key, wait_until};
 
 fn source() -> ImapSource {
-    ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::new(Vec::new())))
+    ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback()))
 }
 
 /// The house's mailbox, on this server.

@@ -155,7 +155,7 @@ impl House {
     }
 
     pub fn door(&self) -> Arc<Door> {
-        let guard = Arc::new(Guard::new(Vec::new()));
+        let guard = Arc::new(Guard::with_loopback());
         Arc::new(Door::new(DoorParts {
             store: self.store.clone(),
             depot: self.depot.clone(),
@@ -367,7 +367,6 @@ pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
             proxy: None,
             all_tenants: false,
             attempts_max: 3,
-            guarded: false,
         },
         secret: None,
         version: 1,

@@ -1,12 +1,94 @@
 //! What is fetched, and from where.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Component, Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use postway_domain::TenantId;
+
+/// What stands for a tenant's id in the path of a folder.
+const TENANT_MARK: &str = "{tenant}";
+/// The tenant that every installation begins with. A path that names no tenant is for it alone.
+const FIRST_TENANT: &str = "default";
+
+/// A folder that attachments by path may come from, and whose attachments.
+///
+/// Written `/srv/files/{tenant}`, a folder for each tenant; `acme:/srv/files`, for one tenant; or `/srv/files`, for the
+/// tenant `default`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachmentFolder {
+    path: String,
+    owner: FolderOwner,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FolderOwner {
+    /// Its path has the tenant's id in it.
+    Each,
+    /// The setting names the tenant.
+    Named(TenantId),
+    /// The setting names nobody.
+    First(TenantId),
+}
+
+impl AttachmentFolder {
+    /// The folder as this tenant has it; `None` where it is not the tenant's.
+    pub(super) fn of(&self, tenant: &TenantId) -> Option<PathBuf> {
+        match &self.owner {
+            // `.` and `..` are ids, too; neither they nor a hidden folder are anybody's files.
+            FolderOwner::Each => (!tenant.as_str().starts_with('.'))
+                .then(|| PathBuf::from(self.path.replace(TENANT_MARK, tenant.as_str()))),
+            FolderOwner::Named(owner) | FolderOwner::First(owner) => {
+                (owner == tenant).then(|| PathBuf::from(&self.path))
+            }
+        }
+    }
+
+    /// Its path, where it is for the tenant `default` because the setting names none.
+    pub fn unnamed_path(&self) -> Option<&str> {
+        matches!(self.owner, FolderOwner::First(_)).then_some(self.path.as_str())
+    }
+}
+
+impl FromStr for AttachmentFolder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let problem = |what: &str| {
+            format!("`{text}` {what}; write a whole path like /srv/files/{{tenant}}, or TENANT:/srv/files")
+        };
+        let (named, path) = match text.split_once(':') {
+            Some((tenant, path)) if !tenant.contains('/') => {
+                let tenant = tenant.parse::<TenantId>();
+                (Some(tenant.map_err(|_| problem("names no tenant before the colon"))?), path)
+            }
+            _ => (None, text),
+        };
+        let is_whole = Path::new(path).is_absolute()
+            && !Path::new(path).components().any(|part| part == Component::ParentDir);
+        if !is_whole {
+            return Err(problem("is not a whole path from / on"));
+        }
+        if path.replace(TENANT_MARK, "").contains(['{', '}']) {
+            return Err(problem("has braces around something else than `tenant`"));
+        }
+        let owner = match (named, path.contains(TENANT_MARK)) {
+            (Some(_), true) => return Err(problem("names a tenant twice")),
+            (Some(tenant), false) => FolderOwner::Named(tenant),
+            (None, true) => FolderOwner::Each,
+            (None, false) => FolderOwner::First(FIRST_TENANT.parse().map_err(|_| problem("has no owner"))?),
+        };
+        Ok(Self { path: path.to_owned(), owner })
+    }
+}
 
 /// Bounds and places of fetching. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchConfig {
     /// The folders that attachments by path may come from: none.
-    pub folders: Vec<PathBuf>,
+    pub folders: Vec<AttachmentFolder>,
     /// The largest file, in bytes: 25 MiB.
     pub file_bytes_max: usize,
     /// The most that a message's files may have together, in bytes: 50 MiB.
@@ -44,5 +126,56 @@ impl Default for FetchConfig {
             cache_folder: None,
             cache_bytes_max: 1024 * 1024 * 1024,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(folder: &str, tenant: &str) -> Option<PathBuf> {
+        let folder: AttachmentFolder = folder.parse().unwrap();
+        folder.of(&tenant.parse().unwrap())
+    }
+
+    #[test]
+    fn a_folder_is_each_tenants_own_or_one_tenants() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(of("/srv/{tenant}/out", "acme"), path("/srv/acme/out"));
+        assert_eq!(of("/srv/files-{tenant}", "a.b"), path("/srv/files-a.b"));
+        assert_eq!(of("acme:/srv/files", "acme"), path("/srv/files"));
+        assert_eq!(of("acme:/srv/files", "other"), None);
+        assert_eq!(of("/srv/files", "default"), path("/srv/files"));
+        assert_eq!(of("/srv/files", "acme"), None);
+        assert_eq!("/srv/a".parse::<AttachmentFolder>().unwrap().unnamed_path(), Some("/srv/a"));
+        assert_eq!("default:/srv/a".parse::<AttachmentFolder>().unwrap().unnamed_path(), None);
+    }
+
+    #[test]
+    fn no_id_of_a_tenant_leads_out_of_its_folder() {
+        for tenant in [".", "..", "...", ".ssh"] {
+            assert_eq!(of("/srv/files/{tenant}", tenant), None, "{tenant}");
+        }
+        // The rest of what could is no id at all.
+        for tenant in ["a/b", "../x", "a\0b", "", "a b"] {
+            assert!(tenant.parse::<TenantId>().is_err(), "{tenant}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_a_form_that_can() {
+        for wrong in [
+            "files",
+            "acme:files",
+            "/srv/{tenants}",
+            "/srv/{",
+            "acme:/srv/{tenant}",
+            "a b:/srv",
+            "/srv/../etc",
+        ] {
+            let error = wrong.parse::<AttachmentFolder>().unwrap_err();
+            assert!(error.contains(wrong) && error.contains("TENANT:/srv/files"), "{error}");
+        }
+        assert!("/srv/a:/b".parse::<AttachmentFolder>().is_ok(), "a colon further on is part of the path");
     }
 }

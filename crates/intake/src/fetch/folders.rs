@@ -1,8 +1,8 @@
-//! Files of this machine, under the folders that the operator has opened.
+//! Files of this machine, under the folders that the operator has opened to a tenant.
 //!
-//! Promises: nothing but a regular file whose true place is under one of the folders is read, whatever links, `..` or races
-//! lead there; opening never waits for a pipe or a device; and what is said about a path outside, or a link that leads out,
-//! is the same whether there is a file or not.
+//! Promises: nothing but a regular file whose true place is under one of the tenant's folders is read, whatever links, `..`
+//! or races lead there; opening never waits for a pipe or a device; and what is said about a path outside, or a link that
+//! leads out, is the same whether there is a file or not.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -11,7 +11,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::error::Fault;
+use postway_domain::TenantId;
+
+use super::{config::AttachmentFolder, error::Fault};
 
 /// Without it, opening a pipe waits for someone to write into it. The standard library has no name for it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -22,16 +24,16 @@ const O_NONBLOCK: i32 = 0x4;
 /// The longest path, in bytes.
 const PATH_BYTES_MAX: usize = 4_096;
 
-/// The folders that attachments may come from.
+/// The folders that a tenant's attachments may come from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folders {
     folders: Vec<PathBuf>,
 }
 
 impl Folders {
-    /// These folders and what is below them. They need not exist yet.
-    pub(super) fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders }
+    /// Those of these folders that are this tenant's, and what is below them. They need not exist yet.
+    pub(super) fn of(tenant: &TenantId, folders: &[AttachmentFolder]) -> Self {
+        Self { folders: folders.iter().filter_map(|folder| folder.of(tenant)).collect() }
     }
 
     /// Reads a file of at most `bytes_max`. Blocks.
@@ -55,7 +57,10 @@ impl Folders {
     /// The true place of the folder that a path is written to be in. Nothing is looked up for other paths.
     fn folder_of(&self, path: &Path) -> Result<PathBuf, Fault> {
         if self.folders.is_empty() {
-            return Err(Fault::permanent("no folder is open to attachments: ask the operator to allow one"));
+            return Err(Fault::permanent(
+                "no folder is open to attachments of this tenant: ask the operator to add one to attachments.folders \
+                 (POSTWAY_ATTACHMENTS_FOLDERS), such as /srv/files/{tenant} or TENANT:/srv/files",
+            ));
         }
         let bytes = path.as_os_str().as_encoded_bytes();
         let is_plain = path.is_absolute()

@@ -34,7 +34,7 @@ use url::Url;
 
 use crate::work::weighed;
 
-pub use config::FetchConfig;
+pub use config::{AttachmentFolder, FetchConfig};
 pub(crate) use error::FetchError;
 pub(crate) use kind::content_type;
 pub(crate) use source::{Source, infer_source};
@@ -107,7 +107,6 @@ impl Body {
 /// Fetches. One for the whole process, shared.
 pub(crate) struct Fetcher {
     http: HttpClient,
-    folders: Folders,
     cache: Cache,
     config: FetchConfig,
 }
@@ -116,8 +115,8 @@ impl Fetcher {
     /// A fetcher that goes out by this client, with what its folder still keeps. Reads that folder, so it blocks for a
     /// moment. The clock tells which of the kept files was used last.
     pub(crate) fn new(http: HttpClient, config: FetchConfig, clock: Arc<dyn Clock>) -> Self {
-        let (folders, cache) = (Folders::new(config.folders.clone()), Cache::open(&config, clock));
-        Self { http, folders, cache, config }
+        let cache = Cache::open(&config, clock);
+        Self { http, cache, config }
     }
 
     /// How long all files of a message may take.
@@ -154,7 +153,7 @@ impl Fetcher {
                 Source::Content(bytes) => given(bytes, room),
                 Source::Url(url) => self.ask_url(errand, url, expected, room).await,
                 Source::Endpoint(text) => self.ask_endpoint(errand, text, expected, room).await,
-                Source::Path(path) => self.read_path(path, room).await,
+                Source::Path(path) => self.read_path(errand.tenant, path, room).await,
             }
         };
         // The client has this deadline too; here it also covers waiting for someone else's fetch, and a slow disk.
@@ -177,8 +176,9 @@ impl Fetcher {
         Ok(File { bytes: body.bytes, content_type, sha256: body.sha256 })
     }
 
-    async fn read_path(&self, path: &Path, room: &Room) -> Result<Body, Fault> {
-        let (folders, path, bytes_max) = (self.folders.clone(), path.to_owned(), room.file_bytes_max);
+    async fn read_path(&self, tenant: &TenantId, path: &Path, room: &Room) -> Result<Body, Fault> {
+        let folders = Folders::of(tenant, &self.config.folders);
+        let (path, bytes_max) = (path.to_owned(), room.file_bytes_max);
         let read = tokio::task::spawn_blocking(move || {
             folders.read(&path, bytes_max).map(|content| Body::of(content.into()))
         });

@@ -36,6 +36,11 @@ fn fetcher(config: FetchConfig) -> Fetcher {
     Fetcher::new(HttpClient::new(Arc::new(guard), HttpSettings::default()), config, Arc::new(Still))
 }
 
+/// These folders, for the tenant of these tests.
+fn opened(folders: &[&Path]) -> Vec<AttachmentFolder> {
+    folders.iter().map(|folder| format!("shop:{}", folder.display()).parse().unwrap()).collect()
+}
+
 fn tenant() -> TenantId {
     "shop".parse().unwrap()
 }
@@ -79,7 +84,7 @@ async fn files_come_from_everywhere_in_their_order() {
         named("c.txt", Source::Endpoint("doc_id=7".to_owned())),
         named("d.csv", Source::Path(folder.path().join("d.csv"))),
     ];
-    let fetcher = fetcher(FetchConfig { folders: vec![folder.path().to_owned()], ..config() });
+    let fetcher = fetcher(FetchConfig { folders: opened(&[folder.path()]), ..config() });
     let files =
         fetcher.fetch_all(&Errand { endpoint: Some(&endpoint), ..errand(&tenant()) }, &all).await.unwrap();
     let got: Vec<_> = files.iter().map(|file| (&file.bytes[..], file.content_type.as_str())).collect();
@@ -362,7 +367,7 @@ fn traps() -> (tempfile::TempDir, PathBuf) {
 #[tokio::test]
 async fn no_path_leads_out_of_the_open_folders_or_tells_what_is_there() {
     let (_around, open) = traps();
-    let fetcher = fetcher(FetchConfig { folders: vec![open.clone()], ..config() });
+    let fetcher = fetcher(FetchConfig { folders: opened(&[&open]), ..config() });
     let mut told = Vec::new();
     for path in [
         open.join("../secret"),
@@ -397,7 +402,7 @@ async fn regular_files_in_the_open_folders_are_read_and_nothing_else() {
     let (_around, open) = traps();
     let by_link = open.with_file_name("link");
     symlink(&open, &by_link).unwrap();
-    let folders = vec![open.with_file_name("not-yet"), open.clone(), by_link.clone()];
+    let folders = opened(&[&open.with_file_name("not-yet"), &open, &by_link]);
     let fetcher = fetcher(FetchConfig { folders, ..config() });
     let read = async |path: PathBuf| one(&fetcher, by_path(path)).await;
     assert_eq!(read(open.join("a.txt")).await.unwrap().bytes, "open/a.txt");
@@ -409,7 +414,66 @@ async fn regular_files_in_the_open_folders_are_read_and_nothing_else() {
     fs::write(open.join("large"), vec![0; 100_001]).unwrap();
     assert!(read(open.join("large")).await.unwrap_err().message.contains("larger than 100000"));
     let error = one(&super::tests::fetcher(config()), by_path(open.join("a.txt"))).await.unwrap_err();
-    assert!(!error.transient && error.message.contains("operator"), "{error}");
+    assert!(!error.transient && error.message.contains("POSTWAY_ATTACHMENTS_FOLDERS"), "{error}");
+}
+
+/// Two tenants, a folder each below one folder: `a` has a file that is `b`'s to wish for.
+#[tokio::test]
+async fn no_tenant_reads_what_is_in_the_folder_of_another() {
+    let around = tempfile::tempdir().unwrap();
+    let root = around.path().canonicalize().unwrap();
+    for tenant in ["a", "b"] {
+        fs::create_dir(root.join(tenant)).unwrap();
+        fs::write(root.join(tenant).join("invoice.txt"), tenant).unwrap();
+    }
+    fs::write(root.join("common.txt"), "common").unwrap();
+    symlink("../a/invoice.txt", root.join("b/link")).unwrap();
+    symlink("../a", root.join("b/folder")).unwrap();
+    let each = format!("{}/{{tenant}}", root.display()).parse().unwrap();
+    let fetcher = fetcher(FetchConfig { folders: vec![each], ..config() });
+    let read = async |tenant: &str, path: PathBuf| {
+        let tenant = tenant.parse().unwrap();
+        let read = fetcher.fetch_all(&errand(&tenant), &[by_path(path)]).await;
+        read.map(|mut files| files.remove(0).bytes)
+    };
+    for tenant in ["a", "b"] {
+        assert_eq!(read(tenant, root.join(tenant).join("invoice.txt")).await.unwrap(), tenant);
+    }
+    let mut told = Vec::new();
+    for path in [
+        "a/invoice.txt",
+        "a/nothing.txt",
+        "b/../a/invoice.txt",
+        "b/link",
+        "b/folder/invoice.txt",
+        "common.txt",
+        "b/../common.txt",
+        "{tenant}/invoice.txt",
+    ] {
+        let error = read("b", root.join(path)).await.unwrap_err();
+        assert!(!error.transient, "{path}: {error}");
+        told.push(error.message);
+    }
+    told.dedup();
+    assert_eq!(told.len(), 1, "{told:?}");
+    // An id that would be a folder above, were it put into the path.
+    for tenant in [".", ".."] {
+        let error = read(tenant, root.join("a/invoice.txt")).await.unwrap_err();
+        assert!(error.message.contains("attachments.folders"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_names_no_tenant_is_for_the_first_one_alone() {
+    let (_around, open) = traps();
+    let fetcher = fetcher(FetchConfig { folders: vec![open.to_str().unwrap().parse().unwrap()], ..config() });
+    let read = async |tenant: &str| {
+        let tenant = tenant.parse().unwrap();
+        fetcher.fetch_all(&errand(&tenant), &[by_path(open.join("a.txt"))]).await
+    };
+    assert!(read("default").await.is_ok());
+    let error = read("other").await.unwrap_err();
+    assert!(!error.transient && error.message.contains("POSTWAY_ATTACHMENTS_FOLDERS"), "{error}");
 }
 
 #[tokio::test]
@@ -418,7 +482,7 @@ async fn a_pipe_in_an_open_folder_keeps_nobody_waiting() {
     let pipe = open.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
-    let fetcher = fetcher(FetchConfig { folders: vec![open], ..config() });
+    let fetcher = fetcher(FetchConfig { folders: opened(&[&open]), ..config() });
     let error = one(&fetcher, by_path(pipe)).await.unwrap_err();
     assert!(!error.transient && error.message.contains("not a regular file"), "{error}");
 }

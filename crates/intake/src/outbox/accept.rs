@@ -24,7 +24,15 @@ pub(super) struct Offer {
 }
 
 /// What became of an offer: its message, or why there is none.
-pub(super) type Answer = Result<MessageUid, String>;
+pub(super) type Answer = Result<AcceptedOffer, String>;
+
+/// The message of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AcceptedOffer {
+    pub uid: MessageUid,
+    /// Whether it was accepted earlier with another content than what is offered now.
+    pub differs: bool,
+}
 
 /// Has the door accept these; one answer each, in order. Fails as a whole where the store does not answer: then some may
 /// be accepted, and will be found so.
@@ -57,7 +65,7 @@ pub(super) async fn accept(
             let answer = match &offer.message {
                 Err(fault) => Err(fault.clone()),
                 Ok(_) => match results.next() {
-                    Some(Ok(receipt)) => Ok(receipt.uid),
+                    Some(Ok(receipt)) => Ok(AcceptedOffer { uid: receipt.uid, differs: false }),
                     Some(Err(rejected)) => match rejected.refusal {
                         Refusal::Unavailable(error) => return Err(error.into()),
                         refusal => Err(clipped(&refusal.to_string())),
@@ -66,7 +74,7 @@ pub(super) async fn accept(
                 },
             };
             answers.push(match answer {
-                Ok(uid) => Ok(uid),
+                Ok(accepted) => Ok(accepted),
                 Err(fault) => found(door, tenant, &offer.client_id).await?.ok_or(fault),
             });
         }
@@ -75,10 +83,14 @@ pub(super) async fn accept(
 }
 
 /// The message of this id, if there is one.
-async fn found(door: &Door, tenant: &TenantId, client_id: &str) -> Result<Option<MessageUid>, OutboxError> {
+async fn found(
+    door: &Door,
+    tenant: &TenantId,
+    client_id: &str,
+) -> Result<Option<AcceptedOffer>, OutboxError> {
     let Ok(id) = client_id.parse::<ClientId>() else { return Ok(None) };
     let message = door.store.message(tenant, &MessageKey::Client(id)).await?;
-    Ok(message.map(|message| message.summary.uid))
+    Ok(message.map(|message| AcceptedOffer { uid: message.summary.uid, differs: true }))
 }
 
 /// Runs of offers that fit into one request each.

@@ -13,7 +13,7 @@ use super::{
     postgres::SETTINGS,
     runner::Outbox,
     status::{SourceStatus, Standing},
-    token::{Link, LinkKey, Mint},
+    token::{Link, TokenKeys},
     verify::{Finding, Presented, Verifier},
 };
 
@@ -51,9 +51,8 @@ impl Desk {
                             Box::pin(async move { sqlx::raw_sql(SETTINGS).execute(conn).await.map(drop) })
                         })
                         .connect_lazy_with(*options);
-                    let key = accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(secret_key));
-                    let mint = Mint::new(secret_key, &outbox.source.name);
-                    Some((pool, Verifier::new(accounts, key, mint)))
+                    let keys = TokenKeys::generations(&outbox.source, accounts, secret_key);
+                    Some((pool, Verifier::new(accounts, keys)))
                 }
                 _ => None,
             };

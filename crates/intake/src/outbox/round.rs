@@ -8,14 +8,14 @@ use postway_store::StoreError;
 use tokio::time::timeout;
 
 use super::{
-    accept::{self, Offer},
+    accept::{self, AcceptedOffer, Offer},
     crash::crash_point,
     database::{SourceDb, Verdict},
     error::OutboxError,
     message::{Defaults, Row, message},
-    postgres::TokenVerdict,
+    postgres::{TokenRow, TokenVerdict},
     runner::Outbox,
-    token::Sealed,
+    token::{Mailer, Sealed},
 };
 
 /// Rows taken in one round at most.
@@ -40,7 +40,9 @@ impl Outbox {
         let offers: Vec<Offer> = taken.rows.iter().map(offer).collect();
         let answers = self.accept(&offers).await?;
         let verdicts = taken.rows.iter().zip(answers).map(|(row, answer)| match answer {
-            Ok(uid) => Verdict { seq: row.seq, status: "accepted", uid: Some(uid.to_string()), error: None },
+            Ok(AcceptedOffer { uid, .. }) => {
+                Verdict { seq: row.seq, status: "accepted", uid: Some(uid.to_string()), error: None }
+            }
             Err(fault) => Verdict { seq: row.seq, status: "invalid", uid: None, error: Some(fault) },
         });
         let verdicts: Vec<Verdict> = verdicts.collect();
@@ -62,16 +64,48 @@ impl Outbox {
         if rows.is_empty() {
             return Ok(false);
         }
-        let sealed = mailer.seal(&self.door, &rows, self.clock().now()).await?;
+        let (mut verdicts, mut unlike) = self.mail_tokens(mailer, &rows, 0).await?;
+        // A mail that was accepted before a crash, and under an older secret key, is out: its link and code hold, and not
+        // those that the new key would make. The door knows its content again.
+        for generation in 1..mailer.generations() {
+            if unlike.is_empty() {
+                break;
+            }
+            let again: Vec<TokenRow> = unlike.iter().filter_map(|index| rows.get(*index)).cloned().collect();
+            let (older, still_unlike) = self.mail_tokens(mailer, &again, generation).await?;
+            let mut left = Vec::new();
+            for (place, (index, verdict)) in unlike.iter().zip(older).enumerate() {
+                match (still_unlike.contains(&place), verdicts.get_mut(*index)) {
+                    (false, Some(slot)) => *slot = verdict,
+                    _ => left.push(*index),
+                }
+            }
+            unlike = left;
+        }
+        let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
+        table.settle(&verdicts).await?;
+        self.took(verdicts.len(), accepted, self.clock().now());
+        Ok(rows.len() == ROUND_ROWS as usize)
+    }
+
+    /// Has the mails of tokens accepted as one generation of the secret key makes them: what becomes of each token, and the
+    /// places of those whose mail was there already with another content.
+    async fn mail_tokens(
+        &self,
+        mailer: &Mailer,
+        rows: &[TokenRow],
+        generation: usize,
+    ) -> Result<(Vec<TokenVerdict>, Vec<usize>), OutboxError> {
+        let sealed = mailer.seal(&self.door, rows, generation, self.clock().now()).await?;
         let (offers, mut verdicts): (Vec<Offer>, Vec<_>) =
             sealed.into_iter().map(|Sealed { offer, verdict }| (offer, verdict)).unzip();
         let answers = self.accept(&offers).await?;
-        let mut accepted = 0;
-        for (verdict, answer) in verdicts.iter_mut().zip(answers) {
+        let mut unlike = Vec::new();
+        for (place, (verdict, answer)) in verdicts.iter_mut().zip(answers).enumerate() {
             match answer {
-                Ok(uid) => {
-                    accepted += 1;
+                Ok(AcceptedOffer { uid, differs }) => {
                     verdict.uid = Some(uid.to_string());
+                    unlike.extend(differs.then_some(place));
                 }
                 // Nothing of a mail that there is not.
                 Err(fault) => {
@@ -79,9 +113,7 @@ impl Outbox {
                 }
             }
         }
-        table.settle(&verdicts).await?;
-        self.took(verdicts.len(), accepted, self.clock().now());
-        Ok(rows.len() == ROUND_ROWS as usize)
+        Ok((verdicts, unlike))
     }
 
     async fn accept(&self, offers: &[Offer]) -> Result<Vec<accept::Answer>, OutboxError> {

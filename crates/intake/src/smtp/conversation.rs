@@ -181,9 +181,9 @@ impl Conversation {
         self.secure
     }
 
-    /// Whether a mail is coming in.
+    /// Whether a mail is coming in, or a chunk that is read only to be refused: both must end in time.
     pub(super) fn is_receiving(&self) -> bool {
-        self.body.is_some()
+        self.body.is_some() || matches!(self.stage, Stage::Chunk { .. })
     }
 
     /// Goes on under TLS, as if nothing had been said (RFC 3207, 4.2).

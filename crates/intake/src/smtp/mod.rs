@@ -27,6 +27,7 @@ mod gatekeeper;
 mod line;
 mod listener;
 mod login;
+mod offline;
 mod options;
 mod reply;
 mod seats;
@@ -40,6 +41,7 @@ pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{Command, Fault, parse as parse_command};
 pub use gatekeeper::{Denied, Gatekeeper};
 pub use listener::{BindError, Listener};
+pub use offline::{OfflineRules, OfflineSession};
 pub use reply::Reply;
 
 use crate::Door;

@@ -303,3 +303,14 @@ proptest! {
         prop_assert_eq!(&talk_with(rules(), 1024 * 1024, said.as_bytes().chunks(1)), &whole);
     }
 }
+
+#[test]
+fn a_chunk_that_is_read_only_to_be_refused_must_end_in_time_too() {
+    let mut conversation = Conversation::new(rules(), Budget::new(1024), false);
+    let mut input = BytesMut::from("EHLO me.example\r\nBDAT 1000 LAST\r\nabc");
+    assert!(matches!(conversation.advance(&mut input), Step::Read));
+    assert!(conversation.is_receiving(), "so that the deadline of a mail holds");
+    input.extend_from_slice(&[b'x'; 997]);
+    assert!(matches!(conversation.advance(&mut input), Step::Read));
+    assert!(!conversation.is_receiving());
+}

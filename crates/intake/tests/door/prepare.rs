@@ -135,7 +135,8 @@ async fn files_of_this_machine_come_from_open_folders_only() {
     std::fs::create_dir(&open).unwrap();
     std::fs::write(open.join("a.txt"), "inside").unwrap();
     std::fs::write(open.with_file_name("b.txt"), "outside").unwrap();
-    let fetch = FetchConfig { folders: vec![open.clone()], ..FetchConfig::default() };
+    let fetch =
+        FetchConfig { folders: vec![open.to_str().unwrap().parse().unwrap()], ..FetchConfig::default() };
     let house = Plan { fetch, ..Plan::default() }.build().await;
     let _room = Room::open(&house);
     let send = async |path: String| {

@@ -117,8 +117,13 @@ impl House {
 
     /// Serves a source until the guard is stopped.
     fn serve(&self, source: Source) -> Served {
+        self.serve_under(source, &secret_key())
+    }
+
+    /// The same with another secret key.
+    fn serve_under(&self, source: Source, secret_key: &SecretKey) -> Served {
         let node = Arc::new(TestNode(AtomicBool::new(true)));
-        let outbox = Outbox::new(source, self.door.clone(), node.clone(), &secret_key()).unwrap();
+        let outbox = Outbox::new(source, self.door.clone(), node.clone(), secret_key).unwrap();
         let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());
         let task = tokio::spawn(outbox.clone().run(stop.clone()));
         Served { outbox, node, stop, task }
@@ -192,6 +197,12 @@ fn tenant() -> TenantId {
 
 fn secret_key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32]).unwrap()
+}
+
+/// The secret key after it was replaced twice, which still knows those before it.
+fn rotated_key() -> SecretKey {
+    let key = |byte: u8| SecretKey::from_bytes(&[byte; 32]).unwrap();
+    key(9).with_previous(key(8).with_previous(secret_key()))
 }
 
 /// A source that takes rows as they come.

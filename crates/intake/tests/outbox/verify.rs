@@ -3,9 +3,10 @@
 use postway_intake::outbox::{Desk, Finding, Presented};
 use postway_testkit::postgres::PostgresDatabase;
 
-use super::{House, Served, installed, tenant, until, with_accounts};
+use super::{House, Served, installed, rotated_key, tenant, until, with_accounts};
 
 struct Mailed {
+    house: House,
     database: PostgresDatabase,
     desk: Desk,
     served: Served,
@@ -20,11 +21,16 @@ async fn mailed() -> Mailed {
     let served = house.serve(with_accounts(&database.url()));
     database.run("INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')");
     until(&database, "SELECT state FROM tokens", "mailed").await;
+    let (token, code) = said(&database, &house).await;
+    Mailed { desk: house.desk(&served), house, database, served, token, code }
+}
+
+/// The token and the code that the one mail has.
+async fn said(database: &PostgresDatabase, house: &House) -> (String, String) {
     let nonce = database.run("SELECT nonce FROM tokens");
     let mail = house.mail(&format!("outbox:app:token:{nonce}")).await;
     let after = |words: &str| mail.split(words).nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
-    let (token, code) = (after("?token="), after("this code:"));
-    Mailed { desk: house.desk(&served), database, served, token, code }
+    (after("?token="), after("this code:"))
 }
 
 impl Mailed {
@@ -92,4 +98,43 @@ async fn a_token_whose_time_is_over_is_not_good() {
     assert_eq!(mailed.verify(&mailed.token, "/activate", None, true).await, Finding::Invalid("expired"));
     assert_eq!(mailed.database.run("SELECT status FROM accounts"), "provisioned");
     mailed.served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_out_outlives_the_secret_key_it_was_made_under() {
+    let mut mailed = mailed().await;
+    mailed.desk = Desk::new(vec![mailed.served.outbox.clone()], &rotated_key()).unwrap();
+    for _ in 0..6 {
+        let found = mailed.verify(&mailed.token, "/activate", Some(&mailed.code), false).await;
+        assert_eq!(found, mailed.good(false));
+    }
+    assert_eq!(
+        mailed.database.run("SELECT attempts FROM tokens"),
+        "0",
+        "a right code is not counted as wrong"
+    );
+    let wrong = if mailed.code == "00000" { "00001" } else { "00000" };
+    let found = mailed.verify(&mailed.token, "/activate", Some(wrong), true).await;
+    assert_eq!(found, Finding::Invalid("code"), "a wrong one is");
+    assert_eq!(mailed.verify(&mailed.token, "/activate", Some(&mailed.code), true).await, mailed.good(true));
+    mailed.served.stop().await;
+}
+
+/// The process dies between accepting the mail and marking its row, and comes back with another secret key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_was_accepted_under_the_old_key_keeps_its_link_and_code() {
+    let mailed = mailed().await;
+    let Mailed { house, database, served, token, code, .. } = mailed;
+    served.stop().await;
+    database.run(
+        "ALTER TABLE tokens DISABLE TRIGGER USER; UPDATE tokens SET state = 'issued', secret_hash = NULL, \
+         link_hash = NULL, code_hash = NULL, message_uid = NULL, mail_status = NULL; ALTER TABLE tokens ENABLE TRIGGER USER",
+    );
+    let served = house.serve_under(with_accounts(&database.url()), &rotated_key());
+    until(&database, "SELECT state FROM tokens", "mailed").await;
+    assert_eq!(house.count().await, 1, "it is the same mail");
+    let desk = Desk::new(vec![served.outbox.clone()], &rotated_key()).unwrap();
+    let again = Mailed { house, database, desk, served, token, code };
+    assert_eq!(again.verify(&again.token, "/activate", Some(&again.code), true).await, again.good(true));
+    again.served.stop().await;
 }

@@ -18,8 +18,8 @@ pub enum HttpError {
     },
     /// The host is a private address, or its name leads to private addresses only.
     #[error(
-        "{host} is a private address, or its name leads to one: if it is to be reached, allow its network with \
-         POSTWAY_ALLOW_PRIVATE_TARGETS"
+        "{host} is a private address, or its name leads to one: if it is to be reached, add its network to \
+         allow_private_targets (POSTWAY_ALLOW_PRIVATE_TARGETS), and restart"
     )]
     Guarded {
         /// The host asked for.

@@ -11,10 +11,7 @@ mod socks5;
 mod tests;
 mod url;
 
-use std::{
-    fmt, io,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::{fmt, io, net::IpAddr};
 
 use ::url::Host;
 use secrecy::SecretString;
@@ -24,7 +21,7 @@ use tokio::{
 };
 
 pub use self::url::ProxyUrlError;
-use crate::{Guard, NetError, connect_guarded};
+use crate::{Guard, NetError, connect, guard::literal_address};
 
 /// The longest user name, password and target name, which SOCKS5 counts in one octet each.
 const FIELD_BYTES_MAX: usize = 255;
@@ -69,24 +66,23 @@ pub async fn connect_through(
     host: &str,
     port: u16,
     deadline: Instant,
-    guard: Option<&Guard>,
+    guard: &Guard,
 ) -> Result<TcpStream, NetError> {
     let Some(proxy) = proxy else {
-        return connect_guarded(host, port, deadline, guard).await;
+        return connect(host, port, deadline, guard).await;
     };
     let failed = |source| NetError::Connect { host: host.to_owned(), port, source };
     let target = target(host).map_err(failed)?;
-    if guard.is_some_and(|guard| is_refused(&target, guard)) {
+    if literal_address(host).is_some_and(|address| !guard.allows(address)) {
         return Err(NetError::Guarded { host: host.to_owned() });
     }
-    let mut tcp =
-        connect_guarded(&proxy.host, proxy.port, deadline, guard).await.map_err(|error| match error {
-            NetError::Connect { source, .. } => {
-                let text = format!("the {proxy} takes no connection: {source}");
-                failed(io::Error::new(source.kind(), text))
-            }
-            other => other,
-        })?;
+    let mut tcp = connect(&proxy.host, proxy.port, deadline, guard).await.map_err(|error| match error {
+        NetError::Connect { source, .. } => {
+            let text = format!("the {proxy} takes no connection: {source}");
+            failed(io::Error::new(source.kind(), text))
+        }
+        other => other,
+    })?;
     let agreed = async {
         match proxy.kind {
             Kind::Socks5 => socks5::ask(&mut tcp, proxy, &target, port).await,
@@ -116,19 +112,6 @@ fn target(host: &str) -> io::Result<Host> {
         }
         Ok(host) => Ok(host),
         Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a host name")),
-    }
-}
-
-fn is_refused(target: &Host, guard: &Guard) -> bool {
-    match target {
-        Host::Ipv4(address) => !guard.allows((*address).into()),
-        Host::Ipv6(address) => !guard.allows((*address).into()),
-        // RFC 6761 6.3: the one name whose meaning is known without asking.
-        Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
-            let is_local = name == "localhost" || name.ends_with(".localhost");
-            is_local && !guard.allows(Ipv4Addr::LOCALHOST.into())
-        }
     }
 }
 

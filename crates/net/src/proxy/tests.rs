@@ -28,7 +28,12 @@ async fn scripted(script: Vec<(Vec<u8>, Vec<u8>)>) -> (u16, JoinHandle<TcpStream
     (port, serving)
 }
 
-async fn through(url: &str, host: &str, guard: Option<&Guard>) -> Result<TcpStream, NetError> {
+/// A guard that lets everything through: what is asked here is how a proxy is spoken to.
+fn anywhere() -> Guard {
+    Guard::new(vec![(IpAddr::from([0, 0, 0, 0]), 0), (IpAddr::from([0; 16]), 0)])
+}
+
+async fn through(url: &str, host: &str, guard: &Guard) -> Result<TcpStream, NetError> {
     let deadline = Instant::now() + Duration::from_secs(30);
     connect_through(Some(&url.parse().unwrap()), host, 993, deadline, guard).await
 }
@@ -43,9 +48,10 @@ async fn socks5_signs_in_and_lets_the_proxy_resolve_the_name() {
     let granted = [GRANTED, b"* OK hello"].concat();
     let script = vec![(vec![5, 2, 0, 2], vec![5, 2]), (sign_in, vec![1, 0]), (request, granted)];
     let (port, serving) = scripted(script).await;
-    let mut tcp = through(&format!("socks5://bob:p%40ss%3Awd@127.0.0.1:{port}"), "imap.example.org", None)
-        .await
-        .unwrap();
+    let mut tcp =
+        through(&format!("socks5://bob:p%40ss%3Awd@127.0.0.1:{port}"), "imap.example.org", &anywhere())
+            .await
+            .unwrap();
     let mut greeting = [0; 10];
     tcp.read_exact(&mut greeting).await.unwrap();
     assert_eq!(&greeting, b"* OK hello");
@@ -63,7 +69,7 @@ async fn socks5_takes_addresses_and_any_kind_of_answer() {
     ] {
         let answer = [vec![5, 0, 0], bound, b"!".to_vec()].concat();
         let (port, serving) = scripted(vec![(vec![5, 1, 0], vec![5, 0]), (asked, answer)]).await;
-        let mut tcp = through(&format!("socks5://127.0.0.1:{port}"), host, None).await.unwrap();
+        let mut tcp = through(&format!("socks5://127.0.0.1:{port}"), host, &anywhere()).await.unwrap();
         assert_eq!(tcp.read_u8().await.unwrap(), b'!');
         serving.await.unwrap();
     }
@@ -75,8 +81,9 @@ async fn http_connect_signs_in_and_leaves_what_follows_the_head() {
         Proxy-Authorization: Basic Ym9iOnNlY3JldA==\r\n\r\n";
     let answer = b"HTTP/1.1 200 Connection established\r\nX-A: b\r\n\r\n* OK".to_vec();
     let (port, serving) = scripted(vec![(request.to_vec(), answer)]).await;
-    let mut tcp =
-        through(&format!("http://bob:secret@127.0.0.1:{port}"), "imap.example.org", None).await.unwrap();
+    let mut tcp = through(&format!("http://bob:secret@127.0.0.1:{port}"), "imap.example.org", &anywhere())
+        .await
+        .unwrap();
     let mut greeting = [0; 4];
     tcp.read_exact(&mut greeting).await.unwrap();
     assert_eq!(&greeting, b"* OK");
@@ -113,7 +120,7 @@ async fn a_refusal_names_target_and_proxy_and_no_password() {
             tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await.ok();
         });
         let url = format!("{scheme}://bob:hunter2@127.0.0.1:{port}");
-        let error = through(&url, "imap.example.org", None).await.unwrap_err();
+        let error = through(&url, "imap.example.org", &anywhere()).await.unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("imap.example.org:993") && text.contains(&format!("127.0.0.1:{port}")),
@@ -131,12 +138,13 @@ async fn a_proxy_that_is_not_there_or_says_nothing_is_named() {
     let port = listener.local_addr().unwrap().port();
     let proxy: Proxy = format!("socks5://127.0.0.1:{port}").parse().unwrap();
     let soon = Instant::now() + Duration::from_secs(1);
-    let error = connect_through(Some(&proxy), "imap.example.org", 993, soon, None).await.unwrap_err();
+    let error = connect_through(Some(&proxy), "imap.example.org", 993, soon, &anywhere()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert!(error.to_string().contains(&format!("proxy handshake with 127.0.0.1:{port}")), "{error}");
     let closed = ClosedPort::take();
     let port = closed.port();
-    let error = through(&format!("socks5://127.0.0.1:{port}"), "imap.example.org", None).await.unwrap_err();
+    let error =
+        through(&format!("socks5://127.0.0.1:{port}"), "imap.example.org", &anywhere()).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     assert!(error.to_string().contains(&format!("SOCKS5 proxy 127.0.0.1:{port}")), "{error}");
 }
@@ -145,17 +153,14 @@ async fn a_proxy_that_is_not_there_or_says_nothing_is_named() {
 async fn the_guard_holds_for_the_proxy_and_for_what_is_plainly_private() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("socks5://127.0.0.1:{}", listener.local_addr().unwrap().port());
-    let error = through(&url, "imap.example.org", Some(&Guard::default())).await.unwrap_err();
+    let error = through(&url, "imap.example.org", &Guard::default()).await.unwrap_err();
     assert!(matches!(&error, NetError::Guarded { host } if host == "127.0.0.1"), "{error}");
     // The proxy is allowed; the network of the targets is not.
     let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
     for host in ["10.1.2.3", "10.1", "0xa000001", "169.254.169.254.", "::1", "[::1]", "::ffff:10.0.0.1"] {
-        let error = through(&url, host, Some(&guard)).await.unwrap_err();
+        let error = through(&url, host, &guard).await.unwrap_err();
         assert!(matches!(error, NetError::Guarded { .. }), "{host}: {error}");
     }
-    assert!(is_refused(&target("LOCALHOST.").unwrap(), &Guard::default()));
-    assert!(is_refused(&target("a.localhost").unwrap(), &Guard::default()));
-    assert!(!is_refused(&target("localhost.example.org").unwrap(), &Guard::default()));
 }
 
 #[test]

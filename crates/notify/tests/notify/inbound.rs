@@ -92,7 +92,6 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
             proxy: None,
             all_tenants: false,
             attempts_max: 3,
-            guarded: false,
         },
         secret: None,
         version: 1,

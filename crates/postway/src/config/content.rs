@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use postway_domain::TenantId;
+use postway_intake::AttachmentFolder;
 
 use super::{integer_between, keys::Secret, layers::Layers};
 
@@ -37,8 +38,8 @@ impl Storage {
 /// Files that come from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Attachments {
-    /// Folders of this machine that attachments may be read from.
-    pub folders: Vec<PathBuf>,
+    /// Folders of this machine that tenants' attachments may be read from.
+    pub folders: Vec<AttachmentFolder>,
     /// The largest file that is fetched, in bytes.
     pub max_file_bytes: usize,
     /// How much of what was fetched is kept on disk, in bytes.
@@ -48,12 +49,7 @@ pub struct Attachments {
 impl Attachments {
     pub(super) fn read(layers: &mut Layers) -> Option<Self> {
         let folders = layers.take("attachments.folders", Vec::new(), "", |text| {
-            let folders = text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(PathBuf::from);
-            let folders: Vec<PathBuf> = folders.collect();
-            match folders.iter().all(|folder| folder.is_absolute()) {
-                true => Ok(folders),
-                false => Err("name whole paths, from / on".to_owned()),
-            }
+            text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
         });
         let file = 100 * MIB;
         let file = layers.take("attachments.max_file_bytes", file, &file.to_string(), |text| {

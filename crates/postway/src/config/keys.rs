@@ -1,5 +1,5 @@
-//! `admin_key` and `secret_key`: secrets that are made on first start unless given. `secret_key_previous` opens what the
-//! secret key before this one has sealed.
+//! `admin_key` and `secret_key`: secrets that are made on first start unless given. `secret_key_previous` opens what
+//! the secret keys before this one have sealed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,6 +10,8 @@ use super::layers::Layers;
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 const ADMIN_KEY_CHARS_MAX: usize = 4096;
 const SECRET_KEY_BYTES: usize = 32;
+/// Each of them is tried on whatever the newer ones did not make.
+const PREVIOUS_KEYS_MAX: usize = 8;
 
 /// A secret that shows itself as `***`, whoever asks, and is wiped when dropped.
 #[derive(Clone)]
@@ -50,14 +52,31 @@ pub(super) fn read_admin_key(layers: &mut Layers, key: &'static str) -> Option<O
     })
 }
 
-/// Reads `secret_key`, or `secret_key_previous`, which has the same form.
-pub(super) fn read_secret_key(layers: &mut Layers, key: &'static str) -> Option<Option<Secret>> {
-    layers.take_optional(key, |text| match BASE64_STANDARD.decode(text) {
+pub(super) fn read_secret_key(layers: &mut Layers) -> Option<Option<Secret>> {
+    layers.take_optional("secret_key", secret_key)
+}
+
+/// Reads `secret_key_previous`: one key, or several with commas between them.
+pub(super) fn read_previous_keys(layers: &mut Layers) -> Option<Vec<Secret>> {
+    let keys = layers.take_optional("secret_key_previous", |text| {
+        let keys: Vec<&str> = text.split(',').map(str::trim).collect();
+        match keys.len() {
+            0..=PREVIOUS_KEYS_MAX => keys.into_iter().map(secret_key).collect(),
+            many => {
+                Err(format!("has {many} keys; {PREVIOUS_KEYS_MAX} are the most, so leave out the oldest"))
+            }
+        }
+    });
+    keys.map(Option::unwrap_or_default)
+}
+
+fn secret_key(text: &str) -> Result<Secret, String> {
+    match BASE64_STANDARD.decode(text) {
         Ok(bytes) if bytes.len() == SECRET_KEY_BYTES => Ok(Secret::new(text)),
         Ok(_) | Err(_) => Err(format!(
             "must be {SECRET_KEY_BYTES} bytes in standard base64; make one with: openssl rand -base64 32"
         )),
-    })
+    }
 }
 
 /// The key travels in an HTTP header, which carries ASCII and trims its ends.
@@ -76,5 +95,19 @@ mod tests {
         let secret = Secret::new("correct horse");
         assert_eq!(format!("{secret} {secret:?}"), "*** ***");
         assert_eq!(secret.expose(), "correct horse");
+    }
+
+    #[test]
+    fn several_previous_keys_are_read_in_their_order() {
+        let read = |text: &str| {
+            let env = [("POSTWAY_SECRET_KEY_PREVIOUS".into(), text.into())];
+            crate::config::load_from(None, env).map(|loaded| loaded.config.secret_key_previous)
+        };
+        let key = |byte: u8| BASE64_STANDARD.encode([byte; SECRET_KEY_BYTES]);
+        let keys = read(&format!("{}, {}", key(1), key(2))).unwrap();
+        assert_eq!(keys.iter().map(Secret::expose).collect::<Vec<_>>(), [key(1), key(2)]);
+        assert!(read(&format!("{},short", key(1))).is_err());
+        let many = vec![key(1); PREVIOUS_KEYS_MAX + 1].join(",");
+        assert!(read(&many).unwrap_err().to_string().contains("leave out the oldest"));
     }
 }

@@ -59,8 +59,8 @@ pub struct Config {
     pub admin_key: Option<Secret>,
     /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data folder.
     pub secret_key: Option<Secret>,
-    /// The secret key before this one; opens what it sealed, until everything is sealed anew.
-    pub secret_key_previous: Option<Secret>,
+    /// The secret keys before this one, the newest first: they open what they sealed, and what was made under them holds.
+    pub secret_key_previous: Vec<Secret>,
     /// Private networks that webhooks and fetches may reach.
     pub allow_private_targets: Vec<Cidr>,
     /// Where readers of mail reach this gateway, for links to large files.
@@ -152,8 +152,8 @@ fn read(layers: &mut Layers) -> Option<Config> {
         _ => Ok(PathBuf::from(text)),
     });
     let admin_key = keys::read_admin_key(layers, "admin_key");
-    let secret_key = keys::read_secret_key(layers, "secret_key");
-    let secret_key_previous = keys::read_secret_key(layers, "secret_key_previous");
+    let secret_key = keys::read_secret_key(layers);
+    let secret_key_previous = keys::read_previous_keys(layers);
     let allow_private_targets = network::read_allow_private_targets(layers);
     let public_url = content::read_public_url(layers);
     let folder = data_dir.clone().unwrap_or_else(|| PathBuf::from("./data"));

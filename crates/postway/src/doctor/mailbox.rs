@@ -5,7 +5,10 @@
 use postway_domain::Time;
 use serde_json::Value;
 
-use super::report::{Finding, State};
+use super::{
+    if_guarded,
+    report::{Finding, State},
+};
 use crate::output::{field, list};
 
 /// UIDs that a mailbox may be behind without a word: a page or two on its way.
@@ -25,9 +28,8 @@ pub fn judge(mailbox: &Value, trial: Option<&Value>, now: Time) -> Finding {
     let failed = trial.and_then(|trial| list(trial, "steps").iter().find(|step| step["ok"] != true));
     if let Some(step) = failed {
         let (step, detail) = (field(step, "step"), field(step, "detail"));
-        return Finding::new(check, State::Wrong)
-            .found(&format!("{step}: {detail}"))
-            .advice(what_to_do(&step));
+        let advice = if_guarded(&detail).unwrap_or_else(|| what_to_do(&step));
+        return Finding::new(check, State::Wrong).found(&format!("{step}: {detail}")).advice(advice);
     }
     let error = field(mailbox, "error");
     if !error.is_empty() {

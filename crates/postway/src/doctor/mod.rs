@@ -66,6 +66,14 @@ pub async fn check_mx(domain: &str, dns: &dyn Dns) -> Report {
     Report { domain: domain.to_owned(), findings: mx::check(domain, dns).await }
 }
 
+/// What helps where something failed because the guard does not connect to private addresses.
+fn if_guarded(found: &str) -> Option<&'static str> {
+    found.contains("POSTWAY_ALLOW_PRIVATE_TARGETS").then_some(
+        "name a public host, or allow this one in the server's configuration and restart; until then its mail waits. The \
+         log of the server's start has the address and the line to add",
+    )
+}
+
 fn is_domain(name: &str) -> bool {
     let is_label = |label: &str| {
         let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

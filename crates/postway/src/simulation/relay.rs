@@ -63,13 +63,7 @@ impl std::fmt::Debug for Network {
 
 #[async_trait]
 impl Dial for Network {
-    async fn dial(
-        &self,
-        host: &str,
-        port: u16,
-        deadline: Instant,
-        _: Option<&Guard>,
-    ) -> Result<Stream, NetError> {
+    async fn dial(&self, host: &str, port: u16, deadline: Instant, _: &Guard) -> Result<Stream, NetError> {
         let (world, life) = (&self.world, &self.life);
         let unreachable = world.chance.hits(world.rate(world.plan.relay.unreachable));
         let never_answers = unreachable && world.chance.hits(300);

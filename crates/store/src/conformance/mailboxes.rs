@@ -37,7 +37,6 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             proxy: Some("socks5://proxy.example.net:1080".to_owned()),
             all_tenants: true,
             attempts_max: 4,
-            guarded: true,
         },
         secret: Some(Sealed(vec![0, 255, 3])),
         version: 1,

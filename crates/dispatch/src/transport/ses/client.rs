@@ -88,15 +88,13 @@ impl SesClient {
                 .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
             builder = builder.tls_certs_merge(roots);
         }
-        if let Some(guard) = &settings.guard {
-            // An address needs no resolver, so it is checked here.
-            if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
-                && !guard.allows(address)
-            {
-                return Err(unusable(NetError::Guarded { host: name.to_owned() }.to_string()));
-            }
-            builder = builder.dns_resolver(Arc::new(GuardedResolver(guard.clone())));
+        // An address needs no resolver, so it is checked here.
+        if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
+            && !settings.guard.allows(address)
+        {
+            return Err(unusable(NetError::Guarded { host: name.to_owned() }.to_string()));
         }
+        builder = builder.dns_resolver(Arc::new(GuardedResolver(settings.guard.clone())));
         let http =
             builder.build().map_err(|error| unusable(format!("cannot set up HTTPS: {}", root(&error))))?;
         let inner = Inner { http, base, host, settings, clock };

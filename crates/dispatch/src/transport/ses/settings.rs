@@ -28,8 +28,8 @@ pub struct SesSettings {
     pub timeouts: SesTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to; any when absent.
-    pub guard: Option<Arc<Guard>>,
+    /// Which addresses may be connected to: public ones, unless it is replaced.
+    pub guard: Arc<Guard>,
 }
 
 impl SesSettings {
@@ -42,7 +42,7 @@ impl SesSettings {
             configuration_set: None,
             timeouts: SesTimeouts::default(),
             extra_roots_pem: None,
-            guard: None,
+            guard: Arc::default(),
         }
     }
 

@@ -6,20 +6,15 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use postway_net::{Guard, NetError, Stream, connect_guarded};
+use postway_net::{Guard, NetError, Stream, connect};
 use tokio::time::Instant;
 
 /// Opens connections.
 #[async_trait]
 pub trait Dial: fmt::Debug + Send + Sync {
     /// Connects before `deadline`, to an address that the guard allows.
-    async fn dial(
-        &self,
-        host: &str,
-        port: u16,
-        deadline: Instant,
-        guard: Option<&Guard>,
-    ) -> Result<Stream, NetError>;
+    async fn dial(&self, host: &str, port: u16, deadline: Instant, guard: &Guard)
+    -> Result<Stream, NetError>;
 }
 
 /// Over TCP, as everybody outside a simulation does.
@@ -33,8 +28,8 @@ impl Dial for Tcp {
         host: &str,
         port: u16,
         deadline: Instant,
-        guard: Option<&Guard>,
+        guard: &Guard,
     ) -> Result<Stream, NetError> {
-        connect_guarded(host, port, deadline, guard).await.map(Stream::Plain)
+        connect(host, port, deadline, guard).await.map(Stream::Plain)
     }
 }

@@ -77,7 +77,7 @@ async fn secure(
     let deadline = Instant::now() + settings.deadlines.connect;
     let stream = settings
         .dial
-        .dial(&settings.host, settings.port, deadline, settings.guard.as_deref())
+        .dial(&settings.host, settings.port, deadline, &settings.guard)
         .await
         .map_err(|e| net_failure(Phase::Connect, &e))?;
     reached.connected = Some(Instant::now());

@@ -27,8 +27,8 @@ pub struct SmtpSettings {
     pub deadlines: Deadlines,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to; any when absent.
-    pub guard: Option<Arc<Guard>>,
+    /// Which addresses may be connected to: public ones, unless it is replaced.
+    pub guard: Arc<Guard>,
     /// Who connects.
     pub dial: Arc<dyn Dial>,
 }
@@ -45,7 +45,7 @@ impl SmtpSettings {
             ehlo_name: "localhost".to_owned(),
             deadlines: Deadlines::default(),
             extra_roots_pem: None,
-            guard: None,
+            guard: Arc::default(),
             dial: Arc::new(Tcp),
         }
     }

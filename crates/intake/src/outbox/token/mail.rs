@@ -14,7 +14,7 @@ use super::{
         error::OutboxError,
         postgres::{TokenRow, TokenVerdict},
     },
-    Action, Link, LinkKey, Mint, hex, sha256,
+    Action, Link, TokenKeys, hex, sha256,
 };
 use crate::door::Door;
 
@@ -22,8 +22,8 @@ use crate::door::Door;
 pub(in super::super) struct Mailer {
     source: Source,
     accounts: Accounts,
-    key: LinkKey,
-    mint: Mint,
+    /// Of every generation of the secret key, the newest first.
+    keys: Vec<TokenKeys>,
     builtin: TemplateSet,
 }
 
@@ -49,8 +49,7 @@ impl Mailer {
     ) -> Result<Self, OutboxError> {
         let builtin = TemplateSet::new([template(Action::Activation), template(Action::PasswordRecovery)]);
         Ok(Self {
-            key: accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(secret_key)),
-            mint: Mint::new(secret_key, &source.name),
+            keys: TokenKeys::generations(source, accounts, secret_key),
             builtin: builtin.map_err(|error| OutboxError::Unexpected(error.to_string()))?,
             source: source.clone(),
             accounts: accounts.clone(),
@@ -62,18 +61,27 @@ impl Mailer {
         format!("outbox:{source}:token:{nonce}")
     }
 
-    /// The mails of these tokens.
+    /// How many generations of the secret key there are.
+    pub(in super::super) fn generations(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The mails of these tokens as this generation of the secret key makes them; 0 is the newest.
     pub(in super::super) async fn seal(
         &self,
         door: &Arc<Door>,
         rows: &[TokenRow],
+        generation: usize,
         now: Time,
     ) -> Result<Vec<Sealed>, OutboxError> {
+        let unknown =
+            || OutboxError::Unexpected(format!("there is no generation {generation} of the secret key"));
+        let keys = self.keys.get(generation).ok_or_else(unknown)?;
         let own = Own {
             activation: self.has_own(door, Action::Activation).await?,
             password_recovery: self.has_own(door, Action::PasswordRecovery).await?,
         };
-        Ok(rows.iter().map(|row| self.one(row, own, now)).collect())
+        Ok(rows.iter().map(|row| self.one(row, keys, own, now)).collect())
     }
 
     async fn has_own(&self, door: &Door, action: Action) -> Result<bool, OutboxError> {
@@ -81,9 +89,9 @@ impl Mailer {
         Ok(door.store.template(&self.source.tenant, &name, None).await?.is_some())
     }
 
-    fn one(&self, row: &TokenRow, own: Own, now: Time) -> Sealed {
-        let secret = row.secret.clone().unwrap_or_else(|| self.mint.secret(&row.nonce).to_vec());
-        let code = row.code.clone().unwrap_or_else(|| self.mint.code(&row.nonce));
+    fn one(&self, row: &TokenRow, keys: &TokenKeys, own: Own, now: Time) -> Sealed {
+        let secret = row.secret.clone().unwrap_or_else(|| keys.mint.secret(&row.nonce).to_vec());
+        let code = row.code.clone().unwrap_or_else(|| keys.mint.code(&row.nonce));
         let client_id = Self::client_id(&self.source.name, &row.nonce);
         let mut verdict = TokenVerdict { id: row.id, ..TokenVerdict::default() };
         let Some(action) = Action::parse(&row.action) else {
@@ -91,10 +99,10 @@ impl Mailer {
             return Sealed { offer: Offer { client_id, message: Err(fault) }, verdict };
         };
         let (path, url) = self.accounts.link(action);
-        let tag = self.key.sign(&path, &secret, &code);
+        let tag = keys.link.sign(&path, &secret, &code);
         verdict.secret_hash = Some(hex(&sha256(&secret)));
         verdict.link_hash = Some(hex(&sha256(tag.as_bytes())));
-        verdict.code_hash = Some(hex(&self.mint.code_hash(&row.nonce, &code)));
+        verdict.code_hash = Some(hex(&keys.mint.code_hash(&row.nonce, &code)));
         let link = format!("{url}?token={}", Link { secret, tag }.write());
         let variables = json!({"login": row.login, "email": row.email, "link": link, "code": code});
         let message = self.message(row, action, variables, own, &client_id, now);

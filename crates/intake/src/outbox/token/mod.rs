@@ -6,15 +6,21 @@
 //!
 //! The link's token is `base64url(secret ‖ HMAC-SHA256(key, path ‖ secret ‖ code))`: whoever has the key, and the code that
 //! its reader types, can check it without asking anybody.
+//!
+//! The gateway's secret key may be replaced while mails are out. So there are keys for each of its generations: the newest
+//! makes what is new, and what any of them has made holds.
 
+mod keys;
 mod link;
 mod mail;
 mod mint;
 
+pub(super) use keys::TokenKeys;
 pub(super) use link::Link;
 pub use link::LinkKey;
 pub(super) use mail::{Mailer, Sealed};
-pub(super) use mint::{Mint, hex, sha256};
+pub(super) use mint::sha256;
+use mint::{Mint, hex};
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

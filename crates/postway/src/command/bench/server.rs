@@ -126,6 +126,8 @@ impl Recipe {
         command.arg("serve").current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.env("POSTWAY_DATA_DIR", folder.join("data")).env("POSTWAY_HTTP_LISTEN", address);
         command.env("POSTWAY_ADMIN_KEY", &self.admin_key).env("POSTWAY_SECRET_KEY", &self.secret_key);
+        // Relays, mailboxes and receivers of a bench are on this machine.
+        command.env("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.0/8");
         command.envs(self.database.as_ref().map(|url| ("POSTWAY_DATABASE_URL", url)));
         command.envs(self.settings.iter().map(|(name, value)| (name, value))).kill_on_drop(true);
         command.spawn().context("cannot start the server")

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use postway_intake::AttachmentFolder;
+
 use super::{Finding, Standing, Subject};
 use crate::config::{Config, ConfigErrors, Loaded};
 
@@ -15,6 +17,7 @@ pub fn check(subject: &Subject) -> Vec<Finding> {
         Some(Ok(loaded)) => {
             let mut findings = read(loaded, subject.config_file.as_deref());
             findings.extend(exposed(&loaded.config));
+            findings.extend(opened(&loaded.config));
             findings.extend(private(&loaded.config));
             findings
         }
@@ -62,6 +65,18 @@ fn exposed(config: &Config) -> Vec<Finding> {
         findings.push(Finding::new("public_url", Standing::Warning).found(url).advice(advice));
     }
     findings
+}
+
+/// Which tenant a folder is open to whose setting does not say.
+fn opened(config: &Config) -> Vec<Finding> {
+    let unnamed = config.attachments.folders.iter().filter_map(AttachmentFolder::unnamed_path);
+    let finding = |path: &str| {
+        let found = format!(
+            "{path} is open to the tenant default alone; TENANT:{path} opens it to another, {{tenant}} in a path one to each"
+        );
+        Finding::new("attachments.folders", Standing::Ok).found(found)
+    };
+    unnamed.map(finding).collect()
 }
 
 /// Who else can read the mail and the keys.
@@ -149,6 +164,13 @@ mod tests {
         assert_eq!(states(0o700, 0o600), [Standing::Ok, Standing::Ok]);
         assert_eq!(states(0o755, 0o644), [Standing::Warning, Standing::Problem]);
         assert!(private(&config)[1].advice.as_deref().unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn a_folder_whose_tenant_is_not_named_is_explained() {
+        let found = opened(&config(&[("POSTWAY_ATTACHMENTS_FOLDERS", "/srv/a,acme:/srv/b,/srv/{tenant}")]));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].found.as_deref().unwrap().contains("TENANT:/srv/a"));
     }
 
     #[test]

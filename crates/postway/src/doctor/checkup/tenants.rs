@@ -11,7 +11,7 @@ use super::server::{Reached, Tenant};
 use super::{Finding, Standing, TOGETHER, within};
 use crate::client::Body;
 use crate::clock::NodeClock;
-use crate::doctor::judge_mailbox;
+use crate::doctor::{if_guarded, judge_mailbox};
 use crate::failure::Failure;
 use crate::output::{field, list};
 use crate::top::span;
@@ -109,7 +109,8 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) ->
     let circuit = &account["circuit"];
     if circuit["state"] == "open" {
         let found = format!("at fault since {}: {}", field(circuit, "since"), field(circuit, "reason"));
-        let advice = "its mail waits; mend it with `postway accounts update`, and it goes on at once";
+        let advice = if_guarded(&found)
+            .unwrap_or("its mail waits; mend it with `postway accounts update`, and it goes on at once");
         return Finding::new(name, Standing::Problem).found(found).advice(advice);
     }
     let steps = match trial {
@@ -121,7 +122,8 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) ->
     };
     if let Some(step) = steps.iter().find(|step| step["ok"] != true) {
         let found = format!("{}: {}", field(step, "step"), field(step, "detail"));
-        let advice = mend(&field(account, "kind"), &field(step, "step"));
+        let advice =
+            if_guarded(&found).unwrap_or_else(|| mend(&field(account, "kind"), &field(step, "step")));
         return Finding::new(name, Standing::Problem).found(found).advice(advice);
     }
     if account["suspended"] == true {

@@ -1,0 +1,44 @@
+//! What one source's tokens are made and checked with, for each generation of the gateway's secret key.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use postway_domain::secret::SecretKey;
+
+use super::{
+    super::{Accounts, Source},
+    Link, LinkKey, Mint,
+};
+
+/// The keys of one generation.
+pub(in super::super) struct TokenKeys {
+    pub(super) link: LinkKey,
+    pub(super) mint: Mint,
+}
+
+impl TokenKeys {
+    /// Those of every generation, the newest first. A key that the application shares signs the links of all of them.
+    pub(in super::super) fn generations(
+        source: &Source,
+        accounts: &Accounts,
+        secret_key: &SecretKey,
+    ) -> Vec<Self> {
+        let of = |key: &SecretKey| Self {
+            link: accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(key)),
+            mint: Mint::new(key, &source.name),
+        };
+        secret_key.generations().map(of).collect()
+    }
+
+    /// Whether this generation made a code: by the digest that was kept of it, and by the link that was signed with it.
+    pub(in super::super) fn made(
+        &self,
+        nonce: &str,
+        code: &str,
+        code_hash: &[u8],
+        path: &str,
+        link: &Link,
+    ) -> bool {
+        let is_code = verify_slices_are_equal(&self.mint.code_hash(nonce, code), code_hash).is_ok();
+        let is_signed = self.link.sign(path, &link.secret, code).is(&link.tag);
+        is_code & is_signed
+    }
+}
