@@ -113,7 +113,16 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
     let sink = SmtpSink::builder().on(Verb::Dot, delay).start().await;
     gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
     let load = Load::start(&[gateway.client()], false);
-    for ahead in [HOUR, SignedDuration::ZERO, -HOUR, SignedDuration::ZERO] {
+    // One that waits, and whose time is over in half an hour: it ends once somebody has looked at the new time.
+    load.wait_for(Load::CLIENTS * 2).await?;
+    let begun: Timestamp = text(&gateway.message("client0-0").await?, "created_at").parse()?;
+    gateway.post("/v1/batches/waiting/suspend", json!({})).await?;
+    let fields = json!({"batch": "waiting", "expires_at": (begun + HOUR / 2).to_string()});
+    gateway.send(mail_with("stale", "ada@example.net", fields)).await?;
+    let noticed = [None, Some(1), Some(2), None];
+    for (ahead, set_back) in
+        [HOUR, SignedDuration::ZERO, -HOUR, SignedDuration::ZERO].into_iter().zip(noticed)
+    {
         let hold = Hold::new();
         sink.hold_next_dot(&hold);
         hold.reached().await;
@@ -122,6 +131,10 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
         let before = sink.mails().len();
         load.wait_for(load.acknowledged() + 50).await?;
         sink.wait_for(before + 30, postway_e2e::PATIENCE).await;
+        match set_back {
+            Some(times) => gateway.wait_for_log("the clock was set back", times).await?,
+            None => drop(gateway.wait_for("stale", "expired").await?),
+        }
         hold.release();
     }
     let acknowledged = load.stop().await?;
