@@ -7,7 +7,7 @@ use postway_testkit::{Action, SmtpSink, Verb};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-const MAILS: usize = 1_500;
+const MAILS: usize = 800;
 const CONNECTIONS_MAX: usize = 4;
 
 async fn post_all(gateway: &Gateway) -> anyhow::Result<()> {
@@ -42,7 +42,7 @@ async fn a_backlog_of_retries_goes_over_few_connections_and_each_once() -> anyho
 
     // Each has a time of its own, in the whole width of the jitter.
     let mut delays = Vec::new();
-    for n in (0..MAILS).step_by(15) {
+    for n in (0..MAILS).step_by(8) {
         let message = gateway.message(&format!("mail-{n}")).await?;
         let events = message["events"].as_array().context("no events")?;
         let scheduled = events.iter().find(|event| event["type"] == "scheduled").context("no retry")?;

@@ -411,7 +411,7 @@ static int syncs(int fd, int (*real)(int)) {
     if (fails(control ? control->sync_errno : 0, path)) {
         return -1;
     }
-    if (control && control->syncs_lost) {
+    if (control && control->syncs_lost && is_meant(path)) {
         __atomic_add_fetch(&control->hits, 1, __ATOMIC_SEQ_CST);
         return 0;
     }
