@@ -84,6 +84,12 @@ impl Gateway {
         self.announced().await
     }
 
+    /// The same with further arguments for `serve`.
+    pub async fn launch_as(&mut self, args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<()> {
+        self.spawn_as(args, env)?;
+        self.announced().await
+    }
+
     /// Starts it, and waits only until it listens. Its database may be away.
     pub async fn launch_early(&mut self, env: &[(&str, &str)]) -> anyhow::Result<()> {
         self.spawn(env)?;
@@ -102,11 +108,15 @@ impl Gateway {
     }
 
     fn spawn(&mut self, env: &[(&str, &str)]) -> anyhow::Result<()> {
+        self.spawn_as(&[], env)
+    }
+
+    fn spawn_as(&mut self, args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<()> {
         ensure!(self.life.is_none(), "it is still running");
         let log_from = self.log().len();
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log_file)?;
         let mut child = self
-            .command(&["serve"])?
+            .command(&[&["serve"], args].concat())?
             .env("POSTWAY_HTTP_LISTEN", "127.0.0.1:0")
             .env(ALLOW_LOOPBACK.0, ALLOW_LOOPBACK.1)
             .envs(env.iter().copied())
@@ -201,7 +211,7 @@ impl Gateway {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends it as a power cut would.
+    /// Ends it at once, by SIGKILL.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         let mut life = self.life.take().context("it is not running")?;
         life.child.kill().await?;
@@ -214,6 +224,14 @@ impl Gateway {
         let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
         ensure!(status.success(), "kill -{name} failed");
         Ok(())
+    }
+
+    /// The most memory that the process has held at once, in bytes.
+    pub fn peak_memory(&self) -> anyhow::Result<u64> {
+        let pid = self.life.as_ref().and_then(|life| life.child.id()).context("it is not running")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
     }
 
     /// Whether the process is alive.

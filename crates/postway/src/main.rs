@@ -10,6 +10,7 @@ mod config;
 mod database;
 mod doctor;
 mod failure;
+mod hold;
 mod housekeeping;
 mod http;
 mod inbound;

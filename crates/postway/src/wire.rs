@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     clock::NodeClock,
     config::Config,
-    database,
+    database, hold,
     housekeeping::Housekeeping,
     http::{self, HttpBounds},
     inbound::{self, InboundParts, InboundRoom},
@@ -47,8 +47,8 @@ const IDLE_METRICS_LOOK: Duration = Duration::from_secs(60);
 /// How long open HTTP requests may take once the server stops.
 const HTTP_DRAIN: Duration = Duration::from_secs(10);
 
-/// Runs the server until a signal has been obeyed.
-pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<()> {
+/// Runs the server until a signal has been obeyed. With `is_held`, every tenant is suspended first.
+pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> anyhow::Result<()> {
     // A panic's text may quote what it choked on: only its place is told.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -82,6 +82,13 @@ pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<(
         let store = database::open(&config.database).await?;
         let membership = database::while_away(&*store, async || {
             lay_ground(&*store, clock.now()).await?;
+            if is_held {
+                let tenants = hold::suspend_all(&*store, clock.now()).await?;
+                tracing::warn!(
+                    tenants,
+                    "tenants were suspended by --hold; their mail waits until they are activated"
+                );
+            }
             Membership::join(store.clone(), node_clock.clone(), &config.data_dir, address, &depot).await
         });
         let membership = Arc::new(membership.await?);
@@ -222,7 +229,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles) -> anyhow::Result<(
     if admin_key.fresh {
         keys::write_admin_key(config, &admin_key)?;
     }
-    announce(config, address, &smtp_announced, &admin_key);
+    announce(config, address, &smtp_announced, &admin_key, is_held);
     let looking =
         tokio::spawn(explain_settings(store.clone(), looked_at, config.attachments.folders.clone()));
 
@@ -356,11 +363,20 @@ async fn keep_metrics(handles: MetricsHandles, every: Duration, stop: Cancellati
 }
 
 /// Tells the person at the terminal where it listens and, the first time, the key.
-fn announce(config: &Config, address: std::net::SocketAddr, smtp: &str, key: &keys::AdminKeyText) {
+fn announce(
+    config: &Config,
+    address: std::net::SocketAddr,
+    smtp: &str,
+    key: &keys::AdminKeyText,
+    is_held: bool,
+) {
     let mut out = std::io::stdout().lock();
     let mut lines = format!("postway listens on http://{address}\n  docs: http://{address}/docs\n");
     lines += smtp;
     lines += &format!("  data: {}\n", config.data_dir.display());
+    if is_held {
+        lines += "  every tenant is suspended: `postway tenants activate` lets its mail go\n";
+    }
     if key.fresh {
         lines += &format!("  admin key: {}\n", key.text);
         lines += &format!("  (shown this once; also in {})\n", config.admin_key_file().display());

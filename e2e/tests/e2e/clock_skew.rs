@@ -1,15 +1,18 @@
-//! Two nodes on machines whose clocks are a minute apart: they compare counters, so neither takes the other for dead, and
-//! the younger takes over the time of the older, so mail that waits for a time goes out at that time, once.
+//! Clocks that are wrong. Two nodes on machines whose clocks are a minute or an hour apart compare counters, so neither takes the
+//! other for dead, and the younger takes over the time of the older, so mail that waits for a time goes out at that time, once.
+//! A clock that is set forth and back by an hour under a running gateway loses nothing and stops nothing.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use postway_e2e::{Gateway, audit, mail, mail_with, node_env, nodes_of, start_node, text};
-use postway_testkit::{SmtpSink, postgres::PostgresDatabase};
+use postway_e2e::{Gateway, GatewayDisk, Load, audit, mail, mail_with, node_env, nodes_of, start_node, text};
+use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase};
 use serde_json::json;
 use tokio::time::Instant;
 
-const SKEW: SignedDuration = SignedDuration::from_mins(1);
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// How long mail may wait, measured by the time that all nodes agree on.
+const FRESH: SignedDuration = SignedDuration::from_mins(5);
 /// Longer than the ten seconds after which a silent node counts as dead.
 const WATCHED: Duration = Duration::from_secs(13);
 
@@ -27,13 +30,27 @@ async fn post(
 
 #[tokio::test]
 async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
+    apart_by(SignedDuration::from_mins(1)).await
+}
+
+#[tokio::test]
+async fn an_hour_ahead_harms_nobody() -> anyhow::Result<()> {
+    apart_by(HOUR).await
+}
+
+#[tokio::test]
+async fn an_hour_behind_harms_nobody() -> anyhow::Result<()> {
+    apart_by(-HOUR).await
+}
+
+async fn apart_by(skew: SignedDuration) -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
     let sink = SmtpSink::builder().greylist(1).start().await;
     let url = database.url();
     let right = start_node(&url, "right.example").await?;
-    let skew = SKEW.as_millis().to_string();
+    let skew_ms = skew.as_millis().to_string();
     let mut env = node_env(&url, "fast.example");
-    env.push(("FAILPOINTS_CLOCK_SKEW_MS", &skew));
+    env.push(("FAILPOINTS_CLOCK_SKEW_MS", &skew_ms));
     let fast = Gateway::start_with(&env).await?;
     right.relay_to(sink.port()).await?;
 
@@ -45,11 +62,11 @@ async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
         acknowledged.push(plain);
         let later = [
             ("later", json!({"send_at": (now + SignedDuration::from_secs(3)).to_string()})),
-            ("fresh", json!({"expires_at": (now + SKEW * 5).to_string()})),
+            ("fresh", json!({"expires_at": (now + FRESH).to_string()})),
             (
                 "both",
                 json!({"send_at": (now + SignedDuration::from_secs(2)).to_string(),
-                       "expires_at": (now + SKEW * 5).to_string()}),
+                       "expires_at": (now + FRESH).to_string()}),
             ),
         ];
         for (kind, fields) in later {
@@ -62,7 +79,7 @@ async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
         async move { anyhow::Ok(text(&right.message(id).await?, "created_at").parse::<Timestamp>()?) }
     };
     let apart = created("fast-plain").await?.duration_since(created("right-plain").await?);
-    assert!(apart.abs() < SKEW / 4, "the nodes' times are {apart:?} apart");
+    assert!(apart.abs() < skew.abs() / 4, "the nodes' times are {apart:?} apart");
     assert!(fast.log().contains("this machine's clock differs"), "{}", fast.log());
 
     while watch.elapsed() < WATCHED {
@@ -83,5 +100,51 @@ async fn a_minute_between_two_clocks_harms_nobody() -> anyhow::Result<()> {
         node.send(mail(id, &format!("{id}@example.net"))).await?;
         node.wait_for(id, "sent").await?;
     }
+    Ok(())
+}
+
+/// Set to an hour ahead, back, an hour behind, and right again, with mail on the wire each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::Result<()> {
+    let mut gateway = Gateway::idle()?;
+    let disk = GatewayDisk::under(&gateway)?;
+    gateway.launch(&disk.env(&[])).await?;
+    let delay = Action::Delay(Duration::from_millis(8)).recorded();
+    let sink = SmtpSink::builder().on(Verb::Dot, delay).start().await;
+    gateway.relay_with(sink.port(), json!({"max_connections": 4})).await?;
+    let load = Load::start(&[gateway.client()], false);
+    // One that waits, and whose time is over in half an hour: it ends once somebody has looked at the new time.
+    load.wait_for(Load::CLIENTS * 2).await?;
+    let begun: Timestamp = text(&gateway.message("client0-0").await?, "created_at").parse()?;
+    gateway.post("/v1/batches/waiting/suspend", json!({})).await?;
+    let fields = json!({"batch": "waiting", "expires_at": (begun + HOUR / 2).to_string()});
+    gateway.send(mail_with("stale", "ada@example.net", fields)).await?;
+    let noticed = [None, Some(1), Some(2), None];
+    for (ahead, set_back) in
+        [HOUR, SignedDuration::ZERO, -HOUR, SignedDuration::ZERO].into_iter().zip(noticed)
+    {
+        let hold = Hold::new();
+        sink.hold_next_dot(&hold);
+        hold.reached().await;
+        disk.set_clock(i64::try_from(ahead.as_millis())?)?;
+        // What comes in the new time goes out in it.
+        let before = sink.mails().len();
+        load.wait_for(load.acknowledged() + 50).await?;
+        sink.wait_for(before + 30, postway_e2e::PATIENCE).await;
+        match set_back {
+            Some(times) => gateway.wait_for_log("the clock was set back", times).await?,
+            None => drop(gateway.wait_for("stale", "expired").await?),
+        }
+        hold.release();
+    }
+    let acknowledged = load.stop().await?;
+    let mut times = Vec::new();
+    for one in &acknowledged {
+        times.push(text(&gateway.message(&one.id).await?, "created_at").parse::<Timestamp>()?);
+    }
+    let (first, last) = (times.iter().min().copied(), times.iter().max().copied());
+    let apart = last.zip(first).map(|(last, first)| last.duration_since(first)).unwrap_or_default();
+    assert!(apart > HOUR + HOUR / 2, "the clock was not set: {first:?} to {last:?}");
+    audit(&gateway, &sink, &acknowledged).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The process dies at a named point, as in a power cut, and starts again. Before the permission for the dot is durable
+//! The process dies at a named point, as by `kill -9`, and starts again. Before the permission for the dot is durable
 //! a mail goes out once, without doubt; after it exactly that mail is in doubt, and goes out again.
 
 use postway_e2e::{Gateway, column, copies, event_types, events_of, eventually, mail, mail_with, text};

@@ -1,8 +1,8 @@
 //! Handing over twice sends once.
 
 use futures::future::try_join_all;
-use postway_e2e::{Gateway, PATIENCE, column, mail, mail_with};
-use postway_testkit::SmtpSink;
+use postway_e2e::{Gateway, PATIENCE, column, mail, mail_with, start_node};
+use postway_testkit::{SmtpSink, mariadb::MariaDb, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -101,4 +101,52 @@ async fn a_batch_takes_the_good_ones_and_names_what_is_wrong_with_the_others() -
     gateway.wait_until_settled(PATIENCE).await?;
     assert_eq!(sink.mails().len(), 2, "repeating the batch sends nothing twice");
     Ok(())
+}
+
+/// Each key goes to both nodes in the same moment, from clients that know nothing of each other.
+async fn raced_on_two_nodes(url: &str) -> anyhow::Result<()> {
+    const KEYS: usize = 100;
+    let sink = SmtpSink::start().await;
+    let nodes = [start_node(url, "first.example").await?, start_node(url, "second.example").await?];
+    nodes[0].relay_with(sink.port(), json!({"max_connections": 4})).await?;
+    let race = |n: usize| {
+        let nodes = &nodes;
+        async move {
+            let (key, body) = (format!("key-{n}"), nameless(&format!("Mail {n}")));
+            // Whichever is asked first, and twice each.
+            let order = if n.is_multiple_of(2) { [0, 1, 0, 1] } else { [1, 0, 1, 0] };
+            let answers = try_join_all(order.map(|node| post(&nodes[node], &key, &body))).await?;
+            for answer in &answers {
+                assert_eq!(answer, &(StatusCode::ACCEPTED, answers[0].1.clone()), "{key}: {answers:?}");
+            }
+            anyhow::Ok(answers[0].1["uid"].clone())
+        }
+    };
+    let mut uids = Vec::new();
+    for first in (0..KEYS).step_by(10) {
+        uids.extend(try_join_all((first..first + 10).map(race)).await?);
+    }
+    // The same key for another mail is refused by whichever node it comes to.
+    for node in &nodes {
+        let (status, answer) = post(node, "key-0", &nameless("Another")).await?;
+        assert_eq!(status, StatusCode::CONFLICT, "{answer}");
+    }
+    let stats = nodes[1].wait_until_settled(PATIENCE).await?;
+    assert_eq!(stats["by_status"]["sent"], KEYS, "{stats:#}");
+    let mut sent: Vec<Value> = sink.mails().into_iter().map(|mail| json!(mail.postway_id)).collect();
+    let by_text = |one: &Value| one.to_string();
+    sent.sort_by_key(by_text);
+    uids.sort_by_key(by_text);
+    assert_eq!(sent, uids, "one mail for each key");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_raced_on_two_nodes_is_one_mail_on_postgresql() -> anyhow::Result<()> {
+    raced_on_two_nodes(&PostgresDatabase::create().url()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_raced_on_two_nodes_is_one_mail_on_mariadb() -> anyhow::Result<()> {
+    raced_on_two_nodes(&MariaDb::shared().create_database()).await
 }

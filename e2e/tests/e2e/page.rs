@@ -13,7 +13,7 @@ fn picture(name: &str) -> PathBuf {
 }
 
 /// A browser whose user is signed in with the admin key.
-async fn signed_in(gateway: &Gateway, width: u32, height: u32) -> anyhow::Result<Browser> {
+pub(crate) async fn signed_in(gateway: &Gateway, width: u32, height: u32) -> anyhow::Result<Browser> {
     let browser = Browser::start(width, height).await?;
     browser.open(&gateway.url()).await?;
     browser.type_into("input[name=key]", &gateway.key()).await?;
@@ -23,7 +23,7 @@ async fn signed_in(gateway: &Gateway, width: u32, height: u32) -> anyhow::Result
 }
 
 /// Goes to a page and waits until all of it is drawn. The menu and the page one leaves may show the same words.
-async fn go(browser: &Browser, gateway: &Gateway, place: &str) -> anyhow::Result<()> {
+pub(crate) async fn go(browser: &Browser, gateway: &Gateway, place: &str) -> anyhow::Result<()> {
     let leave = format!(
         "if (location.hash !== {}) document.querySelector('main').dataset.left = ''",
         json!(format!("#/{place}"))

@@ -1,4 +1,4 @@
-//! The power fails while files are fetched: nothing is lost, nothing goes twice.
+//! The process is killed while files are fetched: nothing is lost, nothing goes twice.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn with_file(source: &HttpSource, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_being_fetched_when_the_power_failed_is_sent_once() -> anyhow::Result<()> {
+async fn what_was_being_fetched_at_a_kill_is_sent_once() -> anyhow::Result<()> {
     // More than one tenant's places, so that some wait and some are being fetched.
     const MAILS: usize = 12;
     const AT_ONCE: usize = 8;

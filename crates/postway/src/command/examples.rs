@@ -15,6 +15,7 @@ what holds and where it comes from. SIGTERM finishes what is on the wire and end
 Examples:
   postway serve
   postway serve --config /etc/postway/postway.toml
+  postway serve --hold          # on a restored backup: nothing is sent until `postway tenants activate`
   POSTWAY_DATA_DIR=/var/lib/postway POSTWAY_HTTP_LISTEN=127.0.0.1:9000 postway serve";
 
 /// `postway send`.

@@ -89,7 +89,7 @@ struct Global {
 enum Command {
     /// Run the server
     #[command(after_help = examples::SERVE)]
-    Serve,
+    Serve(serve::ServeArgs),
     /// Hand over one mail
     #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
@@ -224,7 +224,7 @@ impl Session {
 impl Cli {
     /// Whether this runs the server, which wants all cores.
     pub fn is_server(&self) -> bool {
-        matches!(self.command, None | Some(Command::Serve))
+        matches!(self.command, None | Some(Command::Serve(_)))
     }
 
     /// Runs the command.
@@ -233,8 +233,8 @@ impl Cli {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let target = Target { url: given(url), key: given(key), tenant: given(tenant) };
         let session = Session { target, config_file, output: Output::new(json) };
-        match self.command.unwrap_or(Command::Serve) {
-            Command::Serve => Ok(Box::pin(serve::run(session.load()?)).await?),
+        match self.command.unwrap_or(Command::Serve(serve::ServeArgs::default())) {
+            Command::Serve(args) => Ok(Box::pin(serve::run(session.load()?, args)).await?),
             Command::Send(args) => send::run(&session, *args).await,
             Command::Messages(command) => messages::run(&session, command).await,
             Command::Templates(command) => templates::run(&session, command).await,

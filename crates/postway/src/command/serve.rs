@@ -1,13 +1,23 @@
 //! `postway serve`: runs the server until a signal asks it to stop.
 
+use clap::Args;
+
 use crate::{config::Loaded, telemetry, wire};
 
+/// How the server starts.
+#[derive(Args, Debug, Default)]
+pub struct ServeArgs {
+    /// Suspend every tenant before anything is sent, as after a restored backup
+    #[arg(long)]
+    hold: bool,
+}
+
 /// Starts logs and metrics and runs the rooms.
-pub async fn run(loaded: Loaded) -> anyhow::Result<()> {
+pub async fn run(loaded: Loaded, args: ServeArgs) -> anyhow::Result<()> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     let metrics = telemetry::start_metrics()?;
-    wire::serve(&loaded.config, metrics).await
+    wire::serve(&loaded.config, metrics, args.hold).await
 }

@@ -12,7 +12,7 @@ use super::keys::{self, KeysCommand};
 use super::pages::{self, PageArgs};
 use crate::client::{Body, Client};
 use crate::failure::Failure;
-use crate::output::{Output, field};
+use crate::output::{Output, field, list};
 
 #[derive(Debug, Subcommand)]
 pub enum TenantsCommand {
@@ -29,7 +29,7 @@ pub enum TenantsCommand {
     /// Hold all of a tenant's mail
     Suspend(TenantRef),
     /// Let a tenant's mail go on
-    Activate(TenantRef),
+    Activate(ActivateArgs),
     /// List, make and revoke a tenant's keys
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -39,6 +39,16 @@ pub enum TenantsCommand {
 pub struct TenantRef {
     /// The tenant's id
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct ActivateArgs {
+    /// The tenant's id
+    #[arg(required_unless_present = "all")]
+    id: Option<String>,
+    /// Every tenant that is suspended
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
 }
 
 #[derive(Args, Debug)]
@@ -134,8 +144,27 @@ pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failu
             }
         }
         TenantsCommand::Suspend(TenantRef { id }) => steer(&client, output, &id, "suspend").await,
-        TenantsCommand::Activate(TenantRef { id }) => steer(&client, output, &id, "activate").await,
+        TenantsCommand::Activate(ActivateArgs { id: Some(id), .. }) => {
+            steer(&client, output, &id, "activate").await
+        }
+        TenantsCommand::Activate(ActivateArgs { id: None, .. }) => activate_all(&client, output).await,
         TenantsCommand::Keys(command) => keys::run(&client, output, command).await,
+    }
+}
+
+/// Activates every suspended tenant, and prints each.
+async fn activate_all(client: &Client, output: Output) -> Result<(), Failure> {
+    let mut query = Vec::new();
+    loop {
+        let page = client.get(&["v1", "tenants"], &query).await?;
+        let suspended = list(&page, "data").iter().filter(|tenant| tenant["suspended"] == true);
+        for id in suspended.filter_map(|tenant| tenant["id"].as_str()) {
+            steer(client, output, id, "activate").await?;
+        }
+        match page.get("next_cursor").and_then(Value::as_str) {
+            Some(cursor) => query = vec![("cursor", cursor.to_owned())],
+            None => return Ok(()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use postway_testkit::{Cable, postgres::PostgresDatabase};
 use super::{Client, MAIL, PLAIN, Stage, uid_of};
 
 #[tokio::test]
-async fn a_mail_survives_a_power_cut_right_after_its_answer() -> anyhow::Result<()> {
+async fn a_mail_survives_a_kill_right_after_its_answer() -> anyhow::Result<()> {
     let mut stage = Stage::set().await?;
     for _ in 0..3 {
         let uid = uid_of(&stage.sender().await?.send(MAIL).await?)?;

@@ -1,0 +1,45 @@
+//! A start that sends nothing: every tenant is suspended before the first message is claimed.
+//!
+//! A restored backup has mail in its queue that was sent after the backup was taken. Held like this, it can be listed and cancelled
+//! before somebody lets it go. A suspension is a row of the database, so it outlives this process, holds on every node, and
+//! ends by the same call as any other. A crash in the middle has sent nothing: the next start with `--hold` goes on.
+
+use postway_domain::{Time, id::AuditId};
+use postway_store::{
+    Store, StoreError,
+    record::{AuditEntry, Changed, DirectoryChange, Suspension, SuspensionScope},
+};
+
+/// Tenants that are read at a time.
+const PAGE: u32 = 500;
+/// Who did it, in the audit log.
+const ACTOR: &str = "serve --hold";
+
+/// Suspends every tenant, and says how many were not suspended before.
+pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreError> {
+    let (mut suspended, mut after) = (0, None);
+    loop {
+        let tenants = store.tenants(after.as_ref(), PAGE).await?;
+        for tenant in &tenants {
+            let entry = AuditEntry {
+                id: AuditId::new(now, &mut rand::rng()),
+                at: now,
+                actor: ACTOR.to_owned(),
+                tenant: Some(tenant.id.clone()),
+                action: "tenant.suspend".to_owned(),
+                target: tenant.id.to_string(),
+                request_id: None,
+                detail: None,
+            };
+            let scope = SuspensionScope::Tenant;
+            let suspension = Suspension { tenant: tenant.id.clone(), scope, since: now };
+            if store.change(DirectoryChange::Suspend(suspension), Some(entry)).await? == Changed::Done {
+                suspended += 1;
+            }
+        }
+        match tenants.into_iter().nth(PAGE as usize - 1) {
+            Some(last) => after = Some(last.id),
+            None => return Ok(suspended),
+        }
+    }
+}
