@@ -17,7 +17,7 @@ use crate::{
     directory::{House, Route, Signers},
     door::{Door, Receipt, RequestContext},
     refusal::{Findings, Refusal},
-    work::{guarded, weighed},
+    work::guarded,
 };
 
 /// Makes the bytes of a mail, once its names are known; or says why it cannot.
@@ -89,7 +89,8 @@ impl Door {
         check::fits(request.to.len(), &self.limits, &mut findings);
         let (Some(route), true) = (route, findings.is_empty()) else { return Err(findings.into_refusal()) };
         let now = self.clock.now();
-        let message = weighed(request.size, || {
+        let size = request.size;
+        let message = self.weighed(&ctx.tenant, size, || {
             guarded(&ctx.tenant, &ctx.request_id, || {
                 self.prepare_forward(
                     ctx,
@@ -98,7 +99,8 @@ impl Door {
                     now,
                 )
             })
-        })?;
+        });
+        let message = message.await??;
         self.store_one(ctx, message).await
     }
 

@@ -42,7 +42,7 @@ fn tenant() -> TenantId {
 
 /// For files that are mailed and may be kept.
 fn errand(tenant: &TenantId) -> Errand<'_> {
-    Errand { tenant, endpoint: None, links: false, is_private: false }
+    Errand { tenant, endpoint: None, links: false, is_private: false, patience: Duration::from_secs(1) }
 }
 
 fn wanted(source: Source) -> Wanted {

@@ -3,7 +3,10 @@
 use postway_intake::{Limits, Refusal, RequestContext};
 use serde_json::{Value, json};
 
-use crate::{House, body_of, claim, ctx, fields, message};
+use crate::{
+    House, body_of, claim, ctx, fields, message,
+    template::{put, source},
+};
 
 async fn send(house: &House, body: &Value) -> Result<postway_intake::BatchReceipt, Refusal> {
     house.door.accept_batch(&ctx(), body_of(body.to_string().as_bytes())).await
@@ -188,4 +191,28 @@ async fn a_whole_batch_is_known_by_all_its_messages() {
         assert!(matches!(refused, Err(Refusal::Conflict { .. })), "{refused:?}");
     }
     assert_eq!(house.count().await, 2);
+}
+
+#[tokio::test]
+async fn what_a_batch_makes_is_bounded_however_little_it_says() {
+    let limits = Limits { message_bytes_max: 4 << 20, ..Limits::default() };
+    let house = House::with_limits(limits).await;
+    put(&house, source("long", 1, "s", &format!("<p>{}</p>", "word ".repeat(100_000)))).await;
+    let long = |count: usize| {
+        let message = message(json!({"subject": null, "text": null, "template": {"name": "long"}}));
+        json!({"messages": vec![message; count]})
+    };
+    let (few, many) = (long(20), long(120));
+    assert!(many.to_string().len() < 20_000, "the request is small");
+    assert_eq!(send(&house, &few).await.unwrap().accepted, 20);
+    let refused = send(&house, &many).await;
+    assert!(
+        matches!(&refused, Err(Refusal::TooLarge { message }) if message.contains("67108864 bytes together")),
+        "{refused:?}"
+    );
+    assert_eq!(house.count().await, 20, "nothing of it was stored");
+    let dry = RequestContext { dry_run: true, ..ctx() };
+    let tried = house.door.accept_batch(&dry, body_of(many.to_string().as_bytes()));
+    assert_eq!(tried.await.unwrap().accepted, 120, "what is not kept takes nothing");
+    assert_eq!(send(&house, &few).await.unwrap().accepted, 20, "all of it was given back");
 }
