@@ -215,6 +215,15 @@ impl Gateway {
         Ok(())
     }
 
+    /// The most memory that the process has had so far, in bytes, as the system counts it.
+    pub fn peak_memory(&self) -> anyhow::Result<u64> {
+        let pid = self.life.as_ref().and_then(|life| life.child.id()).context("it is not running")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).context("no peak is told")?;
+        Ok(kib.trim().parse::<u64>()? * 1024)
+    }
+
     /// Whether the process is alive.
     pub fn is_running(&mut self) -> anyhow::Result<bool> {
         match &mut self.life {

@@ -4,7 +4,7 @@
 //! name another address are not believed: behind a proxy it is the proxy's.
 //!
 //! Bounds what a client can hold without asking for anything: the number of connections, the time until a request's head is
-//! there, and the time for which an answer is not taken. The bodies have bounds of their own, in the API.
+//! there, and how slowly an answer may be taken. The bodies have bounds of their own, in the API.
 
 mod patience;
 
@@ -28,14 +28,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::patience::Patient;
+use self::patience::{LEAST, Patient};
 
 /// Connections at once; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 4_096;
 /// How long a connection may take to send a request's head, or stay idle between requests.
 const HEAD_MAX: Duration = Duration::from_secs(75);
-/// How long a client may take nothing of its answer.
-const TAKE_MAX: Duration = Duration::from_secs(75);
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -56,7 +54,7 @@ pub async fn serve(listener: TcpListener, router: watch::Receiver<Router>, stop:
             TowerToHyperService::new(current).call(request)
         });
         let connection =
-            graceful.watch(http.serve_connection(TokioIo::new(Patient::new(stream, TAKE_MAX)), service));
+            graceful.watch(http.serve_connection(TokioIo::new(Patient::new(stream, LEAST)), service));
         connections.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "an HTTP connection ended early");

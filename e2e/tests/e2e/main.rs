@@ -26,6 +26,7 @@ mod idempotency;
 mod kill_loop;
 mod large_files;
 mod logs;
+mod memory;
 mod moving_house;
 mod node_kill_loop;
 mod nodes;

@@ -17,6 +17,7 @@ mod inbound;
 mod isolation;
 mod json_schema;
 mod mailbox;
+mod memory;
 mod moved;
 mod operate;
 mod operations;
