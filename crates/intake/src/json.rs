@@ -52,11 +52,11 @@ pub fn read_object_beside<'a>(
             Err(error) => Err(JsonFault::Malformed(error.to_string())),
         };
     }
-    let left = Left { values: Cell::new(bounds.values_max), bytes: Cell::new(bounds.text_bytes_max) };
+    let left = BoundsLeft { values: Cell::new(bounds.values_max), bytes: Cell::new(bounds.text_bytes_max) };
     let spent = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let read = deserializer
-        .deserialize_map(ObjectVisitor { apart, within: Within { left: &left, spent: &spent } })
+        .deserialize_map(OutermostVisitor { apart, within: BoundedValue { left: &left, spent: &spent } })
         .and_then(|read| deserializer.end().map(|()| read));
     read.map_err(|error| match spent.get() {
         true => JsonFault::TooMuch(bounds),
@@ -65,19 +65,19 @@ pub fn read_object_beside<'a>(
 }
 
 /// What may still be built.
-struct Left {
+struct BoundsLeft {
     values: Cell<usize>,
     bytes: Cell<usize>,
 }
 
 /// Builds one value.
 #[derive(Clone, Copy)]
-struct Within<'c> {
-    left: &'c Left,
+struct BoundedValue<'c> {
+    left: &'c BoundsLeft,
     spent: &'c Cell<bool>,
 }
 
-impl Within<'_> {
+impl BoundedValue<'_> {
     fn take<E: serde::de::Error>(self, values: usize, bytes: usize) -> Result<(), E> {
         let enough = |cell: &Cell<usize>, wanted: usize| {
             cell.get().checked_sub(wanted).inspect(|left| cell.set(*left)).is_some()
@@ -90,7 +90,7 @@ impl Within<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Within<'_> {
+impl<'de> DeserializeSeed<'de> for BoundedValue<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -99,7 +99,7 @@ impl<'de> DeserializeSeed<'de> for Within<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Within<'_> {
+impl<'de> Visitor<'de> for BoundedValue<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,12 +150,12 @@ impl<'de> Visitor<'de> for Within<'_> {
 }
 
 /// Builds the outermost object, with one field left as it is.
-struct ObjectVisitor<'n, 'c> {
+struct OutermostVisitor<'n, 'c> {
     apart: Option<&'n str>,
-    within: Within<'c>,
+    within: BoundedValue<'c>,
 }
 
-impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
+impl<'de> Visitor<'de> for OutermostVisitor<'_, '_> {
     type Value = (Map<String, Value>, Option<&'de RawValue>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

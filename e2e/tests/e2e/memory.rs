@@ -87,7 +87,7 @@ fn bodies(source: &HttpSource) -> Vec<(&'static str, usize, String)> {
         )
     };
     let objects = format!("{{\"list\":[{}{{\"a\":0}}]}}", "{\"a\":0},".repeat(24_000));
-    let mail = BASE64_STANDARD.encode([&b"Subject: x\r\n\r\n"[..], &vec![b'x'; 20 * MIB]].concat());
+    let mail = BASE64_STANDARD.encode([&b"Subject: x\r\n\r\n"[..], &vec![b'x'; 8 * MIB]].concat());
     let rule =
         json!({"match": {"all": [{"field": "has_attachment", "value": true}]}, "actions": [{"do": "stop"}]});
     let item =
@@ -97,11 +97,11 @@ fn bodies(source: &HttpSource) -> Vec<(&'static str, usize, String)> {
                "attachments": [{"filename": "a.bin", "url": source.url(path)}]})
     };
     vec![
-        ("/v1/messages", 8, variables("none", &format!("{{\"a\":{}}}", zeros(16 * MIB)))),
+        ("/v1/messages", 8, variables("none", &format!("{{\"a\":{}}}", zeros(4 * MIB)))),
         ("/v1/messages", 8, variables("long", &objects)),
         ("/v1/messages?dry_run=true", 8, variables("long", &objects)),
         ("/v1/messages/batch", 4, format!("{{\"messages\":[{}]}}", vec![item; 1_000].join(","))),
-        ("/v1/rules/dry-run", 4, format!("{{\"rule\":{},\"raw\":\"eA==\"}}", zeros(16 * MIB))),
+        ("/v1/rules/dry-run", 4, format!("{{\"rule\":{},\"raw\":\"eA==\"}}", zeros(4 * MIB))),
         ("/v1/rules/dry-run", 4, format!("{{\"rule\":{rule},\"raw\":\"{mail}\"}}")),
         ("/v1/templates/long/preview", 8, format!("{{\"variables\":{objects}}}")),
         ("/v1/templates/preview", 4, format!("{{\"text\":\"x\",\"variables\":{{\"a\":{}}}}}", zeros(MIB))),
@@ -129,7 +129,6 @@ async fn settle(gateway: &Gateway, tenant: &str) -> anyhow::Result<String> {
         ensure!(status.is_success(), "{path}: {status} {body}");
         Ok(body)
     };
-    call("/v1/accounts", json!({"id": "sandbox", "kind": "sandbox"})).await?;
     let html = format!("<p>{}</p>{{% for one in list %}}x{{% endfor %}}", "word ".repeat(80_000));
     call("/v1/templates", json!({"name": "long", "subject": "s", "html": html})).await?;
     let content = BASE64_STANDARD.encode(vec![b'x'; 6 * MIB]);

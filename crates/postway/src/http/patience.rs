@@ -18,8 +18,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// How much a client must take of what waits for it: 16 KiB a second, on average over 75 s.
-pub const LEAST: LeastPace = LeastPace { bytes: 75 * 16 * 1024, within: Duration::from_secs(75) };
+/// How much a client must take of what waits for it: 8 KiB a second, on average over 75 s.
+pub const LEAST: LeastPace = LeastPace { bytes: 75 * 8 * 1024, within: Duration::from_secs(75) };
 
 /// A number of bytes that must be taken in every stretch of time.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,10 @@ pub struct Patient<S> {
     stream: S,
     least: LeastPace,
     /// Runs while something waits to be written.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingAnswer>,
 }
 
-struct Waiting {
+struct WaitingAnswer {
     ends: Pin<Box<Sleep>>,
     moved: usize,
 }
@@ -62,7 +62,7 @@ impl<S> Patient<S> {
             }
             return Poll::Ready(wrote);
         }
-        let begin = || Waiting { ends: Box::pin(tokio::time::sleep(within)), moved: 0 };
+        let begin = || WaitingAnswer { ends: Box::pin(tokio::time::sleep(within)), moved: 0 };
         let waiting = self.waiting.get_or_insert_with(begin);
         while waiting.ends.as_mut().poll(context).is_ready() {
             if waiting.moved < bytes {
