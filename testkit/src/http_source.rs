@@ -68,6 +68,13 @@ pub enum Reply {
         /// What comes of it.
         body: Vec<u8>,
     },
+    /// An answer that stops before the length it told, and leaves the client waiting for the rest.
+    Stalled {
+        /// The length it told.
+        declared: u64,
+        /// What comes of it.
+        body: Vec<u8>,
+    },
     /// No answer at all, while the client waits.
     Silent,
     /// These bytes, and the end of the connection.
@@ -323,6 +330,13 @@ async fn answer(stream: &mut (impl AsyncWriteExt + AsyncReadExt + Unpin), reply:
         Reply::Cut { declared, body } => {
             stream.write_all(head(declared).as_bytes()).await?;
             stream.write_all(&body).await?;
+        }
+        Reply::Stalled { declared, body } => {
+            stream.write_all(head(declared).as_bytes()).await?;
+            stream.write_all(&body).await?;
+            stream.flush().await?;
+            // Ends when the client leaves.
+            stream.read_u8().await?;
         }
         Reply::Silent => {
             // Ends when the client leaves.

@@ -27,6 +27,7 @@ pub(crate) use self::ring::{KeyRing, KeyUnread};
 use crate::{
     error::ApiError,
     origin::RequestOrigin,
+    room::Share,
     session,
     state::{App, Shared},
 };
@@ -111,6 +112,21 @@ impl Caller {
 
     /// Who shows this key, for the tenant that the request names in a way of its own. A tenant's key names its own, or none.
     pub(crate) async fn named(
+        who: Shown,
+        scope: Scope,
+        tenant: Option<&str>,
+        parts: &Parts,
+        app: &App,
+    ) -> Result<Self, ApiError> {
+        let caller = Self::of_shown(who, scope, tenant, parts, app).await?;
+        // What the request takes of the common memory is its tenant's.
+        if let Some(share) = parts.extensions.get::<Share>() {
+            share.belong_to(&caller.tenant);
+        }
+        Ok(caller)
+    }
+
+    async fn of_shown(
         who: Shown,
         scope: Scope,
         tenant: Option<&str>,

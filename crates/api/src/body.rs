@@ -12,12 +12,18 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use serde_json::{Map, Value};
+use postway_intake::{JsonBounds, JsonFault, read_object, read_object_beside};
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::{error::ApiError, room::Share};
+use crate::{
+    error::{ApiError, FieldError},
+    room::Share,
+};
 
 /// The largest body of calls that carry no message.
 pub(crate) const SMALL_BYTES_MAX: usize = 1024 * 1024;
+/// The most values in the JSON of such a call, those within included: each takes far more memory than its text.
+const VALUES_MAX: usize = 20_000;
 /// The longest a body may take to arrive.
 const READ_S_MAX: Duration = Duration::from_secs(120);
 /// How much of a body that is too large is read before the answer, and for how long.
@@ -80,6 +86,9 @@ async fn collect(
     };
     if first.len() > bytes_max {
         return Ok(Collected::TooLarge);
+    }
+    if share.is_some_and(|share| !share.cover(first.len())) {
+        return Ok(Collected::NoRoom);
     }
     let Some(mut piece) = stream.next().await.transpose()? else {
         return Ok(Collected::Whole(first));
@@ -184,12 +193,43 @@ pub(crate) async fn json_object_within(
     bytes_max: usize,
 ) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();
+    object_within(&parts, body, bytes_max).await
+}
+
+/// A small JSON object, of a request whose head is needed besides.
+pub(crate) async fn json_of(parts: &Parts, body: Body) -> Result<Map<String, Value>, ApiError> {
+    object_within(parts, body, SMALL_BYTES_MAX).await
+}
+
+async fn object_within(parts: &Parts, body: Body, bytes_max: usize) -> Result<Map<String, Value>, ApiError> {
     expect_json(&parts.headers)?;
-    let bytes = read(&parts, body, bytes_max).await?;
-    match serde_json::from_slice(&bytes) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(ApiError::malformed("the body must be a JSON object")),
-        Err(error) => Err(ApiError::malformed(format!("the body is not JSON: {error}"))),
+    let bytes = read(parts, body, bytes_max).await?;
+    let bounds = JsonBounds { values_max: VALUES_MAX, text_bytes_max: bytes_max };
+    read_object(&bytes, bounds).map_err(unfit)
+}
+
+/// The JSON object of a body: its fields within the bounds of a small one, and beside them one field as the text it came as.
+pub(crate) fn json_beside<'a>(
+    bytes: &'a [u8],
+    apart: &str,
+    text_bytes_max: usize,
+) -> Result<(Map<String, Value>, Option<&'a RawValue>), ApiError> {
+    let bounds = JsonBounds { values_max: VALUES_MAX, text_bytes_max };
+    let (fields, value) = read_object_beside(bytes, Some(apart), bounds).map_err(unfit)?;
+    Ok((fields, value.filter(|value| value.get() != "null")))
+}
+
+fn unfit(fault: JsonFault) -> ApiError {
+    match fault {
+        JsonFault::NotObject => ApiError::malformed("the body must be a JSON object"),
+        JsonFault::Malformed(error) => ApiError::malformed(format!("the body is not JSON: {error}")),
+        JsonFault::TooMuch(bounds) => ApiError::invalid(vec![FieldError::new(
+            "",
+            format!(
+                "the body has more than {} values, or more than {} bytes of text besides a mail: send less",
+                bounds.values_max, bounds.text_bytes_max
+            ),
+        )]),
     }
 }
 

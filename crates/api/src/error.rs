@@ -318,6 +318,7 @@ impl From<Refusal> for ApiError {
             }
             Refusal::Conflict { message } => Self::conflict(message),
             Refusal::TooLarge { message } => Self::too_large(message),
+            Refusal::Busy { message } => Self::busy(message),
             Refusal::Unavailable(error) => error.into(),
         }
     }

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::error::FieldError;
 
+/// The most unknown fields that are told of; a body can have thousands.
+const UNKNOWN_TOLD_MAX: usize = 100;
+
 /// An object being read. `null` counts as absent.
 pub(crate) struct Fields<'w> {
     path: String,
@@ -82,7 +85,7 @@ impl<'w> Fields<'w> {
 
     /// Ends the reading: what is left over is refused with this message.
     pub(crate) fn finish(mut self, message: &str) {
-        for name in std::mem::take(&mut self.object).keys() {
+        for name in std::mem::take(&mut self.object).keys().take(UNKNOWN_TOLD_MAX) {
             let name: String = name.chars().take(100).collect();
             self.refuse(&name, message);
         }

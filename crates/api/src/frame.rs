@@ -7,7 +7,7 @@
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
-    body::{Body, HttpBody},
+    body::Body,
     extract::{FromRequestParts, MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
@@ -47,15 +47,17 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
 
 /// What is judged of every request before its handler is asked. `/v1/tenants` and all below it is the admin's, existing or
 /// not: no other key learns what there is. And a call that has no query parameters takes none, so that a misspelt or
-/// misplaced one is not passed over in silence. What a body takes of the room for all of them is held until the answer is there.
+/// misplaced one is not passed over in silence. What a body takes of the room for all of them is held until the answer is there,
+/// and what the answer takes until it is written.
 pub(crate) async fn judge(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let share = (!body.is_end_stream()).then(|| app.room.share());
-    if let Some(share) = &share {
-        parts.extensions.insert(share.clone());
-    }
+    let share = app.room.share();
+    parts.extensions.insert(share.clone());
     match judged(&mut parts, &app).await {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Ok(()) => {
+            let response = next.run(Request::from_parts(parts, body)).await;
+            share.count_answer(response).await
+        }
         Err(error) => error.into_response(),
     }
 }

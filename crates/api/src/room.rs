@@ -1,85 +1,182 @@
-//! The memory that bodies of requests may take, of all requests together.
+//! The memory that bodies of requests and answers may take, of all requests together.
 //!
-//! Each body has its bound, and so has their sum: whoever hands over many large mails at once does not take the memory of the
-//! others. Beyond it a request is 503, and may come again in a moment. Small bodies are not counted; the number of
-//! connections bounds them.
+//! Each body has its bound, and so has their sum: whoever hands over many large mails at once, or asks for many and does not
+//! take them, does not take the memory of the others. One tenant may have half of it. Beyond that a request is 503, and
+//! may come again in a moment. Small bodies are not counted; the number of connections bounds them.
+//!
+//! An answer counts until its last byte is written or its connection is gone: what counts it travels with the bytes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use axum::{
+    Extension,
+    body::{Body, HttpBody, to_bytes},
+    response::{IntoResponse, IntoResponseParts, Response, ResponseParts},
+};
+use bytes::Bytes;
+use postway_domain::TenantId;
+use postway_intake::{FairBudget, FairShare};
+use postway_store::record::Body as StoredBody;
+
+use crate::{error::ApiError, state::App};
+
 /// What there is at least.
-const BYTES_MIN: usize = 512 * 1024 * 1024;
+const BYTES_MIN: usize = 192 * 1024 * 1024;
 /// So many of the largest bodies have room.
-const LARGEST_MIN: usize = 8;
+const LARGEST_MIN: usize = 4;
 /// How much a body takes at a time, and how much of it is not counted.
-const STEP_BYTES: usize = 64 * 1024;
+const STEP_BYTES: usize = 16 * 1024;
+/// Mails that are taken apart at once, to be shown or tried, and those of one tenant.
+const LOOKS_MAX: usize = 4;
+const LOOKS_PER_TENANT_MAX: usize = 2;
+/// The longest wait to take one apart.
+const LOOK_WAIT_S_MAX: Duration = Duration::from_secs(10);
 
 /// What there is, and what is taken of it.
 #[derive(Debug)]
 pub(crate) struct Room {
-    taken: AtomicUsize,
-    bytes_max: usize,
+    bytes: Arc<FairBudget>,
+    looks: Arc<FairBudget>,
 }
 
 impl Room {
     /// Enough for bodies of at most so many bytes each.
-    pub(crate) fn for_bodies_of(bytes_max: usize) -> Arc<Self> {
+    pub(crate) fn for_bodies_of(bytes_max: usize) -> Self {
         Self::of(BYTES_MIN.max(bytes_max.saturating_mul(LARGEST_MIN)))
     }
 
     /// Of this size.
-    pub(crate) fn of(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), bytes_max })
+    pub(crate) fn of(bytes_max: usize) -> Self {
+        Self {
+            bytes: FairBudget::new(bytes_max, bytes_max / 2),
+            looks: FairBudget::new(LOOKS_MAX, LOOKS_PER_TENANT_MAX),
+        }
     }
 
-    /// Nothing of it yet.
-    pub(crate) fn share(self: &Arc<Self>) -> Share {
-        Share(Arc::new(Part { room: self.clone(), bytes: AtomicUsize::new(0) }))
+    /// Nothing of it yet, for a request.
+    pub(crate) fn share(&self) -> Share {
+        Share(Arc::new(Mutex::new(self.bytes.share(None))))
     }
 
-    fn take(&self, bytes: usize) -> bool {
-        let add = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    /// Takes as much as an answer of so many bytes needs.
+    pub(crate) fn hold(&self, tenant: &TenantId, bytes: usize) -> Result<HeldBytes, ApiError> {
+        let mut held = HeldBytes(self.bytes.share(Some(tenant.clone())));
+        held.cover(bytes).map(|()| held)
+    }
+
+    /// A place to take a mail apart.
+    pub(crate) async fn look(&self, tenant: &TenantId) -> Result<FairShare, ApiError> {
+        let place = self.looks.wait(tenant, 1, LOOK_WAIT_S_MAX).await;
+        place.ok_or_else(|| ApiError::busy("too many mails are being looked at at once; try again"))
     }
 }
 
-/// One request's part, given back when the last handle on it is dropped. It is read by one task: no two make it larger.
+impl App {
+    /// The bytes of a stored body, which are counted until the last handle on them is dropped.
+    pub(crate) async fn load(&self, tenant: &TenantId, body: StoredBody) -> Result<Bytes, ApiError> {
+        let bytes = usize::try_from(body.len()).map_err(ApiError::internal)?;
+        let held = self.room.hold(tenant, bytes)?;
+        Ok(held.around(self.door.resolve(tenant, body).await?))
+    }
+}
+
+/// How much of so many bytes is counted.
+fn counted(bytes: usize) -> usize {
+    bytes.saturating_sub(STEP_BYTES).next_multiple_of(STEP_BYTES)
+}
+
+/// One request's part, given back when the last handle on it is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Share(Arc<Part>);
-
-#[derive(Debug)]
-struct Part {
-    room: Arc<Room>,
-    bytes: AtomicUsize,
-}
+pub(crate) struct Share(Arc<Mutex<FairShare>>);
 
 impl Share {
     /// Makes it large enough for so many bytes; false where there is no room.
     pub(crate) fn cover(&self, bytes: usize) -> bool {
-        let has = self.0.bytes.load(Ordering::Relaxed);
-        let wanted = bytes.saturating_sub(STEP_BYTES).next_multiple_of(STEP_BYTES);
-        if wanted <= has {
-            return true;
-        }
-        let taken = self.0.room.take(wanted - has);
-        if taken {
-            self.0.bytes.store(wanted, Ordering::Relaxed);
-        }
-        taken
+        self.lock().grow_to(counted(bytes))
     }
 
     /// Gives all of it back.
     pub(crate) fn release(&self) {
-        let bytes = self.0.bytes.swap(0, Ordering::Relaxed);
-        self.0.room.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.lock().shrink_to(0);
+    }
+
+    /// Counts it as this tenant's from now on.
+    pub(crate) fn belong_to(&self, tenant: &TenantId) {
+        self.lock().belong_to(tenant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FairShare> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to the request, counted in place of its body, unless something counts it already.
+    pub(crate) async fn count_answer(self, response: Response) -> Response {
+        self.release();
+        let bytes = response.body().size_hint().exact().unwrap_or(0) as usize;
+        if bytes <= STEP_BYTES || response.extensions().get::<Counted>().is_some() {
+            return response;
+        }
+        if !self.cover(bytes) {
+            return too_many_answers().into_response();
+        }
+        let (parts, body) = response.into_parts();
+        // It has a length, so it is there: nothing is waited for, and one piece is not copied.
+        match to_bytes(body, bytes).await {
+            Ok(bytes) => Response::from_parts(parts, Body::from(travelling(bytes, self))),
+            Err(error) => ApiError::internal(error).into_response(),
+        }
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        self.room.taken.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+/// What an answer takes of the room.
+#[derive(Debug)]
+pub(crate) struct HeldBytes(FairShare);
+
+impl HeldBytes {
+    /// Makes it enough for an answer of so many bytes.
+    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
+        if self.0.grow_to(counted(bytes)) { Ok(()) } else { Err(too_many_answers()) }
+    }
+
+    /// The bytes of the answer, with just as much of the room as they need for as long as somebody has them.
+    pub(crate) fn around(mut self, bytes: Bytes) -> Bytes {
+        self.0.shrink_to(counted(bytes.len()));
+        match self.0.amount() {
+            0 => bytes,
+            _ => travelling(bytes, self),
+        }
+    }
+}
+
+fn too_many_answers() -> ApiError {
+    ApiError::busy("too many large answers are being read at once; take those, and try again")
+}
+
+/// Bytes that carry what counts them.
+fn travelling<H: Send + 'static>(bytes: Bytes, held: H) -> Bytes {
+    struct Travelling<H>(Bytes, #[allow(dead_code, reason = "it is dropped with the bytes")] H);
+
+    impl<H> AsRef<[u8]> for Travelling<H> {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    Bytes::from_owner(Travelling(bytes, held))
+}
+
+/// Says of an answer that its bytes are counted already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted;
+
+impl IntoResponseParts for Counted {
+    type Error = <Extension<Self> as IntoResponseParts>::Error;
+
+    fn into_response_parts(self, parts: ResponseParts) -> Result<ResponseParts, Self::Error> {
+        Extension(self).into_response_parts(parts)
     }
 }
 
@@ -87,22 +184,74 @@ impl Drop for Part {
 mod tests {
     use super::*;
 
+    fn tenant(name: &str) -> TenantId {
+        name.parse().unwrap()
+    }
+
+    fn free(room: &Room) -> usize {
+        room.bytes.left(&tenant("nobody")).0
+    }
+
     #[test]
     fn what_is_taken_comes_back_and_no_more_is_given_than_there_is() {
-        let room = Room::of(2 * STEP_BYTES);
+        let room = Room::of(4 * STEP_BYTES);
         let (first, second) = (room.share(), room.share());
         assert!(first.cover(STEP_BYTES), "what is small is not counted");
-        assert_eq!(room.taken.load(Ordering::Relaxed), 0);
-        assert!(first.cover(2 * STEP_BYTES) && second.cover(STEP_BYTES + 1));
-        assert!(!first.cover(2 * STEP_BYTES + 1));
+        assert_eq!(free(&room), 4 * STEP_BYTES);
+        assert!(first.cover(4 * STEP_BYTES) && second.cover(STEP_BYTES + 1));
+        assert!(!first.cover(4 * STEP_BYTES + 1));
         second.release();
-        assert!(first.cover(3 * STEP_BYTES) && !second.cover(2 * STEP_BYTES));
+        assert!(first.cover(5 * STEP_BYTES) && !second.cover(2 * STEP_BYTES));
         let handle = first.clone();
         drop(first);
         assert!(!second.cover(2 * STEP_BYTES), "it is still held");
         drop(handle);
         assert!(second.cover(2 * STEP_BYTES));
         drop(second);
-        assert_eq!(room.taken.load(Ordering::Relaxed), 0);
+        assert_eq!(free(&room), 4 * STEP_BYTES);
+    }
+
+    #[test]
+    fn one_tenant_has_half_of_it() {
+        let room = Room::of(8 * STEP_BYTES);
+        let (greedy, modest) = (tenant("greedy"), tenant("modest"));
+        let body = room.share();
+        body.belong_to(&greedy);
+        assert!(body.cover(3 * STEP_BYTES));
+        let answer = room.hold(&greedy, 3 * STEP_BYTES).unwrap();
+        assert!(room.hold(&greedy, 2 * STEP_BYTES).is_err());
+        assert!(room.hold(&modest, 5 * STEP_BYTES).is_ok());
+        drop((body, answer));
+        assert!(room.hold(&greedy, 5 * STEP_BYTES).is_ok());
+    }
+
+    #[test]
+    fn an_answer_counts_for_as_long_as_its_bytes_are_there() {
+        let room = Room::of(8 * STEP_BYTES);
+        let held = room.hold(&tenant("a"), 5 * STEP_BYTES).unwrap();
+        let bytes = held.around(Bytes::from(vec![b'x'; 3 * STEP_BYTES]));
+        assert_eq!(free(&room), 6 * STEP_BYTES, "what is not needed is given back");
+        let last = bytes.slice(3 * STEP_BYTES - 1..);
+        drop(bytes);
+        assert_eq!((free(&room), &last[..]), (6 * STEP_BYTES, &b"x"[..]));
+        drop(last);
+        assert_eq!(free(&room), 8 * STEP_BYTES);
+    }
+
+    #[tokio::test]
+    async fn every_large_answer_is_counted_once() {
+        let room = Room::of(8 * STEP_BYTES);
+        let large = || vec![b'x'; 3 * STEP_BYTES].into_response();
+        let first = room.share().count_answer(large()).await;
+        assert_eq!(free(&room), 6 * STEP_BYTES);
+        let counted = (Counted, large()).into_response();
+        let second = room.share().count_answer(counted).await;
+        assert_eq!(free(&room), 6 * STEP_BYTES);
+        let third = room.share().count_answer(vec![b'x'; 8 * STEP_BYTES].into_response()).await;
+        assert_eq!((second.status().as_u16(), third.status().as_u16()), (200, 503));
+        let bytes = to_bytes(first.into_body(), usize::MAX).await.unwrap();
+        assert_eq!((bytes.len(), free(&room)), (3 * STEP_BYTES, 6 * STEP_BYTES), "its bytes are still there");
+        drop(bytes);
+        assert_eq!(free(&room), 8 * STEP_BYTES);
     }
 }

@@ -95,7 +95,7 @@ pub(crate) struct TemplateUse {
     name: String,
     /// Its version; the latest when absent.
     version: Option<i64>,
-    /// What to fill in; a variable that the template uses and this lacks is an error.
+    /// What to fill in; a variable that the template uses and this lacks is an error. At most 1 MiB of JSON and 50,000 values.
     #[schema(value_type = Option<Object>, example = json!({"name": "Ada"}))]
     variables: Option<Value>,
 }

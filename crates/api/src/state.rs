@@ -67,7 +67,7 @@ pub(crate) struct App {
     pub(crate) audit_ids: AuditIds,
     pub(crate) seats: Seats,
     pub(crate) token_pace: Pace,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Room,
     tenants: KnownTenants,
 }
 

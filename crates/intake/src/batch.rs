@@ -7,26 +7,28 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::Time;
-use postway_store::record::{BatchKey, DedupKind, NewMessage};
+use postway_store::record::{BatchKey, Body, DedupKind, NewMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     assemble::fingerprint,
     defaults::Defaults,
-    door::{Door, Receipt, RequestContext},
+    door::{Door, IN_HAND_TENANT_BYTES_MAX, Receipt, RequestContext, in_hand_bytes, weight},
+    fair::{FairBudget, FairShare},
     parse::parse,
     refusal::Refusal,
     repeat::Keys,
     request::{List, MessageRequest, Object, Text},
     surroundings::{Settled, Surroundings},
-    work::weighed,
 };
 
 /// More messages than this are not even read.
 const MESSAGES_READ_MAX: usize = 100_000;
 /// Messages are parsed this many at a time: a parsed one can be ten times the size of its text.
 const CHUNK_MESSAGES: usize = 50;
+/// Messages are composed until they have so many bytes together; then they are counted before the next are.
+const RUN_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The longest id that a rejected item is named by.
 const ID_CHARS_MAX: usize = 128;
 
@@ -72,11 +74,28 @@ struct BatchRequest<'a> {
 struct Prepared {
     messages: Vec<NewMessage>,
     settled: Vec<Option<Result<Receipt, Refusal>>>,
+    /// What the messages take, counted until they are stored.
+    in_hand: FairShare,
 }
 
 impl Prepared {
-    fn with_capacity(count: usize) -> Self {
-        Self { messages: Vec::with_capacity(count), settled: Vec::with_capacity(count) }
+    fn with_capacity(count: usize, in_hand: FairShare) -> Self {
+        Self { messages: Vec::with_capacity(count), settled: Vec::with_capacity(count), in_hand }
+    }
+
+    /// Counts what the messages take that were composed just now, unless that is too much.
+    fn count(&mut self, made: &[Made]) -> Result<(), Refusal> {
+        let bytes = made.iter().flatten().map(in_hand_bytes).sum::<usize>() + self.in_hand.amount();
+        if bytes > IN_HAND_TENANT_BYTES_MAX {
+            let message = format!(
+                "the messages of this call take more than {IN_HAND_TENANT_BYTES_MAX} bytes together: send fewer in one call"
+            );
+            return Err(Refusal::TooLarge { message });
+        }
+        match self.in_hand.grow_to(bytes) {
+            true => Ok(()),
+            false => Err(Refusal::busy("too many messages wait to be stored at once")),
+        }
     }
 
     /// Has the messages known by the call's key, and by all that came with them.
@@ -102,8 +121,10 @@ type Item<'a> = Result<MessageRequest<'a>, Refusal>;
 impl Door {
     /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
     pub async fn accept_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
-        let read = || weighed(body.len(), || self.read_batch(&body));
-        let texts = self.check_request(ctx, body.len()).and_then(|()| read());
+        let texts = match self.check_request(ctx, body.len()) {
+            Ok(()) => self.weighed(&ctx.tenant, body.len(), || self.read_batch(&body)).await.flatten(),
+            Err(refusal) => Err(refusal),
+        };
         self.accept_many(ctx, texts, Extent::Each).await
     }
 
@@ -148,7 +169,7 @@ impl Door {
         texts: Vec<Bytes>,
         extent: Extent,
     ) -> Result<BatchReceipt, Refusal> {
-        let Prepared { messages, settled } = self.prepare_batch(ctx, &texts).await?;
+        let Prepared { messages, settled, in_hand: _in_hand } = self.prepare_batch(ctx, &texts).await?;
         let all_pass = settled.iter().flatten().all(Result::is_ok);
         let stored = match extent {
             _ if messages.is_empty() => Vec::new(),
@@ -206,7 +227,8 @@ impl Door {
     /// Checks and composes each message alone.
     async fn prepare_batch(&self, ctx: &RequestContext, texts: &[Bytes]) -> Result<Prepared, Refusal> {
         let now = self.clock.now();
-        let mut prepared = Prepared::with_capacity(texts.len());
+        let in_hand = FairBudget::share(&self.in_hand, Some(ctx.tenant.clone()));
+        let mut prepared = Prepared::with_capacity(texts.len(), in_hand);
         let mut whole = ctx.idempotency_key.as_ref().map(|_| digest::Context::new(&digest::SHA256));
         for chunk in texts.chunks(CHUNK_MESSAGES) {
             let first = prepared.settled.len();
@@ -215,13 +237,22 @@ impl Door {
                 tokio::task::yield_now().await;
             }
             let bytes = chunk.iter().map(Bytes::len).sum();
-            let items: Vec<Item<'_>> = weighed(bytes, || chunk.iter().map(|text| read_item(text)).collect());
+            let read = || chunk.iter().map(|text| read_item(text)).collect();
+            let items: Vec<Item<'_>> = self.weighed(&ctx.tenant, bytes, read).await?;
             let around = self.look_around(ctx, &items).await?;
-            let made: Vec<Made> = weighed(bytes, || {
-                let parts = items.into_iter().zip(around).zip(chunk).enumerate();
-                parts.map(|(at, part)| self.make_item(ctx, first + at, part, now)).collect()
-            });
-            for (made, text) in made.into_iter().zip(chunk) {
+            let heaviest = items.iter().flatten().map(|request| weight(request, bytes)).max();
+            let mut parts = items.into_iter().zip(around).zip(chunk).enumerate();
+            let mut chunk_made: Vec<Made> = Vec::with_capacity(chunk.len());
+            while chunk_made.len() < chunk.len() {
+                let run = || {
+                    let parts = parts.by_ref().map(|(at, part)| self.make_item(ctx, first + at, part, now));
+                    take_run(parts)
+                };
+                let made = self.weighed(&ctx.tenant, heaviest.unwrap_or(bytes), run).await?;
+                prepared.count(&made)?;
+                chunk_made.extend(made);
+            }
+            for (made, text) in chunk_made.into_iter().zip(chunk) {
                 let fingerprint = match &made {
                     Ok(message) => Some(message.fingerprint),
                     Err(refused) => refused.fingerprint,
@@ -239,7 +270,7 @@ impl Door {
                     }
                     Err(Refused { refusal, keys, fingerprint: Some(fingerprint) }) => {
                         match self.unless_repeat(ctx, keys, || Ok(fingerprint), refusal).await {
-                            Err(Refusal::Unavailable(error)) => return Err(Refusal::Unavailable(error)),
+                            Err(refusal) if refusal.is_transient() => return Err(refusal),
                             known => Some(known),
                         }
                     }
@@ -265,7 +296,15 @@ impl Door {
         let key = ctx.idempotency_key.as_ref();
         let key = key.map(|key| (DedupKind::BatchItem, format!("{place}:{key}")));
         let around = around.ok_or_else(|| unread(missing_answer()))?;
-        self.prepare(ctx, &request, &around, key.clone(), text.clone(), now).map_err(|refusal| {
+        let made = self.prepare(ctx, &request, &around, key.clone(), text.clone(), now);
+        let made = made.map(|mut message| {
+            // What is only tried is not stored, and its bytes are of no use any more.
+            if ctx.dry_run {
+                message.content.raw = Body::Inline(Bytes::new());
+            }
+            message
+        });
+        made.map_err(|refusal| {
             let keys = Keys::new(key, request.id.as_deref());
             let is_keyed = !keys.is_empty();
             let fingerprint = is_keyed.then(|| fingerprint(&request, &[]).ok()).flatten();
@@ -309,6 +348,19 @@ impl Door {
         }
         Ok(around)
     }
+}
+
+/// The next messages, until they have enough bytes together.
+fn take_run(made: impl Iterator<Item = Made>) -> Vec<Made> {
+    let (mut run, mut bytes) = (Vec::new(), 0);
+    for one in made {
+        bytes += one.as_ref().map_or(0, in_hand_bytes);
+        run.push(one);
+        if bytes > RUN_BYTES_MAX {
+            break;
+        }
+    }
+    run
 }
 
 fn read_item(text: &[u8]) -> Item<'_> {

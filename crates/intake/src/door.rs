@@ -18,20 +18,32 @@ use crate::{
     },
     check::{Checked, check},
     directory::Directory,
+    fair::{FairBudget, FairShare},
     fetch::{FetchConfig, Fetcher},
     limits::Limits,
     links::LinkKey,
     parse::parse,
+    prepare::FetchPlaces,
     refusal::Refusal,
     repeat::{Keys, conflict, receipt},
     request::{MessageRequest, Object},
     shelf::Shelf,
     surroundings::{Settled, Surroundings},
-    work::{guarded, weighed},
+    work::{guarded, heavy_places},
 };
 
 /// The longest idempotency key, in characters.
 const IDEMPOTENCY_KEY_MAX: usize = 256;
+/// What composed messages may take until they are stored, and how much of it one tenant may have. That is also the most
+/// that the messages of one call may take together.
+const IN_HAND_BYTES_MAX: usize = 128 * 1024 * 1024;
+pub(crate) const IN_HAND_TENANT_BYTES_MAX: usize = IN_HAND_BYTES_MAX / 2;
+/// A message that takes less is not counted: the number of connections bounds those.
+const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
+/// What a recipient takes of memory, about.
+const RECIPIENT_BYTES: usize = 256;
+/// Variables of a template are built into values of many times their size: they weigh so much more than other text.
+pub(crate) const VARIABLES_WEIGHT: usize = 16;
 
 /// The one way in. One for the whole process, shared.
 pub struct Door {
@@ -44,6 +56,9 @@ pub struct Door {
     pub(crate) directory: Directory,
     pub(crate) shelf: Shelf,
     pub(crate) fetcher: Fetcher,
+    pub(crate) fetch_places: FetchPlaces,
+    pub(crate) heavy: Arc<FairBudget>,
+    pub(crate) in_hand: Arc<FairBudget>,
     pub(crate) verp_key: VerpKey,
     pub(crate) link_key: LinkKey,
 }
@@ -116,6 +131,9 @@ impl Door {
             directory: Directory::new(Arc::clone(&store), Arc::clone(&secret_key)),
             shelf: Shelf::new(Arc::clone(&store)),
             fetcher: Fetcher::new(http, fetch, Arc::clone(&clock)),
+            fetch_places: FetchPlaces::default(),
+            heavy: heavy_places(),
+            in_hand: FairBudget::new(IN_HAND_BYTES_MAX, IN_HAND_TENANT_BYTES_MAX),
             verp_key: VerpKey::new(&secret_key),
             link_key: LinkKey::new(&secret_key),
             store,
@@ -141,7 +159,8 @@ impl Door {
     async fn take_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         self.check_request(ctx, body.len())?;
         let message = {
-            let Object(request) = weighed(body.len(), || parse::<Object<MessageRequest<'_>>>(&body))?;
+            let read = || parse::<Object<MessageRequest<'_>>>(&body);
+            let Object(request) = self.weighed(&ctx.tenant, body.len(), read).await??;
             let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
             match self.make(ctx, &request, key.clone(), &body).await {
                 Ok(message) => message,
@@ -168,7 +187,8 @@ impl Door {
         if ctx.dry_run {
             self.rehearse(ctx, request, &around, body.len(), now).await?;
         }
-        weighed(body.len(), || self.prepare(ctx, request, &around, key, body.clone(), now))
+        let prepare = || self.prepare(ctx, request, &around, key, body.clone(), now);
+        self.weighed(&ctx.tenant, weight(request, body.len()), prepare).await?
     }
 
     /// Checks what comes with every kind of request.
@@ -256,8 +276,19 @@ impl Door {
         ctx: &RequestContext,
         message: NewMessage,
     ) -> Result<Receipt, Refusal> {
+        let _in_hand = self.hold(ctx, &message)?;
         let mut receipts = self.store_all(ctx, vec![message]).await?;
         receipts.pop().unwrap_or_else(|| Err(StoreError::Unexpected("it gave no answer".to_owned()).into()))
+    }
+
+    /// Counts a composed message until it is stored.
+    fn hold(&self, ctx: &RequestContext, message: &NewMessage) -> Result<Option<FairShare>, Refusal> {
+        let bytes = in_hand_bytes(message);
+        if bytes <= UNCOUNTED_BYTES_MAX {
+            return Ok(None);
+        }
+        let held = self.in_hand.take(&ctx.tenant, bytes.min(self.in_hand.tenant_max()));
+        held.map(Some).ok_or_else(|| Refusal::busy("too many messages wait to be stored at once"))
     }
 
     /// Stores messages together, unless this is a dry run; one answer each, in order.
@@ -311,6 +342,21 @@ impl Door {
     pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, StoreError> {
         Ok(self.depot.resolve(tenant, body).await?)
     }
+}
+
+/// How heavy the work on a request is that has this many bytes.
+pub(crate) fn weight(request: &MessageRequest<'_>, bytes: usize) -> usize {
+    let variables = request.template.as_ref().and_then(|template| template.0.variables);
+    bytes.max(variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT)))
+}
+
+/// What a composed message takes besides the request that it came with.
+pub(crate) fn in_hand_bytes(message: &NewMessage) -> usize {
+    let raw = match &message.content.raw {
+        Body::Inline(bytes) => bytes.len(),
+        Body::Blob(_) => 0,
+    };
+    raw + message.recipients.len() * RECIPIENT_BYTES
 }
 
 fn count_states(starts: impl Iterator<Item = &'static str>) {

@@ -20,7 +20,7 @@ use crate::{
     directory::{House, Route, Signers},
     door::{Door, Receipt, RequestContext},
     refusal::{Findings, Refusal},
-    work::{guarded, weighed},
+    work::guarded,
 };
 
 /// Makes the bytes of a mail, once its names are known; or says why it cannot.
@@ -101,7 +101,8 @@ impl Door {
         check::fits(request.to.len(), &self.limits, &mut findings);
         let (Some(route), true) = (route, findings.is_empty()) else { return Err(findings.into_refusal()) };
         let now = self.clock.now();
-        let message = weighed(request.size, || {
+        let size = request.size;
+        let message = self.weighed(&ctx.tenant, size, || {
             guarded(&ctx.tenant, &ctx.request_id, || {
                 self.prepare_forward(
                     ctx,
@@ -110,7 +111,8 @@ impl Door {
                     now,
                 )
             })
-        })?;
+        });
+        let message = message.await??;
         self.store_one(ctx, message).await
     }
 

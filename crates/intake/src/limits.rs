@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use postway_domain::tenant::ContentLimits;
 
+use crate::json::JsonBounds;
+
+/// What the variables of a template may be: as much text as their JSON may have, and so many values. They are built for each
+/// message, and may take thirty times their text.
+pub const VARIABLES: JsonBounds = JsonBounds { values_max: 50_000, text_bytes_max: 1024 * 1024 };
+
 /// Bounds on what comes in. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -17,7 +17,7 @@ use crate::{
     refusal::{Findings, Refusal},
     repeat::Keys,
     request::{Addresses, List, MessageRequest, Scalar, Text},
-    work::{guarded, weighed},
+    work::guarded,
 };
 
 /// What goes with a ready-made mail; each as in a message given as JSON.
@@ -129,7 +129,8 @@ impl Door {
         trace: Option<Trace<'_>>,
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
-        let info = weighed(body.len(), || inspect_raw(body)).map_err(|error| refused(&error))?;
+        let inspected = self.weighed(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
+        let info = inspected.map_err(|error| refused(&error))?;
         let around = RawSurroundings {
             route: self.directory.route(&ctx.tenant, options.account.as_deref()).await?,
             house: self.directory.house(&ctx.tenant).await?,
@@ -140,9 +141,9 @@ impl Door {
             info,
             trace,
         };
-        weighed(body.len(), || {
-            guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
-        })
+        let prepare =
+            || guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now));
+        self.weighed(&ctx.tenant, body.len(), prepare).await?
     }
 
     fn prepare_raw(

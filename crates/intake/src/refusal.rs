@@ -110,6 +110,12 @@ pub enum Refusal {
         /// Which limit it breaks.
         message: String,
     },
+    /// There is too much to do at once; the same may be taken a moment later.
+    #[error("{message}")]
+    Busy {
+        /// What there is too much of.
+        message: String,
+    },
     /// The store could not keep it.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
@@ -137,6 +143,25 @@ impl Refusal {
         }
     }
 
+    /// The refusal for the want of memory or places; nothing was done.
+    pub(crate) fn busy(what: &str) -> Self {
+        Self::Busy { message: format!("{what}; nothing was done, try again in a moment") }
+    }
+
+    /// Whether the same may be taken later, without a change.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Unavailable(_))
+    }
+
+    /// The fault of ours, for those who only tell faults of ours from others'; or the refusal itself.
+    pub fn into_store_error(self) -> Result<StoreError, Self> {
+        match self {
+            Self::Unavailable(error) => Ok(error),
+            Self::Busy { message } => Ok(StoreError::Unavailable(message)),
+            refusal => Err(refusal),
+        }
+    }
+
     /// The same refusal, seen from the object that holds the refused one under `name`.
     pub(crate) fn inside(mut self, name: &str) -> Self {
         if let Self::Invalid { details } = &mut self {
@@ -154,7 +179,7 @@ impl Refusal {
             Self::Malformed { .. } => vec!["INTEGRITY"],
             Self::Invalid { details } => details.iter().map(|detail| detail.code.check()).collect(),
             Self::TooLarge { .. } => vec!["SIZE"],
-            Self::Conflict { .. } | Self::Unavailable(_) => Vec::new(),
+            Self::Conflict { .. } | Self::Busy { .. } | Self::Unavailable(_) => Vec::new(),
         };
         failed.sort_unstable();
         failed.dedup();

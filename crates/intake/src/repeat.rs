@@ -49,7 +49,7 @@ impl Door {
         fingerprint: impl FnOnce() -> Result<[u8; 32], Refusal>,
         refusal: Refusal,
     ) -> Result<Receipt, Refusal> {
-        if keys.is_empty() || matches!(refusal, Refusal::Unavailable(_)) {
+        if keys.is_empty() || refusal.is_transient() {
             return Err(refusal);
         }
         let now = self.clock.now();

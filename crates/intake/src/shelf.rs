@@ -11,21 +11,29 @@ use postway_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
 use crate::{
-    door::Door,
+    check::read_variables,
+    door::{Door, VARIABLES_WEIGHT},
     memory::Memory,
     refusal::{Code, FieldError, Refusal},
 };
 
 /// How many templates one may refer to, itself included, also by way of others.
 const CLOSURE_MAX: usize = 32;
-/// How many compiled templates are remembered: they can be large.
+/// How many bytes of source all of them may have together.
+const CLOSURE_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
+/// How many compiled templates are remembered, and what they may take together.
 const REMEMBERED_MAX: usize = 500;
+const REMEMBERED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A compiled template takes about so many times its source.
+const COMPILED_WEIGHT: usize = 8;
 
 /// A template, ready to be rendered.
 pub(crate) struct InUse {
     pub name: String,
     pub version: i64,
     set: TemplateSet,
+    /// Of source, those it refers to included.
+    source_bytes: usize,
 }
 
 impl InUse {
@@ -46,7 +54,7 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: Memory::of(REMEMBERED_MAX) }
+        Self { store, known: Memory::of_bytes(REMEMBERED_MAX, REMEMBERED_BYTES_MAX) }
     }
 
     /// Finds a template in this version, or in its latest.
@@ -68,7 +76,8 @@ impl Shelf {
         };
         let found = self.compile(&template).await?;
         if let Ok(in_use) = &found {
-            self.known.put(key, generation, Arc::clone(in_use));
+            let bytes = in_use.source_bytes.saturating_mul(COMPILED_WEIGHT);
+            self.known.put_sized(key, generation, Arc::clone(in_use), bytes);
         }
         Ok(found)
     }
@@ -82,6 +91,7 @@ impl Shelf {
             Err(error) => return Ok(Err(fault(&error))),
         };
         let mut asked = BTreeSet::from([own.name.clone()]);
+        let mut source_bytes = bytes_of(&own);
         let mut closure = BTreeMap::from([(own.name.clone(), own)]);
         while let Some(name) = wanted.pop_first() {
             if !asked.insert(name.clone()) {
@@ -96,16 +106,32 @@ impl Shelf {
                 continue;
             };
             let referred = source(&referred);
+            source_bytes += bytes_of(&referred);
+            if source_bytes > CLOSURE_BYTES_MAX {
+                let message = format!(
+                    "it and the templates it refers to have more than {CLOSURE_BYTES_MAX} bytes together: use fewer"
+                );
+                return Ok(Err(FieldError::new("template", message)));
+            }
             match referred.references() {
                 Ok(names) => wanted.extend(names),
                 Err(error) => return Ok(Err(fault(&error))),
             }
             closure.insert(name, referred);
         }
-        let in_use = TemplateSet::new(closure.into_values())
-            .map(|set| Arc::new(InUse { name: template.name.to_string(), version: template.version, set }));
-        Ok(in_use.map_err(|error| fault(&error)))
+        let in_use = TemplateSet::new(closure.into_values()).map(|set| InUse {
+            name: template.name.to_string(),
+            version: template.version,
+            set,
+            source_bytes,
+        });
+        Ok(in_use.map(Arc::new).map_err(|error| fault(&error)))
     }
+}
+
+fn bytes_of(source: &TemplateSource) -> usize {
+    let parts = [Some(&source.subject), source.html.as_ref(), source.text.as_ref(), source.mjml.as_ref()];
+    parts.into_iter().flatten().map(String::len).sum()
 }
 
 fn source(template: &Template) -> TemplateSource {
@@ -169,12 +195,12 @@ impl Door {
         compiled.map(drop).map_err(|fault| Refusal::Invalid { details: vec![of_source(fault)] })
     }
 
-    /// Renders a template without sending anything.
+    /// Renders a template without sending anything, with the variables of a JSON object.
     pub async fn preview(
         &self,
         tenant: &TenantId,
         what: PreviewOf,
-        variables: Map<String, Value>,
+        variables: &str,
     ) -> Result<Preview, Refusal> {
         let (found, version) = match &what {
             PreviewOf::Stored { name, version } => {
@@ -186,7 +212,12 @@ impl Door {
         };
         let refused = |fault: FieldError| Refusal::Invalid { details: vec![of_source(fault)] };
         let house = self.directory.house(tenant).await?;
-        let rendered = found.and_then(|in_use| in_use.render(&variables)).map_err(refused)?;
+        let render = || {
+            let in_use = found?;
+            in_use.render(&read_variables(variables)?)
+        };
+        let weight = variables.len().saturating_mul(VARIABLES_WEIGHT);
+        let rendered = self.weighed(tenant, weight, render).await?.map_err(refused)?;
         let warnings = crate::check::content_faults(&rendered, &self.limits, &house.settings.content);
         let Rendered { subject, html, text } = rendered;
         Ok(Preview { version, subject, html, text, warnings })

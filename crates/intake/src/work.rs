@@ -4,15 +4,58 @@
 //! its depth and its elements; templates by fuel and memory; mail that somebody else wrote by the reader's own limits. All of it is linear
 //! in these sizes, which `tests/door/bounded_work.rs` holds.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use postway_domain::TenantId;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::refusal::Refusal;
+use crate::{
+    door::Door,
+    fair::{FairBudget, FairShare},
+    refusal::Refusal,
+};
 
 /// From here on, parsing and composing take longer than a runtime's thread may be kept: about a millisecond.
 const HEAVY_BYTES: usize = 256 * 1024;
+/// Heavy work at once: one for each processor, within these bounds. Each may take some forty MiB while it lasts.
+const HEAVY_AT_ONCE: (usize, usize) = (4, 16);
+/// This part of the places for heavy work is out of reach of any one tenant.
+const HEAVY_KEPT_SHARE: usize = 4;
+/// The longest wait for such a place.
+const HEAVY_WAIT_S_MAX: Duration = Duration::from_secs(60);
+
+/// Places for heavy work, some of them for each tenant.
+pub(crate) fn heavy_places() -> Arc<FairBudget> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let places = processors.clamp(HEAVY_AT_ONCE.0, HEAVY_AT_ONCE.1);
+    FairBudget::new(places, places - places / HEAVY_KEPT_SHARE)
+}
+
+impl Door {
+    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for its place: what is built of a request
+    /// while it is worked on can be many times its size, so only some of it is done at once.
+    pub(crate) async fn weighed<R>(
+        &self,
+        tenant: &TenantId,
+        bytes: usize,
+        work: impl FnOnce() -> R + Send,
+    ) -> Result<R, Refusal> {
+        let _place = self.place_for(tenant, bytes).await?;
+        Ok(weighed(bytes, work))
+    }
+
+    async fn place_for(&self, tenant: &TenantId, bytes: usize) -> Result<Option<FairShare>, Refusal> {
+        if bytes <= HEAVY_BYTES {
+            return Ok(None);
+        }
+        let place = self.heavy.wait(tenant, 1, HEAVY_WAIT_S_MAX).await;
+        place.map(Some).ok_or_else(|| Refusal::busy("too many large requests are being read at once"))
+    }
+}
 
 /// Does work on this many bytes. Heavy work tells the runtime to move its other tasks to another thread first, where
 /// the runtime has one.

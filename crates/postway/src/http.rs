@@ -4,7 +4,7 @@
 //! Headers that name another address are believed from trusted proxies alone.
 //!
 //! Bounds what a client can hold without showing a key: the number of its connections and of all, the size of a request's head
-//! and the time until it is there, and the time for which an answer is not taken. When all connections are taken, one that is
+//! and the time until it is there, and how slowly an answer may be taken. When all connections are taken, one that is
 //! idle is closed for a new one. The bodies have bounds of their own, in the API.
 
 mod forwarded;
@@ -45,7 +45,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     head::HeadDeadline,
-    patience::Patient,
+    patience::{LEAST, Patient},
     places::{InProgress, Place, Places},
     refusal::Refusals,
 };
@@ -57,8 +57,6 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 const HEAD_MAX: Duration = Duration::from_secs(15);
 /// How long a connection may stay idle between requests: longer than the proxies in front keep theirs, as a rule.
 const IDLE_MAX: Duration = Duration::from_secs(75);
-/// How long a client may take nothing of its answer.
-const TAKE_MAX: Duration = Duration::from_secs(75);
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often a connection that is to end is looked at, while its last request is in progress.
@@ -143,7 +141,7 @@ async fn serve_as(
             }
         });
         let stream = HeadDeadline::new(stream, place.occupancy.clone(), bounds.head_max);
-        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, TAKE_MAX)), service);
+        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, LEAST)), service);
         let stop = stop.clone();
         connections.spawn(async move {
             let mut connection = pin!(connection);

@@ -29,6 +29,7 @@ mod idempotency;
 mod kill_loop;
 mod large_files;
 mod logs;
+mod memory;
 mod moving_house;
 mod no_connections;
 mod node_kill_loop;

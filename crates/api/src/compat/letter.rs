@@ -32,19 +32,20 @@ impl Letter {
             return Ok(Self::default());
         }
         if let Some(body) = app.store.raw(tenant, message.uid).await? {
-            return Self::sent(app.door.resolve(tenant, body).await?).await;
+            return Self::sent(app, tenant, app.load(tenant, body).await?).await;
         }
         match app.store.payload(tenant, message.uid).await? {
-            Some(body) => Ok(Self::asked_for(&app.door.resolve(tenant, body).await?)),
+            Some(body) => Ok(Self::asked_for(&app.load(tenant, body).await?)),
             None => Ok(Self::default()),
         }
     }
 
-    async fn sent(source: Bytes) -> Result<Self, ApiError> {
-        let reading = match look(source.clone(), reading::read).await {
+    async fn sent(app: &App, tenant: &TenantId, source: Bytes) -> Result<Self, ApiError> {
+        let reading = match look(app, tenant, source.clone(), reading::read).await {
             // Too large to be taken apart for a look: the rest of the message is shown all the same.
             Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => Reading::default(),
-            read => read?,
+            // What it holds of the room is the answer's to take.
+            read => read?.0,
         };
         let field = |name: &str| {
             let found = reading.fields.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));

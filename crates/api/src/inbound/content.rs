@@ -1,6 +1,6 @@
 //! `GET /v1/inbound/{id}/content`, `/preview`, `/attachments/{index}`: the mail as a reader sees it.
 
-use axum::{Json, extract::State, response::Response};
+use axum::{extract::State, response::Response};
 
 use super::{NamedInbound, bytes_of};
 use crate::{
@@ -26,8 +26,9 @@ pub(crate) async fn content(
     State(app): State<Shared>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
-) -> Result<Json<ContentView>, ApiError> {
-    mail_view::content(bytes_of(&app, &caller.tenant, uid).await?).await
+) -> Result<Response, ApiError> {
+    let raw = bytes_of(&app, &caller.tenant, uid).await?;
+    mail_view::content(&app, &caller.tenant, raw).await
 }
 
 /// See an inbound mail
@@ -46,7 +47,8 @@ pub(crate) async fn preview(
     caller: Reader,
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
-    mail_view::preview(bytes_of(&app, &caller.tenant, uid).await?).await
+    let raw = bytes_of(&app, &caller.tenant, uid).await?;
+    mail_view::preview(&app, &caller.tenant, raw).await
 }
 
 /// Get a file of an inbound mail
@@ -67,5 +69,6 @@ pub(crate) async fn attachment(
     InPath((id, index)): InPath<(String, String)>,
 ) -> Result<Response, ApiError> {
     let NamedInbound(uid) = NamedInbound::parse(&id)?;
-    mail_view::attachment(bytes_of(&app, &caller.tenant, uid).await?, &index).await
+    let raw = bytes_of(&app, &caller.tenant, uid).await?;
+    mail_view::attachment(&app, &caller.tenant, raw, &index).await
 }

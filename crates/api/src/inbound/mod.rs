@@ -63,7 +63,7 @@ pub(crate) async fn bytes_of(app: &App, tenant: &TenantId, uid: MessageUid) -> R
             "inbound mail `{uid}` has no bytes here: it could not be read, or they are no longer kept"
         )));
     };
-    Ok(app.door.resolve(tenant, body).await?)
+    app.load(tenant, body).await
 }
 
 /// List inbound mail

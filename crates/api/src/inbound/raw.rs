@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{NamedInbound, bytes_of};
-use crate::{auth::Reader, error::ApiError, message::raw::headers, state::Shared};
+use crate::{auth::Reader, error::ApiError, message::raw::headers, room::Counted, state::Shared};
 
 /// Get an inbound mail itself
 ///
@@ -25,5 +25,5 @@ pub(crate) async fn raw(
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
     let bytes = bytes_of(&app, &caller.tenant, uid).await?;
-    Ok((headers("message/rfc822", &format!("{uid}.eml")), bytes).into_response())
+    Ok((Counted, headers("message/rfc822", &format!("{uid}.eml")), bytes).into_response())
 }

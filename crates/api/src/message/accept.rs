@@ -36,7 +36,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
-        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
+        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503"),
     ),
     request_body(content(
         (MessageRequest = "application/json"),

@@ -53,7 +53,8 @@ pub(crate) struct BatchItem {
 
 /// Send many mails
 ///
-/// At most 1,000. `defaults` fills what a message leaves out. A refused message does not stop the others.
+/// At most 1,000, whose mails have at most 64 MiB together once they are composed. `defaults` fills what a message leaves out. A refused
+/// message does not stop the others.
 #[utoipa::path(
     post,
     path = "/v1/messages/batch",

@@ -1,6 +1,6 @@
 //! `GET /v1/messages/{id}/content`, `/preview`, `/attachments/{index}`: the mail as its readers see it.
 
-use axum::{Json, extract::State, response::Response};
+use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use postway_domain::TenantId;
 
@@ -18,7 +18,7 @@ async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError
     let message = find(app, tenant, id).await?.summary;
     raw::refuse_sensitive(&message)?;
     match app.store.raw(tenant, message.uid).await? {
-        Some(body) => Ok(app.door.resolve(tenant, body).await?),
+        Some(body) => app.load(tenant, body).await,
         None => Err(raw::absent(&message)),
     }
 }
@@ -38,8 +38,9 @@ pub(crate) async fn content(
     State(app): State<Shared>,
     caller: Reader,
     GivenId(id): GivenId,
-) -> Result<Json<ContentView>, ApiError> {
-    mail_view::content(bytes(&app, &caller.tenant, &id).await?).await
+) -> Result<Response, ApiError> {
+    let raw = bytes(&app, &caller.tenant, &id).await?;
+    mail_view::content(&app, &caller.tenant, raw).await
 }
 
 /// See the mail
@@ -58,7 +59,8 @@ pub(crate) async fn preview(
     caller: Reader,
     GivenId(id): GivenId,
 ) -> Result<Response, ApiError> {
-    mail_view::preview(bytes(&app, &caller.tenant, &id).await?).await
+    let raw = bytes(&app, &caller.tenant, &id).await?;
+    mail_view::preview(&app, &caller.tenant, raw).await
 }
 
 /// Get a file of the mail
@@ -78,5 +80,6 @@ pub(crate) async fn attachment(
     caller: Reader,
     InPath((id, index)): InPath<(String, String)>,
 ) -> Result<Response, ApiError> {
-    mail_view::attachment(bytes(&app, &caller.tenant, &id).await?, &index).await
+    let raw = bytes(&app, &caller.tenant, &id).await?;
+    mail_view::attachment(&app, &caller.tenant, raw, &index).await
 }

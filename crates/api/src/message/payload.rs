@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{GivenId, find, raw};
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, room::Counted, state::Shared};
 
 /// Get the submitted request
 ///
@@ -36,12 +36,12 @@ pub(crate) async fn payload(
         let message = format!("the request that brought message `{uid}` is not kept, or no longer");
         return Err(ApiError::not_found(message));
     };
-    let bytes = app.door.resolve(&caller.tenant, body).await?;
+    let bytes = app.load(&caller.tenant, body).await?;
     let (kind, ending) = match is_json(&bytes) {
         true => ("application/json", "json"),
         false => ("message/rfc822", "eml"),
     };
-    Ok((raw::headers(kind, &format!("{uid}.{ending}")), bytes).into_response())
+    Ok((Counted, raw::headers(kind, &format!("{uid}.{ending}")), bytes).into_response())
 }
 
 /// A request is a JSON object or a mail, and no mail begins with a brace.

@@ -27,11 +27,14 @@ use crate::{
     auth::Reader,
     error::ApiError,
     inbound::view::hex,
+    room::Counted,
     state::{App, Shared},
 };
 
 /// The most bytes of mail in one export.
 const EXPORT_BYTES_MAX: u64 = 96 * 1024 * 1024;
+/// What an archive has besides its mails, about.
+const BESIDE_MAILS_BYTES: usize = 64 * 1024;
 /// The most exports made at once.
 static EXPORTS: Semaphore = Semaphore::const_new(3);
 /// The longest part of a file's name that comes from a receipt.
@@ -105,10 +108,10 @@ pub(crate) async fn export(
     let uid = record.summary.uid;
     let _place = EXPORTS.acquire().await.map_err(ApiError::internal)?;
     let archive = archive(&app, &caller.tenant, record).await?;
-    Ok((headers("application/zip", &format!("{uid}-pec.zip")), archive).into_response())
+    Ok((Counted, headers("application/zip", &format!("{uid}-pec.zip")), archive).into_response())
 }
 
-async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<Vec<u8>, ApiError> {
+async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<Bytes, ApiError> {
     let uid = record.summary.uid;
     let original = app.store.raw(tenant, uid).await?;
     let receipts = app.store.receipts(tenant, uid).await?;
@@ -118,7 +121,8 @@ async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<
             "the mails have {size} bytes together, more than {EXPORT_BYTES_MAX}; get each receipt from /v1/inbound/{{id}}/raw"
         )));
     }
-    let mut archive = Archive::new();
+    let held = app.room.hold(tenant, size as usize)?;
+    let mut archive = Archive::with_room_for(size as usize);
     let mut manifest = Manifest {
         message: ManifestMessage::new(record),
         exported_at: app.clock.now(),
@@ -140,7 +144,7 @@ async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<
     }
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(ApiError::internal)?;
     archive.put("manifest.json".to_owned(), manifest.into())?;
-    archive.finish()
+    Ok(held.around(archive.finish()?.into()))
 }
 
 /// A receipt's name in the archive. Its kind comes from a stranger: only what a file's name may safely hold is kept.
@@ -160,8 +164,9 @@ fn file_name(number: u32, receipt: &ReceiptView) -> String {
 struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Archive {
-    fn new() -> Self {
-        Self(ZipWriter::new(Cursor::new(Vec::new())))
+    /// One that does not have to grow for mails of so many bytes.
+    fn with_room_for(bytes: usize) -> Self {
+        Self(ZipWriter::new(Cursor::new(Vec::with_capacity(bytes + BESIDE_MAILS_BYTES))))
     }
 
     fn put(&mut self, file: String, bytes: Bytes) -> Result<ManifestFile, ApiError> {

@@ -9,7 +9,7 @@ use postway_domain::Status;
 use postway_store::record::MessageSummary;
 
 use super::{GivenId, find};
-use crate::{auth::Reader, error::ApiError, state::Shared};
+use crate::{auth::Reader, error::ApiError, room::Counted, state::Shared};
 
 /// Get the mail itself
 ///
@@ -33,8 +33,8 @@ pub(crate) async fn raw(
     let Some(body) = app.store.raw(&caller.tenant, message.uid).await? else {
         return Err(absent(&message));
     };
-    let bytes = app.door.resolve(&caller.tenant, body).await?;
-    Ok((headers("message/rfc822", &format!("{}.eml", message.uid)), bytes).into_response())
+    let bytes = app.load(&caller.tenant, body).await?;
+    Ok((Counted, headers("message/rfc822", &format!("{}.eml", message.uid)), bytes).into_response())
 }
 
 /// What is sensitive is for its recipients alone; no key opens it.

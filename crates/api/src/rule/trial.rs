@@ -1,6 +1,6 @@
 //! `POST /v1/rules/dry-run`: what a rule would do with a mail, without doing it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     Json,
@@ -8,9 +8,10 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use postway_domain::{MessageUid, TenantId, id::RuleId, rule::RuleContent};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use postway_domain::{MessageUid, id::RuleId, rule::RuleContent};
+use postway_intake::weighed;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
 use super::{edit, faults, find, schema::RuleRequest};
@@ -20,7 +21,8 @@ use crate::{
     error::{ApiError, FieldError},
     fields::Fields,
     inbound,
-    state::{App, Shared},
+    room::Share,
+    state::Shared,
 };
 
 /// The largest mail that is tried, and the body that brings it in base64.
@@ -64,7 +66,7 @@ pub(crate) struct TrialRequest {
     /// A mail that came in, by its id. This or `raw`.
     #[schema(example = "0192d3a4-5b6c-7d8e-9f01-23456789abcd")]
     inbound: Option<String>,
-    /// A mail, in base64.
+    /// A mail of at most 25 MiB, in base64. Everything else has at most 1 MiB and 20,000 values.
     raw: Option<String>,
 }
 
@@ -84,9 +86,18 @@ pub(crate) async fn dry_run(
     caller: Reader,
     request: Request,
 ) -> Result<Json<RuleTrial>, ApiError> {
-    let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
-    let (rule, mail) = read(body).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
+    let (parts, body) = request.into_parts();
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts, body, BODY_BYTES_MAX).await?;
+    let (fields, raw) = body::json_beside(&bytes, "raw", body::SMALL_BYTES_MAX)?;
+    // The mail comes out of its base64 beside it.
+    let held = app.room.hold(tenant, raw.map_or(0, |raw| raw.get().len() / 4 * 3))?;
+    let (rule, mail) = weighed(bytes.len(), || read(fields, raw)).map_err(ApiError::invalid)?;
+    drop(bytes);
+    if let Some(share) = parts.extensions.get::<Share>() {
+        share.release();
+    }
     let content = match rule {
         TriedRule::Given(content) => {
             let mut wrong = faults(&app, tenant, &content).await?;
@@ -98,7 +109,11 @@ pub(crate) async fn dry_run(
         }
         TriedRule::Stored(id) => find(&app, tenant, &id).await?.content,
     };
-    let raw = bytes_of(&app, tenant, mail).await?;
+    let raw = match mail {
+        TriedMail::Given(raw) => held.around(raw),
+        TriedMail::Stored(uid) => inbound::bytes_of(&app, tenant, uid).await?,
+    };
+    let _place = app.room.look(tenant).await?;
     Ok(Json(app.inbound.try_rule(tenant, &content, raw).await?))
 }
 
@@ -112,7 +127,7 @@ enum TriedMail {
     Stored(MessageUid),
 }
 
-fn read(body: Map<String, Value>) -> Result<(TriedRule, TriedMail), Vec<FieldError>> {
+fn read(body: Map<String, Value>, raw: Option<&RawValue>) -> Result<(TriedRule, TriedMail), Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut fields = Fields::of(body, &mut wrong);
     let given: Option<Map<String, Value>> = fields.read("rule", "must be an object");
@@ -136,12 +151,11 @@ fn read(body: Map<String, Value>) -> Result<(TriedRule, TriedMail), Vec<FieldErr
         }
     };
     let inbound: Option<MessageUid> = fields.parsed("inbound");
-    let raw: Option<String> = fields.read("raw", "must be a mail in base64");
     let mail = match (inbound, raw) {
         (Some(uid), None) => Some(TriedMail::Stored(uid)),
-        (None, Some(raw)) => match BASE64_STANDARD.decode(raw.trim()) {
-            Ok(raw) => Some(TriedMail::Given(raw.into())),
-            Err(_) => {
+        (None, Some(raw)) => match decoded(raw) {
+            Some(raw) => Some(TriedMail::Given(raw.into())),
+            None => {
                 fields.refuse("raw", "must be a mail in base64");
                 None
             }
@@ -163,9 +177,11 @@ fn read(body: Map<String, Value>) -> Result<(TriedRule, TriedMail), Vec<FieldErr
     }
 }
 
-async fn bytes_of(app: &App, tenant: &TenantId, mail: TriedMail) -> Result<Bytes, ApiError> {
-    match mail {
-        TriedMail::Given(raw) => Ok(raw),
-        TriedMail::Stored(uid) => inbound::bytes_of(app, tenant, uid).await,
-    }
+/// The mail of a text in base64, which is read where it stands unless something in it is escaped.
+fn decoded(raw: &RawValue) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Base64Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    let Base64Text(text) = serde_json::from_str(raw.get()).ok()?;
+    BASE64_STANDARD.decode(text.trim()).ok()
 }

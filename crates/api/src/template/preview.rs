@@ -5,8 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use postway_domain::Template;
-use postway_intake::{Preview, PreviewOf};
-use serde_json::{Map, Value};
+use postway_intake::{Preview, PreviewOf, VARIABLES};
 
 use super::{
     NamedTemplate, find,
@@ -20,6 +19,9 @@ use crate::{
     fields::Fields,
     state::Shared,
 };
+
+/// The largest body: variables, and a version.
+const STORED_BODY_BYTES_MAX: usize = VARIABLES.text_bytes_max + 64 * 1024;
 
 /// Preview a template
 ///
@@ -40,16 +42,19 @@ pub(crate) async fn stored(
     NamedTemplate(name): NamedTemplate,
     request: Request,
 ) -> Result<Json<PreviewView>, ApiError> {
+    let (parts, body) = request.into_parts();
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts, body, STORED_BODY_BYTES_MAX).await?;
+    let (rest, variables) = body::json_beside(&bytes, "variables", body::SMALL_BYTES_MAX)?;
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body::json_object(request).await?, &mut wrong);
-    let variables = read::object(&mut fields, "variables");
+    let mut fields = Fields::of(rest, &mut wrong);
     let version: Option<i64> = fields.read("version", "must be a whole number");
     fields.finish("is not a field of a preview");
     if !wrong.is_empty() {
         return Err(ApiError::invalid(wrong));
     }
     let template = find(&app, &caller.tenant, &name, version).await?;
-    let variables = variables.unwrap_or_else(|| sample(&template));
+    let variables = variables.map_or_else(|| sample(&template), |variables| variables.get());
     // The version whose sample was read, though a newer one may be there by now.
     let what = PreviewOf::Stored { name, version: Some(template.version) };
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
@@ -72,22 +77,21 @@ pub(crate) async fn source(
     caller: Reader,
     request: Request,
 ) -> Result<Json<PreviewView>, ApiError> {
-    let mut body = body::json_object_within(request, read::BODY_BYTES_MAX).await?;
-    let variables = match body.remove("variables") {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(variables)) => Some(variables),
-        Some(_) => return Err(ApiError::field("variables", "must be an object")),
-    };
+    let (parts, body) = request.into_parts();
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts, body, read::BODY_BYTES_MAX + VARIABLES.text_bytes_max).await?;
+    let (source, variables) = body::json_beside(&bytes, "variables", read::BODY_BYTES_MAX)?;
     let template =
-        read::body(body, Named::NotStored, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
-    let variables = variables.unwrap_or_else(|| sample(&template));
+        read::body(source, Named::NotStored, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
+    let sample = sample(&template).to_owned();
+    let variables = variables.map_or(sample.as_str(), |variables| variables.get());
     let what = PreviewOf::Source(Box::new(template));
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
 }
 
 /// The variables a template brings along.
-fn sample(template: &Template) -> Map<String, Value> {
-    template.sample.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+fn sample(template: &Template) -> &str {
+    template.sample.as_deref().unwrap_or("{}")
 }
 
 impl From<Preview> for PreviewView {

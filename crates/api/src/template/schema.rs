@@ -36,7 +36,7 @@ pub(crate) struct TemplateRequest {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PreviewRequest)]
 pub(crate) struct StoredPreviewRequest {
-    /// The variables; the template's `sample` when absent.
+    /// The variables; the template's `sample` when absent. At most 1 MiB of JSON and 50,000 values.
     #[schema(value_type = Option<Object>, example = json!({"name": "Ada"}))]
     variables: Option<Value>,
     /// The version; the latest when absent.
@@ -63,7 +63,7 @@ pub(crate) struct SourcePreviewRequest {
     /// Variables that stand in where none are given.
     #[schema(value_type = Option<Object>)]
     sample: Option<Value>,
-    /// The variables; `sample` when absent.
+    /// The variables; `sample` when absent. At most 1 MiB of JSON and 50,000 values.
     #[schema(value_type = Option<Object>, example = json!({"name": "Ada"}))]
     variables: Option<Value>,
 }

@@ -18,6 +18,7 @@ mod isolation;
 mod isolation_doors;
 mod json_schema;
 mod mailbox;
+mod memory;
 mod moved;
 mod operate;
 mod operations;

@@ -120,8 +120,11 @@ async fn send(
             Ok(Ok(uid))
         }
         Err(NotSent::Unable(why)) => Ok(Err(why)),
-        Err(NotSent::Refused(Refusal::Unavailable(error))) => Err(error.into()),
         Err(NotSent::Refused(refusal)) => {
+            let refusal = match refusal.into_store_error() {
+                Ok(error) => return Err(error.into()),
+                Err(refusal) => refusal,
+            };
             let words = format!("rule {}: it could not be forwarded: {refusal}", rule.id);
             let can_help = !matches!(refusal, Refusal::TooLarge { .. });
             Err(if can_help { Trouble::Failed(words) } else { Trouble::Hopeless(words) })

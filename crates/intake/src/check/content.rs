@@ -10,12 +10,13 @@ use postway_mime::{
     html, reserved_header,
     template::Rendered,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{Terms, people::is_reply_to};
 use crate::{
     directory::Route,
-    limits::Limits,
+    json::{JsonFault, read_object},
+    limits::{Limits, VARIABLES},
     refusal::{FieldError, Findings, Refusal},
     request::{MessageRequest, TemplateRequest},
     surroundings::Surroundings,
@@ -80,7 +81,8 @@ fn rendered<'a>(
             findings.add(field, "is made by the template: leave it out, or leave the template out");
         }
     }
-    let variables = variables(template).and_then(|variables| match &around.template {
+    let given = template.variables.map_or("{}", RawValue::get);
+    let variables = read_variables(given).and_then(|variables| match &around.template {
         Some(Ok(in_use)) => in_use.render(&variables).map(|rendered| (in_use, rendered)),
         Some(Err(fault)) => Err(fault.clone()),
         None => Err(FieldError::new("template.name", "was not looked up")),
@@ -106,15 +108,22 @@ fn rendered<'a>(
     }
 }
 
-fn variables(template: &TemplateRequest<'_>) -> Result<Map<String, Value>, FieldError> {
-    match template.variables {
-        None => Ok(Map::new()),
-        Some(json) if !json.get().starts_with('{') => {
-            Err(FieldError::new("template.variables", "must be an object"))
-        }
-        Some(json) => serde_json::from_str(json.get())
-            .map_err(|error| FieldError::new("template.variables", format!("cannot be read: {error}"))),
+/// The variables of a template, if they are an object within bounds; it is asked how large they are before they are built.
+pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldError> {
+    let bytes_max = VARIABLES.text_bytes_max;
+    let fault = |message: String| FieldError::new("template.variables", message);
+    if json.len() > bytes_max {
+        let message = format!("must be at most {bytes_max} bytes of JSON, and are {}: send less", json.len());
+        return Err(fault(message));
     }
+    read_object(json.as_bytes(), VARIABLES).map_err(|error| match error {
+        JsonFault::NotObject => fault("must be an object".to_owned()),
+        JsonFault::Malformed(error) => fault(format!("cannot be read: {error}")),
+        JsonFault::TooMuch(_) => fault(format!(
+            "must be at most {} values, those within included: send less",
+            VARIABLES.values_max
+        )),
+    })
 }
 
 fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, findings: &mut Findings) {

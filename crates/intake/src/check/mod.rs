@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use postway_domain::{Mailbox, RecipientId, Time};
 
-pub(crate) use content::{Content, content_faults};
+pub(crate) use content::{Content, content_faults, read_variables};
 pub(crate) use files::{FilePlan, attachment, attachment_here, refuse_large};
 pub(crate) use people::{Recipients, ReturnPath, fits, recipients};
 use people::{mailbox, return_path};

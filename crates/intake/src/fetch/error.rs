@@ -5,6 +5,9 @@ use std::time::Duration;
 use postway_net::http::HttpError;
 use thiserror::Error;
 
+/// Why nothing more is fetched for now.
+pub(super) const NO_MEMORY: &str = "too much is being fetched at once";
+
 /// A file of a message could not be had.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: {message}")]
@@ -15,6 +18,8 @@ pub(crate) struct FetchError {
     pub message: String,
     /// Whether the same fetch may work later. What is not transient makes the message invalid.
     pub transient: bool,
+    /// Whether it is only that too much is fetched at once here.
+    pub is_busy: bool,
     /// How long the source asked to wait.
     pub retry_after: Option<Duration>,
 }
@@ -24,6 +29,7 @@ pub(crate) struct FetchError {
 pub(super) struct Fault {
     pub message: String,
     pub transient: bool,
+    pub is_busy: bool,
     pub retry_after: Option<Duration>,
     /// Whether it is this message that has no room, so that another message might have fared better.
     pub is_of_message: bool,
@@ -31,7 +37,8 @@ pub(super) struct Fault {
 
 impl Fault {
     pub(super) fn permanent(message: impl Into<String>) -> Self {
-        Self { message: message.into(), transient: false, retry_after: None, is_of_message: false }
+        let message = message.into();
+        Self { message, transient: false, is_busy: false, retry_after: None, is_of_message: false }
     }
 
     pub(super) fn transient(message: impl Into<String>) -> Self {
@@ -44,9 +51,14 @@ impl Fault {
         Self { is_of_message: true, ..Self::permanent(message) }
     }
 
+    /// There is no memory left for what is being fetched. Others that wait for the same file may have some.
+    pub(super) fn no_memory() -> Self {
+        Self { is_of_message: true, is_busy: true, ..Self::transient(NO_MEMORY) }
+    }
+
     pub(super) fn at(self, field: String) -> FetchError {
-        let Self { message, transient, retry_after, is_of_message: _ } = self;
-        FetchError { field, message, transient, retry_after }
+        let Self { message, transient, is_busy, retry_after, is_of_message: _ } = self;
+        FetchError { field, message, transient, is_busy, retry_after }
     }
 }
 

@@ -36,8 +36,13 @@ impl Folders {
         Self { folders: folders.iter().filter_map(|folder| folder.of(tenant)).collect() }
     }
 
-    /// Reads a file of at most `bytes_max`. Blocks.
-    pub(super) fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, Fault> {
+    /// Reads a file of at most `bytes_max`, once `take` has allowed as many bytes as it has. Blocks.
+    pub(super) fn read(
+        &self,
+        path: &Path,
+        bytes_max: usize,
+        take: impl FnOnce(usize) -> Result<(), Fault>,
+    ) -> Result<Vec<u8>, Fault> {
         let folder = self.folder_of(path)?;
         let (mut file, metadata) = open(&folder, path)?;
         if !metadata.is_file() {
@@ -45,13 +50,14 @@ impl Folders {
         }
         let too_large = || Fault::permanent(format!("is larger than {bytes_max} bytes"));
         let length = usize::try_from(metadata.len()).ok().filter(|length| *length <= bytes_max);
-        let mut content = Vec::with_capacity(length.ok_or_else(too_large)?);
-        // It may grow while it is read.
-        (&mut file)
-            .take(bytes_max as u64 + 1)
-            .read_to_end(&mut content)
-            .map_err(|error| unreadable(&error))?;
-        if content.len() > bytes_max { Err(too_large()) } else { Ok(content) }
+        let length = length.ok_or_else(too_large)?;
+        take(length)?;
+        let mut content = Vec::with_capacity(length);
+        (&mut file).take(length as u64 + 1).read_to_end(&mut content).map_err(|error| unreadable(&error))?;
+        match content.len() > length {
+            true => Err(Fault::transient("is being written: it grew while it was read")),
+            false => Ok(content),
+        }
     }
 
     /// The true place of the folder that a path is written to be in. Nothing is looked up for other paths.

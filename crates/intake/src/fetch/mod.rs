@@ -6,7 +6,8 @@
 //!
 //! Promises:
 //! - no fetch leaves the public web, and no path the operator's folders, unless the operator has allowed it;
-//! - memory is bounded by what the message may hold, whatever a source sends;
+//! - memory is bounded by what the message may hold, whatever a source sends, and that of all messages by a common budget of
+//!   which each tenant has its share;
 //! - what is kept for the next time is found by the same tenant only, and only while it is what was asked for.
 //!
 //! Fails with [`FetchError`], which tells what may work later from what makes the message invalid.
@@ -32,7 +33,11 @@ use postway_net::http::{Auth, HttpClient};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::work::weighed;
+use crate::{
+    fair::{FairBudget, FairShare},
+    refusal::Refusal,
+    work::weighed,
+};
 
 pub use config::{AttachmentFolder, FetchConfig};
 pub(crate) use error::FetchError;
@@ -40,9 +45,14 @@ pub(crate) use kind::content_type;
 pub(crate) use source::{Source, infer_source};
 
 use cache::Cache;
-use error::Fault;
+use error::{Fault, NO_MEMORY};
 use folders::Folders;
 use room::Room;
+
+/// What files that are being fetched may take in memory, of all messages together, at least.
+const MEMORY_BYTES_MIN: usize = 192 * 1024 * 1024;
+/// One tenant may have as much as the files of its largest message, and this for what the message itself has.
+const BESIDE_FILES_BYTES: usize = 48 * 1024 * 1024;
 
 /// A SHA-256 digest.
 pub(crate) type Sha256 = [u8; 32];
@@ -67,6 +77,8 @@ pub(crate) struct Errand<'a> {
     pub links: bool,
     /// Whether the message is sensitive: nothing of it is kept for the next time, in memory or on disk.
     pub is_private: bool,
+    /// How long to wait for memory where too much is being fetched.
+    pub patience: Duration,
 }
 
 /// A file that a message needs.
@@ -92,6 +104,18 @@ pub(crate) struct File {
     pub sha256: Sha256,
 }
 
+/// The bytes of a file, which take of the common memory for as long as somebody has them.
+struct CountedBytes {
+    bytes: Bytes,
+    _room: Arc<Room>,
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// Bytes and their digest.
 struct Body {
     bytes: Bytes,
@@ -108,6 +132,7 @@ impl Body {
 pub(crate) struct Fetcher {
     http: HttpClient,
     cache: Cache,
+    memory: Arc<FairBudget>,
     config: FetchConfig,
 }
 
@@ -116,7 +141,9 @@ impl Fetcher {
     /// moment. The clock tells which of the kept files was used last.
     pub(crate) fn new(http: HttpClient, config: FetchConfig, clock: Arc<dyn Clock>) -> Self {
         let cache = Cache::open(&config, clock);
-        Self { http, cache, config }
+        let largest = config.linked_bytes_max.max(config.message_bytes_max) + BESIDE_FILES_BYTES;
+        let memory = FairBudget::new(MEMORY_BYTES_MIN.max(largest), largest);
+        Self { http, cache, memory, config }
     }
 
     /// How long all files of a message may take.
@@ -124,19 +151,57 @@ impl Fetcher {
         self.config.message_timeout
     }
 
-    /// Fetches all files of one message, in their order. The first that fails ends the others.
+    /// Takes memory for what a message has besides its files while they are fetched.
+    pub(crate) async fn memory_for(
+        &self,
+        tenant: &TenantId,
+        bytes: usize,
+        patience: Duration,
+    ) -> Result<FairShare, Refusal> {
+        let memory = self.memory.wait(tenant, bytes.min(BESIDE_FILES_BYTES), patience).await;
+        memory.ok_or_else(|| Refusal::busy(NO_MEMORY))
+    }
+
+    /// The same for what it turns out to have.
+    pub(crate) fn cover(memory: &mut FairShare, bytes: usize) -> Result<(), Refusal> {
+        match memory.grow_to(bytes.min(BESIDE_FILES_BYTES)) {
+            true => Ok(()),
+            false => Err(Refusal::busy(NO_MEMORY)),
+        }
+    }
+
+    /// Fetches all files of one message, in their order. The first that fails ends the others. The files take of the common
+    /// memory until they are dropped. Where that runs out on the way, all is let go of, so that nobody waits for somebody who
+    /// waits, and fetched again once there is enough for the largest that they can be.
     pub(crate) async fn fetch_all(
         &self,
         errand: &Errand<'_>,
         wanted: &[Wanted],
     ) -> Result<Vec<File>, FetchError> {
         let FetchConfig { file_bytes_max, message_bytes_max, linked_bytes_max, .. } = self.config;
-        let room = match errand.links {
-            true => Room::new(linked_bytes_max, linked_bytes_max),
-            false => Room::new(file_bytes_max, message_bytes_max),
+        let (file_max, all_max) = match errand.links {
+            true => (linked_bytes_max, linked_bytes_max),
+            false => (file_bytes_max, message_bytes_max),
         };
+        let as_it_comes = self.memory.share(Some(errand.tenant.clone()));
+        let room = Arc::new(Room::new(file_max, all_max, as_it_comes));
+        match self.fetch_into(errand, wanted, &room).await {
+            Err(error) if error.is_busy => drop(room),
+            done => return done,
+        }
+        let whole = self.memory.wait(errand.tenant, all_max, errand.patience).await;
+        let whole = whole.ok_or_else(|| Fault::no_memory().at("attachments".to_owned()))?;
+        self.fetch_into(errand, wanted, &Arc::new(Room::new(file_max, all_max, whole))).await
+    }
+
+    async fn fetch_into(
+        &self,
+        errand: &Errand<'_>,
+        wanted: &[Wanted],
+        room: &Arc<Room>,
+    ) -> Result<Vec<File>, FetchError> {
         let fetches: Vec<_> =
-            wanted.iter().map(|wanted| Box::pin(self.fetch_one(errand, wanted, &room))).collect();
+            wanted.iter().map(|wanted| Box::pin(self.fetch_one(errand, wanted, room))).collect();
         let files = stream::iter(fetches).buffered(self.config.at_once.max(1)).try_collect();
         let within = self.config.message_timeout;
         timeout(within, files).await.unwrap_or_else(|_| {
@@ -145,7 +210,12 @@ impl Fetcher {
         })
     }
 
-    async fn fetch_one(&self, errand: &Errand<'_>, wanted: &Wanted, room: &Room) -> Result<File, FetchError> {
+    async fn fetch_one(
+        &self,
+        errand: &Errand<'_>,
+        wanted: &Wanted,
+        room: &Arc<Room>,
+    ) -> Result<File, FetchError> {
         let at = |field| move |fault: Fault| fault.at(format!("attachments[{}].{field}", wanted.position));
         let expected = wanted.sha256.as_ref();
         let fetched = async {
@@ -173,18 +243,18 @@ impl Fetcher {
         }
         let content_type = content_type(&wanted.filename, wanted.content_type.as_deref(), &body.bytes)
             .map_err(|refused| at(refused.field)(Fault::permanent(refused.message)))?;
-        Ok(File { bytes: body.bytes, content_type, sha256: body.sha256 })
+        let bytes = Bytes::from_owner(CountedBytes { bytes: body.bytes, _room: Arc::clone(room) });
+        Ok(File { bytes, content_type, sha256: body.sha256 })
     }
 
-    async fn read_path(&self, tenant: &TenantId, path: &Path, room: &Room) -> Result<Body, Fault> {
+    async fn read_path(&self, tenant: &TenantId, path: &Path, room: &Arc<Room>) -> Result<Body, Fault> {
         let folders = Folders::of(tenant, &self.config.folders);
-        let (path, bytes_max) = (path.to_owned(), room.file_bytes_max);
+        let (path, room) = (path.to_owned(), Arc::clone(room));
         let read = tokio::task::spawn_blocking(move || {
-            folders.read(&path, bytes_max).map(|content| Body::of(content.into()))
+            let content = folders.read(&path, room.file_bytes_max, |length| room.take(length))?;
+            Ok(Body::of(content.into()))
         });
-        let body = read.await.map_err(|_| Fault::transient("reading the file failed: see the log"))??;
-        room.take(body.bytes.len())?;
-        Ok(body)
+        read.await.map_err(|_| Fault::transient("reading the file failed: see the log"))?
     }
 }
 

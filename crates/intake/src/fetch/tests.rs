@@ -47,7 +47,7 @@ fn tenant() -> TenantId {
 
 /// For files that are mailed and may be kept.
 fn errand(tenant: &TenantId) -> Errand<'_> {
-    Errand { tenant, endpoint: None, links: false, is_private: false }
+    Errand { tenant, endpoint: None, links: false, is_private: false, patience: Duration::from_secs(1) }
 }
 
 fn wanted(source: Source) -> Wanted {
@@ -485,4 +485,32 @@ async fn a_pipe_in_an_open_folder_keeps_nobody_waiting() {
     let fetcher = fetcher(FetchConfig { folders: opened(&[&open]), ..config() });
     let error = one(&fetcher, by_path(pipe)).await.unwrap_err();
     assert!(!error.transient && error.message.contains("not a regular file"), "{error}");
+}
+
+#[tokio::test]
+async fn files_take_of_the_common_memory_until_they_are_dropped() {
+    let source = HttpSource::start().await;
+    for path in ["/a", "/b", "/c"] {
+        source.serve(path, Reply::ok(vec![b'x'; 90_000]));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), vec![b'x'; 90_000]).unwrap();
+    let folders = vec![folder.path().to_owned()];
+    let mut fetcher = fetcher(FetchConfig { folders, ..config() });
+    fetcher.memory = FairBudget::new(400_000, 200_000);
+    let held = one(&fetcher, by_url(&source.url("/a"))).await.unwrap();
+    for wanted in [by_url(&source.url("/b")), by_path(folder.path().join("a.txt"))] {
+        let refused = one(&fetcher, wanted).await.unwrap_err();
+        assert!(refused.is_busy && refused.transient, "{refused:?}");
+    }
+    // Another tenant has its own part.
+    let other = "other".parse().unwrap();
+    let theirs = fetcher.fetch_all(&errand(&other), &[by_url(&source.url("/c"))]).await.unwrap();
+    // Who waits gets it when it is given back.
+    let patient = Errand { patience: Duration::from_secs(60), ..errand(&tenant()) };
+    let wanted = [by_url(&source.url("/b"))];
+    let (fetched, ()) = tokio::join!(fetcher.fetch_all(&patient, &wanted), async { drop(held) });
+    assert_eq!(fetched.unwrap()[0].bytes.len(), 90_000);
+    drop(theirs);
+    assert_eq!(fetcher.memory.left(&tenant()), (400_000, 200_000), "all of it was given back");
 }

@@ -49,15 +49,25 @@ pub(super) async fn accept(
         dry_run: false,
     };
     let mut answers = Vec::with_capacity(offers.len());
-    for part in parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max) {
+    let mut waiting = parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);
+    waiting.reverse();
+    while let Some(part) = waiting.pop() {
         let messages: Vec<Bytes> = part.iter().filter_map(|offer| offer.message.clone().ok()).collect();
         let mut results = match messages.is_empty() {
             true => Vec::new(),
             false => match door.accept_each(&ctx, messages).await {
                 Ok(batch) => batch.results,
-                Err(Refusal::Unavailable(error)) => return Err(error.into()),
-                // Only a single message is as large as that, and it alone is refused.
-                Err(refusal) => vec![Err(crate::RejectedItem { id: None, refusal })],
+                // Their templates make more of them than one call may bring: half of them may do.
+                Err(Refusal::TooLarge { .. }) if part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    waiting.extend([second, first]);
+                    continue;
+                }
+                Err(refusal) => match refusal.into_store_error() {
+                    Ok(error) => return Err(error.into()),
+                    // Only a single message is as large as that, and it alone is refused.
+                    Err(refusal) => vec![Err(crate::RejectedItem { id: None, refusal })],
+                },
             },
         }
         .into_iter();
@@ -66,9 +76,9 @@ pub(super) async fn accept(
                 Err(fault) => Err(fault.clone()),
                 Ok(_) => match results.next() {
                     Some(Ok(receipt)) => Ok(AcceptedOffer { uid: receipt.uid, differs: false }),
-                    Some(Err(rejected)) => match rejected.refusal {
-                        Refusal::Unavailable(error) => return Err(error.into()),
-                        refusal => Err(clipped(&refusal.to_string())),
+                    Some(Err(rejected)) => match rejected.refusal.into_store_error() {
+                        Ok(error) => return Err(error.into()),
+                        Err(refusal) => Err(clipped(&refusal.to_string())),
                     },
                     None => return Err(OutboxError::Unexpected("the door gave no answer".to_owned())),
                 },

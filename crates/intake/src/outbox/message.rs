@@ -4,8 +4,12 @@
 //! field of its name. What is wrong with a value is for the door to say: here it is only put into the shape that the door
 //! reads, and what has no shape goes to the door as the text that it is.
 
+use std::borrow::Cow;
+
 use postway_domain::address::split_list;
-use serde_json::{Map, Value};
+use serde_json::{Value, value::RawValue};
+
+use crate::{defaults::write_object, request::Entries};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,53 +74,94 @@ pub(super) struct Defaults<'a> {
     pub account: Option<&'a str>,
 }
 
-/// The message of a row under this id, as JSON; what cannot be one is told in words.
+/// The message of a row under this id, as JSON; what cannot be one is told in words. What a column holds in JSON stays the text
+/// that it is: only the door builds values of it, within its bounds.
 pub(super) fn message(row: &Row, client_id: &str, defaults: Defaults<'_>) -> Result<String, String> {
     let given = |index: usize| row.columns.get(index).and_then(Option::as_deref);
-    let mut fields = match given(COLUMNS.len() - 1) {
-        None => Map::new(),
-        Some(json) => serde_json::from_str(json).map_err(|_| "message: must be a JSON object".to_owned())?,
-    };
+    let mut fields = JsonFields::default();
+    if let Some(json) = given(COLUMNS.len() - 1) {
+        let Entries(entries): RawFields<'_> =
+            serde_json::from_str(json).map_err(|error| match error.is_data() {
+                true if json.trim_start().starts_with('{') => format!("message: {error}"),
+                _ => "message: must be a JSON object".to_owned(),
+            })?;
+        entries.into_iter().for_each(|(name, value)| fields.set(name.0, Cow::Borrowed(value.get())));
+    }
     for (index, (name, form)) in COLUMNS.iter().enumerate().take(COLUMNS.len() - 1) {
         let Some(text) = given(index) else { continue };
         let value = value(name, *form, text)?;
         match *name {
-            "template" => template(&mut fields, "name", value),
-            "variables" => template(&mut fields, "variables", value),
-            _ => drop(fields.insert((*name).to_owned(), value)),
+            "template" => fields.set_within("template", "name", value),
+            "variables" => fields.set_within("template", "variables", value),
+            _ => fields.set(Cow::Borrowed(name), value),
         }
     }
     for (name, default) in [("from", defaults.from), ("account", defaults.account)] {
-        if let Some(default) = default {
-            fields.entry(name).or_insert_with(|| Value::from(default));
+        if let Some(default) = default
+            && fields.get(name).is_none()
+        {
+            fields.set(Cow::Borrowed(name), text_json(default));
         }
     }
-    fields.insert("id".to_owned(), Value::from(client_id));
-    Ok(Value::Object(fields).to_string())
+    fields.set(Cow::Borrowed("id"), text_json(client_id));
+    Ok(fields.into_json())
 }
 
-/// Puts one part of the template where the door looks for it.
-fn template(fields: &mut Map<String, Value>, part: &str, value: Value) {
-    let template = fields.entry("template").or_insert_with(|| Value::Object(Map::new()));
-    match template {
-        Value::Object(template) => drop(template.insert(part.to_owned(), value)),
-        other => {
-            let mut template = Map::new();
-            template.insert(part.to_owned(), value);
-            *other = Value::Object(template);
+/// The most fields of a message that are read.
+const FIELDS_READ_MAX: usize = 1_000;
+
+type RawFields<'a> = Entries<'a, &'a RawValue, FIELDS_READ_MAX>;
+
+/// An object that is being made: names and the JSON of their values.
+#[derive(Default)]
+struct JsonFields<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> JsonFields<'a> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, json)| &**json)
+    }
+
+    fn set(&mut self, name: Cow<'a, str>, json: Cow<'a, str>) {
+        match self.0.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, before)) => *before = json,
+            None => self.0.push((name, json)),
         }
+    }
+
+    /// Puts one part of an object where the door looks for it; what is no object gives way.
+    fn set_within(&mut self, name: &'static str, part: &'static str, json: Cow<'a, str>) {
+        let mut inner = JsonFields::default();
+        let before = self.get(name).map(str::to_owned).unwrap_or_default();
+        if let Ok(Entries(entries)) = serde_json::from_str::<RawFields<'_>>(&before) {
+            entries.into_iter().for_each(|(name, value)| inner.set(name.0, Cow::Borrowed(value.get())));
+        }
+        inner.set(Cow::Borrowed(part), Cow::Borrowed(&*json));
+        let json = inner.into_json();
+        self.set(Cow::Borrowed(name), Cow::Owned(json));
+    }
+
+    fn into_json(self) -> String {
+        write_object(self.0.iter().map(|(name, json)| (&**name, Cow::Borrowed(&**json))))
     }
 }
 
-fn value(name: &str, form: Form, text: &str) -> Result<Value, String> {
-    let json = |text: &str| serde_json::from_str(text).map_err(|_| format!("{name}: must be JSON"));
+fn text_json(text: &str) -> Cow<'static, str> {
+    Cow::Owned(Value::from(text).to_string())
+}
+
+/// What a column holds, as JSON.
+fn value<'a>(name: &str, form: Form, text: &'a str) -> Result<Cow<'a, str>, String> {
+    let json = |text: &'a str| match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => Ok(Cow::Borrowed(value.get())),
+        Err(_) => Err(format!("{name}: must be JSON")),
+    };
     Ok(match form {
-        Form::Text => Value::from(text),
+        Form::Text => text_json(text),
         Form::Json => json(text)?,
         Form::List if text.trim_start().starts_with('[') => json(text)?,
-        Form::List => Value::from(split_list(text)),
-        Form::Flag => Value::from(matches!(text, "1" | "t" | "true")),
-        Form::Time => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+        Form::List => Cow::Owned(Value::from(split_list(text)).to_string()),
+        Form::Flag => Cow::Borrowed(if matches!(text, "1" | "t" | "true") { "true" } else { "false" }),
+        Form::Time => text.parse::<i64>().map_or_else(|_| text_json(text), |time| time.to_string().into()),
     })
 }
 

@@ -7,8 +7,10 @@
 
 mod one;
 mod outcome;
+mod places;
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError},
@@ -27,13 +29,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Door;
+use crate::{door::Door, fair::FairShare};
 use outcome::Outcome;
+pub(crate) use places::FetchPlaces;
 
-/// Messages that are prepared at once.
-const AT_ONCE_MAX: usize = 64;
-/// The same of one tenant.
-const PER_TENANT_MAX: usize = 8;
 /// How often the queue is polled.
 const POLL: Duration = Duration::from_secs(1);
 /// How long a lease lasts at least; it is twice as long as all files of a message may take.
@@ -126,10 +125,6 @@ impl Preparer {
         }
     }
 
-    fn in_hand_of(&self, tenant: &TenantId) -> usize {
-        self.in_hand.values().filter(|(of, _)| of == tenant).count()
-    }
-
     fn lease(&self) -> Duration {
         LEASE_MIN.max(self.door.fetcher.message_timeout() * 2)
     }
@@ -138,10 +133,6 @@ impl Preparer {
     async fn round(&mut self, stop: &CancellationToken) -> Instant {
         let looked_at = Instant::now();
         let now = self.door.clock.now();
-        let free = AT_ONCE_MAX.saturating_sub(self.tasks.len());
-        if free == 0 {
-            return looked_at + POLL;
-        }
         let state = match self.door.store.preparation_state(now).await {
             Ok(state) => state,
             Err(error) => {
@@ -149,12 +140,17 @@ impl Preparer {
                 return looked_at + POLL;
             }
         };
-        let wants = self.wants(state.due, free);
+        let (wants, mut places) = self.wants(state.due);
         if !wants.is_empty() {
             let token = LeaseToken::new(&mut rand::rng());
             let lease = Lease { incarnation: self.incarnation, token, until: now.plus(self.lease()) };
             match self.door.store.claim_preparation(PrepareRequest { lease, now, wants }).await {
-                Ok(claimed) => claimed.into_iter().for_each(|job| self.start(job, stop)),
+                Ok(claimed) => {
+                    for job in claimed {
+                        let place = places.get_mut(&job.lane.tenant).map(|places| places.split(1));
+                        self.start(job, place, stop);
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "messages to prepare could not be claimed"),
             }
         }
@@ -163,23 +159,34 @@ impl Preparer {
     }
 
     /// An equal share of what is free for each tenant that has work and places left; those with the least in hand first.
-    fn wants(&self, due: Vec<TenantId>, mut free: usize) -> Vec<(TenantId, u32)> {
-        let counted = due.into_iter().map(|tenant| (self.in_hand_of(&tenant), tenant));
-        let mut due: Vec<(usize, TenantId)> =
-            counted.filter(|(in_hand, _)| *in_hand < PER_TENANT_MAX).collect();
-        due.sort_by_key(|(in_hand, _)| *in_hand);
+    /// The places are taken before the work is, so that no dry run takes them in between.
+    fn wants(&self, due: Vec<TenantId>) -> (Vec<(TenantId, u32)>, HashMap<TenantId, FairShare>) {
+        let all = &self.door.fetch_places.all;
+        let mut free = usize::MAX;
+        let mut due: Vec<(usize, TenantId)> = due
+            .into_iter()
+            .filter_map(|tenant| {
+                let (left, own) = all.left(&tenant);
+                free = left;
+                (own > 0).then_some((own, tenant))
+            })
+            .collect();
+        due.sort_by_key(|(own, _)| Reverse(*own));
         due.truncate(free);
-        let mut wants = Vec::with_capacity(due.len());
+        let (mut wants, mut places) = (Vec::with_capacity(due.len()), HashMap::new());
         let count = due.len();
-        for (index, (in_hand, tenant)) in due.into_iter().enumerate() {
-            let share = free.div_ceil(count - index).min(PER_TENANT_MAX - in_hand);
-            free -= share;
-            wants.push((tenant, share as u32));
+        for (index, (own, tenant)) in due.into_iter().enumerate() {
+            let share = free.div_ceil(count - index).min(own);
+            if let Some(place) = all.take(&tenant, share) {
+                free -= share;
+                wants.push((tenant.clone(), share as u32));
+                places.insert(tenant, place);
+            }
         }
-        wants
+        (wants, places)
     }
 
-    fn start(&mut self, job: ToPrepare, stop: &CancellationToken) {
+    fn start(&mut self, job: ToPrepare, place: Option<FairShare>, stop: &CancellationToken) {
         self.preparing.take(job.uid);
         let held = (job.lane.tenant.clone(), job.uid);
         let (door, stop) = (Arc::clone(&self.door), stop.clone());
@@ -199,6 +206,7 @@ impl Preparer {
             };
             let change = outcome.into_change(&job, door.clock.now());
             write(&door, change, &stop).await;
+            drop(place);
         });
         self.in_hand.insert(task.id(), held);
     }

@@ -13,19 +13,20 @@ use postway_store::{
     record::{BlobName, NewLink, Prepared, ToPrepare},
 };
 
-use super::outcome::Outcome;
+use super::{outcome::Outcome, places::DRY_RUN_WAIT_S_MAX};
 use crate::{
     assemble::{Names, compose_checked, validated},
     check::{Checked, FilePlan, attachment, check, refuse_large},
     directory::House,
-    door::{Door, RequestContext},
-    fetch::{EndpointTarget, Errand, FetchError, File, Source, Wanted},
+    door::{Door, RequestContext, weight},
+    fair::FairShare,
+    fetch::{EndpointTarget, Errand, FetchError, Fetcher, File, Source, Wanted},
     links::{self, LinkText},
     parse::parse,
     refusal::{Code, FieldError, Findings, Refusal},
     request::{MessageRequest, Object},
     surroundings::{Settled, Surroundings},
-    work::{guarded, weighed},
+    work::guarded,
 };
 
 /// Seconds of a day.
@@ -43,17 +44,18 @@ impl Door {
             let fault = FieldError::new("", "the request that was stored is gone");
             return Outcome::Refused(fault.coded(Code::OutboxNotFound));
         };
-        let payload = match self.resolve(&job.lane.tenant, payload).await {
-            Ok(payload) => payload,
-            Err(error) => return Outcome::refused(error.into()),
-        };
         let prepared = async {
+            // It is in memory for as long as its files take, which strangers decide.
+            let (tenant, bytes) = (&job.lane.tenant, payload.len() as usize);
+            let memory = self.fetcher.memory_for(tenant, bytes, self.fetcher.message_timeout()).await?;
+            let payload = self.resolve(tenant, payload).await?;
             let settled = settled(job)?;
-            let Object(request) = weighed(payload.len(), || parse::<Object<MessageRequest<'_>>>(&payload))?;
+            let read = || parse::<Object<MessageRequest<'_>>>(&payload);
+            let Object(request) = self.weighed(tenant, payload.len(), read).await??;
             // The account is settled too: what is the default now, or how it is named, does not matter any more.
-            let (tenant, account) = (&job.lane.tenant, Some(job.lane.account.as_str()));
+            let account = Some(job.lane.account.as_str());
             let around = self.surroundings(tenant, &request, account, settled).await?;
-            self.compose_prepared(job, &request, &around, settled, payload.len()).await
+            self.compose_prepared(job, &request, &around, settled, payload.len(), memory).await
         };
         prepared.await.unwrap_or_else(Outcome::refused)
     }
@@ -65,13 +67,19 @@ impl Door {
         around: &Surroundings,
         settled: Settled,
         payload_bytes: usize,
+        mut memory: FairShare,
     ) -> Result<Outcome, Refusal> {
         // As of its acceptance: what was right then is not wrong because time has passed.
         let created_at = job.created_at;
         let limits = self.limits.of(&around.house.settings.content);
-        let mut checked = weighed(payload_bytes, || check(request, around, &limits, created_at))?;
-        let files = match self.fetch_files(&around.house, &checked).await {
+        let tenant = &job.lane.tenant;
+        let work = || check(request, around, &limits, created_at);
+        let mut checked = self.weighed(tenant, weight(request, payload_bytes), work).await??;
+        // A template may have made much of very little.
+        Fetcher::cover(&mut memory, payload_bytes + checked.content.len())?;
+        let files = match self.fetch_files(&around.house, &checked, self.fetcher.message_timeout()).await {
             Ok(files) => files,
+            Err(error) if error.is_busy => return Err(Refusal::busy(&error.message)),
             Err(error) => return Ok(Outcome::Unfetched(error)),
         };
         let names = Names::given(job.uid, job.message_id.clone());
@@ -79,9 +87,8 @@ impl Door {
         let attachments = attachments(attached, limits.message_bytes_max)?;
         let (rows, texts) = self.link_files(&checked, &around.house, &names, linked).await?;
         links::tell(&mut checked.content, &texts);
-        let composed = weighed(bytes_of(&attachments), || {
-            compose_checked(&checked, &attachments, &names, created_at, &around.signers)
-        })?;
+        let compose = || compose_checked(&checked, &attachments, &names, created_at, &around.signers);
+        let composed = self.weighed(tenant, bytes_of(&attachments), compose).await??;
         drop(attachments);
         if composed.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::message_too_large(limits.message_bytes_max));
@@ -110,12 +117,18 @@ impl Door {
     ) -> Result<(), Refusal> {
         let limits = self.limits.of(&around.house.settings.content);
         let checked = || guarded(&ctx.tenant, &ctx.request_id, || check(request, around, &limits, now));
-        let mut checked = weighed(payload_bytes, checked)?;
+        let mut checked = self.weighed(&ctx.tenant, weight(request, payload_bytes), checked).await??;
         if !checked.needs_preparation() {
             return Ok(());
         }
-        let fetched = self.fetch_files(&around.house, &checked).await;
-        let files = fetched.map_err(|error| Refusal::field(error.field, error.message))?;
+        let _places = self.fetch_places.for_dry_run(&ctx.tenant).await?;
+        let mut memory = self.fetcher.memory_for(&ctx.tenant, payload_bytes, DRY_RUN_WAIT_S_MAX).await?;
+        Fetcher::cover(&mut memory, payload_bytes + checked.content.len())?;
+        let fetched = self.fetch_files(&around.house, &checked, DRY_RUN_WAIT_S_MAX).await;
+        let files = fetched.map_err(|error| match error.is_busy {
+            true => Refusal::busy(&error.message),
+            false => Refusal::field(error.field, error.message),
+        })?;
         let names = Names::new(now, checked.from.address(), &self.mail_domain);
         let (attached, linked) = sort(&mut checked, files, &around.house)?;
         for (plan, file) in &linked {
@@ -125,18 +138,24 @@ impl Door {
                 .await?;
         }
         let attachments = attachments(attached, limits.message_bytes_max)?;
-        let composed = weighed(bytes_of(&attachments), || {
+        let compose = || {
             guarded(&ctx.tenant, &ctx.request_id, || {
                 compose_checked(&checked, &attachments, &names, now, &around.signers)
             })
-        })?;
+        };
+        let composed = self.weighed(&ctx.tenant, bytes_of(&attachments), compose).await??;
         match composed.bytes.len() > limits.message_bytes_max {
             true => Err(Refusal::message_too_large(limits.message_bytes_max)),
             false => Ok(()),
         }
     }
 
-    async fn fetch_files(&self, house: &House, checked: &Checked<'_>) -> Result<Vec<File>, FetchError> {
+    async fn fetch_files(
+        &self,
+        house: &House,
+        checked: &Checked<'_>,
+        patience: Duration,
+    ) -> Result<Vec<File>, FetchError> {
         let wanted: Vec<Wanted> = checked
             .files
             .iter()
@@ -156,6 +175,7 @@ impl Door {
             endpoint: endpoint.as_ref(),
             links: large.policy == LargeFilePolicy::Rewrite && large.above_bytes.is_some(),
             is_private: checked.sensitive,
+            patience,
         };
         self.fetcher.fetch_all(&errand, &wanted).await
     }
@@ -253,6 +273,7 @@ fn endpoint(house: &House) -> Result<Option<EndpointTarget>, FetchError> {
         field: "attachments".to_owned(),
         message: format!("the tenant's attachment_endpoint cannot be used: {error}"),
         transient: false,
+        is_busy: false,
         retry_after: None,
     })?;
     Ok(Some(EndpointTarget { url, auth }))

@@ -66,6 +66,7 @@ impl Outcome {
             field: String::new(),
             message,
             transient: true,
+            is_busy: false,
             retry_after: None,
         }))
     }
@@ -80,6 +81,7 @@ impl Outcome {
             Refusal::Malformed { .. } | Refusal::TooLarge { .. } | Refusal::Conflict { .. } => {
                 Self::Refused(FieldError::new("", message))
             }
+            Refusal::Busy { message } => Self::Unavailable(StoreError::Unavailable(message)),
             Refusal::Unavailable(error) => Self::Unavailable(error),
         }
     }

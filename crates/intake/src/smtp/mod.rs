@@ -80,7 +80,7 @@ impl SmtpConfig {
             connections_max: 1_000,
             connections_per_client_max: 100,
             recipients_max: 1_000,
-            in_flight_bytes_max: 256 * 1024 * 1024,
+            in_flight_bytes_max: 128 * 1024 * 1024,
             patience: Patience::default(),
         }
     }

@@ -73,6 +73,7 @@ impl From<&Refusal> for Reply {
             Refusal::Invalid { details } => Self::saying(550, "5.6.0", &faults(details)),
             Refusal::Conflict { message } => Self::saying(554, "5.6.0", message),
             Refusal::TooLarge { message } => Self::saying(552, "5.3.4", message),
+            Refusal::Busy { message } => Self::saying(451, "4.3.2", message),
             Refusal::Unavailable(_) => NOT_STORED,
         }
     }

@@ -98,8 +98,8 @@ impl Spool {
         };
         // Nobody else may look at the file before it is gone.
         match accepted {
-            Err(Refusal::Unavailable(error)) => {
-                tracing::warn!(%error, "a spooled file waits: the store is away");
+            Err(refusal) if refusal.is_transient() => {
+                tracing::warn!(error = %refusal, "a spooled file waits: it cannot be taken now");
                 drop(held);
                 Ok(false)
             }

@@ -1,9 +1,13 @@
 //! Many messages in one request.
 
+use postway_domain::Template;
 use postway_intake::{Limits, Refusal, RequestContext};
 use serde_json::{Value, json};
 
-use crate::{House, body_of, claim, ctx, fields, message};
+use crate::{
+    House, body_of, claim, ctx, fields, message,
+    template::{put, source},
+};
 
 async fn send(house: &House, body: &Value) -> Result<postway_intake::BatchReceipt, Refusal> {
     house.door.accept_batch(&ctx(), body_of(body.to_string().as_bytes())).await
@@ -188,4 +192,35 @@ async fn a_whole_batch_is_known_by_all_its_messages() {
         assert!(matches!(refused, Err(Refusal::Conflict { .. })), "{refused:?}");
     }
     assert_eq!(house.count().await, 2);
+}
+
+#[tokio::test]
+async fn what_a_batch_makes_is_bounded_however_little_it_says() {
+    let limits = Limits { message_bytes_max: 4 << 20, ..Limits::default() };
+    let house = House::with_limits(limits).await;
+    let text = "A line of words, and one more of them.\n".repeat(12_000);
+    put(&house, Template { html: None, text: Some(text), ..source("long", 1, "s", "") }).await;
+    let long = |count: usize| {
+        let message = message(json!({"subject": null, "text": null, "template": {"name": "long"}}));
+        json!({"messages": vec![message; count]})
+    };
+    let (few, many) = (long(3), long(160));
+    assert!(many.to_string().len() < 30_000, "the request is small");
+    assert_eq!(send(&house, &few).await.unwrap().accepted, 3);
+    let refused = send(&house, &many).await;
+    assert!(
+        matches!(&refused, Err(Refusal::TooLarge { message }) if message.contains("67108864 bytes together")),
+        "{refused:?}"
+    );
+    assert_eq!(house.count().await, 3, "nothing of it was stored");
+    assert_eq!(send(&house, &few).await.unwrap().accepted, 3, "all of it was given back");
+}
+
+#[tokio::test]
+async fn recipients_count_among_what_a_batch_makes() {
+    let house = House::new().await;
+    let everybody: Vec<String> = (0..1_000).map(|number| format!("{number}@a.b")).collect();
+    let messages = |count: usize| json!({"messages": vec![message(json!({"to": everybody})); count]});
+    assert_eq!(send(&house, &messages(2)).await.unwrap().accepted, 2);
+    assert!(matches!(send(&house, &messages(270)).await, Err(Refusal::TooLarge { .. })));
 }

@@ -7,7 +7,7 @@ use postway_domain::{
     message::Wait,
     tenant::{TenantSecrets, TenantSettings},
 };
-use postway_intake::{FetchConfig, Preparer, Preparing};
+use postway_intake::{FetchConfig, Preparer, Preparing, Receipt, Refusal};
 use postway_store::{
     Directory, Work,
     record::{Change, DirectoryChange, Fence, Kept, MessageRecord},
@@ -364,4 +364,49 @@ async fn the_files_of_a_sensitive_message_are_kept_nowhere_else() {
         reaches(&house, receipt.uid, State::Ready).await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), kept, "{path}");
     }
+}
+
+/// A house whose dry runs hang at a source that stops after a MiB, and that source.
+async fn hanging() -> (Arc<House>, HttpSource) {
+    let source = HttpSource::start().await;
+    for number in 0..30 {
+        let reply = Reply::Stalled { declared: 20 << 20, body: vec![b'x'; 1 << 20] };
+        source.serve(&format!("/{number}"), reply);
+    }
+    source.serve("/whole", Reply::ok("whole"));
+    (Arc::new(House::new().await), source)
+}
+
+fn try_out(house: &Arc<House>, message: Value) -> JoinHandle<Result<Receipt, Refusal>> {
+    let house = Arc::clone(house);
+    tokio::spawn(async move { house.try_out(&message).await })
+}
+
+#[tokio::test]
+async fn dry_runs_fetch_within_the_places_of_their_tenant() {
+    let (house, source) = hanging().await;
+    let mut tries: Vec<_> =
+        (0..30).map(|number| try_out(&house, with_url(&source.url(&format!("/{number}"))))).collect();
+    // All but those that have a place are told to come again.
+    let busy = until(async || tries.iter().filter(|one| one.is_finished()).count().eq(&26).then_some(()));
+    busy.await;
+    assert_eq!(source.requests().len(), 4, "the source sees those that have a place");
+    let (finished, hanging): (Vec<_>, Vec<_>) = tries.drain(..).partition(|one| one.is_finished());
+    for one in finished {
+        let refused = one.await.unwrap();
+        assert!(
+            matches!(&refused, Err(Refusal::Busy { message }) if message.contains("dry runs")),
+            "{refused:?}"
+        );
+    }
+    // What is to be sent is prepared beside them.
+    let receipt = house.send(&with_url(&source.url("/whole"))).await.unwrap();
+    let _room = Room::open(&house);
+    reaches(&house, receipt.uid, State::Ready).await;
+    // Who is gone leaves the place.
+    hanging.iter().for_each(JoinHandle::abort);
+    for one in hanging {
+        assert!(one.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!(house.try_out(&with_url(&source.url("/whole"))).await.unwrap().status, "valid");
 }

@@ -5,7 +5,7 @@ use postway_intake::{PreviewOf, Refusal};
 use postway_store::record::DirectoryChange;
 use serde_json::{Value, json};
 
-use crate::{House, NOW_MS, Plan, complaint, faults, fields, message, tenant};
+use crate::{House, NOW_MS, Plan, body_of, complaint, ctx, faults, fields, message, tenant};
 
 /// The source of a template, with a subject and an html part.
 pub(crate) fn source(name: &str, version: i64, subject: &str, html: &str) -> Template {
@@ -171,19 +171,15 @@ async fn another_tenants_template_is_unknown() {
 async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
     let house = house().await;
     let stored = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
-    let variables = json!({"name": "Ada", "sum": 1}).as_object().unwrap().clone();
-    let preview = house.door.preview(&tenant(), stored.clone(), variables).await.unwrap();
+    let variables = json!({"name": "Ada", "sum": 1}).to_string();
+    let preview = house.door.preview(&tenant(), stored.clone(), &variables).await.unwrap();
     assert_eq!((preview.version, preview.subject.as_str()), (Some(1), "Hi Ada"));
     assert_eq!(preview.text.as_deref().map(str::trim), Some("Hello Ada, you owe 1"));
     assert!(preview.warnings.is_empty());
-    let refused = house.door.preview(&tenant(), stored, serde_json::Map::new()).await;
+    let refused = house.door.preview(&tenant(), stored, "{}").await;
     assert_eq!(faults(refused), [("subject".to_owned(), "INVALID_TEMPLATE")]);
     let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
-    let preview = house
-        .door
-        .preview(&tenant(), PreviewOf::Source(Box::new(bad)), serde_json::Map::new())
-        .await
-        .unwrap();
+    let preview = house.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), "{}").await.unwrap();
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
     assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
 }
@@ -195,10 +191,64 @@ async fn a_preview_warns_of_all_that_a_message_is_refused_for() {
         let template = Template { html: None, text: Some(text.to_owned()), ..source("draft", 1, "s", "") };
         PreviewOf::Source(Box::new(template))
     };
-    let variables = json!({"nul": "\u{0}", "blank": ""}).as_object().unwrap().clone();
+    let variables = json!({"nul": "\u{0}", "blank": ""}).to_string();
     for (text, is_refused) in [("{{ nul }}", true), ("{{ blank }}", true), ("Hi", false)] {
-        let preview = house.door.preview(&tenant(), draft(text), variables.clone()).await.unwrap();
+        let preview = house.door.preview(&tenant(), draft(text), &variables).await.unwrap();
         let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
         assert_eq!(fields == ["text"], is_refused, "{text}: {fields:?}");
     }
+}
+
+/// A message with variables of this JSON; the template need not be there.
+fn with_variables(json: &str) -> String {
+    let message = of(json!({"name": "none", "variables": "HERE"})).to_string();
+    message.replace("\"HERE\"", json)
+}
+
+#[tokio::test]
+async fn variables_are_bounded_before_they_are_built() {
+    let house = house().await;
+    let send =
+        async |json: &str| house.door.accept_json(&ctx(), body_of(with_variables(json).as_bytes())).await;
+    let zeros = |count: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(count - 1));
+    // Twenty MiB of text, which would be a gigabyte of values.
+    for (json, limit) in [
+        (zeros(10_000_000), "1048576 bytes"),
+        (format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024)), "1048576 bytes"),
+        (zeros(100_000), "50000 values"),
+        (format!("{{\"a\":[{}{{}}]}}", "{},".repeat(60_000)), "50000 values"),
+        (
+            format!("{{{}\"z\":1}}", (0..60_000).map(|n| format!("\"{n}\":1,")).collect::<String>()),
+            "50000 values",
+        ),
+    ] {
+        let refused = send(&json).await;
+        assert_eq!(fields(refused.clone()), ["template.variables"]);
+        assert!(complaint(refused.clone()).contains(limit), "{}: {}", json.len(), complaint(refused));
+        let preview = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
+        let refused = house.door.preview(&tenant(), preview, &json).await.map(drop);
+        assert_eq!(fields(refused), ["variables"]);
+        let batch = format!("{{\"messages\":[{},{}]}}", with_variables(&json), message(json!({})));
+        let batch = house.door.accept_batch(&ctx(), body_of(batch.as_bytes())).await.unwrap();
+        assert_eq!((batch.accepted, batch.rejected), (1, 1));
+    }
+    assert_eq!(fields(send(&zeros(40_000)).await), ["template.name"], "that is within the bounds");
+    for deep in [20_000, 1_000_000] {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
+        assert!(send(&deep).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn templates_that_refer_to_too_much_are_refused() {
+    let house = House::new().await;
+    let large = "x".repeat(500_000);
+    for number in 0..10 {
+        put(&house, source(&format!("part{number}"), 1, "s", &large)).await;
+    }
+    let includes =
+        |count: usize| (0..count).map(|number| format!("{{% include 'part{number}' %}}")).collect::<String>();
+    put(&house, source("some", 1, "s", &includes(8))).await;
+    let refused = house.door.check_template(&source("all", 1, "s", &includes(10))).await;
+    assert!(complaint(refused).contains("4194304 bytes together"));
 }

@@ -1,8 +1,9 @@
 //! A connection whose other end must take what it asked for.
 //!
-//! A client that asks and never reads fills the system's buffers, and would keep its connection, and the answer in memory, for
-//! as long as it likes. Here a write that moves nothing for too long is an error, which ends the connection. One that is
-//! slow but moves is waited for.
+//! A client that asks and never reads, or reads a byte a minute, fills the system's buffers and would keep its connection, and
+//! the answer in memory, for as long as it likes. Here an answer that waits must get on by a least number of bytes in every
+//! stretch of time; otherwise writing is an error, which ends the connection. The stretch begins when the client does not
+//! take what there is, and ends when it has taken all of it.
 
 use std::{
     future::Future,
@@ -14,32 +15,71 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::Sleep,
+    time::{Instant, Sleep},
 };
+
+/// How much a client must take of what waits for it: 8 KiB a second, on average over 75 s.
+pub const LEAST: LeastPace = LeastPace { bytes: 75 * 8 * 1024, within: Duration::from_secs(75) };
+
+/// A number of bytes that must be taken in every stretch of time.
+#[derive(Clone, Copy, Debug)]
+pub struct LeastPace {
+    /// So many bytes.
+    pub bytes: usize,
+    /// In this time.
+    pub within: Duration,
+}
 
 /// A connection that is written to with patience, but not without end.
 pub struct Patient<S> {
     stream: S,
-    patience: Duration,
-    /// Runs while a write does not get on.
-    stalled: Option<Pin<Box<Sleep>>>,
+    least: LeastPace,
+    /// Runs while something waits to be written.
+    waiting: Option<WaitingAnswer>,
+}
+
+struct WaitingAnswer {
+    ends: Pin<Box<Sleep>>,
+    moved: usize,
 }
 
 impl<S> Patient<S> {
-    /// Waits so long for a write to get on.
-    pub fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+    /// Writes no slower than this.
+    pub fn new(stream: S, least: LeastPace) -> Self {
+        Self { stream, least, waiting: None }
     }
 
-    /// What became of a write, unless there was no getting on for too long.
-    fn judge<T>(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if wrote.is_ready() {
-            self.stalled = None;
-            return wrote;
+    /// What became of a write, unless too little was taken for too long.
+    fn judge(
+        &mut self,
+        context: &mut Context<'_>,
+        wrote: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let LeastPace { bytes, within } = self.least;
+        if let Poll::Ready(wrote) = wrote {
+            if let (Some(waiting), Ok(moved)) = (&mut self.waiting, &wrote) {
+                waiting.moved += moved;
+            }
+            return Poll::Ready(wrote);
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let begin = || WaitingAnswer { ends: Box::pin(tokio::time::sleep(within)), moved: 0 };
+        let waiting = self.waiting.get_or_insert_with(begin);
+        while waiting.ends.as_mut().poll(context).is_ready() {
+            if waiting.moved < bytes {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            waiting.moved = 0;
+            waiting.ends.as_mut().reset(Instant::now() + within);
+        }
+        Poll::Pending
+    }
+
+    /// The same for what writes nothing itself: once it is done, nothing waits any more.
+    fn judge_end(&mut self, context: &mut Context<'_>, ended: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        if ended.is_ready() {
+            self.waiting = None;
+        }
+        self.judge(context, ended.map_ok(|()| 0)).map_ok(|_| ())
     }
 }
 
@@ -77,13 +117,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.judge(context, flushed)
+        this.judge_end(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.judge(context, shut)
+        this.judge_end(context, shut)
     }
 }
 
@@ -92,28 +132,63 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PACE: LeastPace = LeastPace { bytes: 64, within: Duration::from_secs(60) };
+
+    /// Reads so many bytes every so often, until the end.
+    async fn read_slowly(mut client: tokio::io::DuplexStream, bytes: usize, every: Duration) -> usize {
+        let (mut piece, mut taken) = (vec![0; bytes], 0);
+        loop {
+            tokio::time::sleep(every).await;
+            match client.read(&mut piece).await.unwrap() {
+                0 => return taken,
+                read => taken += read,
+            }
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_never_reads_is_left_after_a_while() {
         let (_client, server) = tokio::io::duplex(64);
-        let (mut server, started) = (Patient::new(server, PATIENCE), tokio::time::Instant::now());
+        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
         let error = server.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_reads_slowly_is_waited_for() {
+    async fn one_that_takes_a_byte_now_and_then_is_left_too() {
+        let (client, server) = tokio::io::duplex(64);
+        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
+        let reads = tokio::spawn(read_slowly(client, 1, Duration::from_secs(2)));
+        let error = server.write_all(&[0; 1000]).await.unwrap_err();
+        assert_eq!((error.kind(), started.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
+        drop(server);
+        assert!(reads.await.unwrap() < 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_reads_slowly_but_gets_on_is_waited_for() {
+        let (client, server) = tokio::io::duplex(64);
+        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
+        let reads = tokio::spawn(read_slowly(client, 32, Duration::from_secs(20)));
+        server.write_all(&[0; 3200]).await.unwrap();
+        assert!(started.elapsed() > Duration::from_secs(20 * 90));
+        drop(server);
+        assert_eq!(reads.await.unwrap(), 3200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_been_taken_whole_counts_no_more() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut server = Patient::new(server, PATIENCE);
-        let reads = async {
-            let mut piece = [0; 32];
-            for _ in 0..10 {
-                tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
-                client.read_exact(&mut piece).await.unwrap();
-            }
-        };
-        let (wrote, ()) = tokio::join!(server.write_all(&[0; 320]), reads);
-        wrote.unwrap();
+        let mut server = Patient::new(server, PACE);
+        for _ in 0..5 {
+            let reads = async {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                client.read_exact(&mut [0; 65]).await.unwrap();
+            };
+            let (wrote, ()) = tokio::join!(server.write_all(&[0; 65]), reads);
+            wrote.unwrap();
+            server.flush().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1000)).await;
+        }
     }
 }

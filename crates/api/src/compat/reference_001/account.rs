@@ -77,9 +77,7 @@ pub(super) async fn put(
     let (parts, body) = request.into_parts();
     let in_query = tenant_of(&parts)?;
     caller(&app, &parts, Scope::Manage, in_query.as_deref()).await?;
-    let mut request = Request::new(body);
-    request.headers_mut().clone_from(&parts.headers);
-    let mut body = body::json_object(request).await?;
+    let mut body = body::json_of(&parts, body).await?;
     let in_body = match body.remove("tenant_id") {
         None | Some(Value::Null) => None,
         Some(Value::String(tenant)) => Some(tenant).filter(|tenant| !tenant.trim().is_empty()),

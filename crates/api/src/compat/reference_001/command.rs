@@ -140,9 +140,7 @@ pub(super) async fn delete(
     let in_query = query.take("tenant_id");
     query.finish()?;
     caller(&app, &parts, Scope::Send, in_query.as_deref()).await?;
-    let mut request = Request::new(body);
-    request.headers_mut().clone_from(&parts.headers);
-    let (ids, in_body) = read_ids(body::json_object(request).await?)?;
+    let (ids, in_body) = read_ids(body::json_of(&parts, body).await?)?;
     let named = in_query.or(in_body);
     let caller = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
