@@ -2,6 +2,7 @@
 
 mod clients;
 mod durable;
+mod hostile_mail;
 mod keys;
 mod tls;
 

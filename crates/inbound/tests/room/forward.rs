@@ -7,6 +7,7 @@ use postway_domain::{
     mailbox::{MailboxRole, Start},
 };
 use postway_intake::{RawOptions, RequestContext, signing};
+use postway_mime::reader::ReadMail;
 use postway_store::{
     Inbound,
     record::{Changed, DirectoryChange},
@@ -121,6 +122,30 @@ async fn an_attached_forward_holds_the_mail_whole_and_so_does_one_that_cannot_be
             _ => part.contents().to_vec(),
         };
         assert_eq!(inside.trim_ascii_end(), raw.trim_ascii_end(), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_is_made_to_be_costly_is_forwarded_and_one_beyond_a_limit_whole() {
+    let head = "From: Ada <ada@example.org>\r\nSubject: x\r\n";
+    let nested = format!("{head}{}", "Content-Type: message/rfc822\r\n\r\n".repeat(60_000));
+    let parts = "--b\r\n\r\none\r\n".repeat(1_500);
+    let many = format!("{head}Content-Type: multipart/mixed; boundary=b\r\n\r\n{parts}--b--\r\n");
+    for (raw, is_whole) in [(nested, false), (many, true)] {
+        let house = house().await;
+        let rule = json!({
+            "match": [{"field": "has_attachment", "value": !is_whole}],
+            "actions": forward("compose")["actions"],
+        });
+        house.rule("all", 1, rule).await;
+        house.shelf.deliver(raw.clone().into_bytes(), house.clock.now());
+        assert_eq!(house.settled(1).await[0].state, InboundState::Routed);
+        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        let sent = ReadMail::read(sent.as_bytes());
+        let attached = sent.part(*sent.roles().attachments.last().unwrap()).unwrap();
+        let inside = attached.decoded().bytes.into_owned();
+        let expected = if is_whole { raw.as_bytes() } else { raw.as_bytes().split_at(head.len() + 32).1 };
+        assert_eq!(inside.trim_ascii_end(), expected.trim_ascii_end());
     }
 }
 

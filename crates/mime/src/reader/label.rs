@@ -90,10 +90,10 @@ impl<'a> ContentLabel<'a> {
                 Some((start, b"")) if start.eq_ignore_ascii_case(name.as_bytes()) => {
                     plain.get_or_insert(value);
                 }
-                Some((start, [b'*', number @ ..])) if start.eq_ignore_ascii_case(name.as_bytes()) => {
-                    if pieces.len() < PIECES_MAX {
-                        pieces.extend(ParameterPiece::new(number, value));
-                    }
+                Some((start, [b'*', number @ ..]))
+                    if pieces.len() < PIECES_MAX && start.eq_ignore_ascii_case(name.as_bytes()) =>
+                {
+                    pieces.extend(ParameterPiece::new(number, value));
                 }
                 _ => {}
             }
