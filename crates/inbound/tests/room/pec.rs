@@ -214,6 +214,28 @@ async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_n
 }
 
 #[tokio::test]
+async fn a_receipt_counts_when_it_is_replayed_after_its_authority_was_added() {
+    let (provider, other) = (PecProvider::new(), PecProvider::new());
+    let (mut house, uid) = certified(&other).await;
+    let kind = "avvenuta-consegna";
+    let raw = provider.sign(&header(kind, uid, "r1"), &content(Some(kind), uid, "r1"));
+    house.shelf.deliver(raw, provider.now());
+    let mails = house.settled(1).await;
+    assert_eq!(outcome(&house, uid).await, None);
+    house.trust = provider.trust();
+    for _ in 0..2 {
+        house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap();
+        house.settled(1).await;
+    }
+    let kinds: Vec<_> = told(&house, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, [EventKind::UnprovenReport, EventKind::PecDelivered]);
+    assert_eq!(outcome(&house, uid).await, Some(EventKind::PecDelivered));
+    let kept = house.store.receipts(&tenant(), uid).await.unwrap();
+    assert_eq!((kept.len(), kept[0].signature.as_str()), (1, "verified"));
+    assert_eq!(timed_out(&house).await, 0);
+}
+
+#[tokio::test]
 async fn a_forged_notice_does_not_make_a_failure_of_the_next_one() {
     let provider = PecProvider::new();
     let (house, uid) = certified(&provider).await;
