@@ -202,6 +202,7 @@ fn body_of(operation: &str) -> String {
         }
         "createWebhook" => json!({"url": "https://theirs.example.com/"}),
         "changeWebhook" => json!({"active": false}),
+        "resendDeliveries" => json!({"since": 0, "which": "all"}),
         "createMailbox" => json!({"id": "first-box", "host": "h.example", "username": "u", "password": "p"}),
         "changeMailbox" => json!({"description": "theirs"}),
         // A rule needs a mailbox of the caller's own, which it has by now.

@@ -187,7 +187,8 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
 
 /// Calls as long as there is more, and prints how many are told again.
 async fn resend_all(client: &Client, output: Output, args: ResendArgs) -> Result<(), Failure> {
-    let which = if args.all { "all" } else { "dead" };
+    // Without either, only the dead.
+    let which = if args.all && !args.dead { "all" } else { "dead" };
     let mut body = json!({"since": args.since, "until": args.until, "which": which});
     let (mut resent, mut rounds) = (0, Rounds::start());
     loop {

@@ -93,9 +93,9 @@ pub(super) async fn find_old(
     let of = tenant.as_str();
     let rows =
         session.rows(OLD, values![of, &first, of, end.as_bytes(), before, unreported_before, most]).await?;
-    let uids = rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes));
-    let told = uids.filter(|uid| uid.as_ref().map_or(true, |uid| !backlog.holds(*uid)));
-    told.take(limit as usize).collect()
+    let uids: Vec<MessageUid> =
+        rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect::<Result<_, _>>()?;
+    Ok(uids.into_iter().filter(|uid| !backlog.holds(*uid)).take(limit as usize).collect())
 }
 
 /// Mail that an address wrote, or that was to it: some that may go, and how many others there are.
