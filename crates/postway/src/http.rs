@@ -25,6 +25,7 @@ use std::{
 };
 
 use axum::{Router, body::Body};
+use futures::FutureExt;
 use hyper::{
     Request, Response,
     body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint},
@@ -184,14 +185,15 @@ where
     C: Future<Output = hyper::Result<()>>,
 {
     // What can end at once does, and a head that is there already becomes a request.
-    let mut look = Duration::ZERO;
-    loop {
-        match timeout(look, connection.as_mut()).await {
-            Ok(ended) => return ended,
-            Err(_) if place.occupancy.is_idle() => return Ok(()),
-            Err(_) => look = ENDING_LOOK,
+    if let Some(ended) = connection.as_mut().now_or_never() {
+        return ended;
+    }
+    while !place.occupancy.is_idle() {
+        if let Ok(ended) = timeout(ENDING_LOOK, connection.as_mut()).await {
+            return ended;
         }
     }
+    Ok(())
 }
 
 /// The next connection; `None` when it is time to stop.

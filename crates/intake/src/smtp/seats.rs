@@ -30,6 +30,8 @@ struct Taken {
     last_number: u64,
     /// Those who have shown no key that opens, the oldest first, and what tells them to go.
     strangers: BTreeMap<u64, CancellationToken>,
+    /// Those that were told to go and have not gone yet.
+    leaving: usize,
 }
 
 /// For whom there is no place.
@@ -63,12 +65,13 @@ impl Seats {
         if own >= self.per_client_max {
             return Err(Full::ForClient);
         }
-        if taken.all >= self.max + LEAVING_MAX {
+        if taken.leaving >= LEAVING_MAX {
             return Err(Full::ForAll);
         }
-        if taken.all >= self.max {
+        if taken.all - taken.leaving >= self.max {
             let (_, oldest) = taken.strangers.pop_first().ok_or(Full::ForAll)?;
             oldest.cancel();
+            taken.leaving += 1;
         }
         taken.by_client.insert(client, own + 1);
         taken.all += 1;
@@ -100,6 +103,9 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = self.seats.taken();
         taken.strangers.remove(&self.number);
+        if self.wanted.is_cancelled() {
+            taken.leaving -= 1;
+        }
         taken.all -= 1;
         metrics::gauge!("postway_smtp_sessions").set(taken.all as f64);
         if let Some(own) = taken.by_client.get_mut(&self.client) {
@@ -143,8 +149,9 @@ mod tests {
         known.admit();
         let newer = seats.take(peer("192.0.2.3")).unwrap();
         assert!(stranger.wanted.is_cancelled() && !known.wanted.is_cancelled());
-        drop(stranger);
         newer.admit();
+        assert_eq!(seats.take(peer("192.0.2.4")).unwrap_err(), Full::ForAll, "nobody goes twice");
+        drop(stranger);
         assert_eq!(seats.take(peer("192.0.2.4")).unwrap_err(), Full::ForAll);
         drop((known, newer));
         assert!(seats.taken().strangers.is_empty());

@@ -155,7 +155,8 @@ impl Session {
                         // Whoever never stops sending is never waited for, and must end all the same.
                         () = std::future::ready(()), if deadline <= Instant::now() => Outcome::Timeout,
                         () = self.cut.cancelled() => Outcome::Stopped,
-                        () = self.seat.wanted(), if !conversation.is_admitted() => Outcome::Cut,
+                        // Also where a key has opened since: its place is another's.
+                        () = self.seat.wanted() => Outcome::Cut,
                         () = self.stop.cancelled(), if mail_began.is_none() => Outcome::Stopped,
                         read = stream.read_buf(&mut input) => match read? {
                             0 => return Ok(Halt::Ended(Outcome::Gone)),

@@ -37,6 +37,8 @@ struct OpenConnections {
     last_number: u64,
     by_number: BTreeMap<u64, Arc<Occupancy>>,
     by_client: HashMap<ClientAddress, usize>,
+    /// Those that were asked to go and have not gone yet.
+    leaving: usize,
 }
 
 /// Why there is no place.
@@ -130,8 +132,11 @@ impl Places {
         if own >= self.per_client_max {
             return Err(NoPlace::ForClient);
         }
-        if open.by_number.len() >= self.connections_max && !self.make_room(&open) {
+        if open.leaving >= LEAVING_MAX {
             return Err(NoPlace::ForAnybody);
+        }
+        if open.by_number.len() - open.leaving >= self.connections_max {
+            make_room(&mut open)?;
         }
         if let Some(client) = client {
             open.by_client.insert(client, own + 1);
@@ -149,30 +154,27 @@ impl Places {
         Ok(Place { places: self.clone(), number, client, occupancy })
     }
 
-    /// Asks the connection that has been idle for longest to go; whether there is one.
-    fn make_room(&self, open: &OpenConnections) -> bool {
-        if open.by_number.len() >= self.connections_max + LEAVING_MAX {
-            return false;
-        }
-        let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
-        match idle.min_by_key(|one| one.state.load(Ordering::Acquire)) {
-            Some(oldest) => {
-                oldest.wanted.cancel();
-                true
-            }
-            None => false,
-        }
-    }
-
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Asks the connection that has been idle for longest to go.
+fn make_room(open: &mut OpenConnections) -> Result<(), NoPlace> {
+    let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
+    let oldest = idle.min_by_key(|one| one.state.load(Ordering::Acquire));
+    oldest.ok_or(NoPlace::ForAnybody)?.wanted.cancel();
+    open.leaving += 1;
+    Ok(())
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.places.open();
         open.by_number.remove(&self.number);
+        if self.occupancy.wanted.is_cancelled() {
+            open.leaving -= 1;
+        }
         metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
         let Some(client) = self.client else { return };
         if let Some(own) = open.by_client.get_mut(&client) {
@@ -216,8 +218,14 @@ mod tests {
             "the first is busy, the second is the oldest idle one"
         );
         assert!(!first.occupancy.wanted.is_cancelled() && !third.occupancy.wanted.is_cancelled());
-        drop(second);
-        let requests = [&third, &fourth].map(|place| InProgress::begin(&place.occupancy));
+        let fifth = places.take(client("192.0.2.2")).unwrap();
+        assert!(
+            third.occupancy.wanted.is_cancelled(),
+            "one that is leaving does not count, and does not go twice"
+        );
+        drop((second, third));
+        assert_eq!(places.open().leaving, 0);
+        let requests = [&fourth, &fifth].map(|place| InProgress::begin(&place.occupancy));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::ForAnybody));
         drop((request, requests));
         assert_eq!(
@@ -225,9 +233,9 @@ mod tests {
             Some(NoPlace::ForAnybody),
             "answers are still on their way"
         );
-        third.occupancy.flushed();
+        fourth.occupancy.flushed();
         first.occupancy.flushed();
-        let _fifth = places.take(client("192.0.2.3")).unwrap();
-        assert!(third.occupancy.wanted.is_cancelled(), "it became idle before the first");
+        let _sixth = places.take(client("192.0.2.3")).unwrap();
+        assert!(fourth.occupancy.wanted.is_cancelled(), "it became idle before the first");
     }
 }

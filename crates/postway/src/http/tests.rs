@@ -152,14 +152,33 @@ async fn when_all_is_full_an_unused_connection_makes_room_and_a_request_in_progr
         half.write_all(b"GET / HTTP/1.1\r\nx: ").await.unwrap();
         halves.push(half);
     }
+    let mut strangers = Vec::new();
     for last in 2..12 {
-        assert_eq!(ask(&mut served.connect_from(last).await, GET).await, 200, "strangers get in");
+        let mut stranger = served.connect_from(last).await;
+        stranger.write_all(GET.as_bytes()).await.unwrap();
+        assert_eq!(answer(&mut stranger).await, (200, "here".to_owned()), "strangers get in");
+        strangers.push(stranger);
     }
     for half in &mut halves {
         assert_eq!(closed(half).await, "", "who did not ask is not answered");
     }
     served.go.notify_one();
     assert_eq!(answer(&mut busy).await, (200, "slow".to_owned()));
+}
+
+#[tokio::test]
+async fn strangers_who_come_and_go_get_in_beside_those_who_stay() {
+    let served = served(bounds(3, 3)).await;
+    let mut halves = Vec::new();
+    for _ in 0..3 {
+        let mut half = served.connect().await;
+        half.write_all(b"GET / HTTP/1.1\r\nx: ").await.unwrap();
+        halves.push(half);
+    }
+    for number in 0..200 {
+        let mut stranger = served.connect_from(2 + number).await;
+        assert_eq!(ask(&mut stranger, GET).await, 200, "{number}");
+    }
 }
 
 #[tokio::test]
