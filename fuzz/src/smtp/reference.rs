@@ -21,7 +21,7 @@ pub struct HeardSession<'a> {
 }
 
 /// Why the stream cannot be read on.
-enum Halt {
+enum ReadHalt {
     /// More has to come first.
     Unfinished,
     /// Here is something that no reader may go on after.
@@ -47,7 +47,7 @@ impl ClientStream {
     }
 
     /// A line, without its ending.
-    fn line(&mut self, is_login: bool) -> Result<Vec<u8>, Halt> {
+    fn line(&mut self, is_login: bool) -> Result<Vec<u8>, ReadHalt> {
         let rest = &self.bytes[self.at..];
         let starts_login = rest.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"AUTH "));
         let limit = if is_login || starts_login { LOGIN_LINE_OCTETS_MAX } else { LINE_OCTETS_MAX };
@@ -57,9 +57,9 @@ impl ClientStream {
                 self.at += end + 2;
                 Ok(line)
             }
-            Some(end) if rest[end..] == *b"\r" && rest.len() < limit => Err(Halt::Unfinished),
-            None if rest.len() < limit => Err(Halt::Unfinished),
-            Some(_) | None => Err(Halt::Bad),
+            Some(end) if rest[end..] == *b"\r" && rest.len() < limit => Err(ReadHalt::Unfinished),
+            None if rest.len() < limit => Err(ReadHalt::Unfinished),
+            Some(_) | None => Err(ReadHalt::Bad),
         }
     }
 
@@ -77,18 +77,18 @@ impl ClientStream {
     }
 
     /// A mail after DATA, line by line; leading dots are taken off.
-    fn data(&mut self) -> Result<Vec<u8>, Halt> {
+    fn data(&mut self) -> Result<Vec<u8>, ReadHalt> {
         let mut mail = Vec::new();
         loop {
             let rest = &self.bytes[self.at..];
             let Some(end) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
-                return Err(Halt::Unfinished);
+                return Err(ReadHalt::Unfinished);
             };
             if rest[end..] == *b"\r" {
-                return Err(Halt::Unfinished);
+                return Err(ReadHalt::Unfinished);
             }
             if !rest[end..].starts_with(b"\r\n") {
-                return Err(Halt::Bad);
+                return Err(ReadHalt::Bad);
             }
             let line = &rest[..end];
             self.at += end + 2;
@@ -163,10 +163,10 @@ pub fn check(pieces: &[Vec<u8>], heard: &HeardSession<'_>) -> Result<(), String>
         }
         let line = match stream.line(in_login) {
             Ok(line) => line,
-            Err(Halt::Unfinished) if left.is_empty() && !heard.is_over => break,
-            Err(Halt::Unfinished) => return Err(format!("{left:?} answer what was not said")),
-            Err(Halt::Bad) if heard.is_over && matches!(left[..], [500 | 554]) => break,
-            Err(Halt::Bad) => return Err(format!("a bad line was followed by {left:?}")),
+            Err(ReadHalt::Unfinished) if left.is_empty() && !heard.is_over => break,
+            Err(ReadHalt::Unfinished) => return Err(format!("{left:?} answer what was not said")),
+            Err(ReadHalt::Bad) if heard.is_over && matches!(left[..], [500 | 554]) => break,
+            Err(ReadHalt::Bad) => return Err(format!("a bad line was followed by {left:?}")),
         };
         let verb = line.split(|byte| *byte == b' ').next().unwrap_or_default().to_ascii_uppercase();
         let no_reply = || format!("\"{}\" has no reply", line[..line.len().min(60)].escape_ascii());
@@ -231,11 +231,11 @@ pub fn check(pieces: &[Vec<u8>], heard: &HeardSession<'_>) -> Result<(), String>
                     }
                     has_sender = false;
                 }
-                Err(Halt::Bad) => match (replies.next(), replies.next()) {
+                Err(ReadHalt::Bad) => match (replies.next(), replies.next()) {
                     (Some(554), None) if heard.is_over => break,
                     other => return Err(format!("a bare CR or LF in a mail was answered with {other:?}")),
                 },
-                Err(Halt::Unfinished) => match replies.next() {
+                Err(ReadHalt::Unfinished) => match replies.next() {
                     None if !heard.is_over => break,
                     other => return Err(format!("half a mail was answered with {other:?}")),
                 },
