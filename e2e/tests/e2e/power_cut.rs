@@ -237,3 +237,26 @@ async fn a_disk_that_lies_about_syncing_is_found_out() -> anyhow::Result<()> {
     assert!(broken.iter().all(|id| id.starts_with("mail-2")), "{broken:?}");
     Ok(())
 }
+
+/// The same where only large bodies and their folders are not synced: their mails are known, and their bodies are gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_were_never_synced_are_found_missing() -> anyhow::Result<()> {
+    let mut stage = Stage::set().await?;
+    stage.gateway.post("/v1/accounts/relay/suspend", json!({})).await?;
+    stage.disk.break_with(DiskFault::LostSync, "/blobs")?;
+    let promises = stage.post(1).await?;
+    stage.gateway.kill().await?;
+    let mut gateway = Gateway::idle()?;
+    fs::create_dir_all(gateway.data_dir())?;
+    let log = stage.disk.log()?;
+    log.restore(*log.moments().last().context("nothing was recorded")?, Unsynced::Lost, &gateway.folder())?;
+    gateway.launch(&[ADMIN_KEY]).await?;
+    let mut missing = 0;
+    for promise in &promises {
+        gateway.message(&promise.id).await?;
+        let (status, ..) = gateway.bytes(&format!("/v1/messages/{}/raw", promise.id)).await?;
+        missing += usize::from(!status.is_success());
+    }
+    assert_eq!(missing, CLIENTS * MAILS.div_ceil(LARGE_EVERY), "the large ones, and no other");
+    Ok(())
+}
