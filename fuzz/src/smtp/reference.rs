@@ -113,7 +113,7 @@ pub fn codes(output: &[u8]) -> Result<Vec<u16>, String> {
             (Some(_), Some(b'-')) => {}
             _ => return Err(format!("{line:?} is no reply")),
         }
-        if line.bytes().any(|byte| byte < b' ' || byte > b'~') || line.len() > 510 {
+        if line.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) || line.len() > 510 {
             return Err(format!("{line:?} cannot be said"));
         }
     }

@@ -86,7 +86,7 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     let hook = json!({"url": "https://first-app.example.com/", "description": "first-hook"});
     let webhook = api.post("/v1/webhooks", hook).await.ok(201)["id"].as_str().unwrap().to_owned();
     let one = [("first-ada@example.net", Pending)];
-    let uids = vec![
+    let uids = [
         api.stored("first-ready", State::Ready, &one).await,
         api.stored("first-later", State::Scheduled(Wait::SendAt), &one).await,
         api.stored("first-doubt", State::InDoubt, &[("first-ada@example.net", InDoubt)]).await,

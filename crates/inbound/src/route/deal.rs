@@ -65,7 +65,7 @@ pub(super) struct Desk {
 /// What is left to do with a mail that was dealt with.
 pub(super) enum DealtMail {
     /// It is to be written down.
-    Over(Routed),
+    Over(Box<Routed>),
     /// Something on its server; then it is to be written down.
     Errand(Box<ErrandDue>),
 }
@@ -135,7 +135,7 @@ pub(super) async fn deal(
             // One that is dealt with alone keeps all others waiting: it has lived, and its errand is for the next time.
             return match job.lost_leases {
                 0 => DealtMail::Errand(Box::new(due)),
-                _ => DealtMail::Over(due.postpone(means, Duration::ZERO)),
+                _ => DealtMail::Over(due.postpone(means, Duration::ZERO).into()),
             };
         }
         ended => ended,
@@ -143,7 +143,7 @@ pub(super) async fn deal(
     if ended.is_err() {
         tell_failed(job);
     }
-    DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()))
+    DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()).into())
 }
 
 /// Logs that a mail could not be dealt with. Why stands with the mail: it may name somebody.

@@ -331,13 +331,13 @@ impl RouterShift<'_> {
                     Ok(Some(desk)) => deal(&means, &desk, &job, token).await,
                     // Its mailbox is gone, and it goes with it.
                     Ok(None) => return None,
-                    Err(error) => DealtMail::Over(put_off(&job, token, error, means.clock.now())),
+                    Err(error) => DealtMail::Over(put_off(&job, token, error, means.clock.now()).into()),
                 };
                 match dealt {
                     DealtMail::Errand(due) => Some(due),
                     DealtMail::Over(routed) => {
                         // Closed only if the settling task died, which is told when the room stops; leases end by themselves.
-                        let _ = outcomes.send((job.key.clone(), routed)).await;
+                        let _ = outcomes.send((job.key.clone(), *routed)).await;
                         None
                     }
                 }

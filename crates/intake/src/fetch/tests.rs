@@ -495,8 +495,7 @@ async fn files_take_of_the_common_memory_until_they_are_dropped() {
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), vec![b'x'; 90_000]).unwrap();
-    let folders = vec![folder.path().to_owned()];
-    let mut fetcher = fetcher(FetchConfig { folders, ..config() });
+    let mut fetcher = fetcher(FetchConfig { folders: opened(&[folder.path()]), ..config() });
     fetcher.memory = FairBudget::new(400_000, 200_000);
     let held = one(&fetcher, by_url(&source.url("/a"))).await.unwrap();
     for wanted in [by_url(&source.url("/b")), by_path(folder.path().join("a.txt"))] {
@@ -507,10 +506,11 @@ async fn files_take_of_the_common_memory_until_they_are_dropped() {
     let other = "other".parse().unwrap();
     let theirs = fetcher.fetch_all(&errand(&other), &[by_url(&source.url("/c"))]).await.unwrap();
     // Who waits gets it when it is given back.
-    let patient = Errand { patience: Duration::from_secs(60), ..errand(&tenant()) };
+    let tenant = tenant();
+    let patient = Errand { patience: Duration::from_secs(60), ..errand(&tenant) };
     let wanted = [by_url(&source.url("/b"))];
     let (fetched, ()) = tokio::join!(fetcher.fetch_all(&patient, &wanted), async { drop(held) });
     assert_eq!(fetched.unwrap()[0].bytes.len(), 90_000);
     drop(theirs);
-    assert_eq!(fetcher.memory.left(&tenant()), (400_000, 200_000), "all of it was given back");
+    assert_eq!(fetcher.memory.left(&tenant), (400_000, 200_000), "all of it was given back");
 }

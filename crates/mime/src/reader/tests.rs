@@ -15,7 +15,7 @@ fn on_a_small_stack(raw: Vec<u8>) -> (usize, PassedLimits) {
     std::thread::Builder::new().stack_size(256 * 1024).spawn(read).unwrap().join().unwrap()
 }
 
-fn bodies<'a>(raw: &'a [u8]) -> Vec<&'a [u8]> {
+fn bodies(raw: &[u8]) -> Vec<&[u8]> {
     let mail = ReadMail::read(raw);
     mail.parts().filter(|part| !part.has_children()).map(|part| part.body()).collect()
 }
