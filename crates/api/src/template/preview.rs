@@ -6,6 +6,7 @@ use axum::{
 };
 use postway_domain::Template;
 use postway_intake::{Preview, PreviewOf, VARIABLES};
+use serde_json::value::RawValue;
 
 use super::{
     NamedTemplate, find,
@@ -47,6 +48,7 @@ pub(crate) async fn stored(
     let bytes = body::read(&parts, body, STORED_BODY_BYTES_MAX).await?;
     let (rest, variables) = body::json_beside(&bytes, "variables", body::SMALL_BYTES_MAX)?;
     let mut wrong = Vec::new();
+    wrong.extend(variables.and_then(not_an_object));
     let mut fields = Fields::of(rest, &mut wrong);
     let version: Option<i64> = fields.read("version", "must be a whole number");
     fields.finish("is not a field of a preview");
@@ -81,12 +83,20 @@ pub(crate) async fn source(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, read::BODY_BYTES_MAX + VARIABLES.text_bytes_max).await?;
     let (source, variables) = body::json_beside(&bytes, "variables", read::BODY_BYTES_MAX)?;
+    if let Some(fault) = variables.and_then(not_an_object) {
+        return Err(ApiError::invalid(vec![fault]));
+    }
     let template =
         read::body(source, Named::NotStored, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
     let sample = sample(&template).to_owned();
     let variables = variables.map_or(sample.as_str(), |variables| variables.get());
     let what = PreviewOf::Source(Box::new(template));
     Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
+}
+
+/// The fault of variables that are some other value, found before anything is built of them.
+fn not_an_object(variables: &RawValue) -> Option<FieldError> {
+    (!variables.get().starts_with('{')).then(|| FieldError::new("variables", "must be an object"))
 }
 
 /// The variables a template brings along.
