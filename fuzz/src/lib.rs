@@ -3,14 +3,12 @@
 //! Two ways to make inputs: [`Grown`] cuts, splices and repeats seeds and sprinkles them with words that a parser knows, and
 //! a generator that knows the structure, such as [`mail::HostileMail`], builds what a stranger with bad intentions would.
 //!
-//! A target runs for `POSTWAY_FUZZ_SECONDS` (8 when absent; any number for a run by hand). Every input follows from one
-//! number, which is printed when a target fails: with it as `POSTWAY_FUZZ_SEED` the same input comes first. A target that
-//! ends the process (a stack that overflows) cannot be caught: `POSTWAY_FUZZ_TRACE=1` prints each number before its input.
-
-pub mod mail;
+//! A target runs for `POSTWAY_FUZZ_SECONDS` (5 when absent; any number for a run by hand). Every input follows from one
+//! number, its seed, which is printed when a target fails: with it as `POSTWAY_FUZZ_SEED` the same input comes first. A target
+//! that ends the process (a stack that overflows) cannot be caught: `POSTWAY_FUZZ_TRACE=1` prints each seed before its input.
 
 pub mod imap;
-
+pub mod mail;
 pub mod smtp;
 
 use std::{
@@ -21,6 +19,8 @@ use std::{
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
+/// How long a target runs when `POSTWAY_FUZZ_SECONDS` does not say.
+const SECONDS_DEFAULT: u64 = 5;
 /// The longest input that is made.
 const INPUT_BYTES_MAX: usize = 256 * 1024;
 /// Changes to one input, at most.
@@ -57,32 +57,40 @@ pub fn feed(seeds: &[&[u8]], words: &[&[u8]], target: impl Fn(&[u8])) -> u64 {
 }
 
 /// Feeds `target` from a generator until the time is over. Gives the number of inputs.
-///
-/// Panics where the target does, or takes too long, and says how to see it again.
 pub fn feed_from(generator: &impl InputGenerator, target: impl Fn(&[u8])) -> u64 {
-    let seconds = number("POSTWAY_FUZZ_SECONDS").unwrap_or(8);
-    let first = number("POSTWAY_FUZZ_SEED").unwrap_or_else(|| rand::rng().random());
+    try_seeds(|random| {
+        let mut input = generator.input(random);
+        input.truncate(INPUT_BYTES_MAX);
+        target(&input);
+    })
+}
+
+/// Tries one seed after the other until the time is over. Gives the number of trials.
+///
+/// Panics where a trial does, or takes too long, and says how to see it again. Without a time of its own it begins with the
+/// same seed each time: what is fed in `./test` changes with the code, not from run to run.
+pub fn try_seeds(trial: impl Fn(&mut StdRng)) -> u64 {
+    let seconds = number("POSTWAY_FUZZ_SECONDS");
+    let by_hand = || seconds.map_or(0, |_| rand::rng().random());
+    let first = number("POSTWAY_FUZZ_SEED").unwrap_or_else(by_hand);
     let traced = number("POSTWAY_FUZZ_TRACE").is_some();
-    let ends_at = Instant::now() + Duration::from_secs(seconds);
-    let mut inputs = 0;
+    let ends_at = Instant::now() + Duration::from_secs(seconds.unwrap_or(SECONDS_DEFAULT));
+    let mut trials = 0;
     while Instant::now() < ends_at {
-        let seed = first.wrapping_add(inputs);
+        let seed = first.wrapping_add(trials);
         if traced {
             eprintln!("POSTWAY_FUZZ_SEED={seed}");
         }
-        let mut input = generator.input(&mut StdRng::seed_from_u64(seed));
-        input.truncate(INPUT_BYTES_MAX);
         let started = Instant::now();
-        let fed = catch_unwind(AssertUnwindSafe(|| target(&input)));
+        let tried = catch_unwind(AssertUnwindSafe(|| trial(&mut StdRng::seed_from_u64(seed))));
         let took = started.elapsed();
         assert!(
-            fed.is_ok() && took < PATIENCE,
-            "input {inputs} of {} bytes failed after {took:?}; again with POSTWAY_FUZZ_SEED={seed}",
-            input.len()
+            tried.is_ok() && took < PATIENCE,
+            "trial {trials} failed after {took:?}; again with POSTWAY_FUZZ_SEED={seed}"
         );
-        inputs += 1;
+        trials += 1;
     }
-    inputs
+    trials
 }
 
 fn number(variable: &str) -> Option<u64> {

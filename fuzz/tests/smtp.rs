@@ -11,10 +11,13 @@ use postway_dispatch::transport::{
     SmtpSettings, WireGate,
 };
 use postway_domain::TlsMode;
-use postway_fuzz::smtp::{
-    client, cut,
-    reference::{self, HeardSession},
-    relay, try_scripts,
+use postway_fuzz::{
+    smtp::{
+        client, cut,
+        reference::{self, HeardSession},
+        relay,
+    },
+    try_seeds,
 };
 use postway_intake::smtp::{OfflineRules, OfflineSession};
 use postway_net::{Guard, NetError, Stream, TlsClient};
@@ -53,7 +56,7 @@ fn check(pieces: &[Vec<u8>], session: &OfflineSession) {
 fn no_client_smuggles_a_mail_or_gets_one_in_without_a_key() {
     use rand::Rng as _;
     let taken = Cell::new(0);
-    let scripts = try_scripts(|random| {
+    let scripts = try_seeds(|random| {
         let stream = client::session(random);
         let pieces = cut(random, &stream);
         let rules = OfflineRules {
@@ -175,7 +178,7 @@ async fn converse(replies: Vec<Vec<u8>>, bytewise: bool) -> (Option<Delivery>, u
 fn no_relay_makes_the_client_believe_what_it_did_not_say() {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let given = Cell::new(0);
-    let scripts = try_scripts(|random| {
+    let scripts = try_seeds(|random| {
         let replies = relay::replies(random);
         let (delivery, commits, relayed) = runtime.block_on(converse(replies.clone(), false));
         let code = |at: usize| {

@@ -52,11 +52,12 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
 pub(crate) async fn judge(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let share = app.room.share();
+    let changes_nothing = parts.method.is_safe();
     parts.extensions.insert(share.clone());
     match judged(&mut parts, &app).await {
         Ok(()) => {
             let response = next.run(Request::from_parts(parts, body)).await;
-            share.count_answer(response).await
+            share.count_answer(response, changes_nothing).await
         }
         Err(error) => error.into_response(),
     }

@@ -112,14 +112,17 @@ impl Share {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to the request, counted in place of its body, unless something counts it already.
-    pub(crate) async fn count_answer(self, response: Response) -> Response {
-        self.release();
+    /// The answer to the request, counted in place of its body, unless something counts it already. Where there is no room,
+    /// only an answer that may be asked for again is refused: the one to a request that changed something must reach its
+    /// caller, who would otherwise do it twice.
+    pub(crate) async fn count_answer(self, response: Response, changes_nothing: bool) -> Response {
         let bytes = response.body().size_hint().exact().unwrap_or(0) as usize;
         if bytes <= STEP_BYTES || response.extensions().get::<Counted>().is_some() {
+            self.release();
             return response;
         }
-        if !self.cover(bytes) {
+        self.lock().shrink_to(counted(bytes));
+        if !self.cover(bytes) && changes_nothing {
             return too_many_answers().into_response();
         }
         let (parts, body) = response.into_parts();
@@ -242,13 +245,16 @@ mod tests {
     async fn every_large_answer_is_counted_once() {
         let room = Room::of(8 * STEP_BYTES);
         let large = || vec![b'x'; 3 * STEP_BYTES].into_response();
-        let first = room.share().count_answer(large()).await;
+        let first = room.share().count_answer(large(), true).await;
         assert_eq!(free(&room), 6 * STEP_BYTES);
         let counted = (Counted, large()).into_response();
-        let second = room.share().count_answer(counted).await;
+        let second = room.share().count_answer(counted, true).await;
         assert_eq!(free(&room), 6 * STEP_BYTES);
-        let third = room.share().count_answer(vec![b'x'; 8 * STEP_BYTES].into_response()).await;
+        let third = room.share().count_answer(vec![b'x'; 8 * STEP_BYTES].into_response(), true).await;
         assert_eq!((second.status().as_u16(), third.status().as_u16()), (200, 503));
+        // What a request has done is always told.
+        let fourth = room.share().count_answer(vec![b'x'; 8 * STEP_BYTES].into_response(), false).await;
+        assert_eq!(fourth.status().as_u16(), 200);
         let bytes = to_bytes(first.into_body(), usize::MAX).await.unwrap();
         assert_eq!((bytes.len(), free(&room)), (3 * STEP_BYTES, 6 * STEP_BYTES), "its bytes are still there");
         drop(bytes);

@@ -8,32 +8,7 @@ pub mod client;
 pub mod reference;
 pub mod relay;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    time::{Duration, Instant},
-};
-
-use rand::{Rng, SeedableRng, rngs::StdRng};
-
-/// How long a target runs when `POSTWAY_FUZZ_SECONDS` does not say.
-const SECONDS_DEFAULT: u64 = 3;
-
-/// Makes scripts from one number after the other and tries each until the time is over. Gives the number of scripts.
-///
-/// Panics where the trial does, and says with which `POSTWAY_FUZZ_SEED` that script comes first.
-pub fn try_scripts(trial: impl Fn(&mut StdRng)) -> u64 {
-    let seconds = crate::number("POSTWAY_FUZZ_SECONDS").unwrap_or(SECONDS_DEFAULT);
-    let first = crate::number("POSTWAY_FUZZ_SEED").unwrap_or_else(|| rand::rng().random());
-    let ends_at = Instant::now() + Duration::from_secs(seconds);
-    let mut scripts = 0;
-    while Instant::now() < ends_at {
-        let seed = first.wrapping_add(scripts);
-        let tried = catch_unwind(AssertUnwindSafe(|| trial(&mut StdRng::seed_from_u64(seed))));
-        assert!(tried.is_ok(), "script {scripts} failed; again with POSTWAY_FUZZ_SEED={seed}");
-        scripts += 1;
-    }
-    scripts
-}
+use rand::{Rng, rngs::StdRng};
 
 /// Cuts a stream into the pieces in which it is read: whole, byte by byte, after each CR, or anywhere.
 pub fn cut(random: &mut StdRng, stream: &[u8]) -> Vec<Vec<u8>> {

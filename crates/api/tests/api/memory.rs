@@ -147,7 +147,8 @@ async fn a_rule_is_tried_within_bounds() {
         let body = format!("{{\"rule\":{rule},\"raw\":\"{raw}\"}}");
         api.call("POST", "/v1/rules/dry-run", body).await
     };
-    let rule = json!({"match": [{"field": "subject", "regex": "x"}], "actions": [{"do": "stop"}]}).to_string();
+    let rule =
+        json!({"match": [{"field": "subject", "regex": "x"}], "actions": [{"do": "stop"}]}).to_string();
     let mail = BASE64_STANDARD.encode([&b"Subject: x\r\n\r\n"[..], &vec![b'x'; 20 * MIB]].concat());
     let reference = try_rule(&rule, &BASE64_STANDARD.encode(b"Subject: x\r\n\r\nx")).await.status;
     assert_eq!(try_rule(&rule, &mail).await.status, reference, "the mail does not count");

@@ -1,23 +1,27 @@
 //! Reading a page: mails become what the store registers.
 //!
-//! Memory is bounded: bodies too large for a row go to the depot as they come, and large mails are read one at a time, all
-//! mailboxes together within a bound. A mail that the server made smaller than it is is read again like a large one.
+//! Memory is bounded: bodies too large for a row go to the depot as they come, large mails are read one at a time, and what is
+//! on its way is taken from one budget of all mailboxes before it is asked for, of which a tenant has half. A server's word on
+//! the size of a mail decides how much is taken, so no more than that is read: a mail that is larger than the server said is
+//! read again with room for the largest, and a page that is larger ends where it has had its room.
 
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Duration,
 };
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{Clock, InboundState, MessageUid, TenantId, Time, WatchedMailbox};
+use postway_intake::FairBudget;
 use postway_store::{
     Store, StoreError,
     blob::{Depot, INLINE_BYTES_MAX},
-    record::NewInbound,
+    record::{Body, NewInbound},
 };
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::{
     begin::arrived_at,
@@ -34,8 +38,11 @@ pub(crate) const MAIL_BYTES_MAX: usize = 25 * 1024 * 1024;
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
 /// Mails that are read together have at most so many bytes.
 const TOGETHER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Large mails on their way at the same time, of all mailboxes, in KiB.
-const LARGE_KIB_MAX: usize = 128 * 1024;
+/// What may be on its way at the same time, of all mailboxes and of those of one tenant.
+const UNDERWAY_BYTES_MAX: usize = 128 * 1024 * 1024;
+const UNDERWAY_OF_TENANT_BYTES_MAX: usize = UNDERWAY_BYTES_MAX / 2;
+/// How long to wait until as much may be on its way.
+const UNDERWAY_WAIT_MAX: Duration = Duration::from_secs(60);
 /// The longest text that tells why a mail was not read.
 const REASON_CHARS_MAX: usize = 300;
 /// How often a mail that the server does not give is asked for.
@@ -46,7 +53,7 @@ pub(super) struct Reader {
     pub store: Arc<dyn Store>,
     pub depot: Arc<Depot>,
     pub clock: Arc<dyn Clock>,
-    large: Semaphore,
+    underway: Arc<FairBudget>,
 }
 
 /// What was read of a page, and what ended it before its end.
@@ -69,7 +76,8 @@ pub(super) type Withheld = BTreeMap<u32, u32>;
 
 impl Reader {
     pub(super) fn new(store: Arc<dyn Store>, depot: Arc<Depot>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, depot, clock, large: Semaphore::new(LARGE_KIB_MAX) }
+        let underway = FairBudget::new(UNDERWAY_BYTES_MAX, UNDERWAY_OF_TENANT_BYTES_MAX);
+        Self { store, depot, clock, underway }
     }
 
     /// Reads the first of these mails that can be read together; at least one of them is answered for unless there is a
@@ -90,7 +98,8 @@ impl Reader {
         {
             larger.push(*large);
         } else {
-            fault = self.fetch(folder, mailbox, together, SMALL_BYTES_MAX, &mut kept, withheld).await.err();
+            let room = page_room(together);
+            fault = self.fetch(folder, mailbox, together, room, &mut kept, withheld).await.err();
             // Of these the server had told another size.
             larger = together
                 .iter()
@@ -103,11 +112,16 @@ impl Reader {
             if fault.is_some() {
                 break;
             }
-            let told = mail.size.max(SMALL_BYTES_MAX as u64).min(MAIL_BYTES_MAX as u64);
-            let kib = u32::try_from(told.div_ceil(1024)).unwrap_or(u32::MAX);
-            // Never closed; without a permit the bound would be gone, the mail is still read.
-            let _permit = self.large.acquire_many(kib).await;
-            fault = self.fetch(folder, mailbox, &[mail], MAIL_BYTES_MAX, &mut kept, withheld).await.err();
+            let told = usize::try_from(mail.size).unwrap_or(MAIL_BYTES_MAX).min(MAIL_BYTES_MAX);
+            // What was said to be small and is not may have any size.
+            let first = if told > SMALL_BYTES_MAX { told } else { MAIL_BYTES_MAX };
+            let room = PageRoom { bytes: first, mail_bytes_max: first };
+            fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
+            if fault.is_none() && kept.get(&mail.uid).is_some_and(is_too_large) {
+                kept.remove(&mail.uid);
+                let room = PageRoom { bytes: MAIL_BYTES_MAX, mail_bytes_max: MAIL_BYTES_MAX };
+                fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
+            }
         }
         let mut answered = Vec::new();
         for mail in together {
@@ -124,20 +138,31 @@ impl Reader {
         folder: &mut dyn OpenFolder,
         mailbox: &WatchedMailbox,
         mails: &[Listed],
-        mail_bytes_max: usize,
+        room: PageRoom,
         kept: &mut BTreeMap<u32, NewInbound>,
         withheld: &mut Withheld,
     ) -> Result<(), ReadFault> {
+        let Some(_held) = self.underway.wait(&mailbox.tenant, room.bytes, UNDERWAY_WAIT_MAX).await else {
+            let why = "other mail took all the room there is; it is read later".to_owned();
+            return Err(ReadFault::Source(SourceError::passing(why)));
+        };
         let (out, mut fetched) = mpsc::channel(1);
-        let keeping = async {
+        // It takes the receiving end along: when it breaks off, so does the fetching.
+        let keeping = async move {
+            let mut bytes = 0;
             while let Some(Fetched { uid, content }) = fetched.recv().await {
                 let Some(listed) = mails.iter().find(|mail| mail.uid == uid) else { continue };
                 let new = self.keep(mailbox, listed, content, withheld).await?;
+                bytes += new.body.as_ref().and_then(Body::inline).map_or(0, Bytes::len);
                 kept.insert(uid, new);
+                if bytes > room.bytes {
+                    let why = "the server sent far more than it had said; it is read on later".to_owned();
+                    return Err(ReadFault::Source(SourceError::passing(why)));
+                }
             }
             Ok(())
         };
-        let (fetched, keeping) = tokio::join!(folder.fetch(mails, mail_bytes_max, out), keeping);
+        let (fetched, keeping) = tokio::join!(folder.fetch(mails, room.mail_bytes_max, out), keeping);
         keeping?;
         fetched.map_err(ReadFault::Source)
     }
@@ -226,6 +251,22 @@ impl Reader {
 /// further.
 fn summary(bytes: &Bytes) -> Summary {
     catch_unwind(AssertUnwindSafe(|| Summary::of(&Mail::new(bytes)))).unwrap_or_default()
+}
+
+/// What reading some mails may take of memory.
+#[derive(Clone, Copy)]
+struct PageRoom {
+    /// All of them.
+    bytes: usize,
+    /// Each of them.
+    mail_bytes_max: usize,
+}
+
+/// The room for mails that are read together. Servers that only estimate sizes are not far off: twice as much is enough for them.
+fn page_room(mails: &[Listed]) -> PageRoom {
+    let told = mails.iter().fold(0_u64, |sum, mail| sum.saturating_add(mail.size)).min(TOGETHER_BYTES_MAX);
+    let told = usize::try_from(told).unwrap_or(SMALL_BYTES_MAX);
+    PageRoom { bytes: told * 2 + SMALL_BYTES_MAX, mail_bytes_max: SMALL_BYTES_MAX }
 }
 
 /// How many of these mails are read together: as many as are small, up to a bound, or one that is not.

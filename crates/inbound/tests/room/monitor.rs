@@ -158,6 +158,20 @@ async fn a_mail_larger_than_the_server_said_is_read_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_server_that_makes_its_mails_small_has_only_the_room_of_what_it_said() {
+    let house = House::new(Start::Beginning, ROLES).await;
+    for number in 0..20 {
+        let uid = house.shelf.deliver([mail(number), vec![b'x'; 120 * 1024]].concat(), day(1));
+        house.shelf.state().claims_size.insert(uid, 10);
+    }
+    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
+    let error = house.state().await.error.unwrap_or_default();
+    assert!(error.contains("far more than it had said"), "{error}");
+    assert!((1..20).contains(&house.mails().await.len()), "what came until then is kept");
+    house.settled(20).await;
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_in_a_page_keeps_what_was_read() {
     let house = House::new(Start::Beginning, ROLES).await;
     for number in 0..40 {
