@@ -27,7 +27,7 @@ pub(crate) use self::ring::{KeyRing, KeyUnread};
 use crate::{
     error::ApiError,
     origin::RequestOrigin,
-    room::Share,
+    room::RequestShare,
     session,
     state::{App, Shared},
 };
@@ -120,7 +120,7 @@ impl Caller {
     ) -> Result<Self, ApiError> {
         let caller = Self::of_shown(who, scope, tenant, parts, app).await?;
         // What the request takes of the common memory is its tenant's.
-        if let Some(share) = parts.extensions.get::<Share>() {
+        if let Some(share) = parts.extensions.get::<RequestShare>() {
             share.belong_to(&caller.tenant);
         }
         Ok(caller)

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     error::{ApiError, FieldError},
-    room::Share,
+    room::RequestShare,
 };
 
 /// The largest body of calls that carry no message.
@@ -35,7 +35,7 @@ const RESERVE_BYTES_MAX: usize = 1024 * 1024;
 /// The whole body, or 413 when it has more than `bytes_max`. One that is packed is 415: it is not what it says it is. And
 /// where the bodies of all requests have no more room, it is 503.
 pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
-    let (headers, share) = (&parts.headers, parts.extensions.get::<Share>());
+    let (headers, share) = (&parts.headers, parts.extensions.get::<RequestShare>());
     expect_unpacked(headers)?;
     let announced =
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
@@ -79,7 +79,7 @@ async fn collect(
     stream: &mut BodyDataStream,
     announced: Option<usize>,
     bytes_max: usize,
-    share: Option<&Share>,
+    share: Option<&RequestShare>,
 ) -> Result<Collected, axum::Error> {
     let Some(first) = stream.next().await.transpose()? else {
         return Ok(Collected::Whole(Bytes::new()));
@@ -290,7 +290,7 @@ mod tests {
         let refused = read(second, pieces(&[MANY / 2, MANY / 2]), MANY).await.unwrap_err();
         assert_eq!((refused.status().as_u16(), refused.code()), (503, "unavailable"));
         assert!(read(second, pieces(&[9, 9]), MANY).await.is_ok(), "small ones are not counted");
-        first.extensions.get::<Share>().unwrap().release();
+        first.extensions.get::<RequestShare>().unwrap().release();
         assert!(read(second, pieces(&[MANY / 2, MANY / 2]), MANY).await.is_ok());
     }
 

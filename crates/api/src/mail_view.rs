@@ -94,9 +94,9 @@ pub(crate) async fn content(app: &App, tenant: &TenantId, raw: Bytes) -> Result<
 
 /// The JSON of an answer, unless it has more bytes than this: what is escaped may take six times its size.
 fn write_json(view: &ContentView, bytes_max: usize) -> Option<Vec<u8>> {
-    struct Bounded(Vec<u8>, usize);
+    struct BoundedJson(Vec<u8>, usize);
 
-    impl io::Write for Bounded {
+    impl io::Write for BoundedJson {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0.len() + bytes.len() > self.1 {
                 return Err(io::Error::other("the answer is too large"));
@@ -110,7 +110,7 @@ fn write_json(view: &ContentView, bytes_max: usize) -> Option<Vec<u8>> {
         }
     }
 
-    let mut json = Bounded(Vec::new(), bytes_max);
+    let mut json = BoundedJson(Vec::new(), bytes_max);
     serde_json::to_writer(&mut json, view).is_ok().then_some(json.0)
 }
 

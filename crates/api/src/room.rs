@@ -25,7 +25,7 @@ use crate::{error::ApiError, state::App};
 
 /// What there is at least.
 const BYTES_MIN: usize = 192 * 1024 * 1024;
-/// So many of the largest bodies have room.
+/// How many of the largest bodies have room at once, at least.
 const LARGEST_MIN: usize = 4;
 /// How much a body takes at a time, and how much of it is not counted.
 const STEP_BYTES: usize = 16 * 1024;
@@ -43,7 +43,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Enough for bodies of at most so many bytes each.
+    /// Enough for bodies of at most `bytes_max` bytes each.
     pub(crate) fn for_bodies_of(bytes_max: usize) -> Self {
         Self::of(BYTES_MIN.max(bytes_max.saturating_mul(LARGEST_MIN)))
     }
@@ -57,11 +57,11 @@ impl Room {
     }
 
     /// Nothing of it yet, for a request.
-    pub(crate) fn share(&self) -> Share {
-        Share(Arc::new(Mutex::new(self.bytes.share(None))))
+    pub(crate) fn share(&self) -> RequestShare {
+        RequestShare(Arc::new(Mutex::new(self.bytes.share(None))))
     }
 
-    /// Takes as much as an answer of so many bytes needs.
+    /// Takes as much as an answer of `bytes` bytes needs.
     pub(crate) fn hold(&self, tenant: &TenantId, bytes: usize) -> Result<HeldBytes, ApiError> {
         let mut held = HeldBytes(self.bytes.share(Some(tenant.clone())));
         held.cover(bytes).map(|()| held)
@@ -83,17 +83,17 @@ impl App {
     }
 }
 
-/// How much of so many bytes is counted.
+/// How much of `bytes` is counted: the first step of every body is free.
 fn counted(bytes: usize) -> usize {
     bytes.saturating_sub(STEP_BYTES).next_multiple_of(STEP_BYTES)
 }
 
 /// One request's part, given back when the last handle on it is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Share(Arc<Mutex<FairShare>>);
+pub(crate) struct RequestShare(Arc<Mutex<FairShare>>);
 
-impl Share {
-    /// Makes it large enough for so many bytes; false where there is no room.
+impl RequestShare {
+    /// Makes it large enough for `bytes`; false where there is no room.
     pub(crate) fn cover(&self, bytes: usize) -> bool {
         self.lock().grow_to(counted(bytes))
     }
@@ -139,7 +139,7 @@ impl Share {
 pub(crate) struct HeldBytes(FairShare);
 
 impl HeldBytes {
-    /// Makes it enough for an answer of so many bytes.
+    /// Makes it enough for an answer of `bytes` bytes.
     pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
         if self.0.grow_to(counted(bytes)) { Ok(()) } else { Err(too_many_answers()) }
     }

@@ -47,7 +47,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     head::HeadDeadline,
     patience::{LEAST, Patient},
-    places::{InProgress, Place, Places},
+    places::{ConnectionPlace, ConnectionPlaces, InProgress},
     refusal::Refusals,
 };
 
@@ -115,7 +115,7 @@ async fn serve_as(
     router: watch::Receiver<Router>,
     stop: CancellationToken,
 ) {
-    let places = Places::new(bounds.connections_max, bounds.connections_per_client_max);
+    let places = ConnectionPlaces::new(bounds.connections_max, bounds.connections_per_client_max);
     let (connections, refusals) = (TaskTracker::new(), Refusals::default());
     let trusted: Arc<[Network]> = bounds.trusted_proxies.clone().into();
     let mut http = http1::Builder::new();
@@ -169,7 +169,7 @@ async fn serve_as(
 }
 
 /// Pends until a connection is to end: because the server stops, or for another one.
-async fn until_unwanted(place: &Place, stop: &CancellationToken) {
+async fn until_unwanted(place: &ConnectionPlace, stop: &CancellationToken) {
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
@@ -180,7 +180,7 @@ async fn until_unwanted(place: &Place, stop: &CancellationToken) {
 }
 
 /// Lets a request in progress be answered. One that has not arrived is not waited for.
-async fn finish<C>(mut connection: Pin<&mut C>, place: &Place) -> hyper::Result<()>
+async fn finish<C>(mut connection: Pin<&mut C>, place: &ConnectionPlace) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
 {

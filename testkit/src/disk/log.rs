@@ -57,7 +57,7 @@ struct FileState {
 
 /// What has a name: a folder, or the file of that id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
+enum DiskEntry {
     Folder,
     File(u64),
 }
@@ -65,9 +65,9 @@ enum Named {
 /// A change of names.
 #[derive(Clone, Debug)]
 enum NameChange {
-    Add(PathBuf, Named),
+    Add(PathBuf, DiskEntry),
     Remove(PathBuf),
-    Move(PathBuf, PathBuf, Named),
+    Move(PathBuf, PathBuf, DiskEntry),
 }
 
 impl NameChange {
@@ -78,7 +78,7 @@ impl NameChange {
         }
     }
 
-    fn apply(&self, names: &mut BTreeMap<PathBuf, Named>) {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, DiskEntry>) {
         match self {
             Self::Add(path, named) => drop(names.insert(path.clone(), *named)),
             Self::Remove(path) => drop(names.remove(path)),
@@ -98,8 +98,8 @@ struct DiskState {
     /// A later process knows a file by another id.
     aliases: HashMap<u64, u64>,
     /// As the program sees them.
-    names: BTreeMap<PathBuf, Named>,
-    safe_names: BTreeMap<PathBuf, Named>,
+    names: BTreeMap<PathBuf, DiskEntry>,
+    safe_names: BTreeMap<PathBuf, DiskEntry>,
     pending_names: Vec<(u64, NameChange)>,
 }
 
@@ -162,8 +162,8 @@ impl DiskLog {
                 continue;
             }
             match named {
-                Named::Folder => fs::create_dir_all(&place)?,
-                Named::File(id) => {
+                DiskEntry::Folder => fs::create_dir_all(&place)?,
+                DiskEntry::File(id) => {
                     let empty = FileState::default();
                     let file = disk.files.get(id).unwrap_or(&empty);
                     fs::write(&place, file.after_the_cut(&self.bytes, chance.as_mut()))?;
@@ -186,19 +186,19 @@ impl DiskState {
             // It was there when its program first looked: either a stranger made it, and it is whole, or an earlier
             // life of the program did.
             b'A' => match self.names.get(&path()) {
-                Some(Named::File(known)) => drop(self.aliases.insert(note.id, *known)),
-                Some(Named::Folder) | None => {
+                Some(DiskEntry::File(known)) => drop(self.aliases.insert(note.id, *known)),
+                Some(DiskEntry::Folder) | None => {
                     let safe = log.bytes[note.second.clone()].to_vec();
                     self.files.insert(id, FileState { safe, pending: Vec::new() });
-                    self.names.insert(path(), Named::File(id));
-                    self.safe_names.insert(path(), Named::File(id));
+                    self.names.insert(path(), DiskEntry::File(id));
+                    self.safe_names.insert(path(), DiskEntry::File(id));
                 }
             },
             b'C' => {
                 self.files.insert(id, FileState::default());
-                self.rename(note, NameChange::Add(path(), Named::File(id)));
+                self.rename(note, NameChange::Add(path(), DiskEntry::File(id)));
             }
-            b'M' => self.rename(note, NameChange::Add(path(), Named::Folder)),
+            b'M' => self.rename(note, NameChange::Add(path(), DiskEntry::Folder)),
             b'U' => self.rename(note, NameChange::Remove(path())),
             b'R' => {
                 if let Some(named) = self.names.get(&path()).copied() {

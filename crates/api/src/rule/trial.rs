@@ -21,7 +21,7 @@ use crate::{
     error::{ApiError, FieldError},
     fields::Fields,
     inbound,
-    room::Share,
+    room::RequestShare,
     state::Shared,
 };
 
@@ -95,7 +95,7 @@ pub(crate) async fn dry_run(
     let held = app.room.hold(tenant, raw.map_or(0, |raw| raw.get().len() / 4 * 3))?;
     let (rule, mail) = weighed(bytes.len(), || read(fields, raw)).map_err(ApiError::invalid)?;
     drop(bytes);
-    if let Some(share) = parts.extensions.get::<Share>() {
+    if let Some(share) = parts.extensions.get::<RequestShare>() {
         share.release();
     }
     let content = match rule {

@@ -64,7 +64,7 @@ pub struct PartRoles {
 }
 
 /// What is known of a multipart whose parts are being gone through.
-struct Surroundings {
+struct PartSurroundings {
     multipart: Option<usize>,
     is_alternative: bool,
     is_related: bool,
@@ -81,7 +81,7 @@ struct Surroundings {
 impl PartRoles {
     pub(super) fn of(mail: &ReadMail<'_>) -> Self {
         let mut roles = Self::default();
-        let mut around = vec![Surroundings {
+        let mut around = vec![PartSurroundings {
             multipart: None,
             is_alternative: false,
             is_related: false,
@@ -103,7 +103,7 @@ impl PartRoles {
                 PartClass::Multipart => {
                     let media = part.media_type();
                     let is_alternative = media.is("multipart", "alternative");
-                    let inner = Surroundings {
+                    let inner = PartSurroundings {
                         multipart: Some(part.index()),
                         is_alternative,
                         is_related: media.is("multipart", "related"),
@@ -123,7 +123,7 @@ impl PartRoles {
         roles
     }
 
-    fn place(&mut self, part: &MailPart<'_, '_>, class: PartClass, around: &mut Surroundings) {
+    fn place(&mut self, part: &MailPart<'_, '_>, class: PartClass, around: &mut PartSurroundings) {
         let is_named = || part.content_type().is_some_and(|label| label.text("name").is_some());
         let is_shown = matches!(class, PartClass::Plain | PartClass::Html | PartClass::Media)
             && !part.is_attachment()
@@ -156,7 +156,7 @@ impl PartRoles {
     }
 
     /// Alternatives of one form alone stand for the other as well.
-    fn complete(&mut self, ended: &Surroundings) {
+    fn complete(&mut self, ended: &PartSurroundings) {
         if !ended.is_alternative || !ended.wants_text || !ended.wants_html {
             return;
         }

@@ -24,7 +24,7 @@ const BUSY: u64 = u64::MAX;
 const ANSWERED: u64 = u64::MAX - 1;
 
 /// The places of a listener.
-pub struct Places {
+pub struct ConnectionPlaces {
     open: Mutex<OpenConnections>,
     connections_max: usize,
     per_client_max: usize,
@@ -111,22 +111,22 @@ impl Drop for InProgress {
 }
 
 /// A connection's place. Free again when it is dropped.
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPlace {
+    places: Arc<ConnectionPlaces>,
     number: u64,
     client: Option<ClientAddress>,
     /// What the connection in it does.
     pub occupancy: Arc<Occupancy>,
 }
 
-impl Places {
+impl ConnectionPlaces {
     pub fn new(connections_max: usize, per_client_max: usize) -> Arc<Self> {
         let (open, idle_count) = (Mutex::default(), Arc::default());
         Arc::new(Self { open, connections_max, per_client_max, idle_count })
     }
 
     /// A place for a connection of this client; of nobody in particular where none is named.
-    pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<Place, NoPlace> {
+    pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<ConnectionPlace, NoPlace> {
         let mut open = self.open();
         let own = client.and_then(|client| open.by_client.get(&client)).copied().unwrap_or_default();
         if own >= self.per_client_max {
@@ -151,7 +151,7 @@ impl Places {
         let number = open.last_number;
         open.by_number.insert(number, occupancy.clone());
         metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
-        Ok(Place { places: self.clone(), number, client, occupancy })
+        Ok(ConnectionPlace { places: self.clone(), number, client, occupancy })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -168,7 +168,7 @@ fn make_room(open: &mut OpenConnections) -> Result<(), NoPlace> {
     Ok(())
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.places.open();
         open.by_number.remove(&self.number);
@@ -196,8 +196,9 @@ mod tests {
 
     #[test]
     fn a_client_has_its_share_and_a_proxy_has_none() {
-        let places = Places::new(100, 2);
-        let mut held: Vec<Place> = (0..2).map(|_| places.take(client("2001:db8::1")).unwrap()).collect();
+        let places = ConnectionPlaces::new(100, 2);
+        let mut held: Vec<ConnectionPlace> =
+            (0..2).map(|_| places.take(client("2001:db8::1")).unwrap()).collect();
         assert_eq!(places.take(client("2001:db8::2")).err(), Some(NoPlace::ForClient), "a /64 is one client");
         held.push(places.take(client("192.0.2.1")).unwrap());
         held.extend((0..50).map(|_| places.take(None).unwrap()));
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn when_all_is_full_the_longest_idle_makes_room_and_the_busy_stay() {
-        let places = Places::new(3, 3);
+        let places = ConnectionPlaces::new(3, 3);
         let [first, second, third] = [(); 3].map(|()| places.take(client("192.0.2.1")).unwrap());
         let request = InProgress::begin(&first.occupancy);
         let fourth = places.take(client("192.0.2.2")).unwrap();
