@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::FieldError;
 
-/// The most unknown fields that are told of; a body can have thousands.
+/// How many unknown fields an error lists; a body can have thousands.
 const UNKNOWN_TOLD_MAX: usize = 100;
 
 /// An object being read. `null` counts as absent.

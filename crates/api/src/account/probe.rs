@@ -41,8 +41,8 @@ pub trait AccountProbe: Send + Sync {
     /// Connects, secures and signs in, step by step up to the first that fails. Sends nothing.
     async fn probe(&self, account: &Account) -> Vec<ProbeStep>;
 
-    /// Why a host is not connected to, and what would allow it, as far as can be told without resolving it; nothing where
-    /// it may be tried.
+    /// Returns why Postway refuses to connect to a host and which setting would allow it, or nothing if it may be tried.
+    /// Names are not resolved here.
     fn refusal(&self, host: &str) -> Option<String>;
 
     /// Calls a webhook once, with an event of the type `webhook.test`.

@@ -18,7 +18,7 @@ pub enum KeyDenied {
     /// It opens nothing, or not this; the words are for its holder.
     #[error("{0}")]
     Refused(String),
-    /// Too many keys that open nothing came from the caller's address: one more is looked up after this time.
+    /// The caller's address has sent too many wrong keys and must wait this long.
     #[error("too many wrong keys came from your address: try again in a minute")]
     TooManyWrong(Duration),
     /// The store cannot be asked.

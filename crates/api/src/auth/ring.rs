@@ -44,7 +44,7 @@ struct KnownKeys {
 /// Why a key is not even looked up, or cannot be.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyUnread {
-    /// Too many wrong keys came from the caller's address; one more is looked up after this time.
+    /// The caller's address has sent too many wrong keys and must wait this long.
     #[error("too many wrong keys")]
     TooManyWrong(Duration),
     /// The store cannot be asked.

@@ -42,7 +42,7 @@ impl Default for WrongKeys {
 }
 
 impl WrongKeys {
-    /// How long this client must wait until a key that nobody knows is looked up for it; none where it need not.
+    /// Returns how long this client must wait before another unknown key of its is checked, if it must.
     pub(super) fn wait(&self, client: ClientAddress, now: Instant) -> Option<Duration> {
         let full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner).get(&client)?;
         let wait = (full_at + ONE_MORE_IN).saturating_duration_since(now + ONE_MORE_IN * BURST);

@@ -25,7 +25,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
 /// One reader's stream.
-struct Reading {
+struct FeedReading {
     app: Shared,
     tenant: TenantId,
     after: FeedPosition,
@@ -44,7 +44,7 @@ pub(super) async fn streamed(
 ) -> Result<Response, ApiError> {
     let now = Instant::now();
     let found = awaited(&app, &tenant, after, PAGE, now).await?;
-    let reading = Reading {
+    let reading = FeedReading {
         app,
         tenant,
         after: found.position,
@@ -59,7 +59,7 @@ pub(super) async fn streamed(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 
-impl Reading {
+impl FeedReading {
     /// The next event; none at the end of the stream's time, or where the store went away.
     async fn next(&mut self) -> Option<Event> {
         if self.ahead.is_empty() {

@@ -164,7 +164,7 @@ fn file_name(number: u32, receipt: &ReceiptView) -> String {
 struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Archive {
-    /// One that does not have to grow for mails of so many bytes.
+    /// Makes one with room for mails of `bytes` bytes, so that it need not grow.
     fn with_room_for(bytes: usize) -> Self {
         Self(ZipWriter::new(Cursor::new(Vec::with_capacity(bytes + BESIDE_MAILS_BYTES))))
     }

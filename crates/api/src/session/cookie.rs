@@ -15,7 +15,7 @@ const SESSION: &str = "postway_session";
 /// Which tenant an admin's page shows: for what a browser asks for without headers, such as a download. No secret. The page
 /// sets it.
 const TENANT: &str = "postway_tenant";
-/// The longest cookie that is looked at.
+/// The longest cookie that is read.
 const COOKIE_BYTES_MAX: usize = 1_024;
 
 /// The sealed session of a request, if it has one.

@@ -71,7 +71,7 @@ fn refuse_client(id: &SubscriberId, to_do: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses to tell again what nobody would be told.
+/// Refuses to resend to a subscriber that is not active.
 fn refuse_inactive(webhook: &Subscriber) -> Result<(), ApiError> {
     match webhook.active {
         true => Ok(()),

@@ -291,7 +291,7 @@ pub struct AuditEntry {
     pub id: AuditId,
     /// When.
     pub at: Time,
-    /// Who: `admin`, or the id of a key.
+    /// Who: `admin`, the id of a key, or the command of the operator (`serve --hold`).
     pub actor: String,
     /// About which tenant, if one.
     pub tenant: Option<TenantId>,
