@@ -336,8 +336,13 @@ impl RouterShift<'_> {
                 match dealt {
                     DealtMail::Errand(due) => Some(due),
                     DealtMail::Over(routed) => {
+                        let (outcome, written) = Settled::new(job.key.clone(), *routed);
                         // Closed only if the settling task died, which is told when the room stops; leases end by themselves.
-                        let _ = outcomes.send((job.key.clone(), *routed)).await;
+                        let _ = outcomes.send(outcome).await;
+                        // A suspect that has lived must not be leased any more when the next one kills the process.
+                        if is_suspect(&job) {
+                            let _ = written.await;
+                        }
                         None
                     }
                 }
@@ -352,13 +357,14 @@ impl RouterShift<'_> {
         let (means, outcomes) = (self.router.means.clone(), self.outcomes.clone());
         let key = due.job.key.clone();
         if !self.in_hand.has_room_for_errand(&key.tenant) {
-            let _ = outcomes.send((key, due.postpone(&means, ERRAND_ROOM_WAIT))).await;
+            let (outcome, _) = Settled::new(key, due.postpone(&means, ERRAND_ROOM_WAIT));
+            let _ = outcomes.send(outcome).await;
             return;
         }
         let (job, token) = (Arc::new(due.job.clone()), due.token);
         self.in_hand.run_errand(job, token, async move {
-            let routed = due.run(&means).await;
-            let _ = outcomes.send((key, routed)).await;
+            let (outcome, _) = Settled::new(key, due.run(&means).await);
+            let _ = outcomes.send(outcome).await;
             None
         });
     }

@@ -10,7 +10,7 @@ use postway_store::{
     Store,
     record::{MailboxKey, Routed},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{crash::crash_point, tally};
@@ -23,7 +23,20 @@ const WAIT_FIRST: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// An outcome, and of which mailbox.
-pub(super) type Settled = (MailboxKey, Routed);
+pub(super) struct Settled {
+    key: MailboxKey,
+    routed: Routed,
+    /// Dropped once the outcome is written, or given up.
+    _writing: oneshot::Sender<()>,
+}
+
+impl Settled {
+    /// An outcome to send to [`settle`], and what ends when it is written, or given up.
+    pub(super) fn new(key: MailboxKey, routed: Routed) -> (Self, oneshot::Receiver<()>) {
+        let (writing, written) = oneshot::channel();
+        (Self { key, routed, _writing: writing }, written)
+    }
+}
 
 /// Writes outcomes until there is nobody left to send any.
 pub(super) async fn settle(
@@ -42,7 +55,7 @@ async fn write(store: &dyn Store, batch: Vec<Settled>, stop: &CancellationToken)
     loop {
         let is_last = stop.is_cancelled();
         crash_point("inbound_before_settle");
-        match store.settle_inbound(batch.iter().map(|(_, routed)| routed.clone()).collect()).await {
+        match store.settle_inbound(batch.iter().map(|one| one.routed.clone()).collect()).await {
             Ok(held) => return count(&batch, &held),
             // One that the store does not understand must not hold up the others.
             Err(error) if !error.is_transient() && batch.len() > 1 => {
@@ -69,7 +82,7 @@ async fn write(store: &dyn Store, batch: Vec<Settled>, stop: &CancellationToken)
 }
 
 fn count(batch: &[Settled], held: &[bool]) {
-    for ((key, routed), _) in batch.iter().zip(held).filter(|(_, held)| **held) {
+    for (Settled { key, routed, .. }, _) in batch.iter().zip(held).filter(|(_, held)| **held) {
         tally::tried(key, routed.to == InboundState::Waiting);
         match routed.to {
             InboundState::Routed | InboundState::NoMatch => tally::processed(key),
