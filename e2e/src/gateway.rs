@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -59,13 +60,20 @@ impl Deref for Gateway {
 }
 
 impl Gateway {
-    /// Starts one with nothing configured but its folder and a free port.
+    /// Starts one with nothing configured but its folder and a free port, for tests: what its sandbox captures counts as sent.
     pub async fn start() -> anyhow::Result<Self> {
         Self::start_with(&[]).await
     }
 
     /// Starts one with these variables as well.
     pub async fn start_with(env: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let gateway = Self::start_untouched(env).await?;
+        gateway.patch("/v1/tenants/default", json!({"test": true})).await?;
+        Ok(gateway)
+    }
+
+    /// Starts one as its users find it: mail is captured until there is an account that sends.
+    pub async fn start_untouched(env: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut gateway = Self::idle()?;
         gateway.launch(env).await?;
         Ok(gateway)

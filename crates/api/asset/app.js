@@ -123,6 +123,21 @@ function Menu({ at, open }) {
   </nav>`;
 }
 
+/** Says so while the tenant's mail is captured because nobody has chosen how it leaves. */
+function CaptureNotice() {
+  const tenant = useLoad(async (signal) => {
+    const path = session().admin ? url`/v1/tenants/${currentTenant()}` : "/v1/tenant";
+    const { test, default_account: id } = await get(path, {}, signal);
+    if (test || !id) return null;
+    const { kind } = await get(url`/v1/accounts/${id}`, {}, signal);
+    return kind === "sandbox" ? id : null;
+  });
+  return tenant.data && html`<p class="capture" role="note"><${Icon} name="warn" />Mail of this tenant is captured by the
+    account <code>${tenant.data}</code> and sent to nobody. ${may("manage") &&
+      html`<a href=${link("accounts")}>Add a relay</a> and make it the default to send, or mark the tenant as
+      one for tests in <a href=${link("settings")}>its settings</a>.`}</p>`;
+}
+
 const loaded = new Map();
 
 /** The page that the address names. Its heading gets the focus when one comes from another page. */
@@ -199,7 +214,10 @@ function Shell({ left }) {
     </header>
     <div class="body">
       <${Menu} at=${at} open=${open} />
-      <${Page} at=${at} first=${visit === 0} key=${`${visit} ${at.key}`} />
+      <div class="content">
+        ${may("read") && html`<${CaptureNotice} key=${`notice ${visit}`} />`}
+        <${Page} at=${at} first=${visit === 0} key=${`${visit} ${at.key}`} />
+      </div>
     </div>
     <${Dialogs} />
     <${Toasts} />

@@ -1,8 +1,11 @@
 //! An account as dispatch uses it.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use postway_domain::{
@@ -20,6 +23,9 @@ use crate::{
     queue::Queue,
     transport::{Credentials, Deadlines, Dial, SesClient, SesCredentials, SesSettings, SmtpSettings},
 };
+
+/// How long a tenant is taken to be what it was.
+const TENANT_FRESH_FOR: Duration = Duration::from_secs(1);
 
 /// How this version of an account sends.
 pub(crate) enum Route {
@@ -88,6 +94,8 @@ pub(crate) struct Post {
     plan: Mutex<Arc<Plan>>,
     circuit: Mutex<Circuit>,
     telling: Mutex<Telling>,
+    /// Whether its tenant is one for tests, and when that was read.
+    of_test_tenant: Mutex<Option<(Instant, bool)>>,
 }
 
 /// Where the store's word on the circuit stands.
@@ -129,6 +137,7 @@ impl Post {
             plan: Mutex::new(Arc::new(plan)),
             circuit: Mutex::default(),
             telling: Mutex::default(),
+            of_test_tenant: Mutex::default(),
         }
     }
 
@@ -144,6 +153,24 @@ impl Post {
 
     pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its tenant is one for tests. What changed is known within a moment; what cannot be read is as it was.
+    pub async fn is_of_test_tenant(&self, shared: &Shared) -> bool {
+        let known = *self.of_test_tenant.lock().unwrap_or_else(PoisonError::into_inner);
+        match known {
+            Some((read_at, is_test)) if read_at.elapsed() < TENANT_FRESH_FOR => return is_test,
+            Some(_) | None => {}
+        }
+        let is_test = match shared.store.tenant(&self.key.tenant).await {
+            Ok(tenant) => tenant.is_some_and(|tenant| tenant.settings.test),
+            Err(error) => {
+                tracing::warn!(%error, "a tenant could not be read");
+                known.is_some_and(|(_, is_test)| is_test)
+            }
+        };
+        *self.of_test_tenant.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), is_test));
+        is_test
     }
 
     /// Counts a connection until what is returned is dropped.

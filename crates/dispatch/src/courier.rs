@@ -191,7 +191,8 @@ impl Courier {
             Route::Sandbox => {
                 progress.offered = true;
                 let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
-                Sent::Tried(Sandbox.deliver(&envelope, &mut gate).await)
+                let sandbox = Sandbox { plays_relay: self.post.is_of_test_tenant(&shared).await };
+                Sent::Tried(sandbox.deliver(&envelope, &mut gate).await)
             }
             Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
             Route::Ses(client) => {
@@ -268,7 +269,9 @@ impl Courier {
             // Due at once: it is the circuit that holds the lane, and it may close any moment.
             return Some(Duration::ZERO);
         }
-        if matches!(delivery.end, DeliveryEnd::Accepted { .. }) && self.post.circuit().success() {
+        if matches!(delivery.end, DeliveryEnd::Accepted { .. } | DeliveryEnd::Captured { .. })
+            && self.post.circuit().success()
+        {
             tracing::info!("the account works again");
             circuit::tell(&self.shared, &self.post);
         }

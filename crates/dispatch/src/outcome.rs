@@ -94,6 +94,7 @@ struct Tally<'a> {
     open: usize,
     split_off: usize,
     sent: usize,
+    captured: usize,
     doubtful: usize,
     /// The failure that speaks for the message: the end's, else the first recipient's.
     failure: Option<Failure>,
@@ -102,7 +103,10 @@ struct Tally<'a> {
 fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
     let failure = match &delivery.end {
         DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
-        DeliveryEnd::Accepted { .. } | DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients => None,
+        DeliveryEnd::Accepted { .. }
+        | DeliveryEnd::Captured { .. }
+        | DeliveryEnd::GateRefused
+        | DeliveryEnd::NoRecipients => None,
     };
     let mut tally = Tally { failure, ..Tally::default() };
     for (recipient, reply) in job.recipients.iter().zip(&delivery.recipients) {
@@ -126,6 +130,9 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
             (RecipientReply::Accepted(_), DeliveryEnd::Accepted { reply, .. }) => {
                 (RecipientStatus::Sent, Some(kept(reply)))
             }
+            (RecipientReply::Accepted(_), DeliveryEnd::Captured { reply }) => {
+                (RecipientStatus::Captured, Some(kept(reply)))
+            }
             (RecipientReply::Accepted(_), DeliveryEnd::InDoubt(_)) => (RecipientStatus::InDoubt, None),
             (RecipientReply::Accepted(_) | RecipientReply::NotTried, DeliveryEnd::NotSent(failure)) => {
                 let status =
@@ -136,6 +143,7 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
             | (
                 RecipientReply::NotTried,
                 DeliveryEnd::Accepted { .. }
+                | DeliveryEnd::Captured { .. }
                 | DeliveryEnd::InDoubt(_)
                 | DeliveryEnd::GateRefused
                 | DeliveryEnd::NoRecipients,
@@ -144,6 +152,7 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
         match status {
             RecipientStatus::Pending => tally.open += 1,
             RecipientStatus::Sent => tally.sent += 1,
+            RecipientStatus::Captured => tally.captured += 1,
             RecipientStatus::InDoubt => tally.doubtful += 1,
             RecipientStatus::Failed
             | RecipientStatus::Suppressed
@@ -188,12 +197,14 @@ fn decide(
     let resent_to = if job.resend { job.recipients.len() + job.suppressed.len() } else { 0 };
     let concluded = if tally.doubtful > 0 {
         Outcome::Doubt
-    } else if job.doubtful_before > 0 || tally.sent < resent_to {
+    } else if job.doubtful_before > 0 || tally.sent + tally.captured < resent_to {
         Outcome::DoubtEarlier
     } else if tally.sent > 0 {
         Outcome::Sent
     } else if job.sent_before > 0 {
         Outcome::SentEarlier
+    } else if tally.captured > 0 {
+        Outcome::Captured
     } else if tally.open > 0 {
         Outcome::Exhausted
     } else {
@@ -242,13 +253,14 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         DeliveryEnd::Accepted { reply, provider_message_id } => {
             (Some(kept(reply)), provider_message_id.clone())
         }
+        DeliveryEnd::Captured { reply } => (Some(kept(reply)), None),
         DeliveryEnd::NotSent(_)
         | DeliveryEnd::InDoubt(_)
         | DeliveryEnd::GateRefused
         | DeliveryEnd::NoRecipients => (tally.failure.as_ref().map(reply_of), None),
     };
     let failure = match outcome {
-        Outcome::Sent | Outcome::SentEarlier => None,
+        Outcome::Sent | Outcome::SentEarlier | Outcome::Captured => None,
         Outcome::Retry
         | Outcome::Failed
         | Outcome::Exhausted
@@ -372,7 +384,7 @@ fn settled(
         attempt: None,
         refund: job.permit.clone().filter(|_| !attempt.offered),
         preparation: None,
-        erases_bodies: to == State::Sent && job.sensitive,
+        erases_bodies: matches!(to, State::Sent | State::Captured) && job.sensitive,
         awaits_receipt: (to == State::Sent && attempt.certified)
             .then(|| attempt.ended_at.plus(RECEIPT_WITHIN)),
     }
@@ -391,6 +403,7 @@ fn error_json(failure: &Failure) -> String {
 pub(crate) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Sent | Outcome::SentEarlier => "sent",
+        Outcome::Captured => "captured",
         Outcome::Retry => "deferred",
         Outcome::Failed => "failed",
         Outcome::Exhausted => "exhausted",

@@ -55,6 +55,7 @@ pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
         }
         Outcome::Doubt
         | Outcome::DoubtEarlier
+        | Outcome::Captured
         | Outcome::Failed
         | Outcome::Exhausted
         | Outcome::Held

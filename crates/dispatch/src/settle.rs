@@ -68,7 +68,10 @@ async fn write_all(shared: &Shared, changes: Vec<Change>) -> bool {
 /// The same verdict as the answer to a doubt, where the answer is definite.
 fn late_change(verdict: &Verdict) -> Option<Change> {
     let (to, effects) = transition(postway_domain::State::InDoubt, Input::Settle(verdict.outcome)).ok()?;
-    if !matches!(verdict.outcome, Outcome::Sent | Outcome::Failed | Outcome::Retry | Outcome::Exhausted) {
+    if !matches!(
+        verdict.outcome,
+        Outcome::Sent | Outcome::Captured | Outcome::Failed | Outcome::Retry | Outcome::Exhausted
+    ) {
         return None;
     }
     let mut change = verdict.change.clone();

@@ -96,6 +96,8 @@ event_kinds! {
     Received = 29, "received";
     /// A report or a receipt came that does not prove what it says; its particulars have what it `says`.
     UnprovenReport = 30, "unproven_report";
+    /// The sandbox took it: it never left.
+    Captured = 31, "captured";
 }
 
 /// One entry of a message's history.

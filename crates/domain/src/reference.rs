@@ -71,11 +71,15 @@ pub fn status_000(state: State, told: Told) -> &'static str {
         (State::Sent, Told::No) => "SENT",
         (State::Sent, Told::Calling) => "CALLING-SENT-CALLBACK",
         (State::Sent, Told::Acknowledged) => "SENT-ACKNOWLEDGED",
-        (State::Failed | State::Suppressed | State::Cancelled | State::Expired, told) => match told {
-            Told::No => "FAILED",
-            Told::Calling => "CALLING-FAILED-CALLBACK",
-            Told::Acknowledged => "FAILED-ACKNOWLEDGED",
-        },
+        // Whoever is called is told that it was not sent.
+        (State::Captured, Told::No) => "CAPTURED",
+        (State::Failed | State::Suppressed | State::Cancelled | State::Expired | State::Captured, told) => {
+            match told {
+                Told::No => "FAILED",
+                Told::Calling => "CALLING-FAILED-CALLBACK",
+                Told::Acknowledged => "FAILED-ACKNOWLEDGED",
+            }
+        }
     }
 }
 
@@ -89,6 +93,7 @@ pub fn status_001(state: State, standing: Standing) -> &'static str {
         (State::Scheduled(_), Standing::Plain) => "DEFERRED",
         (State::Sending { .. } | State::InDoubt, Standing::Plain) => "SENDING",
         (State::Sent, Standing::Plain) => "SENT",
+        (State::Captured, Standing::Plain) => "CAPTURED",
         (
             State::Failed | State::Invalid | State::Suppressed | State::Cancelled | State::Expired,
             Standing::Plain,
@@ -104,6 +109,7 @@ pub fn status_004(state: State) -> &'static str {
         State::Scheduled(Wait::Retry) => "RETRY_SCHEDULED",
         State::Sending { .. } | State::InDoubt => "SENT_ATTEMPT",
         State::Sent => "SENT",
+        State::Captured => "CAPTURED",
         State::Failed | State::Suppressed | State::Cancelled | State::Expired => "FAILED",
         State::Invalid => "VALIDATION_FAILED",
     }
@@ -133,6 +139,7 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Ready | EventKind::Scheduled | EventKind::Replayed => "READY",
         EventKind::Sending | EventKind::InDoubt => "PROCESSING",
         EventKind::Sent => "SENT",
+        EventKind::Captured => "CAPTURED",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Resolved => match sense {
             Sense::Sent => "SENT",
@@ -175,6 +182,7 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Invalid => "VALIDATION_FAILED",
         EventKind::Sending => "SENT_ATTEMPT",
         EventKind::Sent => "SENT",
+        EventKind::Captured => "CAPTURED",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Scheduled => match sense {
             Sense::Retry => "RETRY_SCHEDULED",
@@ -227,7 +235,8 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
                         | EventKind::Resolved
                         | EventKind::Cancelled
                         | EventKind::Expired
-                        | EventKind::Suppressed,
+                        | EventKind::Suppressed
+                        | EventKind::Captured,
                     ),
                     _,
                 ) => Sense::Failed,
@@ -265,6 +274,7 @@ fn move_before(event: &Event) -> Option<EventKind> {
             | EventKind::Cancelled
             | EventKind::Expired
             | EventKind::Suppressed
+            | EventKind::Captured
     );
     moves.then_some(event.kind)
 }

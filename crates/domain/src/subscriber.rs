@@ -104,6 +104,7 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Accepted => "email.accepted",
         EventKind::Scheduled if deferred => "email.deferred",
         EventKind::Sent => "email.sent",
+        EventKind::Captured => "email.captured",
         EventKind::Failed => "email.failed",
         EventKind::RecipientFailed => "email.recipient_failed",
         EventKind::Invalid => "email.invalid",

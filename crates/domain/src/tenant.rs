@@ -44,6 +44,9 @@ pub struct TenantSettings {
     pub feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
     pub auto_submitted: bool,
+    /// Whether it is there for tests: what its sandbox captures counts as sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub test: bool,
 }
 
 impl Default for TenantSettings {
@@ -63,6 +66,7 @@ impl Default for TenantSettings {
             default_from: None,
             feedback_id: None,
             auto_submitted: false,
+            test: false,
         }
     }
 }

@@ -341,7 +341,11 @@ impl Door {
             around.push(match item {
                 Ok(request) => {
                     let account = request.account.as_deref();
-                    Some(self.surroundings(&ctx.tenant, request, account, Settled::default()).await?)
+                    Some(
+                        self.surroundings(&ctx.tenant, request, account, Settled::default())
+                            .await?
+                            .under(ctx),
+                    )
                 }
                 Err(_) => None,
             });

@@ -10,7 +10,7 @@ use postway_domain::{
 use postway_mime::dkim::Signer;
 use postway_store::{Store, StoreError};
 
-use crate::{memory::Memory, signing};
+use crate::{door::RequestContext, memory::Memory, signing};
 
 /// How many of each are remembered.
 const REMEMBERED_MAX: usize = 10_000;
@@ -22,10 +22,25 @@ pub(crate) struct Route {
     pub return_path: Option<String>,
     /// Whether it, or its fallback, sends by SES.
     pub by_ses: bool,
+    /// Whether nobody chose it and it captures mail: the sandbox that each tenant begins with.
+    pub captures_unasked: bool,
 }
 
 /// The account found, or what is wrong with the name given.
 pub(crate) type Lookup = Result<Arc<Route>, String>;
+
+/// What a sender is told whose mail would be captured although it is meant to be sent.
+const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
+    (postway accounts add, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
+    account sandbox, or set the tenant's test to true";
+
+/// The account found, where mail of this sender may take it.
+pub(crate) fn leaving(found: Lookup, ctx: &RequestContext) -> Lookup {
+    match found {
+        Ok(route) if ctx.must_leave && route.captures_unasked => Err(CAPTURES.to_owned()),
+        found => found,
+    }
+}
 
 /// What intake needs to know of a tenant.
 #[derive(Debug)]
@@ -85,14 +100,20 @@ impl Directory {
     }
 
     async fn read_route(&self, tenant: &TenantId, name: Option<&AccountId>) -> Result<Lookup, StoreError> {
-        let id = match name {
-            Some(name) => name.clone(),
-            None => match self.store.tenant(tenant).await?.and_then(|tenant| tenant.default_account) {
-                Some(id) => id,
-                None => {
-                    return Ok(Err("there is no default account: name the account to send by".to_owned()));
+        let (id, is_chosen) = match name {
+            Some(name) => (name.clone(), true),
+            None => {
+                let found = self.store.tenant(tenant).await?;
+                let is_test = found.as_ref().is_some_and(|tenant| tenant.settings.test);
+                match found.and_then(|tenant| tenant.default_account) {
+                    Some(id) => (id, is_test),
+                    None => {
+                        return Ok(
+                            Err("there is no default account: name the account to send by".to_owned()),
+                        );
+                    }
                 }
-            },
+            }
         };
         let Some(account) = self.store.account(tenant, &id).await? else {
             return Ok(Err(format!("unknown account {id}; create it with POST /v1/accounts")));
@@ -105,7 +126,9 @@ impl Directory {
             .into_iter()
             .flatten()
             .any(|account| account.settings.kind == AccountKind::Ses);
-        Ok(Ok(Arc::new(Route { account: id, return_path: account.settings.return_path, by_ses })))
+        let captures_unasked = !is_chosen && account.settings.kind == AccountKind::Sandbox;
+        let return_path = account.settings.return_path;
+        Ok(Ok(Arc::new(Route { account: id, return_path, by_ses, captures_unasked })))
     }
 
     /// The tenant's settings; the caller has made sure that it exists.

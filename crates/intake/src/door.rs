@@ -96,6 +96,9 @@ pub struct RequestContext {
     pub idempotency_key: Option<String>,
     /// Whether to stop before storing.
     pub dry_run: bool,
+    /// Whether mail that names no account is refused where the sandbox would capture it: whoever came here by changing an
+    /// address and a key believes that it is sent.
+    pub must_leave: bool,
 }
 
 /// What a sender gets for a message that was taken.
@@ -183,7 +186,7 @@ impl Door {
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
         let account = request.account.as_deref();
-        let around = self.surroundings(&ctx.tenant, request, account, Settled::default()).await?;
+        let around = self.surroundings(&ctx.tenant, request, account, Settled::default()).await?.under(ctx);
         if ctx.dry_run {
             self.rehearse(ctx, request, &around, body.len(), now).await?;
         }

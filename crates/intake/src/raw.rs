@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::{
     assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, ReturnPath, terms},
-    directory::{House, Lookup, Signers},
+    directory::{House, Lookup, Signers, leaving},
     door::{Door, Receipt, RequestContext},
     limits::Limits,
     refusal::{Findings, Refusal},
@@ -132,7 +132,7 @@ impl Door {
         let inspected = self.weighed(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
         let info = inspected.map_err(|error| refused(&error))?;
         let around = RawSurroundings {
-            route: self.directory.route(&ctx.tenant, options.account.as_deref()).await?,
+            route: leaving(self.directory.route(&ctx.tenant, options.account.as_deref()).await?, ctx),
             house: self.directory.house(&ctx.tenant).await?,
             signers: match &info.from {
                 Some(from) => self.directory.signers(&ctx.tenant, from.address().domain()).await?,

@@ -8,8 +8,8 @@ use postway_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    directory::{House, Lookup, Signers},
-    door::Door,
+    directory::{House, Lookup, Signers, leaving},
+    door::{Door, RequestContext},
     refusal::{Code, FieldError},
     request::{MessageRequest, RecipientRequest, TemplateRequest},
     shelf::Found,
@@ -33,6 +33,13 @@ pub(crate) struct Settled {
     /// Whether its envelope needs SMTPUTF8.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
+}
+
+impl Surroundings {
+    /// As this sender finds them.
+    pub(crate) fn under(self, ctx: &RequestContext) -> Self {
+        Self { route: leaving(self.route, ctx), ..self }
+    }
 }
 
 impl Door {

@@ -149,6 +149,7 @@ fn code(record: &MessageBrief, event: &Event) -> Option<Code> {
         | EventKind::Expired
         | EventKind::Cancelled
         | EventKind::Suppressed
+        | EventKind::Captured
         | EventKind::Bounced => Some(Code::DispatchError),
         EventKind::Resolved => match record.summary.state.status() {
             Status::Sent => Some(Code::Traveling),

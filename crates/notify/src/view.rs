@@ -3,7 +3,7 @@
 use postway_domain::{
     Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time,
     inbound::outcome_rank,
-    message::reason::{self, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN},
+    message::reason::{self, CAPTURED, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN},
 };
 use postway_store::record::{MessageBrief, MessageSummary, RecipientView, SmtpReply};
 use serde::{Deserialize, Serialize};
@@ -202,6 +202,7 @@ pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
             EventKind::Cancelled => WITHDRAWN,
             EventKind::Expired => TOO_LATE,
             EventKind::Suppressed => NOBODY_LEFT,
+            EventKind::Captured => CAPTURED,
             EventKind::Bounced => "it bounced",
             _ => UNSAID,
         }

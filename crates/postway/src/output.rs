@@ -87,7 +87,7 @@ impl Output {
             _ if name != "status" || !self.colour => None,
             "sent" => Some(Color::Green),
             "failed" | "invalid" => Some(Color::Red),
-            "in_doubt" | "scheduled" => Some(Color::Yellow),
+            "in_doubt" | "scheduled" | "captured" => Some(Color::Yellow),
             "cancelled" | "expired" | "suppressed" => Some(Color::DarkGrey),
             _ => None,
         };

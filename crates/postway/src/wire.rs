@@ -9,7 +9,7 @@ use postway_dispatch::{
     probe::Prober,
     transport::{Deadlines, Tcp},
 };
-use postway_domain::{Account, AccountId, AccountSettings, Clock, Tenant, TenantId, Time};
+use postway_domain::{Account, AccountId, AccountKind, AccountSettings, Clock, Tenant, TenantId, Time};
 use postway_inbound::ImapSource;
 use postway_intake::{AttachmentFolder, Door, DoorParts, FetchConfig, Limits, Preparer, Spool, smtp};
 use postway_net::{
@@ -229,7 +229,9 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     if admin_key.fresh {
         keys::write_admin_key(config, &admin_key)?;
     }
-    announce(config, address, &smtp_announced, &admin_key, is_held);
+    // What cannot be read now is no reason not to serve.
+    let captured = captured_unasked(&*store).await.unwrap_or_default();
+    announce(config, address, &smtp_announced, &admin_key, is_held, &captured);
     let looking =
         tokio::spawn(explain_settings(store.clone(), looked_at, config.attachments.folders.clone()));
 
@@ -362,6 +364,21 @@ async fn keep_metrics(handles: MetricsHandles, every: Duration, stop: Cancellati
     }
 }
 
+/// Tenants, of the first, whose mail the sandbox captures because nobody has chosen how it leaves.
+async fn captured_unasked(store: &dyn Store) -> anyhow::Result<Vec<TenantId>> {
+    const LOOKED_MAX: u32 = 20;
+    let mut found = Vec::new();
+    for tenant in store.tenants(None, LOOKED_MAX).await? {
+        let Some(id) = tenant.default_account.filter(|_| tenant.deleted_at.is_none()) else { continue };
+        let account = store.account(&tenant.id, &id).await?;
+        let captures = account.is_some_and(|account| account.settings.kind == AccountKind::Sandbox);
+        if captures && !tenant.settings.test {
+            found.push(tenant.id);
+        }
+    }
+    Ok(found)
+}
+
 /// Tells the person at the terminal where it listens and, the first time, the key.
 fn announce(
     config: &Config,
@@ -369,6 +386,7 @@ fn announce(
     smtp: &str,
     key: &keys::AdminKeyText,
     is_held: bool,
+    captured: &[TenantId],
 ) {
     let mut out = std::io::stdout().lock();
     let mut lines = format!("postway listens on http://{address}\n  docs: http://{address}/docs\n");
@@ -376,6 +394,12 @@ fn announce(
     lines += &format!("  data: {}\n", config.data_dir.display());
     if is_held {
         lines += "  every tenant is suspended: `postway tenants activate` lets its mail go\n";
+    }
+    if let [first, others @ ..] = captured {
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        lines += &format!(
+            "  sandbox: mail of tenant {first}{more} is captured, not sent, until it has an account that sends\n"
+        );
     }
     if key.fresh {
         lines += &format!("  admin key: {}\n", key.text);

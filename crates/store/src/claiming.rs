@@ -135,7 +135,8 @@ fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
             RecipientStatus::Failed
             | RecipientStatus::Suppressed
             | RecipientStatus::Cancelled
-            | RecipientStatus::Expired => {}
+            | RecipientStatus::Expired
+            | RecipientStatus::Captured => {}
         }
     }
     for one in claimed {

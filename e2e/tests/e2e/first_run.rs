@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 #[tokio::test]
 async fn the_first_start_shows_a_key_once_and_captures_mail() -> anyhow::Result<()> {
-    let mut gateway = Gateway::start().await?;
+    let mut gateway = Gateway::start_untouched(&[]).await?;
     let key_file = gateway.data_dir().join("admin.key");
     assert_eq!(fs::metadata(&key_file)?.permissions().mode() & 0o777, 0o600);
 
     let mail = json!({"from": "shop@example.com", "to": "ada@example.net", "subject": "First", "text": "Hi"});
     let uid = gateway.send(mail).await?;
-    let message = gateway.wait_for(&uid, "sent").await?;
+    let message = gateway.wait_for(&uid, "captured").await?;
     assert_eq!((text(&message, "account"), text(&message, "id")), ("sandbox", uid.as_str()));
     let raw = gateway.get(&format!("/v1/messages/{uid}/raw")).await?;
     let raw = raw.as_str().unwrap_or_default();
@@ -21,7 +21,12 @@ async fn the_first_start_shows_a_key_once_and_captures_mail() -> anyhow::Result<
 
     let listed = gateway.cli(&["messages", "list"]).await?;
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(listed.out.contains(&uid) && listed.out.contains("sent"), "{listed:?}");
+    assert!(listed.out.contains(&uid) && listed.out.contains("captured"), "{listed:?}");
+    assert!(
+        gateway.printed().contains("mail of tenant default is captured, not sent"),
+        "{}",
+        gateway.printed()
+    );
 
     let key = gateway.key();
     assert!(gateway.terminate().await?.success());
@@ -29,7 +34,7 @@ async fn the_first_start_shows_a_key_once_and_captures_mail() -> anyhow::Result<
 
     gateway.launch(&[]).await?;
     assert_eq!(gateway.key(), key);
-    gateway.wait_for(&uid, "sent").await?;
+    gateway.wait_for(&uid, "captured").await?;
     assert!(gateway.terminate().await?.success());
     let printed = gateway.printed();
     assert_eq!(printed.matches("postway listens on http://127.0.0.1:").count(), 2, "{printed}");

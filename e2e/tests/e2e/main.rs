@@ -7,6 +7,7 @@ mod backlog;
 mod bad_input;
 mod blobs;
 mod bounces;
+mod captured;
 mod clock_skew;
 mod compat;
 mod content;

@@ -33,7 +33,7 @@ function Box({ accounts, start }) {
   const [open, setOpen] = useState(start.mail);
   const [limit, setLimit] = useState(PAGE);
   const mails = useLoad(
-    (signal) => get("/v1/messages", { account, status: "sent", limit }, signal),
+    (signal) => get("/v1/messages", { account, limit }, signal),
     [account, limit],
     LOOK_MS,
   );
@@ -41,7 +41,8 @@ function Box({ accounts, start }) {
     setOpen(uid);
     refine("inbox", { account, mail: uid });
   };
-  const list = mails.data?.data ?? [];
+  // Where the tenant is one for tests, what was captured counts as sent.
+  const list = (mails.data?.data ?? []).filter(({ status }) => status === "captured" || status === "sent");
   return html`
     <div class="title">
       <h1>Sandbox inbox</h1><span class="grow"></span>

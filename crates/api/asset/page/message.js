@@ -14,7 +14,7 @@ import { Ago } from "../part/time.js";
 import { Timeline, said } from "../part/timeline.js";
 import { link } from "../route.js";
 
-const OVER = ["sent", "invalid", "suppressed", "cancelled", "expired"];
+const OVER = ["sent", "captured", "invalid", "suppressed", "cancelled", "expired"];
 /** Where there is no waiting to explain. `failed` can be retried, and is not over. */
 const ENDED = ["failed", ...OVER];
 /** What happens when a gate's time has come. */

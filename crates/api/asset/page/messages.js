@@ -13,7 +13,7 @@ import { Ago, count } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = [
-  ..."accepted validating ready scheduled sending sent".split(" "),
+  ..."accepted validating ready scheduled sending sent captured".split(" "),
   ..."failed invalid in_doubt suppressed cancelled expired".split(" "),
 ];
 

@@ -48,6 +48,7 @@ const FIELDS = [
   { name: "callback_form", label: "Reports are written as", kind: "choice", options: ["event", "outbox", "batch"] },
   { name: "content.html_required", label: "Every composed message must have HTML", kind: "check" },
   { name: "auto_submitted", label: "Mail says that a program sent it", kind: "check" },
+  { name: "test", label: "For tests: what the sandbox captures counts as sent", kind: "check" },
 ];
 
 export default function Tenant({ params }) {

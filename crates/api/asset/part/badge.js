@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 
 const TONES = {
   good: "sent delivered acknowledged alive active routed closed verified ok pec_delivered success serving",
-  warn: `scheduled in_doubt suspended waiting validating delayed held behind auto_replied no_match unverified expired
+  warn: `captured scheduled in_doubt suspended waiting validating delayed held behind auto_replied no_match unverified expired
     pec_timeout unproven_report`,
   bad: `failed invalid dead bounced complained open bounce complaint recipient_failed pec_failed hard_bounce revoked
     off away stopped`,

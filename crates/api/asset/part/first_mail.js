@@ -10,11 +10,11 @@ const MAIL = {
   from: "Postway <hello@example.com>",
   to: ["you@example.net"],
   subject: "It works",
-  text: "This mail went all the way: accepted, stored, sent, and captured by the sandbox.",
+  text: "This mail went all the way: accepted, stored, and captured by the sandbox.",
 };
 const HTML = `<div style="font-family: sans-serif; max-width: 480px; margin: 24px auto; color: #1b2330">
 <h1 style="font-size: 20px">It works</h1>
-<p>This mail went all the way: accepted, stored, sent, and captured by the sandbox.</p>
+<p>This mail went all the way: accepted, stored, and captured by the sandbox.</p>
 <p style="color: #566072">Change the account to a real relay, and it goes out.</p></div>`;
 
 const command = () => `curl ${location.origin}/v1/messages \\

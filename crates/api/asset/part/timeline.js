@@ -10,7 +10,7 @@ const SHOWN = [
   ...["due_at", "message", "reply", "request_id", "recipient", "address", "checks"],
 ];
 /** Events after which an attempt is over. */
-const ENDS = ["sent", "failed", "scheduled", "ready", "in_doubt"];
+const ENDS = ["sent", "captured", "failed", "scheduled", "ready", "in_doubt"];
 
 /** A value of any shape in words. */
 function told(value) {

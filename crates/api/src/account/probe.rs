@@ -11,7 +11,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Account, EmailAddress, Status, Subscriber, TenantId};
+use postway_domain::{Account, EmailAddress, Status, Subscriber, TenantId, message::reason::CAPTURED};
 use postway_intake::RequestContext;
 use postway_store::record::MessageKey;
 use serde::Serialize;
@@ -119,6 +119,7 @@ pub(crate) async fn test(
             request_id: request_id.as_str().to_owned(),
             idempotency_key: None,
             dry_run: false,
+            must_leave: false,
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);
@@ -192,6 +193,7 @@ async fn outcome(
                 let id = message.provider_message_id.map_or_else(String::new, |id| format!(" as {id}"));
                 return Ok((true, format!("the relay took it{id}")));
             }
+            Status::Captured => return Ok((true, CAPTURED.to_owned())),
             // Given back, or waiting for its next try: it has been tried, and that did not work.
             Status::Ready | Status::Scheduled if message.attempt == 0 => {}
             Status::Accepted | Status::Validating | Status::Sending => {}

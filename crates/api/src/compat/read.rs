@@ -105,7 +105,8 @@ impl Whole {
             | EventKind::Failed
             | EventKind::Cancelled
             | EventKind::Expired
-            | EventKind::Suppressed => !is_sent,
+            | EventKind::Suppressed
+            | EventKind::Captured => !is_sent,
             _ => false,
         };
         let taken = |told: &NotificationView| told.state == NotificationState::Acknowledged;

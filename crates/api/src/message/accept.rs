@@ -87,7 +87,17 @@ pub(crate) fn context(
         request_id: id.as_str().to_owned(),
         idempotency_key: idempotency_key(headers)?,
         dry_run,
+        must_leave: false,
     })
+}
+
+/// The same, at a door of another system.
+pub(crate) fn door_context(
+    sender: Sender,
+    id: &RequestId,
+    headers: &HeaderMap,
+) -> Result<RequestContext, ApiError> {
+    Ok(RequestContext { must_leave: true, ..context(sender, id, headers, false)? })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

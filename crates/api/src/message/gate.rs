@@ -170,7 +170,8 @@ fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Ga
         | Stands::Invalid
         | Stands::Suppressed
         | Stands::Cancelled
-        | Stands::Expired => None,
+        | Stands::Expired
+        | Stands::Captured => None,
     }
 }
 

@@ -60,6 +60,9 @@ pub(crate) struct TenantRequest {
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
     #[schema(default = false)]
     auto_submitted: Option<bool>,
+    /// Whether it is there for tests: what its sandbox captures counts as sent, and doors take mail for it.
+    #[schema(default = false)]
+    test: Option<bool>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }

@@ -56,6 +56,8 @@ pub(crate) struct TenantView {
     feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`).
     auto_submitted: bool,
+    /// Whether it is there for tests: what its sandbox captures counts as sent.
+    test: bool,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -168,6 +170,7 @@ impl TenantView {
             default_from: settings.default_from,
             feedback_id: settings.feedback_id,
             auto_submitted: settings.auto_submitted,
+            test: settings.test,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -26,7 +26,7 @@ async fn stats_count_every_state_and_the_oldest_due() {
     api.clock.forward_ms(7_500);
     let stats = api.get("/v1/stats").await.ok(200);
     assert_eq!((&stats["by_status"]["ready"], &stats["by_status"]["sent"]), (&json!(1), &json!(1)));
-    assert_eq!(stats["by_status"].as_object().unwrap().len(), 12);
+    assert_eq!(stats["by_status"].as_object().unwrap().len(), 13);
     assert_eq!((&stats["oldest_due_seconds"], &stats["held"]), (&json!(7), &json!(0)));
     assert_eq!((&stats["oldest_held_seconds"], &stats["in_doubt_held"]), (&json!(0), &json!(0)));
     assert!(stats["rates"].is_object());

@@ -17,7 +17,8 @@ use postway_api::{
 };
 use postway_domain::{
     Account, AccountLimits, AccountSettings, Clock, EventKind, Incarnation, Lane, LeaseToken, MessageUid,
-    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, TenantId, Time, WatchedMailbox,
+    Priority, RecipientKind, RecipientStatus, State, Subscriber, Tenant, TenantId, TenantSettings, Time,
+    WatchedMailbox,
     message::{OnDoubt, Wait},
     rule::{Condition, RuleContent, TextMatch},
     secret::SecretKey,
@@ -178,7 +179,10 @@ impl Api {
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         for tenant in ["default", "other"] {
             let id = tenant.parse().unwrap();
-            assert!(store.create_tenant(Tenant::new(id, tenant, clock.now())).await.unwrap());
+            // What its sandbox captures counts as sent, and doors take mail for it.
+            let settings = TenantSettings { test: true, ..TenantSettings::default() };
+            let made = Tenant { settings, ..Tenant::new(id, tenant, clock.now()) };
+            assert!(store.create_tenant(made).await.unwrap());
             assert!(store.create_account(sandbox(tenant, clock.now())).await.unwrap());
             store.set_default_account(&tenant.parse().unwrap(), &"sandbox".parse().unwrap()).await.unwrap();
         }

@@ -12,7 +12,7 @@ pub(super) fn is_before_the_request(end: &DeliveryEnd) -> bool {
     match end {
         DeliveryEnd::NotSent(failure) => failure.phase != Phase::Request,
         DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients => true,
-        DeliveryEnd::Accepted { .. } | DeliveryEnd::InDoubt(_) => false,
+        DeliveryEnd::Accepted { .. } | DeliveryEnd::Captured { .. } | DeliveryEnd::InDoubt(_) => false,
     }
 }
 

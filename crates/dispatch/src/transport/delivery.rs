@@ -80,6 +80,11 @@ pub enum DeliveryEnd {
         /// The relay's own name for the mail, where its reply gives one.
         provider_message_id: Option<String>,
     },
+    /// The sandbox kept the mail, and nothing left.
+    Captured {
+        /// What stands in place of a relay's reply.
+        reply: Reply,
+    },
     /// The mail was certainly not taken: the final dot was not written, or the answer to it was a refusal.
     NotSent(Failure),
     /// At least a part of the final dot was written and no well-formed answer came: it may have been taken.

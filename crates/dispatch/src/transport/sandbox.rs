@@ -1,13 +1,17 @@
 //! The sandbox: captures mail instead of sending it.
 //!
-//! Takes every recipient at once, asks the gate like any other transport, and answers 250. The mail itself
-//! stays where it already is, in the store.
+//! Takes every recipient at once and asks the gate like any other transport. The mail itself stays where it already is, in the
+//! store. It is called captured, never sent, but for a test tenant: there the sandbox plays a relay, and all that follows a sent
+//! mail can be tried.
 
 use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sandbox;
+pub struct Sandbox {
+    /// Whether it plays a relay that takes the mail.
+    pub plays_relay: bool,
+}
 
 impl Sandbox {
     /// Accepts the mail, if the gate agrees.
@@ -21,7 +25,10 @@ impl Sandbox {
         let end = match gate.commit(&recipients).await {
             Ok(()) => {
                 crash_point!("sandbox_after_gate");
-                DeliveryEnd::Accepted { reply: captured(), provider_message_id: None }
+                match self.plays_relay {
+                    true => DeliveryEnd::Accepted { reply: captured(), provider_message_id: None },
+                    false => DeliveryEnd::Captured { reply: captured() },
+                }
             }
             Err(_) => DeliveryEnd::GateRefused,
         };
@@ -59,15 +66,17 @@ mod tests {
     #[tokio::test]
     async fn every_recipient_is_captured_after_one_commit() {
         let mut gate = Gate { calls: 0, answer: Ok(()) };
-        let delivery = Sandbox.deliver(&TWO, &mut gate).await;
-        assert!(matches!(delivery.end, DeliveryEnd::Accepted { .. }));
+        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
+        assert!(matches!(delivery.end, DeliveryEnd::Captured { .. }));
         assert_eq!((delivery.recipients.len(), gate.calls), (2, 1));
+        let played = Sandbox { plays_relay: true }.deliver(&TWO, &mut gate).await;
+        assert!(matches!(played.end, DeliveryEnd::Accepted { .. }));
     }
 
     #[tokio::test]
     async fn a_refused_gate_captures_nothing() {
         let mut gate = Gate { calls: 0, answer: Err(GateRefused) };
-        let delivery = Sandbox.deliver(&TWO, &mut gate).await;
+        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::GateRefused));
     }
 }

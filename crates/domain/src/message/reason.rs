@@ -11,6 +11,8 @@ pub const TOO_LATE: &str = "its expires_at passed before it was sent";
 pub const NOBODY_LEFT: &str = "its recipients are on the suppression list";
 /// Of a message of which nothing is open any more, and an earlier doubt remains.
 pub const DOUBT_REMAINS: &str = "some of its recipients may have got it: an earlier attempt had no answer";
+/// Of a message that the sandbox took.
+pub const CAPTURED: &str = "the sandbox captured it: it was not sent to anybody";
 /// Of a failure that nothing is known of.
 pub const UNSAID: &str = "it failed without a word";
 /// The code of a message whose place a newer one with the same `collapse_key` took.
@@ -23,6 +25,7 @@ pub fn reason<'a>(state: State, code: Option<&'a str>, said: Option<&'a str>) ->
         State::Scheduled(wait) => said.or(Some(wait.as_str())),
         State::Cancelled => said.filter(|_| code == Some(SUPERSEDED)).or(Some(WITHDRAWN)),
         State::Expired => Some(TOO_LATE),
+        State::Captured => Some(CAPTURED),
         State::Suppressed => said.or(Some(NOBODY_LEFT)),
         // A dead letter says why, whatever is known of it.
         State::Failed => said.filter(|said| !said.is_empty()).or(code).or(Some(UNSAID)),

@@ -32,6 +32,8 @@ pub enum RecipientStatus {
     Cancelled = 5,
     /// Too late.
     Expired = 6,
+    /// The sandbox took it: it never left.
+    Captured = 7,
 }
 
 macro_rules! coded {
@@ -61,4 +63,4 @@ pub(super) use coded;
 
 coded!(RecipientKind: To = "to", Cc = "cc", Bcc = "bcc");
 coded!(RecipientStatus: Pending = "pending", Sent = "sent", Failed = "failed", InDoubt = "in_doubt",
-    Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired");
+    Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired", Captured = "captured");

@@ -47,7 +47,8 @@ impl From<RecipientStatus> for Rest {
             RecipientStatus::Failed
             | RecipientStatus::Suppressed
             | RecipientStatus::Cancelled
-            | RecipientStatus::Expired => Rest::Nothing,
+            | RecipientStatus::Expired
+            | RecipientStatus::Captured => Rest::Nothing,
         }
     }
 }

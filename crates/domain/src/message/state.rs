@@ -32,11 +32,13 @@ pub enum Status {
     Cancelled = 10,
     /// Its time ran out.
     Expired = 11,
+    /// The sandbox took it: it never left, and nobody else has it.
+    Captured = 12,
 }
 
 coded!(Status: Accepted = "accepted", Validating = "validating", Ready = "ready", Scheduled = "scheduled",
     Sending = "sending", Sent = "sent", Failed = "failed", Invalid = "invalid", InDoubt = "in_doubt",
-    Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired");
+    Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired", Captured = "captured");
 
 impl Status {
     /// Whether nothing more happens by itself.
@@ -53,7 +55,8 @@ impl Status {
             | Status::Invalid
             | Status::Suppressed
             | Status::Cancelled
-            | Status::Expired => true,
+            | Status::Expired
+            | Status::Captured => true,
         }
     }
 }
@@ -66,11 +69,11 @@ impl std::str::FromStr for Status {
     }
 }
 
-/// Not one of the twelve words.
+/// Not one of the thirteen words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown status: use accepted, validating, ready, scheduled, sending, sent, failed, invalid, in_doubt, \
-     suppressed, cancelled or expired"
+     suppressed, cancelled, expired or captured"
 )]
 pub struct UnknownStatus;
 
@@ -118,6 +121,8 @@ pub enum State {
     Cancelled,
     /// See [`Status::Expired`].
     Expired,
+    /// See [`Status::Captured`].
+    Captured,
 }
 
 impl State {
@@ -138,6 +143,7 @@ impl State {
         State::Suppressed,
         State::Cancelled,
         State::Expired,
+        State::Captured,
     ];
 
     /// The one word for it.
@@ -155,6 +161,7 @@ impl State {
             State::Suppressed => Status::Suppressed,
             State::Cancelled => Status::Cancelled,
             State::Expired => Status::Expired,
+            State::Captured => Status::Captured,
         }
     }
 
@@ -173,6 +180,7 @@ impl State {
             Status::Suppressed => State::Suppressed,
             Status::Cancelled => State::Cancelled,
             Status::Expired => State::Expired,
+            Status::Captured => State::Captured,
         }
     }
 
@@ -190,7 +198,8 @@ impl State {
             | State::InDoubt
             | State::Suppressed
             | State::Cancelled
-            | State::Expired => None,
+            | State::Expired
+            | State::Captured => None,
         }
     }
 }

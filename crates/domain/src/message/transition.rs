@@ -50,6 +50,8 @@ pub enum Input {
 pub enum Outcome {
     /// At least one recipient sent, none open.
     Sent,
+    /// The sandbox took it, and nothing of it was sent.
+    Captured,
     /// Some recipient is open and there is a retry left.
     Retry,
     /// Refused for good.
@@ -134,6 +136,7 @@ impl Input {
         Input::CommitWire,
         Input::CommitResend,
         Input::Settle(Outcome::Sent),
+        Input::Settle(Outcome::Captured),
         Input::Settle(Outcome::Retry),
         Input::Settle(Outcome::Failed),
         Input::Settle(Outcome::Exhausted),
@@ -184,7 +187,12 @@ pub fn transition(state: State, input: Input) -> Result<(State, Effects), Invali
         State::Sending { wire_committed } => from_sending(wire_committed, input),
         State::InDoubt => from_doubt(input),
         State::Failed => from_failed(input),
-        State::Sent | State::Invalid | State::Suppressed | State::Cancelled | State::Expired => None,
+        State::Sent
+        | State::Invalid
+        | State::Suppressed
+        | State::Cancelled
+        | State::Expired
+        | State::Captured => None,
     };
     next.ok_or(InvalidTransition { state, input })
 }
@@ -392,6 +400,9 @@ fn settle(state: State, outcome: Outcome) -> Next {
     match outcome {
         Outcome::Sent if late => Some((State::Sent, effects(EventKind::Resolved, LeaseEffect::Drop))),
         Outcome::Sent if dot_allowed => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
+        Outcome::Captured if dot_allowed => {
+            Some((State::Captured, effects(EventKind::Captured, LeaseEffect::Drop)))
+        }
         Outcome::SentEarlier => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Retry => Some((
             State::Scheduled(Wait::Retry),
@@ -415,7 +426,12 @@ fn settle(state: State, outcome: Outcome) -> Next {
         Outcome::Quarantined if !late => {
             Some((State::Failed, ending(EventKind::Failed, RecipientStatus::Failed)))
         }
-        Outcome::Sent | Outcome::Doubt | Outcome::DoubtEarlier | Outcome::Held | Outcome::Quarantined => None,
+        Outcome::Sent
+        | Outcome::Captured
+        | Outcome::Doubt
+        | Outcome::DoubtEarlier
+        | Outcome::Held
+        | Outcome::Quarantined => None,
     }
 }
 

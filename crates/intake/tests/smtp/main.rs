@@ -109,6 +109,8 @@ impl House {
         let (store, now) = (Arc::new(MemoryStore::new()), StandingClock.now());
         let account: postway_domain::AccountId = "relay".parse().unwrap();
         let default_account = Some(account.clone());
+        // What its sandbox captures counts as sent.
+        let settings = TenantSettings { test: true, ..settings };
         let made = Tenant { default_account, settings, ..Tenant::new(tenant(), "Default", now) };
         assert!(store.create_tenant(made).await.unwrap());
         let account = Account {

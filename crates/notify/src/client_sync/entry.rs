@@ -60,6 +60,7 @@ impl<'a> Entry<'a> {
             | EventKind::Expired
             | EventKind::Cancelled
             | EventKind::Suppressed => failed(),
+            EventKind::Captured => ("captured", failed().1),
             EventKind::Resolved => match record.summary.state.status() {
                 Status::Sent => sent(),
                 Status::Failed => failed(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use postway_domain::Status;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -107,7 +108,8 @@ pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
         output.fields(["id", "uid", "status", "reason"].map(|name| (name, field(message, name))))
     })?;
     match status.as_str() {
-        "sent" => Ok(()),
+        // What the sandbox took came as far as it was meant to.
+        "sent" | "captured" => Ok(()),
         status => Err(anyhow::anyhow!("the message is `{status}`").into()),
     }
 }
@@ -201,7 +203,7 @@ async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Val
     loop {
         let message = client.get(&["v1", "messages", uid], &[]).await?;
         let status = field(&message, "status");
-        if matches!(status.as_str(), "sent" | "failed" | "invalid" | "cancelled" | "expired" | "suppressed") {
+        if status.parse::<Status>().is_ok_and(Status::is_final) {
             return Ok(message);
         }
         if Instant::now() + pause > deadline {

@@ -164,6 +164,7 @@ pub fn outcome(claimed: &Claimed, wire_committed: bool, outcome: Outcome, now: T
     let state = State::Sending { wire_committed };
     let becomes = match outcome {
         Outcome::Sent => Some(RecipientStatus::Sent),
+        Outcome::Captured => Some(RecipientStatus::Captured),
         Outcome::Doubt => Some(RecipientStatus::InDoubt),
         Outcome::Retry
         | Outcome::Failed

@@ -66,6 +66,7 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
     let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
     let is_outcome = match entry.kind {
         EventKind::Sent
+        | EventKind::Captured
         | EventKind::Failed
         | EventKind::Invalid
         | EventKind::Expired

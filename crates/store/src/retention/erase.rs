@@ -36,7 +36,7 @@ macro_rules! with_address {
             $is_it,
             " AND m.tenant = ? AND ",
             $and,
-            "(m.status IN (5, 6, 7, 9, 10, 11) \
+            "(m.status IN (5, 6, 7, 9, 10, 11, 12) \
              AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.uid = m.uid AND n.state < 3))",
             $end
         )

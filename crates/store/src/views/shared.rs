@@ -8,7 +8,7 @@ pub(super) const SHARED: [(&str, &str); 10] = [
     (
         "reason",
         "COALESCE(NULLIF({json:m.error:message}, ''), {json:m.error:code}, \
-         CASE m.status WHEN 9 THEN 'suppressed' WHEN 10 THEN 'cancelled' WHEN 11 THEN 'expired' END)",
+         CASE m.status WHEN 9 THEN 'suppressed' WHEN 10 THEN 'cancelled' WHEN 11 THEN 'expired' WHEN 12 THEN 'captured' END)",
     ),
     ("subject", "CASE WHEN c.\"sensitive\" = 0 THEN c.subject ELSE '[hidden]' END"),
     (
@@ -24,7 +24,7 @@ pub(super) const SHARED: [(&str, &str); 10] = [
         "told",
         "CASE WHEN m.status IN ({ended}) THEN (SELECT CASE WHEN MAX(CASE WHEN n.state = 1 THEN 1 ELSE 0 END) = 1 THEN 1 \
          WHEN MIN(n.state) = 3 AND MAX(n.state) = 3 AND MAX(CASE WHEN n.kind = 12 OR (n.kind = 7 AND m.status = 5) \
-         OR (n.kind IN (3, 8, 13, 14, 15) AND m.status <> 5) THEN 1 ELSE 0 END) = 1 THEN 2 ELSE 0 END \
+         OR (n.kind IN (3, 8, 13, 14, 15, 31) AND m.status <> 5) THEN 1 ELSE 0 END) = 1 THEN 2 ELSE 0 END \
          FROM {notification} n WHERE n.uid = m.uid) ELSE 0 END",
     ),
     (
@@ -43,9 +43,9 @@ pub(super) const SHARED: [(&str, &str); 10] = [
          AND n.kind IN (6, 11, 13, 14, 15, 16) ORDER BY n.seq LIMIT 1), -m.status) \
          WHEN -5 THEN 1 WHEN -6 THEN 2 WHEN 16 THEN 2 ELSE 0 END \
          WHEN e.kind IN (27, 28) THEN CASE (SELECT p.kind FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
-         AND p.kind IN (3, 6, 7, 8, 11, 12, 13, 14, 15) ORDER BY p.seq DESC LIMIT 1) WHEN 7 THEN 1 WHEN 8 THEN 2 \
-         WHEN 12 THEN CASE WHEN m.status = 5 THEN 1 ELSE 2 END WHEN 13 THEN 2 WHEN 14 THEN 2 WHEN 15 THEN 2 ELSE 0 END \
-         ELSE 0 END",
+         AND p.kind IN (3, 6, 7, 8, 11, 12, 13, 14, 15, 31) ORDER BY p.seq DESC LIMIT 1) WHEN 7 THEN 1 WHEN 8 THEN 2 \
+         WHEN 12 THEN CASE WHEN m.status = 5 THEN 1 ELSE 2 END WHEN 13 THEN 2 WHEN 14 THEN 2 WHEN 15 THEN 2 WHEN 31 THEN 2 \
+         ELSE 0 END ELSE 0 END",
     ),
     // A message that is gone is known by its trace, and without one counts as sent: only what has ended is removed.
     (
@@ -57,7 +57,7 @@ pub(super) const SHARED: [(&str, &str); 10] = [
     ),
     (
         "forward_error",
-        "(SELECT COALESCE({json:o.error:message}, {json:o.error:code}) FROM {inbound_message} f \
+        "(SELECT COALESCE({json:o.error:message}, {json:o.error:code}, CASE o.status WHEN 12 THEN 'captured' END) FROM {inbound_message} f \
          JOIN {message} o ON o.uid = f.message WHERE f.uid = i.uid AND o.status IN ({unsent}) LIMIT 1)",
     ),
 ];
@@ -69,6 +69,7 @@ const _: () = {
     assert!(Status::Ready as i64 == 2 && Status::Scheduled as i64 == 3 && Status::Sent as i64 == 5);
     assert!(Status::Failed as i64 == 6 && Wait::Retry as i64 == 2 && InboundState::Routed as i64 == 2);
     assert!(Status::Suppressed as i64 == 9 && Status::Cancelled as i64 == 10 && Status::Expired as i64 == 11);
+    assert!(Status::Captured as i64 == 12 && Kind::Captured as i64 == 31);
     assert!(NotificationState::Calling as i64 == 1 && NotificationState::Acknowledged as i64 == 3);
     assert!(Kind::Invalid as i64 == 3 && Kind::Scheduled as i64 == 5 && Kind::Sending as i64 == 6);
     assert!(Kind::Sent as i64 == 7 && Kind::Failed as i64 == 8 && Kind::Resent as i64 == 11);

@@ -24,7 +24,7 @@ try {
 let message;
 for (;;) {
   message = await call("GET", "/v1/messages/order-2001");
-  if (["sent", "failed", "invalid", "suppressed", "cancelled", "expired"].includes(message.status)) break;
+  if (["sent", "captured", "failed", "invalid", "suppressed", "cancelled", "expired"].includes(message.status)) break;
   console.log((await call("GET", "/v1/messages/order-2001/explain")).gates.map((gate) => gate.reason));
   await pause(500);
 }

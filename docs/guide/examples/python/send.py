@@ -22,7 +22,7 @@ except Refused as refusal:
 
 while True:
     message = call("GET", "/v1/messages/order-1001")
-    if message["status"] in ("sent", "failed", "invalid", "suppressed", "cancelled", "expired"):
+    if message["status"] in ("sent", "captured", "failed", "invalid", "suppressed", "cancelled", "expired"):
         break
     print([gate["reason"] for gate in call("GET", "/v1/messages/order-1001/explain")["gates"]])
     time.sleep(0.5)

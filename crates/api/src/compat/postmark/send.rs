@@ -91,7 +91,7 @@ async fn read(
     request: Request,
 ) -> Result<(RequestContext, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
-    let context = accept::context(caller, id, &parts.headers, false)?;
+    let context = accept::door_context(caller, id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     Ok((context, bytes))

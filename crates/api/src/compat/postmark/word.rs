@@ -13,7 +13,12 @@ pub(super) fn status(state: State) -> &'static str {
         | State::InDoubt => "Queued",
         State::Sent => "Sent",
         // It was dealt with, and did not go out.
-        State::Failed | State::Invalid | State::Suppressed | State::Cancelled | State::Expired => "Processed",
+        State::Failed
+        | State::Invalid
+        | State::Suppressed
+        | State::Cancelled
+        | State::Expired
+        | State::Captured => "Processed",
     }
 }
 

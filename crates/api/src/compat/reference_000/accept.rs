@@ -21,7 +21,7 @@ use crate::{
         translate::{Fields, Items, Ours, is_null, renamed, shown_id, text, unknown},
     },
     error::{ApiError, FieldError},
-    message::{accept::context, batch},
+    message::{accept::door_context, batch},
     request_id::RequestId,
     state::Shared,
 };
@@ -62,7 +62,7 @@ pub(super) async fn accept(
     request: Request,
 ) -> Result<(StatusCode, Json<Answer>), ApiError> {
     let (parts, body) = request.into_parts();
-    let context = context(caller, &request_id, &parts.headers, false)?;
+    let context = door_context(caller, &request_id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;

@@ -91,7 +91,8 @@ async fn requeue(
         | Stands::Invalid
         | Stands::Suppressed
         | Stands::Cancelled
-        | Stands::Expired => Asked::Replay,
+        | Stands::Expired
+        | Stands::Captured => Asked::Replay,
     };
     operate(app, tenant, id, input, request_id).await?;
     Ok(of(&Whole::find(app, tenant, id).await?))

@@ -26,7 +26,7 @@ use crate::{
         translate::{expect_text, is_blank, renamed, shown_id, text},
     },
     error::ApiError,
-    message::{accept::context, batch},
+    message::{accept::door_context, batch},
     query::Parameters,
     request_id::RequestId,
     state::{App, Shared},
@@ -134,7 +134,7 @@ async fn take(
         }
         Err(error) => return Err(error),
     };
-    let context = context(Sender(caller), request_id, &parts.headers, false)?;
+    let context = door_context(Sender(caller), request_id, &parts.headers)?;
     let receipt = batch::take_each(app, &context, messages).await?;
     Ok(Ok(receipt.results.into_iter()))
 }

@@ -214,6 +214,7 @@ pub(super) async fn status(
         "deferred": count(&[Status::Scheduled]),
         "sending": count(&[Status::Sending, Status::InDoubt]),
         "sent": count(&[Status::Sent]),
+        "captured": count(&[Status::Captured]),
         "error": count(&[
             Status::Failed,
             Status::Invalid,

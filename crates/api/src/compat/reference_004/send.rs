@@ -18,7 +18,7 @@ use crate::{
     body,
     compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, renamed, unknown},
     error::{ApiError, FieldError},
-    message::accept::{context, take},
+    message::accept::{door_context, take},
     recipient::personal,
     request_id::RequestId,
     state::{App, Shared},
@@ -55,7 +55,7 @@ pub(super) async fn send(
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (parts, body) = request.into_parts();
     let tenant = caller.tenant.clone();
-    let context = context(caller, &request_id, &parts.headers, false)?;
+    let context = door_context(caller, &request_id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;

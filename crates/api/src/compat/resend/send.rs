@@ -34,7 +34,7 @@ pub(super) async fn send(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
-    let context = accept::context(caller, &id, &parts.headers, false)?;
+    let context = accept::door_context(caller, &id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let message = email::message(&bytes, now(&app, &context))?;
@@ -50,7 +50,7 @@ pub(super) async fn batch(
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
     let is_strict = is_strict(&parts.headers)?;
-    let context = accept::context(caller, &id, &parts.headers, false)?;
+    let context = accept::door_context(caller, &id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let emails = read(&bytes)?;

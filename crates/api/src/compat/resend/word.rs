@@ -18,7 +18,8 @@ fn standing(state: State) -> &'static str {
         State::Scheduled(Wait::SendAt) => "scheduled",
         State::Scheduled(Wait::Retry) => "delivery_delayed",
         State::Sent => "sent",
-        State::Failed | State::Invalid | State::Expired => "failed",
+        // It has no word for what never left.
+        State::Failed | State::Invalid | State::Expired | State::Captured => "failed",
         State::Suppressed => "suppressed",
         State::Cancelled => "canceled",
     }

@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::list;
 
-const FINAL: [&str; 6] = ["sent", "failed", "invalid", "cancelled", "expired", "suppressed"];
+const FINAL: [&str; 7] = ["sent", "captured", "failed", "invalid", "cancelled", "expired", "suppressed"];
 const PAGE: u32 = 100;
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_millis(250);

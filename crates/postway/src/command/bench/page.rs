@@ -162,7 +162,7 @@ async fn wait_until_sent(client: &Client, wanted: u64, deadline: Instant) -> Res
     let bar = progress(wanted, "send");
     loop {
         let by_status = client.get(&["v1", "stats"], &[]).await?["by_status"].clone();
-        let sent = by_status["sent"].as_u64().unwrap_or(0);
+        let sent = by_status["captured"].as_u64().unwrap_or(0);
         bar.set_position(sent);
         if sent >= wanted || Instant::now() >= deadline {
             bar.finish_and_clear();

@@ -97,11 +97,30 @@ pub async fn accounts(reached: &Reached) -> Vec<Finding> {
             within(tenant.client.call(Method::POST, &test, &[], Body::Empty)),
         );
         match (shown, trial) {
+            (Ok(shown), _) if shown["kind"] == "sandbox" && captures(&settings_of(tenant).await, &id) => {
+                let found = "mail that names no account is captured by it, and sent to nobody";
+                let advice = "add a relay with `postway accounts add` and make it the tenant's default_account; where the \
+                              tenant is there for tests, say so: `postway tenants update ID --test true`";
+                Finding::new(name, Standing::Warning).found(found).advice(advice)
+            }
             (Ok(shown), trial) => judge_account(&name, &shown, &trial),
             (Err(failure), _) => unasked(&name, &failure),
         }
     })
     .await
+}
+
+/// A tenant's settings, also where its own key asks; null where they are not told.
+async fn settings_of(tenant: &Tenant) -> Value {
+    match &tenant.settings {
+        Value::Null => within(tenant.client.get(&["v1", "tenant"], &[])).await.unwrap_or_default(),
+        settings => settings.clone(),
+    }
+}
+
+/// Whether nobody chose that a tenant's mail is captured by this account, and it is.
+fn captures(tenant: &Value, sandbox: &str) -> bool {
+    tenant["default_account"] == sandbox && tenant["test"] != true
 }
 
 fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) -> Finding {
@@ -243,6 +262,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_sandbox_that_nobody_chose_is_told() {
+        let tenant = |account: &str, test: bool| json!({"default_account": account, "test": test});
+        assert!(captures(&tenant("sandbox", false), "sandbox"));
+        assert!(!captures(&tenant("sandbox", true), "sandbox"));
+        assert!(!captures(&tenant("relay", false), "sandbox"));
+        assert!(!captures(&Value::Null, "sandbox"));
+    }
 
     #[test]
     fn a_queue_that_keeps_up_has_nothing_to_say() {
