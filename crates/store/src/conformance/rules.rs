@@ -246,6 +246,7 @@ macro_rules! conformance_tests {
                 a_heartbeat_registers_and_then_counts
                 each_node_has_a_slot_of_its_own
                 a_struck_node_is_gone_until_it_beats_again
+                the_duties_of_a_struck_node_are_free
                 a_duty_changes_hands_once
             }
             notifications {
