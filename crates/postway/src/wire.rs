@@ -304,6 +304,7 @@ fn limits(config: &Config) -> Limits {
     Limits {
         message_bytes_max: config.http.max_message_bytes,
         request_bytes_max: config.http.max_request_bytes,
+        inline_bytes_max: config.storage.max_inline_bytes,
         ..Limits::default()
     }
 }

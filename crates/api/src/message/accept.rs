@@ -87,6 +87,7 @@ pub(crate) fn context(
         request_id: id.as_str().to_owned(),
         idempotency_key: idempotency_key(headers)?,
         dry_run,
+        any_subject: false,
     })
 }
 

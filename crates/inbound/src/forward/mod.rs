@@ -59,6 +59,7 @@ impl Forwarding<'_> {
             request_id: format!("inbound-{}", self.job.uid),
             idempotency_key: Some(self.key()),
             dry_run: false,
+            any_subject: false,
         };
         let request = ForwardRequest {
             to: self.planned.to.clone(),

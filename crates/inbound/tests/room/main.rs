@@ -254,6 +254,7 @@ impl House {
             request_id: "r".to_owned(),
             idempotency_key: None,
             dry_run: false,
+            any_subject: false,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }
