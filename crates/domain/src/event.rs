@@ -96,6 +96,8 @@ event_kinds! {
     Received = 29, "received";
     /// A report or a receipt came that does not prove what it says; its particulars have what it `says`.
     UnprovenReport = 30, "unproven_report";
+    /// A preparer took it: what it needs from elsewhere is being fetched, and then it is composed.
+    Validating = 32, "validating";
 }
 
 /// One entry of a message's history.

@@ -296,6 +296,7 @@ macro_rules! conformance_tests {
                 what_is_prepared_can_be_sent
                 what_could_not_be_fetched_is_prepared_later
                 what_is_refused_is_invalid
+                what_was_refused_is_prepared_once_more_on_request
                 a_lost_preparation_is_given_to_another
                 a_withdrawal_wins_over_a_late_preparer
                 what_waits_to_be_prepared_expires
