@@ -8,7 +8,7 @@ use postway_domain::{
     RecipientStatus, State, TenantId, Time,
     message::{Input, InvalidTransition, Resolution, Rest},
 };
-use postway_store::record::{Change, Fence, MessageRecord, RecipientChange};
+use postway_store::record::{Change, Fence, MessageRecord, Preparation, RecipientChange};
 use serde_json::json;
 
 use crate::{
@@ -152,6 +152,8 @@ pub fn change(
         lost_leases: starts_afresh.then_some(0),
         error: step.error.clone().or_else(|| failure(record, asked, to)),
         recipients: recipients(record, input),
+        // Only one that was never composed was refused by a check.
+        preparation: (to == State::Accepted).then_some(Preparation::Again(now)),
         erases_bodies: to == State::Sent && summary.sensitive,
         ..step.telling(&data)
     })
@@ -160,7 +162,7 @@ pub fn change(
 /// The recipients that the operator's word is about. Those that a relay took are never touched.
 fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
     let (from, to) = match input {
-        Input::Replay if record.summary.state == State::Failed => {
+        Input::Replay if matches!(record.summary.state, State::Failed | State::Invalid) => {
             (RecipientStatus::Failed, RecipientStatus::Pending)
         }
         Input::Resolve(Resolution::Sent, _) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
@@ -209,7 +211,8 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
         }
         Input::Replay => {
             format!(
-                "the message is {status}; only one that failed, or waits for its time or its next attempt, can be sent now"
+                "the message is {status}; only one that failed, is invalid, or waits for its time or its next attempt can \
+                 be sent now"
             )
         }
         Input::Reschedule => {

@@ -98,6 +98,8 @@ event_kinds! {
     UnprovenReport = 30, "unproven_report";
     /// The sandbox took it: it never left.
     Captured = 31, "captured";
+    /// A preparer took it: what it needs from elsewhere is being fetched, and then it is composed.
+    Validating = 32, "validating";
 }
 
 /// One entry of a message's history.

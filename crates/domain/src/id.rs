@@ -51,7 +51,7 @@ macro_rules! uuid_id {
             }
 
             /// From the 16 bytes a store keeps.
-            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
 

@@ -45,6 +45,8 @@ pub enum Sense {
     Failed = 2,
     /// The message is tried again after an attempt.
     Retry = 3,
+    /// The message waits to be prepared.
+    Intake = 4,
 }
 
 /// What became of the messages by which a mail was passed on.
@@ -63,9 +65,9 @@ pub enum Forwarded {
 /// What `emails.status` of reference 000 says.
 pub fn status_000(state: State, told: Told) -> &'static str {
     match (state, told) {
-        (State::Accepted, _) => "ACCEPTED",
+        (State::Accepted | State::Scheduled(Wait::Fetch), _) => "ACCEPTED",
         (State::Validating, _) => "INTAKING",
-        (State::Ready | State::Scheduled(_), _) => "READY",
+        (State::Ready | State::Scheduled(Wait::SendAt | Wait::Retry), _) => "READY",
         (State::Sending { .. } | State::InDoubt, _) => "PROCESSING",
         (State::Invalid, _) => "INVALID",
         (State::Sent, Told::No) => "SENT",
@@ -81,6 +83,30 @@ pub fn status_000(state: State, told: Told) -> &'static str {
             }
         }
     }
+}
+
+/// How it stands with the callback about a message's end: what its history said last. `is_open` says that somebody is still to
+/// be told; where a callback was given up, nobody is being called.
+pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
+    if !state.status().is_final() {
+        return Told::No;
+    }
+    let says = |event: &Event| is_told_of(event.kind).then_some(event.kind).or_else(|| move_before(event));
+    match events.iter().rev().find_map(says) {
+        Some(EventKind::Notified) => Told::Acknowledged,
+        Some(EventKind::Notifying) if is_open => Told::Calling,
+        _ => Told::No,
+    }
+}
+
+/// Whether an event tells of a callback. Each is a change of a mail of reference 000, and none of a message of ours.
+pub fn is_told_of(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Notifying | EventKind::Notified)
+}
+
+/// The kinds of events by which a message came to stand where it does, for [`told_000`] in other languages.
+pub fn moves() -> impl Iterator<Item = EventKind> {
+    EventKind::ALL.iter().copied().filter(|kind| is_move(*kind))
 }
 
 /// The state that a message of reference 001 is in.
@@ -134,9 +160,13 @@ pub fn status_002(state: InboundState, forwarded: Forwarded) -> &'static str {
 pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "ACCEPTED",
-        EventKind::Validated => "INTAKING",
+        EventKind::Validating => "INTAKING",
         EventKind::Invalid => "INVALID",
-        EventKind::Ready | EventKind::Scheduled | EventKind::Replayed => "READY",
+        EventKind::Ready => "READY",
+        EventKind::Scheduled | EventKind::Replayed => match sense {
+            Sense::Intake => "ACCEPTED",
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "READY",
+        },
         EventKind::Sending | EventKind::InDoubt => "PROCESSING",
         EventKind::Sent => "SENT",
         EventKind::Captured => "CAPTURED",
@@ -144,20 +174,21 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Resolved => match sense {
             Sense::Sent => "SENT",
             Sense::Failed => "FAILED",
-            Sense::Plain | Sense::Retry => "READY",
+            Sense::Plain | Sense::Retry | Sense::Intake => "READY",
         },
         EventKind::Notifying => match sense {
             Sense::Sent => "CALLING-SENT-CALLBACK",
             Sense::Failed => "CALLING-FAILED-CALLBACK",
-            Sense::Plain | Sense::Retry => return None,
+            Sense::Plain | Sense::Retry | Sense::Intake => return None,
         },
         EventKind::Notified => match sense {
             Sense::Sent => "SENT-ACKNOWLEDGED",
             Sense::Failed => "FAILED-ACKNOWLEDGED",
-            Sense::Plain | Sense::Retry => return None,
+            Sense::Plain | Sense::Retry | Sense::Intake => return None,
         },
-        // Its attempt began with `sending`.
-        EventKind::Resent
+        // What passed its checks is `ready`, and an attempt began with `sending`.
+        EventKind::Validated
+        | EventKind::Resent
         | EventKind::RecipientFailed
         | EventKind::Delivered
         | EventKind::Delayed
@@ -178,7 +209,11 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
 pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "RECEIVED",
-        EventKind::Validated | EventKind::Replayed => "VALIDATED",
+        EventKind::Validated => "VALIDATED",
+        EventKind::Replayed => match sense {
+            Sense::Intake => "RECEIVED",
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "VALIDATED",
+        },
         EventKind::Invalid => "VALIDATION_FAILED",
         EventKind::Sending => "SENT_ATTEMPT",
         EventKind::Sent => "SENT",
@@ -186,15 +221,16 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
         EventKind::Scheduled => match sense {
             Sense::Retry => "RETRY_SCHEDULED",
-            Sense::Plain | Sense::Sent | Sense::Failed => return None,
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Intake => return None,
         },
         EventKind::Resolved => match sense {
             Sense::Sent => "SENT",
             Sense::Failed => "FAILED",
-            Sense::Plain | Sense::Retry => "VALIDATED",
+            Sense::Plain | Sense::Retry | Sense::Intake => "VALIDATED",
         },
         // `validated` has said that it can be sent, and `sending` that an attempt was made.
-        EventKind::Ready
+        EventKind::Validating
+        | EventKind::Ready
         | EventKind::InDoubt
         | EventKind::Resent
         | EventKind::RecipientFailed
@@ -220,7 +256,13 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     let Some(event) = events.get(at) else { return Sense::Plain };
     let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
     match event.kind {
+        EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
         EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        EventKind::Replayed
+            if events[..at].iter().rev().find_map(move_before) == Some(EventKind::Invalid) =>
+        {
+            Sense::Intake
+        }
         EventKind::Resolved => match (events[at + 1..].iter().find_map(move_after), state) {
             (None, State::Sent) => Sense::Sent,
             (None, State::Failed) | (Some(EventKind::Replayed), _) => Sense::Failed,
@@ -247,6 +289,11 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     }
 }
 
+/// Whether the event at a place comes right after one of this kind.
+fn is_after(events: &[Event], at: usize, kind: EventKind) -> bool {
+    at.checked_sub(1).is_some_and(|before| events[before].kind == kind)
+}
+
 /// What may become of a message that was resolved.
 fn move_after(event: &Event) -> Option<EventKind> {
     let moves = matches!(
@@ -263,8 +310,12 @@ fn move_after(event: &Event) -> Option<EventKind> {
 
 /// How a message had come to stand where it did.
 fn move_before(event: &Event) -> Option<EventKind> {
-    let moves = matches!(
-        event.kind,
+    is_move(event.kind).then_some(event.kind)
+}
+
+fn is_move(kind: EventKind) -> bool {
+    matches!(
+        kind,
         EventKind::Invalid
             | EventKind::Sending
             | EventKind::Sent
@@ -275,8 +326,7 @@ fn move_before(event: &Event) -> Option<EventKind> {
             | EventKind::Expired
             | EventKind::Suppressed
             | EventKind::Captured
-    );
-    moves.then_some(event.kind)
+    )
 }
 
 #[cfg(test)]
@@ -322,6 +372,30 @@ mod tests {
         assert_eq!(words(&[InDoubt, Resolved], State::Sent), ["PROCESSING", "SENT"]);
         assert_eq!(words(&[InDoubt, Resolved, Sending], State::Sent), ["PROCESSING", "READY", "PROCESSING"]);
         assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "nothing of an end was told");
+        assert_eq!(
+            words(
+                &[Accepted, Validating, Scheduled, Validating, Invalid, Notifying, Replayed],
+                State::Accepted
+            ),
+            ["ACCEPTED", "INTAKING", "ACCEPTED", "INTAKING", "INVALID", "ACCEPTED"]
+        );
+        assert_eq!(words(&[Accepted, Validated, Ready], State::Ready), ["ACCEPTED", "READY"], "no intake");
+    }
+
+    #[test]
+    fn a_callback_stands_where_the_history_says() {
+        use EventKind::*;
+        let told = |kinds: &[EventKind], state, is_open| {
+            let event =
+                |kind: &EventKind| Event { seq: 1, at: Time::from_millis(0), kind: *kind, data: None };
+            told_000(&kinds.iter().map(event).collect::<Vec<_>>(), state, is_open)
+        };
+        assert_eq!(told(&[Sent], State::Sent, true), Told::No, "nobody was called yet");
+        assert_eq!(told(&[Sent, Notifying, Delivered], State::Sent, true), Told::Calling);
+        assert_eq!(told(&[Sent, Notifying], State::Sent, false), Told::No, "it was given up");
+        assert_eq!(told(&[Sent, Notifying, Notified], State::Sent, false), Told::Acknowledged);
+        assert_eq!(told(&[Failed, Notifying, Notified, Replayed], State::Ready, false), Told::No);
+        assert_eq!(told(&[Failed, Notified, Replayed, Sending, Sent], State::Sent, false), Told::No);
     }
 
     #[test]

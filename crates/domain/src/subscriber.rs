@@ -127,7 +127,8 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::PecTimeout => "email.pec.timeout",
         EventKind::Received => "email.received",
         EventKind::UnprovenReport => "email.unproven_report",
-        EventKind::Validated
+        EventKind::Validating
+        | EventKind::Validated
         | EventKind::Ready
         | EventKind::Scheduled
         | EventKind::Sending
@@ -158,6 +159,6 @@ mod tests {
         let unique: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len());
         assert_eq!(event_name(EventKind::Scheduled, false), None);
-        assert_eq!(EventKind::ALL.len() - names.len(), 5);
+        assert_eq!(EventKind::ALL.len() - names.len(), 6);
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     refusal::Refusal,
     repeat::Keys,
     request::{List, MessageRequest, Object, Text},
-    surroundings::{Settled, Surroundings},
+    surroundings::Surroundings,
 };
 
 /// More messages than this are not even read.
@@ -341,11 +341,7 @@ impl Door {
             around.push(match item {
                 Ok(request) => {
                     let account = request.account.as_deref();
-                    Some(
-                        self.surroundings(&ctx.tenant, request, account, Settled::default())
-                            .await?
-                            .under(ctx),
-                    )
+                    Some(self.surroundings(&ctx.tenant, request, account, ctx.settled()).await?.under(ctx))
                 }
                 Err(_) => None,
             });

@@ -7,7 +7,7 @@ use postway_domain::{ClientId, Clock, MessageUid, TenantId, Time, secret::Secret
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
-    blob::{Depot, INLINE_BYTES_MAX},
+    blob::Depot,
     record::{Acceptance, Body, DedupKind, NewMessage},
 };
 
@@ -99,6 +99,9 @@ pub struct RequestContext {
     /// Whether mail that names no account is refused where the sandbox would capture it: whoever came here by changing an
     /// address and a key believes that it is sent.
     pub must_leave: bool,
+    /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own: the way in is that of
+    /// a system that knows none.
+    pub any_subject: bool,
 }
 
 /// What a sender gets for a message that was taken.
@@ -113,6 +116,11 @@ pub struct Receipt {
 }
 
 impl RequestContext {
+    /// What is settled before anything is known of a message.
+    pub(crate) fn settled(&self) -> Settled {
+        Settled { any_subject: self.any_subject, ..Settled::default() }
+    }
+
     /// What a receipt says of a message that passes.
     pub(crate) fn passed(&self) -> &'static str {
         if self.dry_run { "valid" } else { "accepted" }
@@ -186,7 +194,7 @@ impl Door {
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
         let account = request.account.as_deref();
-        let around = self.surroundings(&ctx.tenant, request, account, Settled::default()).await?.under(ctx);
+        let around = self.surroundings(&ctx.tenant, request, account, ctx.settled()).await?.under(ctx);
         if ctx.dry_run {
             self.rehearse(ctx, request, &around, body.len(), now).await?;
         }
@@ -254,8 +262,12 @@ impl Door {
         let sender = sender.to(&recipients);
         let (composed, settled) = if checked.needs_preparation() {
             let template_version = checked.content.template.as_ref().map(|(_, version)| *version);
-            let settled = Settled { template_version, smtputf8: needs_smtputf8(&sender, &recipients) };
-            (None, Some(serde_json::to_string(&settled).expect("a number and a flag are JSON")))
+            let settled = Settled {
+                template_version,
+                smtputf8: needs_smtputf8(&sender, &recipients),
+                any_subject: around.any_subject,
+            };
+            (None, Some(serde_json::to_string(&settled).expect("a number and flags are JSON")))
         } else {
             let attachments = attachments_here(checked);
             (Some(compose_checked(checked, &attachments, &names, now, &around.signers)?), None)
@@ -336,9 +348,9 @@ impl Door {
         Ok(())
     }
 
-    /// Keeps bytes where bytes of that number are kept.
+    /// Stores the bytes inline or as a blob, depending on their number.
     pub(crate) async fn keep(&self, tenant: &TenantId, bytes: Bytes, now: Time) -> Result<Body, StoreError> {
-        Ok(self.depot.keep(&*self.store, tenant, bytes, INLINE_BYTES_MAX, now).await?)
+        Ok(self.depot.keep(&*self.store, tenant, bytes, self.limits.inline_bytes_max, now).await?)
     }
 
     /// The bytes of a tenant's body, wherever they are.

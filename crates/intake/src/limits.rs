@@ -39,6 +39,8 @@ pub struct Limits {
     pub subject_bytes_max: usize,
     /// How far ahead a message may be scheduled: 366 days.
     pub send_at_ahead_max: Duration,
+    /// The largest mail or request that is kept in the database, in bytes: 128 KiB. What is larger is a blob.
+    pub inline_bytes_max: usize,
 }
 
 impl Limits {
@@ -65,6 +67,7 @@ impl Default for Limits {
             collapse_key_chars_max: 128,
             subject_bytes_max: postway_mime::header::HEADER_VALUE_OCTETS_MAX,
             send_at_ahead_max: Duration::from_secs(366 * 24 * 60 * 60),
+            inline_bytes_max: postway_store::blob::INLINE_BYTES_MAX,
         }
     }
 }

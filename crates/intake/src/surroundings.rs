@@ -22,6 +22,8 @@ pub(crate) struct Surroundings {
     pub template: Option<Found>,
     pub recipient: Option<KnownRecipient>,
     pub signers: Signers,
+    /// Whether its subject may be of any length where the tenant says nothing.
+    pub any_subject: bool,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -33,6 +35,9 @@ pub(crate) struct Settled {
     /// Whether its envelope needs SMTPUTF8.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
+    /// Whether its subject may be of any length where the tenant says nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_subject: bool,
 }
 
 impl Surroundings {
@@ -66,6 +71,7 @@ impl Door {
             house,
             template,
             recipient,
+            any_subject: settled.any_subject,
         })
     }
 

@@ -1,8 +1,9 @@
 //! Callbacks in the words of an outbox: `TRAVELING` when a message was sent, `DISPATCH-ERROR` with the reason when it will
 //! not arrive.
 //!
-//! Messages that came to the same end for the same reason share a call. A 200 acknowledges; a 409, like everything else,
-//! means to try again. The message's history tells of the calls.
+//! Messages that came to the same end for the same reason share a call. Any 2xx acknowledges; a 409, like everything else,
+//! means to try again. The message's history tells of the calls, each before it is made: a process that dies in one leaves
+//! its trace. That costs a write for each call, whatever the number of its messages.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use postway_domain::{Event, EventKind, Status, Time};
 use postway_store::{
     StoreError,
-    record::{MessageBrief, Notified},
+    record::{BegunCall, MessageBrief, Notified},
 };
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ use crate::{
     desk::Batch,
     outcome::{Conduct, Leased, Told, Verdict},
     target::Reach,
-    tell::{Means, look_up, verdict, without_message},
+    tell::{Means, STORE_AWAY, look_up, verdict, without_message},
     view::{id_of, reason},
     webhook::unwritable,
 };
@@ -80,9 +81,37 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
             told.notified.extend(group.leased.iter().map(back));
             continue;
         }
-        call_group(means, reach, &group, &mut told).await?;
+        if let Some(group) = begin(means, group, &mut told).await {
+            call_group(means, reach, &group, &mut told).await?;
+        }
     }
     Ok(told)
+}
+
+/// Tells the histories that a group is about to be called. What others have claimed since is left to them; where it cannot be
+/// told, all of it is left for later.
+async fn begin<'l>(means: &Means, group: Group<'l>, told: &mut Told) -> Option<Group<'l>> {
+    let at = means.clock.now();
+    let begun = |leased: &&Leased| BegunCall { key: leased.job.key.clone(), token: leased.token, at };
+    let held = match means.store.begin_calls(group.leased.iter().map(begun).collect()).await {
+        Ok(held) => held,
+        Err(error) => {
+            tracing::warn!(%error, "a callback could not be written to the histories, so it is made later");
+            told.quiet_until = told.quiet_until.max(Some(at.plus(STORE_AWAY)));
+            vec![false; group.leased.len()]
+        }
+    };
+    let (mut ids, mut leased) = (Vec::with_capacity(group.ids.len()), Vec::with_capacity(group.leased.len()));
+    for ((id, one), held) in group.ids.into_iter().zip(group.leased).zip(held) {
+        match held {
+            true => {
+                ids.push(id);
+                leased.push(one);
+            }
+            false => told.notified.push(verdict(means, one, Verdict::GivenBack, None)),
+        }
+    }
+    (!leased.is_empty()).then_some(Group { ids, leased, ..group })
 }
 
 fn gather<'l>(
@@ -123,7 +152,7 @@ async fn call_group(
     let sent = Bytes::copy_from_slice(body.as_bytes());
     let timeout = TIMEOUT.min(means.patience);
     let called = call::post(&means.http, &*means.clock, to, Vec::new(), sent, timeout).await;
-    let is_taken = called.status() == Some(200);
+    let is_taken = called.status().is_some_and(|status| (200..300).contains(&status));
     let reached = match is_taken {
         true => Verdict::Acknowledged,
         false => Verdict::Failed { asked: called.asked() },

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long a subscriber is left alone when the store could not say what to tell it.
-const STORE_AWAY: Duration = Duration::from_secs(1);
+pub(crate) const STORE_AWAY: Duration = Duration::from_secs(1);
 
 /// How old a message may be that is told.
 const STANDING_LASTS: Duration = Duration::from_secs(2);

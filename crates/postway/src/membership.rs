@@ -138,7 +138,8 @@ impl Membership {
         }
     }
 
-    /// Beats until told to stop, then leaves the register.
+    /// Beats until told to stop, then leaves the register and its duties to the others. To be told when all else has
+    /// stopped: what this node still does would be taken for a dead one's.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut is_well = true;
         loop {
@@ -181,7 +182,7 @@ impl Membership {
         let seen = self.store.duty(duty).await?;
         match seen {
             Some(held) if held.holder == self.card.incarnation => Ok(true),
-            Some(held) if !self.roster.is_dead(held.holder) => Ok(false),
+            Some(held) if !held.is_free() && !self.roster.is_dead(held.holder) => Ok(false),
             _ => {
                 let taken = self.store.take_duty(duty, seen, self.card.incarnation, self.clock.now()).await?;
                 if let Some(term) = taken {

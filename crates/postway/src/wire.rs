@@ -221,7 +221,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let reporting = tokio::spawn(notifier.run(stop_http.clone()));
     let receiving = tokio::spawn(room.run(stop_http.clone()));
     let upkeep = tokio::spawn(keep_metrics(upkeep, config.telemetry.upkeep, stop.clone()));
-    let beating = tokio::spawn(membership.run(stop.clone()));
+    let leave = CancellationToken::new();
+    let beating = tokio::spawn(membership.run(leave.clone()));
     drop(serve_router.send_replace(router));
     let gatekeeper = Arc::new(submission::Keys(keys_of_senders));
     drop(serve_smtp.send_replace(Some(smtp::Service { door, gatekeeper })));
@@ -252,8 +253,11 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let (.., sharing) =
-            tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, beating, sharing);
+        let (.., sharing) = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, sharing);
+        leave.cancel();
+        if let Err(error) = beating.await {
+            tracing::warn!(%error, "this node could not leave in order; the others will notice");
+        }
         if let Ok(sharing) = sharing {
             sharing.leave().await;
         }
@@ -302,6 +306,7 @@ fn limits(config: &Config) -> Limits {
     Limits {
         message_bytes_max: config.http.max_message_bytes,
         request_bytes_max: config.http.max_request_bytes,
+        inline_bytes_max: config.storage.max_inline_bytes,
         ..Limits::default()
     }
 }

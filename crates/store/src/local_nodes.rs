@@ -46,7 +46,11 @@ impl LocalNodes {
     }
 
     pub fn strike(&self, gone: &[Incarnation]) {
-        self.lock().nodes.retain(|node| !gone.contains(&node.incarnation));
+        let mut inner = self.lock();
+        inner.nodes.retain(|node| !gone.contains(&node.incarnation));
+        for duty in inner.duties.values_mut().filter(|duty| gone.contains(&duty.holder)) {
+            (duty.holder, duty.term) = (DutyRecord::NOBODY, duty.term + 1);
+        }
     }
 
     pub fn duty(&self, name: &str) -> Option<DutyRecord> {

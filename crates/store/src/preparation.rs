@@ -3,7 +3,8 @@
 //! Each has a row beside the queue from its acceptance until it is composed or refused. The row says when it is due and
 //! what is known of it so far; the lease is the message's own, so that fences, lost leases and withdrawal are those of
 //! any other work. Dispatch does not see such a message: it has no `due_at` of its own. A message that ends in another
-//! way leaves its row behind, which the next claim that meets it removes.
+//! way leaves its row behind, which the next claim that meets it removes. That of a refused one stays with it, and is never
+//! due: what was settled is known if somebody has the message prepared once more.
 
 use async_trait::async_trait;
 use postway_domain::{
@@ -19,13 +20,16 @@ use crate::{
     error::StoreError,
     group::Engine,
     port::Prepare,
-    record::{Change, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare},
+    record::{Change, NewEvent, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare},
+    reports::insert_events,
     rows::Multi,
     sql::{Row, Session, Sql, Value, values},
 };
 
 /// How often one claim looks again because what it met had ended.
 const LOOKS_MAX: u32 = 4;
+/// When the row of a refused message is due: the last moment of the year 9999.
+const NEVER_MS: i64 = 253_402_300_799_999;
 
 /// The columns of due work, and which of it: being validated it is somebody's, expired it is housekeeping's, and what has
 /// ended is met so that it goes.
@@ -33,7 +37,7 @@ macro_rules! due {
     ($from:literal, $end:literal) => {
         concat!(
             "SELECT p.uid, p.tries, p.settled, m.status, m.wait, m.wire_committed, m.version, m.lost_leases, ",
-            "m.created_at, m.expires_at FROM ",
+            "m.created_at, m.expires_at, m.event_seq FROM ",
             $from,
             " WHERE p.tenant = ? AND p.due_at <= ? AND m.status <> 1 ",
             "AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status > 3) ORDER BY p.due_at, p.uid LIMIT ?",
@@ -52,7 +56,8 @@ macro_rules! heads {
             "AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status > 3) ORDER BY p.tenant, p.due_at LIMIT 1), ",
             "(SELECT p.due_at FROM ",
             $from,
-            " WHERE p.tenant = t.id AND p.due_at > ? AND m.status <> 1 ORDER BY p.tenant, p.due_at LIMIT 1) ",
+            " WHERE p.tenant = t.id AND p.due_at > ? AND p.due_at < 253402300799999 AND m.status <> 1 ",
+            "ORDER BY p.tenant, p.due_at LIMIT 1) ",
             "FROM tenant t WHERE t.deleted_at IS NULL ",
             "AND EXISTS (SELECT 1 FROM preparation p WHERE p.tenant = t.id) ORDER BY t.id"
         )
@@ -76,13 +81,20 @@ pub(crate) const HEADS: Sql = Sql::or_mysql(
 );
 const LEASE: Sql = Sql::same(
     "UPDATE message SET status = 1, wait = NULL, due_at = NULL, lease_node = ?, lease_token = ?, lease_until = ?, \
-     version = version + 1, updated_at = ? WHERE uid = ?",
+     version = version + 1, event_seq = event_seq + 1, updated_at = ? WHERE uid = ?",
 );
 const CONTENT: Sql = Sql::same(
     "SELECT l.account, l.priority, l.batch, c.client_id, c.request_id, c.message_id, c.payload_blob, c.payload_size, \
      c.payload FROM message m JOIN lane l ON l.id = m.lane JOIN content c ON c.uid = m.uid WHERE m.uid = ?",
 );
 const LEAVE: Sql = Sql::same("DELETE FROM preparation WHERE uid = ?");
+const REFUSE: Sql = Sql::same("UPDATE preparation SET due_at = ? WHERE uid = ?");
+const AGAIN: Sql = Sql::same("UPDATE preparation SET due_at = ?, tries = 0 WHERE uid = ?");
+/// Of a message that was refused before rows stayed.
+const ENTER_AGAIN: Sql = Sql::same(
+    "INSERT INTO preparation (uid, tenant, due_at, tries, settled) SELECT m.uid, m.tenant, ?, 0, NULL FROM message m \
+     WHERE m.uid = ? AND NOT EXISTS (SELECT 1 FROM preparation p WHERE p.uid = m.uid)",
+);
 const LATER: Sql = Sql::same("UPDATE preparation SET due_at = ?, tries = tries + 1 WHERE uid = ?");
 const COMPOSE: Sql = Sql::same(
     "UPDATE content SET subject = ?, eight_bit = ?, smtputf8 = ?, size = ?, raw_blob = ?, raw = ? WHERE uid = ?",
@@ -99,7 +111,8 @@ static ERASE: Multi = Multi::new(
     ")",
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[DUE, HEADS, LEASE, CONTENT, LEAVE, LATER, COMPOSE, LINK];
+pub(crate) const STATEMENTS: &[Sql] =
+    &[DUE, HEADS, LEASE, CONTENT, LEAVE, REFUSE, AGAIN, ENTER_AGAIN, LATER, COMPOSE, LINK];
 
 /// Texts for as many rows as there are, for the test that prepares them.
 #[cfg(test)]
@@ -161,7 +174,7 @@ async fn take(
 ) -> Result<Option<ToPrepare>, StoreError> {
     let uid = MessageUid::from_bytes(row.id16(0)?);
     let from = decode::state(row.int(3)?, row.opt_int(4)?, row.int(5)? != 0)?;
-    let Ok((to, _)) = transition(from, Input::Validate) else {
+    let Ok((to, effects)) = transition(from, Input::Validate) else {
         engine.session()?.execute(LEAVE, values![uid.as_bytes()]).await?;
         return Ok(None);
     };
@@ -169,6 +182,11 @@ async fn take(
     let (node, token) = (lease.incarnation.as_bytes(), lease.token.as_i64());
     let mut session = engine.session()?;
     session.execute(LEASE, values![node, token, lease.until, request.now, uid.as_bytes()]).await?;
+    if let Some(kind) = effects.event {
+        let data = format!("{{\"try\":{}}}", row.int(1)? + 1);
+        let begun = NewEvent { kind, data: Some(data) };
+        insert_events(&mut *session, &[(uid, row.int(10)? + 1, request.now, begun)]).await?;
+    }
     let found = session.rows(CONTENT, values![uid.as_bytes()]).await?;
     drop(session);
     engine.count(tenant, Some(from.status()), to.status());
@@ -200,7 +218,8 @@ async fn take(
 
 /// Writes what came of preparations, and removes bodies, with the changes that were written.
 pub(crate) async fn settle(engine: &mut impl Engine, written: &[&Change]) -> Result<(), StoreError> {
-    let later = |change: &&Change| matches!(change.preparation, Some(Preparation::Later(_)));
+    let later =
+        |change: &&Change| matches!(change.preparation, Some(Preparation::Later(_) | Preparation::Again(_)));
     // One given back by a lost lease is due as it was.
     engine.after().prepares |= written.iter().any(|change| change.to == State::Accepted || later(change));
     for change in written {
@@ -208,7 +227,10 @@ pub(crate) async fn settle(engine: &mut impl Engine, written: &[&Change]) -> Res
             Some(Preparation::Done(prepared)) => {
                 compose(&mut *engine.session()?, change.uid, prepared).await?
             }
-            Some(Preparation::Refused) => leave(&mut *engine.session()?, change.uid).await?,
+            Some(Preparation::Refused) => {
+                engine.session()?.execute(REFUSE, values![NEVER_MS, change.uid.as_bytes()]).await?;
+            }
+            Some(Preparation::Again(at)) => again(&mut *engine.session()?, change.uid, *at).await?,
             Some(Preparation::Later(at)) => {
                 engine.session()?.execute(LATER, values![*at, change.uid.as_bytes()]).await?;
             }
@@ -223,6 +245,14 @@ pub(crate) async fn settle(engine: &mut impl Engine, written: &[&Change]) -> Res
             .session()?
             .execute(sql.into(), [Value::from(Vec::new())].into_iter().chain(uids).collect())
             .await?;
+    }
+    Ok(())
+}
+
+async fn again(session: &mut dyn Session, uid: MessageUid, at: Time) -> Result<(), StoreError> {
+    let place = values![at, uid.as_bytes()];
+    if session.execute(AGAIN, place.clone()).await? == 0 {
+        session.execute(ENTER_AGAIN, place).await?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ const NODES: Sql = Sql::same(
      ORDER BY started_at, incarnation",
 );
 static STRIKE: Multi = Multi::new("DELETE FROM node WHERE incarnation IN (", 1, ")");
+static GIVE_UP: Multi = Multi::new("UPDATE duty SET term = term + 1, holder = ? WHERE holder IN (", 1, ")");
 const DUTY: Sql = Sql::same("SELECT holder, term, since FROM duty WHERE name = ?");
 const FIRST_TERM: Sql = Sql::or_mysql(
     "INSERT INTO duty (holder, since, name, term) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -61,11 +62,14 @@ pub(crate) async fn nodes(session: &mut dyn Session) -> Result<Vec<NodeRecord>, 
     session.rows(NODES, Vec::new()).await?.iter().map(read_node).collect()
 }
 
-/// Strikes nodes from the register.
+/// Strikes nodes from the register. Their duties are nobody's first: who finds such a node gone need not wait for it.
 pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> Result<(), StoreError> {
+    let ids = |run: &[Incarnation]| run.iter().map(|one| Value::from(one.as_bytes())).collect::<Vec<_>>();
+    for (sql, run) in GIVE_UP.runs(gone) {
+        session.execute(sql.into(), [values![DutyRecord::NOBODY.as_bytes()], ids(run)].concat()).await?;
+    }
     for (sql, run) in STRIKE.runs(gone) {
-        let values = run.iter().map(|one| Value::from(one.as_bytes())).collect();
-        session.execute(sql.into(), values).await?;
+        session.execute(sql.into(), ids(run)).await?;
     }
     Ok(())
 }

@@ -37,7 +37,8 @@ async fn files_from_anywhere_arrive_byte_for_byte() -> anyhow::Result<()> {
     ]);
     gateway.send(with_files("four", files)).await?;
     let message = gateway.wait_for("four", "sent").await?;
-    assert_eq!(event_types(&message), ["accepted", "validated", "ready", "sending", "sent"], "{message:#}");
+    let steps = ["accepted", "validating", "validated", "ready", "sending", "sent"];
+    assert_eq!(event_types(&message), steps, "{message:#}");
     let name = |name: &str, bytes: &Vec<u8>| (name.to_owned(), bytes.clone());
     let expected =
         [name("a.bin", &given), name("b.bin", &linked), name("c.bin", &asked), name("d.bin", &read)];
@@ -83,7 +84,7 @@ async fn a_private_address_makes_the_mail_invalid_and_is_named() -> anyhow::Resu
         let expected = format!("attachments[0].url: {told}:{port} is a private address");
         assert!(reason.starts_with(&expected), "{id}: {reason}");
         assert_eq!(text(&message["error"], "code"), "INVALID_PAYLOAD", "{message:#}");
-        assert_eq!(event_types(&message), ["accepted", "invalid"], "{message:#}");
+        assert_eq!(event_types(&message), ["accepted", "validating", "invalid"], "{message:#}");
     }
     assert!(source.requests().is_empty(), "nobody called");
     Ok(())
@@ -111,7 +112,7 @@ async fn a_source_that_fails_for_now_is_tried_again() -> anyhow::Result<()> {
     let sent = gateway.wait_for("patient", "sent").await?;
     assert_eq!(
         event_types(&sent),
-        ["accepted", "scheduled", "validated", "ready", "sending", "sent"],
+        ["accepted", "validating", "scheduled", "validating", "validated", "ready", "sending", "sent"],
         "{sent:#}"
     );
     assert!(sent["error"].is_null() && sent["reason"].is_null(), "what is over is not told: {sent:#}");

@@ -43,6 +43,7 @@ mod permanent_failure;
 mod poison;
 mod power_cut;
 mod preparation_kill;
+mod reference_000;
 mod reports;
 mod resend;
 mod restored;

@@ -58,7 +58,7 @@ async fn an_outbox_is_called_until_it_takes_the_outcome_and_the_history_tells() 
     let taken = notified(&gateway, "order-1").await?;
     assert_eq!(
         event_types(&taken),
-        ["accepted", "validated", "ready", "sending", "sent", "notifying", "notified"],
+        ["accepted", "validated", "ready", "sending", "sent", "notifying", "notifying", "notified"],
         "{taken:#}"
     );
     let calls = bodies(&source)?;
@@ -75,7 +75,11 @@ async fn an_outbox_is_called_until_it_takes_the_outcome_and_the_history_tells() 
     gateway.send(mail_with("flawed", "ada@example.net", missing)).await?;
     let invalid = notified(&gateway, "flawed").await?;
     assert_eq!((text(&failed, "status"), text(&invalid, "status")), ("failed", "invalid"));
-    assert_eq!(event_types(&invalid), ["accepted", "invalid", "notifying", "notified"], "{invalid:#}");
+    assert_eq!(
+        event_types(&invalid),
+        ["accepted", "validating", "invalid", "notifying", "notified"],
+        "{invalid:#}"
+    );
     let requests = source.requests();
     let told = requests.iter().filter(|request| request.path == "/reports").skip(2);
     let told: Vec<Value> =

@@ -120,6 +120,7 @@ pub(crate) async fn test(
             idempotency_key: None,
             dry_run: false,
             must_leave: false,
+            any_subject: false,
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);

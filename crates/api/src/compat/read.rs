@@ -90,9 +90,9 @@ impl Whole {
         view::reason(self.record.summary.state, self.failure().as_ref())
     }
 
-    /// Whether somebody is being told of it now.
-    pub(super) fn is_being_told(&self) -> bool {
-        self.told.iter().any(|told| told.state == NotificationState::Calling)
+    /// Whether somebody is still to be told of it.
+    pub(super) fn is_to_be_told(&self) -> bool {
+        self.told.iter().any(|told| !told.state.is_settled())
     }
 
     /// When everybody who was to be told had taken it; none where nobody was told of its end, or where one was given up on.

@@ -88,6 +88,7 @@ pub(crate) fn context(
         idempotency_key: idempotency_key(headers)?,
         dry_run,
         must_leave: false,
+        any_subject: false,
     })
 }
 

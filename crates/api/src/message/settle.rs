@@ -75,8 +75,8 @@ pub(crate) async fn cancel(
 
 /// Send a message now
 ///
-/// Puts a failed message back in the queue with all its retries, for the recipients that failed; one that waits for its
-/// next attempt or for its `send_at` becomes due now. 409 in any other state.
+/// Puts a failed message back in the queue with all its retries, for the recipients that failed; an invalid one has its files
+/// fetched anew; one that waits for its next attempt or for its `send_at` becomes due now. 409 in any other state.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/retry",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use axum::{body::Body, http::Request};
 use postway_domain::{EventKind, RecipientStatus::*, State, message::Wait};
-use postway_store::record::{NewEvent, NotificationState};
+use postway_store::record::{NewEvent, NewMessage, NotificationState};
 use serde_json::{Value, json};
 
 use crate::support::Api;
@@ -43,7 +43,11 @@ async fn every_mail_has_its_own_result_in_order() {
     let shown = api.get(&format!("{EMAILS}/{id}")).await.ok(200);
     assert_eq!((&shown["id"], &shown["status"]), (&json!(id), &json!("READY")));
     assert_eq!(shown["history"][0]["status"], "ACCEPTED");
-    assert_eq!((&shown["payload_file_path"], &shown["eml_file_path"]), (&json!("inline"), &json!("inline")));
+    assert_eq!(
+        (&shown["payload_file_path"], &shown["eml_file_path"]),
+        (&json!(null), &json!(null)),
+        "no files"
+    );
     let again = api.post(EMAILS, json!({"data": [mail(id)]})).await.ok(201);
     assert_eq!(again["summary"], json!({"total": 1, "successful": 1, "failed": 0}), "a repeat");
     let mut other = mail(id);
@@ -71,12 +75,12 @@ async fn headers_files_and_answers_may_come_in_its_own_form() {
         json!({"data": [{"id": "f", "from": "shop@example.com", "to": "ada@example.net",
         "subject": "s", "body_text": "t", "attachments": [path]}]})
     };
-    for path in ["files/a.pdf", "file://elsewhere/files/a.pdf"] {
+    for path in ["../files/a.pdf", "file://elsewhere/files/a.pdf"] {
         let refused = api.post(EMAILS, payload(path)).await;
         assert_eq!(refused.status.as_u16(), 422, "{}", refused.json());
         let fault = refused.json()["results"][0]["error"]["details"][0].clone();
         assert!(fault["field"].as_str().unwrap().starts_with("attachments[0]"), "{fault}");
-        assert!(fault["message"].as_str().unwrap().contains("begin with a slash"), "{path}: {fault}");
+        assert!(fault["message"].as_str().unwrap().contains("attachments.folders"), "{path}: {fault}");
     }
     api.post(EMAILS, payload("file:///files/a%20b.pdf")).await.ok(201);
     let file = &api.get("/v1/messages/f/payload").await.ok(200)["attachments"][0];
@@ -112,19 +116,78 @@ async fn its_health_needs_no_key() {
 async fn a_state_says_how_it_stands_with_the_callback() {
     let api = Api::start().await;
     api.post("/v1/webhooks", json!({"url": "https://app.example.com/hook", "events": ["*"]})).await.ok(201);
-    api.stored("sent", State::Sent, &[("ada@example.net", Sent)]).await;
-    api.stored("failed", State::Failed, &[("ada@example.net", Failed)]).await;
-    let status = async |id: &str| api.get(&format!("{EMAILS}/{id}")).await.ok(200)["status"].clone();
-    assert_eq!((status("sent").await, status("failed").await), (json!("SENT"), json!("FAILED")));
-    assert!(api.notify(NotificationState::Acknowledged, 200).await >= 2);
-    assert_eq!(status("sent").await, "SENT-ACKNOWLEDGED");
-    assert_eq!(status("failed").await, "FAILED-ACKNOWLEDGED");
+    api.stored("webhook", State::Sent, &[("ada@example.net", Sent)]).await;
+    assert!(api.notify(NotificationState::Acknowledged, 200).await >= 1);
+    let show = async |id: &str| api.get(&format!("{EMAILS}/{id}")).await.ok(200);
+    assert_eq!(show("webhook").await["status"], "SENT", "a webhook is no callback");
+    let called = |state: State, kinds: &'static [EventKind]| {
+        move |message: &mut NewMessage| {
+            (message.state, message.due_at) = (state, None);
+            message.events.extend(kinds.iter().map(|kind| NewEvent { kind: *kind, data: None }));
+        }
+    };
+    let sent = called(State::Sent, &[EventKind::Sent]);
+    api.stored_with("sent", State::Sent, &[("ada@example.net", Sent)], sent).await;
+    let told = called(State::Sent, &[EventKind::Sent, EventKind::Notifying, EventKind::Notified]);
+    api.stored_with("told", State::Sent, &[("ada@example.net", Sent)], told).await;
+    let twice = &[EventKind::Failed, EventKind::Notifying, EventKind::Notifying, EventKind::Notified];
+    let failed = called(State::Failed, twice);
+    api.stored_with("failed", State::Failed, &[("ada@example.net", Failed)], failed).await;
+    for (id, words) in [
+        ("sent", &["SENT"][..]),
+        ("told", &["SENT", "CALLING-SENT-CALLBACK", "SENT-ACKNOWLEDGED"]),
+        ("failed", &["FAILED", "CALLING-FAILED-CALLBACK", "CALLING-FAILED-CALLBACK", "FAILED-ACKNOWLEDGED"]),
+    ] {
+        let shown = show(id).await;
+        let history: Vec<&str> =
+            shown["history"].as_array().unwrap().iter().map(|row| row["status"].as_str().unwrap()).collect();
+        assert!(history.ends_with(words), "{history:?}");
+        assert_eq!(shown["status"], *words.last().unwrap(), "{id}");
+        let ours = api.get(&format!("/v1/messages/{id}")).await.ok(200)["version"].as_i64().unwrap();
+        let calls = words.len() as i64 - 1;
+        assert_eq!(shown["version"], ours + calls, "each call and each answer is a change");
+    }
     let list = async |status: &str| {
         let list = api.get(&format!("{EMAILS}?status={status}")).await.ok(200);
         list["data"].as_array().unwrap().len()
     };
-    assert_eq!((list("SENT").await, list("SENT-ACKNOWLEDGED").await), (0, 1));
+    assert_eq!((list("SENT").await, list("SENT-ACKNOWLEDGED").await), (2, 1));
     assert_eq!(api.get(&format!("{EMAILS}?status=GONE")).await.status.as_u16(), 422);
+}
+
+#[tokio::test]
+async fn a_subject_has_no_bound_but_the_tenants_own() {
+    let api = Api::start().await;
+    let long = |id: &str| {
+        let mut mail = mail(id);
+        mail["subject"] = json!("é".repeat(400));
+        json!({"data": [mail]})
+    };
+    api.post(EMAILS, long("long")).await.ok(201);
+    let native =
+        json!({"from": "shop@example.com", "to": "ada@example.net", "subject": "é".repeat(400), "text": "t"});
+    assert_eq!(api.post("/v1/messages", native).await.status.as_u16(), 422, "the bound of other ways in");
+    let bound = json!({"content": {"subject_chars": 200}});
+    api.patch("/v1/tenants/default", bound).await.ok(200);
+    let refused = api.post(EMAILS, long("longer")).await;
+    assert_eq!(refused.status.as_u16(), 422);
+    assert_eq!(refused.json()["results"][0]["error"]["details"][0]["field"], "subject");
+}
+
+#[tokio::test]
+async fn an_invalid_mail_is_checked_anew_once_it_is_requeued() {
+    let api = Api::start().await;
+    api.stored("late", State::Invalid, &[("ada@example.net", Failed)]).await;
+    let before = api.get(&format!("{EMAILS}/late")).await.ok(200)["version"].as_i64().unwrap();
+    let requeued = api.post(&format!("{EMAILS}/late/requeue"), json!({})).await;
+    assert_eq!((requeued.status.as_u16(), requeued.body.len()), (204, 0));
+    let shown = api.get(&format!("{EMAILS}/late")).await.ok(200);
+    assert_eq!((&shown["status"], &shown["reason"]), (&json!("ACCEPTED"), &json!(null)));
+    assert_eq!(shown["version"], before + 1);
+    let recipient = api.get("/v1/messages/late").await.ok(200)["recipients"][0]["status"].clone();
+    assert_eq!(recipient, "pending");
+    let again = api.post(&format!("{EMAILS}/requeue"), json!({"ids": ["late"]})).await.ok(200);
+    assert_eq!(again["data"][0], json!({"id": "late", "status": "ACCEPTED"}), "it has its turn");
 }
 
 #[tokio::test]

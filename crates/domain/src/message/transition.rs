@@ -187,12 +187,8 @@ pub fn transition(state: State, input: Input) -> Result<(State, Effects), Invali
         State::Sending { wire_committed } => from_sending(wire_committed, input),
         State::InDoubt => from_doubt(input),
         State::Failed => from_failed(input),
-        State::Sent
-        | State::Invalid
-        | State::Suppressed
-        | State::Cancelled
-        | State::Expired
-        | State::Captured => None,
+        State::Invalid => from_invalid(input),
+        State::Sent | State::Suppressed | State::Cancelled | State::Expired | State::Captured => None,
     };
     next.ok_or(InvalidTransition { state, input })
 }
@@ -276,7 +272,7 @@ fn pass(input: Input) -> Next {
 
 fn from_accepted(input: Input) -> Next {
     if input == Input::Validate {
-        return Some((State::Validating, silent(LeaseEffect::Take)));
+        return Some((State::Validating, effects(EventKind::Validating, LeaseEffect::Take)));
     }
     pass(input)
 }
@@ -303,7 +299,7 @@ fn from_ready(input: Input) -> Next {
 
 fn from_scheduled(wait: Wait, input: Input) -> Next {
     match (wait, input) {
-        (Wait::Fetch, Input::Validate) => Some((State::Validating, silent(LeaseEffect::Take))),
+        (Wait::Fetch, Input::Validate) => from_accepted(input),
         (Wait::SendAt | Wait::Retry, Input::Claim) => from_ready(input),
         (Wait::SendAt | Wait::Retry, Input::Replay) => {
             Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
@@ -386,6 +382,11 @@ fn resolve(resolution: Resolution, rest: Rest) -> Next {
 
 fn from_failed(input: Input) -> Next {
     (input == Input::Replay).then(|| (State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+}
+
+/// What it lacked may be there by now: it is checked anew.
+fn from_invalid(input: Input) -> Next {
+    (input == Input::Replay).then(|| (State::Accepted, effects(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
 fn ending(event: EventKind, open_recipients: RecipientStatus) -> Effects {

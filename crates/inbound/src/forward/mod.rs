@@ -60,6 +60,7 @@ impl Forwarding<'_> {
             idempotency_key: Some(self.key()),
             dry_run: false,
             must_leave: false,
+            any_subject: false,
         };
         let request = ForwardRequest {
             to: self.planned.to.clone(),

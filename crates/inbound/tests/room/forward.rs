@@ -280,6 +280,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         idempotency_key: None,
         dry_run: false,
         must_leave: false,
+        any_subject: false,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
     house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid

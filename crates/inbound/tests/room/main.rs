@@ -255,6 +255,7 @@ impl House {
             idempotency_key: None,
             dry_run: false,
             must_leave: false,
+            any_subject: false,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }

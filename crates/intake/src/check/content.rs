@@ -56,7 +56,7 @@ pub(super) fn content<'a>(
     }
     let bounds = &around.house.settings.content;
     content.headers = headers(request, findings);
-    subject(&content.subject, limits, bounds, findings);
+    subject(&content.subject, limits, &subject_bounds(bounds, around.any_subject), findings);
     texts(&content, bounds, findings);
     Ok(content)
 }
@@ -124,6 +124,12 @@ pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldErro
             VARIABLES.values_max
         )),
     })
+}
+
+/// The tenant's bounds; where it sets none for subjects, that of headers is enough for some ways in.
+fn subject_bounds(bounds: &ContentLimits, any_subject: bool) -> ContentLimits {
+    let subject_chars = bounds.subject_chars.or(any_subject.then_some(u32::MAX));
+    ContentLimits { subject_chars, ..bounds.clone() }
 }
 
 fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, findings: &mut Findings) {

@@ -5,6 +5,7 @@
 //! leads out, is the same whether there is a file or not.
 
 use std::{
+    borrow::Cow,
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Read},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
@@ -43,8 +44,9 @@ impl Folders {
         bytes_max: usize,
         take: impl FnOnce(usize) -> Result<(), Fault>,
     ) -> Result<Vec<u8>, Fault> {
-        let folder = self.folder_of(path)?;
-        let (mut file, metadata) = open(&folder, path)?;
+        let path = self.place_of(path);
+        let folder = self.folder_of(&path)?;
+        let (mut file, metadata) = open(&folder, &path)?;
         if !metadata.is_file() {
             return Err(Fault::permanent("is not a regular file"));
         }
@@ -58,6 +60,20 @@ impl Folders {
             true => Err(Fault::transient("is being written: it grew while it was read")),
             false => Ok(content),
         }
+    }
+
+    /// Where a path is that does not begin at the root: below the first of the folders that has something there. What climbs
+    /// out of a folder is looked up in none.
+    fn place_of<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
+        let is_below = |path: &Path| {
+            path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        };
+        if path.is_absolute() || !is_below(path) {
+            return Cow::Borrowed(path);
+        }
+        let mut places = self.folders.iter().map(|folder| folder.join(path));
+        let found = places.clone().find(|place| fs::symlink_metadata(place).is_ok());
+        found.or_else(|| places.next()).map_or(Cow::Borrowed(path), Cow::Owned)
     }
 
     /// The true place of the folder that a path is written to be in. Nothing is looked up for other paths.

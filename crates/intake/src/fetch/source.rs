@@ -1,6 +1,6 @@
 //! Where a file comes from, and the form in which a request says it.
 
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 use base64::{
     Engine, alphabet,
@@ -52,11 +52,23 @@ pub(crate) fn infer_source(mode: Option<&str>, text: &str) -> Result<Source, Str
         }
         _ if text.trim().is_empty() => Err("is empty: say where the file comes from".to_owned()),
         "url" | "http_url" => parse_url(text).map(Source::Url).map_err(|error| error.to_string()),
-        "path" | "filesystem" if !text.starts_with('/') => Err("must begin with a slash".to_owned()),
+        "path" | "filesystem" if !is_path(text) => Err(
+            "must be a path on the server, from / on or below a folder of attachments.folders, without a `..`".to_owned(),
+        ),
         "path" | "filesystem" => Ok(Source::Path(text.into())),
         "endpoint" => Ok(Source::Endpoint(text.to_owned())),
         mode => Err(format!("{mode:?} is no fetch mode: use base64, http_url, filesystem or endpoint")),
     }
+}
+
+/// Whether a text is a path, and not the address of something elsewhere. A whole one is judged when it is opened.
+fn is_path(text: &str) -> bool {
+    let is_below = || {
+        let parts = std::path::Path::new(text).components();
+        !text.contains("://")
+            && parts.into_iter().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    text.starts_with('/') || is_below()
 }
 
 fn begins_like(text: &str) -> &'static str {
@@ -128,7 +140,10 @@ mod tests {
         assert_eq!(infer_source(Some("http_url"), "https://example.com/a"), Ok(url("https://example.com/a")));
         assert_eq!(infer_source(Some("filesystem"), "/a"), Ok(Source::Path("/a".into())));
         assert!(infer_source(Some("url"), "/a").is_err());
-        assert!(infer_source(Some("path"), "a").is_err());
+        assert_eq!(infer_source(Some("path"), "a/b.pdf"), Ok(Source::Path("a/b.pdf".into())));
+        for path in ["../a", "a/../../b", "file://elsewhere/a", "https://example.com/a"] {
+            assert!(infer_source(Some("path"), path).unwrap_err().contains("attachments.folders"), "{path}");
+        }
         assert!(infer_source(Some("s3"), "a").unwrap_err().contains("no fetch mode"));
     }
 

@@ -387,6 +387,11 @@ async fn no_path_leads_out_of_the_open_folders_or_tells_what_is_there() {
         PathBuf::from("/proc/self/environ"),
         PathBuf::from("open/a.txt"),
         PathBuf::from("../../x"),
+        PathBuf::from("../secret"),
+        PathBuf::from("sub/../../secret"),
+        PathBuf::from("out"),
+        PathBuf::from("up/secret"),
+        PathBuf::from("nothing"),
         Path::new("/").join("x".repeat(5_000)),
     ] {
         let error = one(&fetcher, by_path(&path)).await.unwrap_err();
@@ -408,6 +413,8 @@ async fn regular_files_in_the_open_folders_are_read_and_nothing_else() {
     assert_eq!(read(open.join("a.txt")).await.unwrap().bytes, "open/a.txt");
     assert_eq!(read(open.join("in")).await.unwrap().bytes, "open/sub/b.txt");
     assert_eq!(read(by_link.join("sub/b.txt")).await.unwrap().bytes, "open/sub/b.txt");
+    assert_eq!(read("a.txt".into()).await.unwrap().bytes, "open/a.txt", "below the first that has it");
+    assert_eq!(read("./sub/b.txt".into()).await.unwrap().bytes, "open/sub/b.txt");
     assert!(read(open.join("sub")).await.unwrap_err().message.contains("not a regular file"));
     let _socket = std::os::unix::net::UnixListener::bind(open.join("socket")).unwrap();
     assert!(read(open.join("socket")).await.unwrap_err().message.contains("not a regular file"));

@@ -81,6 +81,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         idempotency_key: options.idempotency_key,
         dry_run: false,
         must_leave: true,
+        any_subject: false,
     };
     crash_point("smtp_before_accept");
     let taken = service.door.accept_submitted(&context, options.raw, body, trace).await;

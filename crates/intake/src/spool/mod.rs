@@ -125,6 +125,7 @@ impl Spool {
             idempotency_key: Some(format!("spool:{}", file.serial)),
             dry_run: false,
             must_leave: false,
+            any_subject: false,
         };
         self.door.accept_json(&ctx, request).await.map(drop)
     }

@@ -225,6 +225,7 @@ fn ctx() -> RequestContext {
         idempotency_key: None,
         dry_run: false,
         must_leave: false,
+        any_subject: false,
     }
 }
 

@@ -95,7 +95,7 @@ async fn a_file_behind_a_url_ends_up_in_the_mail() {
     assert_eq!(attachment(&raw), b"from the web");
     assert!(raw.contains(&format!("Message-ID: <{}>", record.summary.message_id)));
     let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds, [EventKind::Accepted, EventKind::Validated, EventKind::Ready]);
+    assert_eq!(kinds, [EventKind::Accepted, EventKind::Validating, EventKind::Validated, EventKind::Ready]);
     until(async || (!room.preparing.holds(receipt.uid)).then_some(())).await;
 }
 
@@ -223,7 +223,7 @@ async fn tries_run_out() {
     for tries in 1..10 {
         let later = async || {
             let record = house.stored(receipt.uid).await;
-            (record.events.len() == 1 + tries).then_some(record)
+            (record.events.len() == 1 + 2 * tries).then_some(record)
         };
         let record = until(later).await;
         assert_eq!(record.summary.state, State::Scheduled(Wait::Fetch));

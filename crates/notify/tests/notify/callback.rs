@@ -8,7 +8,7 @@ use postway_domain::{
 };
 use postway_store::{
     Read,
-    record::{MessageKey, NewEvent, NotificationState},
+    record::{MessageKey, NewEvent, NotificationState, NotificationView},
 };
 use postway_testkit::Reply;
 use serde_json::json;
@@ -20,13 +20,18 @@ async fn house() -> House {
 }
 
 #[tokio::test]
-async fn a_conflict_means_again_and_a_200_acknowledges() {
+async fn a_conflict_means_again_and_each_call_is_in_the_history_before_it_is_made() {
     let house = house().await;
     house.receiver.serve_in_turn("/sync", vec![Reply::status(409), taken()]);
     let uid = house.message(1, &[Accepted, Sent]).await;
     let room = house.open(1);
     let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
     assert_eq!(waiting.last_call.unwrap().status, Some(409));
+    let kinds = async || {
+        let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
+        record.events.iter().map(|event| event.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds().await, [Accepted, Sent, EventKind::Notifying]);
     house.pass(Duration::from_secs(6));
     house.all_told(&[uid]).await;
 
@@ -42,20 +47,30 @@ async fn a_conflict_means_again_and_a_200_acknowledges() {
             "reason": null,
         })
     );
-    let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
-    let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
-    assert!(kinds.contains(&EventKind::Notifying), "{kinds:?}");
-    assert_eq!(kinds.last(), Some(&EventKind::Notified));
+    let called = [Accepted, Sent, EventKind::Notifying, EventKind::Notifying, EventKind::Notified];
+    assert_eq!(kinds().await, called);
     house.close(room).await;
 }
 
 #[tokio::test]
-async fn only_a_200_acknowledges() {
+async fn every_2xx_acknowledges_and_nothing_else_does() {
     let house = house().await;
-    house.receiver.serve("/sync", Reply::status(202));
-    let uid = house.message(1, &[Sent]).await;
+    let answers = [204, 202, 299, 302, 500].map(Reply::status);
+    house.receiver.serve_in_turn("/sync", answers.to_vec());
     let room = house.open(1);
-    house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    for number in 1..=3 {
+        let uid = house.message(number, &[Sent]).await;
+        house.all_told(&[uid]).await;
+    }
+    let uid = house.message(4, &[Sent]).await;
+    for status in [302, 500] {
+        let is_answered = |one: &NotificationView| {
+            one.state == NotificationState::Waiting
+                && one.last_call.as_ref().is_some_and(|call| call.status == Some(status))
+        };
+        house.once(uid, is_answered).await;
+        house.pass(Duration::from_secs(6));
+    }
     house.close(room).await;
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use postway_domain::TenantId;
 use postway_intake::AttachmentFolder;
+use postway_store::blob::INLINE_BYTES_MAX;
 
 use super::{integer_between, keys::Secret, layers::Layers};
 
@@ -14,6 +15,8 @@ const MIB: u64 = 1024 * 1024;
 pub struct Storage {
     /// `file://`, `s3://`, `az://` or `gs://`.
     pub url: Secret,
+    /// The largest mail or request that is kept in the database instead, in bytes.
+    pub max_inline_bytes: usize,
 }
 
 impl Storage {
@@ -31,7 +34,11 @@ impl Storage {
                 }
             }
         });
-        Some(Self { url: url? })
+        let inline = INLINE_BYTES_MAX as u64;
+        let inline = layers.take("storage.max_inline_bytes", inline, &inline.to_string(), |text| {
+            integer_between(text, 0, INLINE_BYTES_MAX as u64)
+        });
+        Some(Self { url: url?, max_inline_bytes: inline? as usize })
     }
 }
 

@@ -62,6 +62,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("public_url", "POSTWAY_PUBLIC_URL", Kind::Text),
     setting("database.url", "POSTWAY_DATABASE_URL", Kind::Url),
     setting("storage.url", "POSTWAY_STORAGE_URL", Kind::Url),
+    setting("storage.max_inline_bytes", "POSTWAY_STORAGE_MAX_INLINE_BYTES", Kind::Integer),
     setting("attachments.folders", "POSTWAY_ATTACHMENTS_FOLDERS", Kind::List),
     setting("attachments.max_file_bytes", "POSTWAY_ATTACHMENTS_MAX_FILE_BYTES", Kind::Integer),
     setting("attachments.cache_bytes", "POSTWAY_ATTACHMENTS_CACHE_BYTES", Kind::Integer),

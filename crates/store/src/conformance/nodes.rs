@@ -59,6 +59,25 @@ pub async fn a_struck_node_is_gone_until_it_beats_again(store: &Shared) {
     assert_eq!((back.len(), back[0].beat, back[0].slot), (3, 1, 0), "with the slot that was free");
 }
 
+/// Who leaves in order, or was found dead, keeps nobody waiting; and takes nothing back by what it knew.
+pub async fn the_duties_of_a_struck_node_are_free(store: &Shared) {
+    for name in ["sweep", "tell"] {
+        assert_eq!(store.take_duty(name, None, incarnation(1), at(5)).await.unwrap(), Some(1));
+    }
+    assert_eq!(store.take_duty("route", None, incarnation(2), at(5)).await.unwrap(), Some(1));
+    let before = store.duty("sweep").await.unwrap().unwrap();
+    assert!(!before.is_free());
+    store.strike(&[incarnation(1), incarnation(9)]).await.unwrap();
+    for name in ["sweep", "tell"] {
+        let duty = store.duty(name).await.unwrap().unwrap();
+        assert!(duty.is_free() && duty.term == 2, "{duty:?}");
+    }
+    assert_eq!(store.duty("route").await.unwrap().unwrap().holder, incarnation(2), "another's");
+    assert_eq!(store.take_duty("sweep", Some(before), incarnation(1), at(6)).await.unwrap(), None);
+    let free = store.duty("sweep").await.unwrap();
+    assert_eq!(store.take_duty("sweep", free, incarnation(2), at(7)).await.unwrap(), Some(3));
+}
+
 /// Whoever takes it must have seen who had it.
 pub async fn a_duty_changes_hands_once(store: &Shared) {
     assert_eq!(store.duty("sweep").await.unwrap(), None);

@@ -14,7 +14,7 @@ use super::{
     subscribers::{subscribe, webhook},
 };
 use crate::record::{
-    Call, Change, Changed, DirectoryChange, DueSubscriber, NotificationKey, NotificationState,
+    BegunCall, Call, Change, Changed, DirectoryChange, DueSubscriber, NotificationKey, NotificationState,
     NotificationView, Notified, ReportRequest, ReportState, ToNotify,
 };
 
@@ -281,28 +281,42 @@ pub async fn a_settled_one_is_sent_again_on_request(store: &Shared) {
     assert_eq!(seqs(&claim(store, "one", 2, at(13), 9).await), [1], "and what follows waits");
 }
 
-/// That somebody was called, once, and that it was taken; whoever works on the message is not disturbed.
+/// That somebody is being called, before each call, and that it was taken; whoever works on the message is not disturbed.
 pub async fn the_history_tells_of_calls(store: &Shared) {
     let uid = sent_and_told(store).await;
     let before = record(store, uid).await;
     let one = claim(store, "one", 1, at(11), 1).await.remove(0);
+    let begun = |one: &ToNotify, token, now| BegunCall {
+        key: one.key.clone(),
+        token: sample::lease(token, now).token,
+        at: now,
+    };
     let tells = |token, state, now| Notified { tells_history: true, ..called(&one, token, state, now) };
-    assert!(settle(store, tells(1, NotificationState::Waiting, at(12))).await);
+    let kinds = async || {
+        let after = record(store, uid).await;
+        assert_gapless(&after);
+        let added = after.events[before.events.len()..].iter();
+        added.map(|event| (event.kind, event.at)).collect::<Vec<_>>()
+    };
+    let (began, taken) = (EventKind::Notifying, EventKind::Notified);
+    let unknown = ToNotify { key: NotificationKey { seq: 77, ..one.key.clone() }, ..one.clone() };
+    let asked = vec![begun(&unknown, 1, at(11)), begun(&one, 1, at(11)), begun(&one, 2, at(11))];
+    assert_eq!(store.begin_calls(asked).await.unwrap(), [false, true, false], "by whom it was claimed");
+    assert_eq!(kinds().await, [(began, at(11))], "before the call");
+    // Who called is gone, and so is what came of it; the call is not forgotten.
+    assert_eq!(store.reclaim_notifications(&[], at(12), 9).await.unwrap(), 1);
+    assert_eq!(store.begin_calls(vec![begun(&one, 1, at(12))]).await.unwrap(), [false], "too late");
     claim(store, "one", 2, at(12), 1).await;
+    assert_eq!(store.begin_calls(vec![begun(&one, 2, at(13))]).await.unwrap(), [true]);
     assert!(settle(store, tells(2, NotificationState::Waiting, at(13))).await);
     claim(store, "one", 3, at(13), 1).await;
+    assert_eq!(store.begin_calls(vec![begun(&one, 3, at(14))]).await.unwrap(), [true]);
     assert!(settle(store, tells(3, NotificationState::Acknowledged, at(14))).await);
-    let next = claim(store, "one", 4, at(14), 1).await.remove(0);
-    let at_once =
-        Notified { tells_history: true, ..called(&next, 4, NotificationState::Acknowledged, at(15)) };
-    assert!(settle(store, at_once).await);
+    let called = [(began, at(11)), (began, at(13)), (began, at(14)), (taken, at(14))];
+    assert_eq!(kinds().await, called, "both that failed, and the one that was taken");
+    assert_eq!(store.begin_calls(Vec::new()).await.unwrap(), [false; 0]);
     let after = record(store, uid).await;
-    assert_gapless(&after);
     assert_eq!((after.summary.version, after.summary.state), (before.summary.version, State::Sent));
-    let added: Vec<_> =
-        after.events[before.events.len()..].iter().map(|event| (event.kind, event.at)).collect();
-    let (began, taken) = (EventKind::Notifying, EventKind::Notified);
-    assert_eq!(added, [(began, at(12)), (taken, at(14)), (began, at(15)), (taken, at(15))]);
     let data = after.events.last().unwrap().data.as_deref().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(data, serde_json::json!({"subscriber": "one", "status": 200}));

@@ -109,7 +109,10 @@ pub async fn a_claim_leases_what_waits_to_be_prepared(store: &Shared) {
     let found = record(store, uid).await;
     assert_eq!((found.summary.state, found.summary.version), (State::Validating, 2));
     assert_eq!((found.summary.updated_at, found.summary.due_at), (at(5), None));
-    assert_eq!(found.events.len(), 1, "being looked at is no event");
+    let begun = found.events.last().unwrap();
+    assert_eq!((found.events.len(), begun.kind, begun.at), (2, EventKind::Validating, at(5)), "it has begun");
+    assert_eq!(begun.data.as_deref(), Some("{\"try\":1}"));
+    assert_gapless(&found);
     assert_eq!((count(store, Status::Accepted).await, count(store, Status::Validating).await), (0, 1));
     assert!(claim(store, 78, at(6), 9).await.is_empty());
     assert_eq!(state(store, at(6)).await, (Vec::new(), None));
@@ -177,8 +180,35 @@ pub async fn what_is_refused_is_invalid(store: &Shared) {
     let found = record(store, uid).await;
     assert_eq!((found.summary.state, found.summary.due_at), (State::Invalid, None));
     assert_eq!(found.recipients[0].status, RecipientStatus::Failed);
-    assert_eq!(found.events.last().unwrap().kind, EventKind::Invalid);
+    let kinds: Vec<_> = found.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds[1..], [EventKind::Validating, EventKind::Invalid], "intake began, and what came of it");
+    assert_gapless(&found);
     assert_eq!(state(store, at(9_000)).await, (Vec::new(), None));
+    assert!(claim(store, 2, at(9_000), 9).await.is_empty());
+}
+
+/// With what was settled when it was accepted, and with all its tries.
+pub async fn what_was_refused_is_prepared_once_more_on_request(store: &Shared) {
+    let uid = accept(store, uncomposed(1)).await;
+    let one = claim_one(store, 1, at(5)).await;
+    assert!(apply(store, later(&one, at(6), at(6))).await);
+    let one = claim_one(store, 2, at(6)).await;
+    assert!(apply(store, settled(&one, Input::Refuse, Preparation::Refused, at(7))).await);
+    let version = record(store, uid).await.summary.version;
+    let fence = Fence { status: Status::Invalid, token: None, version: Some(version) };
+    let again = Change {
+        preparation: Some(Preparation::Again(at(8))),
+        ..step(uid, fence, State::Invalid, Input::Replay, at(8))
+    };
+    assert!(apply(store, again).await);
+    let found = record(store, uid).await;
+    assert_eq!((found.summary.state, found.summary.due_at), (State::Accepted, Some(at(8))));
+    within(store.preparation_woken()).await;
+    let one = claim_one(store, 3, at(8)).await;
+    assert_eq!((one.tries, one.settled.as_deref()), (0, Some(SETTLED)));
+    assert!(apply(store, done(&one, composed("x\r\n"), at(9))).await);
+    assert_gapless(&record(store, uid).await);
+    assert_eq!(count(store, Status::Ready).await, 1);
 }
 
 /// The work of a dead process, and of one that hangs, is given to another.

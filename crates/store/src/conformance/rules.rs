@@ -246,6 +246,7 @@ macro_rules! conformance_tests {
                 a_heartbeat_registers_and_then_counts
                 each_node_has_a_slot_of_its_own
                 a_struck_node_is_gone_until_it_beats_again
+                the_duties_of_a_struck_node_are_free
                 a_duty_changes_hands_once
             }
             notifications {
@@ -295,6 +296,7 @@ macro_rules! conformance_tests {
                 what_is_prepared_can_be_sent
                 what_could_not_be_fetched_is_prepared_later
                 what_is_refused_is_invalid
+                what_was_refused_is_prepared_once_more_on_request
                 a_lost_preparation_is_given_to_another
                 a_withdrawal_wins_over_a_late_preparer
                 what_waits_to_be_prepared_expires

@@ -171,7 +171,7 @@ impl Work for MemoryStore {
         let mut held = Vec::with_capacity(changes.len());
         for change in changes {
             let gives_back = change.to == State::Accepted;
-            let is_later = matches!(change.preparation, Some(Preparation::Later(_)));
+            let is_later = matches!(change.preparation, Some(Preparation::Later(_) | Preparation::Again(_)));
             let (uid, awaits) = (change.uid, change.awaits_receipt);
             held.push(tables.apply(change, &mut woken));
             if let (Some(&true), Some(until)) = (held.last(), awaits) {

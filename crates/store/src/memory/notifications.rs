@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{Incarnation, Subscriber, Tenant, TenantId, Time};
+use postway_domain::{Incarnation, LeaseToken, Subscriber, Tenant, TenantId, Time};
 
 use super::reports::Reports;
 use crate::{
@@ -70,11 +70,16 @@ impl Reports {
         claimed
     }
 
-    /// Writes what came of a call; how often it was called before, where the lease still held.
-    pub fn settle(&mut self, notified: &Notified) -> Option<i64> {
+    /// Whether a notification is leased under this token.
+    pub fn is_held(&self, key: &NotificationKey, token: LeaseToken) -> bool {
+        let lease = self.notifications.get(key).and_then(|told| told.lease);
+        lease.is_some_and(|lease| lease.token == token)
+    }
+
+    /// Writes what came of a call; `None` where the lease does not hold any more.
+    pub fn settle(&mut self, notified: &Notified) -> Option<()> {
         let told = self.notifications.get_mut(&notified.key)?;
         told.lease.filter(|lease| lease.token == notified.token)?;
-        let tries = told.view.tries;
         told.lease = None;
         told.view.state = next_state(notified);
         told.view.due_at = next_due(notified);
@@ -90,7 +95,7 @@ impl Reports {
                 follower.view.due_at = follower.view.due_at.map(|own| own.max(due_at));
             }
         }
-        Some(tries)
+        Some(())
     }
 
     pub fn reclaim(&mut self, alive: &[Incarnation], now: Time, limit: u32) -> u32 {

@@ -54,8 +54,12 @@ impl Stored {
 
     /// Leases it to be prepared; `None` if its state forbids it.
     fn prepare(&mut self, lease: &Lease, now: Time) -> Option<ToPrepare> {
-        let (state, _) = transition(self.record.summary.state, Input::Validate).ok()?;
+        let (state, effects) = transition(self.record.summary.state, Input::Validate).ok()?;
         self.lease(state, lease, now);
+        if let (Some(kind), Some(waiting)) = (effects.event, &self.waiting) {
+            let data = format!("{{\"try\":{}}}", waiting.tries + 1);
+            self.happen(kind, Some(data), now);
+        }
         let (waiting, summary) = (self.waiting.as_ref()?, &self.record.summary);
         Some(ToPrepare {
             uid: summary.uid,
@@ -85,7 +89,12 @@ impl Stored {
                 self.waiting = None;
                 return links;
             }
-            Preparation::Refused => self.waiting = None,
+            // What was settled is kept, in case it is prepared once more.
+            Preparation::Refused => {}
+            Preparation::Again(at) => {
+                let settled = self.waiting.take().and_then(|waiting| waiting.settled);
+                self.waiting = Some(Waiting::new(at, settled));
+            }
             Preparation::Later(at) => {
                 if let Some(waiting) = &mut self.waiting {
                     (waiting.due_at, waiting.tries) = (at, waiting.tries + 1);

@@ -20,11 +20,11 @@ use crate::{
     journal::{Happening, Journal, Page},
     port::Report,
     record::{
-        Counts, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
+        BegunCall, Counts, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
         NotificationState, NotificationView, Notified, OutcomeView, Pace, ReportRequest, ReportState,
         ResendPage, ResendRequest, ToNotify, Told,
     },
-    reports::{count, hour_of, is_told, told_events},
+    reports::{begun_event, count, hour_of, is_told, told_event},
 };
 
 /// A page that was left.
@@ -177,11 +177,22 @@ impl Tables {
     }
 
     fn settle_notification(&mut self, notified: &Notified) -> bool {
-        let Some(tries) = self.reports.settle(notified) else { return false };
-        for (at, event) in told_events(notified, tries) {
+        if self.reports.settle(notified).is_none() {
+            return false;
+        }
+        if let Some((at, event)) = told_event(notified) {
             self.edit(notified.key.uid, |stored| stored.happen(event.kind, event.data, at));
         }
         true
+    }
+
+    fn begin_call(&mut self, begun: &BegunCall) -> bool {
+        let holds = self.reports.is_held(&begun.key, begun.token);
+        if holds {
+            let (at, event) = begun_event(begun);
+            self.edit(begun.key.uid, |stored| stored.happen(event.kind, event.data, at));
+        }
+        holds
     }
 }
 
@@ -233,6 +244,13 @@ impl Report for MemoryStore {
         }
         self.commit(!claimed.is_empty());
         Ok(claimed)
+    }
+
+    async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let held: Vec<bool> = begun.iter().map(|one| tables.begin_call(one)).collect();
+        self.commit(held.contains(&true));
+        Ok(held)
     }
 
     async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {

@@ -368,7 +368,7 @@ pub trait Nodes: Send + Sync {
     /// Every registered node, the oldest first.
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
 
-    /// Strikes nodes from the register: those that stop, and the dead.
+    /// Strikes nodes from the register, those that stop and the dead. Their duties are free from then on.
     async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError>;
 
     /// Who has a duty, if anyone had it yet.

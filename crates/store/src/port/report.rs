@@ -10,9 +10,9 @@ use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::Subscrib
 use crate::{
     error::StoreError,
     record::{
-        DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition, NotificationKey,
-        NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest,
-        StatisticsRow, ToNotify, Tombstone,
+        BegunCall, DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition,
+        NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState,
+        ResendPage, ResendRequest, StatisticsRow, ToNotify, Tombstone,
     },
 };
 
@@ -46,6 +46,10 @@ pub trait Report: Send + Sync {
 
     /// Leases notifications, the longest due first.
     async fn claim_notifications(&self, request: ReportRequest) -> Result<Vec<ToNotify>, StoreError>;
+
+    /// Tells the histories of messages that somebody is about to be called, before the call; `true` where the lease still
+    /// holds, and so the call may be made.
+    async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError>;
 
     /// Writes what came of calls; `true` where the lease still held.
     async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError>;

@@ -32,9 +32,9 @@ pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
 pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
 pub use report::{
-    Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition, NotificationKey,
-    NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest,
-    StatisticsRow, ToNotify, Tombstone,
+    BegunCall, Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition,
+    NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage,
+    ResendRequest, StatisticsRow, ToNotify, Tombstone,
 };
 pub use view::{
     AttemptView, Filter, Kept, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Pace,

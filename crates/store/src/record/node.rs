@@ -63,6 +63,17 @@ pub struct DutyRecord {
     pub since: Time,
 }
 
+impl DutyRecord {
+    /// Holds the duties of nodes that were struck from the register. No process is given this id, so whoever does not know
+    /// it finds its holder dead, ten seconds later.
+    pub(crate) const NOBODY: Incarnation = Incarnation::from_bytes([0; 16]);
+
+    /// Whether it was given up: its holder has left the register.
+    pub fn is_free(&self) -> bool {
+        self.holder == Self::NOBODY
+    }
+}
+
 /// The smallest number that none of these nodes has.
 pub(crate) fn free_slot(nodes: &[NodeRecord]) -> i64 {
     (0..).find(|slot| nodes.iter().all(|node| node.slot != *slot)).unwrap_or(0)

@@ -63,8 +63,10 @@ pub struct ToPrepare {
 pub enum Preparation {
     /// It is composed.
     Done(Prepared),
-    /// It is refused for good.
+    /// It is refused, until somebody has it prepared once more.
     Refused,
+    /// A refused one is prepared once more, from then on.
+    Again(Time),
     /// It is tried again then.
     Later(Time),
 }

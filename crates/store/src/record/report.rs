@@ -131,6 +131,17 @@ pub struct ToNotify {
     pub created_at: Time,
 }
 
+/// A call that is about to be made, and that the message's history is to tell of (`notifying`).
+#[derive(Clone, Debug)]
+pub struct BegunCall {
+    /// Which.
+    pub key: NotificationKey,
+    /// The claim's token; what another has claimed since is not called.
+    pub token: postway_domain::LeaseToken,
+    /// Now.
+    pub at: Time,
+}
+
 /// What came of a call.
 #[derive(Clone, Debug)]
 pub struct Notified {
@@ -146,7 +157,7 @@ pub struct Notified {
     pub due_at: Option<Time>,
     /// The call, unless there was none.
     pub call: Option<Call>,
-    /// Whether the message's history tells of it (`notifying` and `notified`).
+    /// Whether the message's history tells that it was taken (`notified`).
     pub tells_history: bool,
 }
 

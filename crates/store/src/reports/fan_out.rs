@@ -84,6 +84,7 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
         | EventKind::PecFailed
         | EventKind::PecTimeout => kind == SubscriberKind::Sync,
         EventKind::Accepted
+        | EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready
         | EventKind::Sending

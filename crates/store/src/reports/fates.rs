@@ -71,7 +71,7 @@ macro_rules! latest {
         concat!(
             "(SELECT e.",
             $column,
-            " FROM event e WHERE e.uid = m.uid AND e.kind NOT IN (2, 4, 5, 6, 27, 28) ORDER BY e.seq DESC LIMIT 1)"
+            " FROM event e WHERE e.uid = m.uid AND e.kind NOT IN (2, 4, 5, 6, 27, 28, 32) ORDER BY e.seq DESC LIMIT 1)"
         )
     };
 }

@@ -1,6 +1,7 @@
 //! What a message's own history tells of its reports: that a subscriber is being told, and that it was.
 //!
 //! These events are not reported themselves. They leave the message's version as it is: whoever works on it is not disturbed.
+//! That a call begins is written before it is made, so a process that dies in it leaves its trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     error::StoreError,
-    record::{NewEvent, NotificationState, Notified},
+    record::{BegunCall, NewEvent, NotificationState, Notified},
     rows::Multi,
     sql::{Session, Value, values},
 };
@@ -23,18 +24,23 @@ pub(super) fn statements() -> Vec<crate::sql::Sql> {
     [&COUNT, &COUNTED, &INSERT].map(|multi| multi.sample().into()).to_vec()
 }
 
-/// What a call adds to the history: that it began, where it was the first (`tries` counts those before), and that it was
-/// taken.
-pub(crate) fn told_events(notified: &Notified, tries: i64) -> Vec<(Time, NewEvent)> {
-    let Some(call) = notified.call.as_ref().filter(|_| notified.tells_history) else { return Vec::new() };
+/// What a call adds to the history before it is made.
+pub(crate) fn begun_event(begun: &BegunCall) -> (Time, NewEvent) {
+    let data = json!({"subscriber": begun.key.subscriber.as_str()});
+    (begun.at, NewEvent { kind: EventKind::Notifying, data: Some(data.to_string()) })
+}
+
+/// What a call adds to the history once it was taken.
+pub(crate) fn told_event(notified: &Notified) -> Option<(Time, NewEvent)> {
+    let call = notified.call.as_ref().filter(|_| notified.tells_history)?;
+    if notified.state != NotificationState::Acknowledged {
+        return None;
+    }
     let mut data = json!({"subscriber": notified.key.subscriber.as_str()});
     if let (Some(status), Some(data)) = (call.status, data.as_object_mut()) {
         data.insert("status".to_owned(), status.into());
     }
-    let event = |kind| NewEvent { kind, data: Some(data.to_string()) };
-    let began = (tries == 0).then(|| (call.at, event(EventKind::Notifying)));
-    let taken = notified.state == NotificationState::Acknowledged;
-    began.into_iter().chain(taken.then(|| (notified.at, event(EventKind::Notified)))).collect()
+    Some((notified.at, NewEvent { kind: EventKind::Notified, data: Some(data.to_string()) }))
 }
 
 /// Adds to histories, each message's in order.

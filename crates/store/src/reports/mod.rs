@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use postway_domain::{Event, Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
 pub(crate) use fan_out::is_told;
-pub(crate) use history::{insert_events, told_events};
+pub(crate) use history::{begun_event, insert_events, told_event};
 pub(crate) use hours::{count, hour_of};
 pub(crate) use notifications::add_head;
 #[cfg(test)]
@@ -44,8 +44,9 @@ use crate::{
     journal,
     port::Report,
     record::{
-        DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey, NotificationState,
-        NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest, ToNotify,
+        BegunCall, DeliveryPage, DueSubscriber, Fate, FeedEvent, FeedPosition, NotificationKey,
+        NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage, ResendRequest,
+        ToNotify,
     },
 };
 
@@ -56,6 +57,7 @@ pub(crate) enum ReportJob {
     /// Makes notifications of so many pages.
     FanOut(Time, u32),
     Claim(ReportRequest),
+    Begin(Vec<BegunCall>),
     Settle(Vec<Notified>),
     /// Gives back what others than those alive have leased, or what is past its backstop; so many.
     Reclaim(Vec<Incarnation>, Time, u32),
@@ -83,6 +85,7 @@ impl ReportJob {
             | ReportJob::Hasten(_, _, limit) => *limit as usize,
             ReportJob::Resend(_, found) => found.len(),
             ReportJob::Claim(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
+            ReportJob::Begin(begun) => begun.len(),
             ReportJob::Settle(notified) => notified.len(),
         }
     }
@@ -121,6 +124,12 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<R
             drop(session);
             engine.after().wrote |= !claimed.is_empty();
             return Ok(Reported::Claimed(claimed));
+        }
+        ReportJob::Begin(begun) => {
+            let held = settle::begin(&mut *session, begun).await?;
+            drop(session);
+            engine.after().wrote |= held.contains(&true);
+            return Ok(Reported::Held(held));
         }
         ReportJob::Settle(notified) => {
             drop(session);
@@ -187,6 +196,10 @@ impl<T: Portable> Report for T {
             Reported::Claimed(claimed) => Ok(claimed),
             Reported::Count(_) | Reported::Held(_) => Err(mismatched()),
         }
+    }
+
+    async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError> {
+        held(self, ReportJob::Begin(begun)).await
     }
 
     async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use postway_domain::{MessageUid, Time};
 
 use super::{
-    history::{self, told_events},
+    history::{self, begun_event, told_event},
     notifications::{place_of, read_key},
 };
 use crate::{
     error::StoreError,
     group::Engine,
-    record::{NotificationKey, NotificationState, Notified},
+    record::{BegunCall, NotificationKey, NotificationState, Notified},
     rows::{Multi, MultiSql},
     sql::{Session, Sql, values},
 };
@@ -128,6 +128,25 @@ pub(crate) async fn settle(
     Ok(held)
 }
 
+/// Tells histories of calls that are about to be made, in the order of their keys; `true` where the lease still holds.
+pub(super) async fn begin(session: &mut dyn Session, begun: &[BegunCall]) -> Result<Vec<bool>, StoreError> {
+    let mut held = vec![false; begun.len()];
+    let mut order: Vec<usize> = (0..begun.len()).collect();
+    order.sort_by_key(|index| &begun[*index].key);
+    let keys: Vec<&NotificationKey> = order.iter().map(|index| &begun[*index].key).collect();
+    let leased = lock(session, &keys).await?;
+    let mut histories: BTreeMap<MessageUid, Vec<_>> = BTreeMap::new();
+    for index in order {
+        let one = &begun[index];
+        if leased.get(&one.key).is_some_and(|(token, _)| *token == one.token.as_i64()) {
+            held[index] = true;
+            histories.entry(one.key.uid).or_default().push(begun_event(one));
+        }
+    }
+    history::append(session, histories).await?;
+    Ok(held)
+}
+
 /// Locks those of these that are being called: their tokens and how often they were called before.
 async fn lock(
     session: &mut dyn Session,
@@ -163,14 +182,13 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }
     let mut histories: BTreeMap<MessageUid, Vec<_>> = BTreeMap::new();
-    for (one, tries) in done {
+    for (one, _) in done {
         if let Some(due_at) = next_due(one) {
             let place = [values![due_at], place_of(&one.key), values![due_at]].concat();
             session.execute(FOLLOW, place).await?;
         }
-        let events = told_events(one, *tries);
-        if !events.is_empty() {
-            histories.entry(one.key.uid).or_default().extend(events);
+        if let Some(event) = told_event(one) {
+            histories.entry(one.key.uid).or_default().push(event);
         }
     }
     history::append(session, histories).await

@@ -3,7 +3,7 @@
 use postway_domain::Status;
 
 /// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the assertions below.
-pub(super) const SHARED: [(&str, &str); 10] = [
+pub(super) const SHARED: [(&str, &str); 12] = [
     ("wait", "CASE WHEN m.status = 3 THEN COALESCE(m.wait, 2) ELSE 0 END"),
     (
         "reason",
@@ -27,23 +27,36 @@ pub(super) const SHARED: [(&str, &str); 10] = [
          OR (n.kind IN (3, 8, 13, 14, 15, 31) AND m.status <> 5) THEN 1 ELSE 0 END) = 1 THEN 2 ELSE 0 END \
          FROM {notification} n WHERE n.uid = m.uid) ELSE 0 END",
     ),
+    // What the history says last of the callback, as `postway_domain::reference::told_000` does.
+    (
+        "called",
+        "CASE WHEN m.status IN ({ended}) THEN CASE (SELECT e.kind FROM {event} e WHERE e.uid = m.uid \
+         AND e.kind IN (27, 28, {moves}) ORDER BY e.seq DESC LIMIT 1) WHEN 28 THEN 2 WHEN 27 THEN \
+         CASE WHEN EXISTS (SELECT 1 FROM {notification} n WHERE n.uid = m.uid AND n.state < 3) THEN 1 ELSE 0 END \
+         ELSE 0 END ELSE 0 END",
+    ),
+    // The events of callbacks, which leave the message itself as it is.
+    ("calls", "FROM {event} e WHERE e.uid = m.uid AND e.kind IN (27, 28)"),
     (
         "standing",
         "CASE WHEN m.status = 2 THEN CASE WHEN EXISTS (SELECT 1 FROM {suspension} s WHERE s.tenant = m.tenant \
          AND (s.kind = 0 OR (s.kind = 1 AND s.code = l.batch))) THEN 1 ELSE 0 END WHEN {told} = 2 THEN 3 \
          WHEN m.status = 5 AND EXISTS (SELECT 1 FROM {event} e WHERE e.uid = m.uid AND e.kind = 19) THEN 2 ELSE 0 END",
     ),
-    // Scheduled: whether an attempt came before. Resolved: what came of it is told by what happened next, or by how the
+    // Scheduled: whether a preparation or an attempt came before. Replayed: whether it had been refused. Resolved: what came of it is told by what happened next, or by how the
     // message stands. A call: how the message had ended when it was made.
     (
         "sense",
-        "CASE WHEN e.kind = 5 THEN CASE WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
+        "CASE WHEN e.kind = 5 THEN CASE WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq = e.seq - 1 \
+         AND p.kind = 32) THEN 4 WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
          AND p.kind IN (6, 11)) THEN 3 ELSE 0 END \
+         WHEN e.kind = 16 THEN CASE (SELECT p.kind FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
+         AND p.kind IN ({moves}) ORDER BY p.seq DESC LIMIT 1) WHEN 3 THEN 4 ELSE 0 END \
          WHEN e.kind = 12 THEN CASE COALESCE((SELECT n.kind FROM {event} n WHERE n.uid = e.uid AND n.seq > e.seq \
          AND n.kind IN (6, 11, 13, 14, 15, 16) ORDER BY n.seq LIMIT 1), -m.status) \
          WHEN -5 THEN 1 WHEN -6 THEN 2 WHEN 16 THEN 2 ELSE 0 END \
          WHEN e.kind IN (27, 28) THEN CASE (SELECT p.kind FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
-         AND p.kind IN (3, 6, 7, 8, 11, 12, 13, 14, 15, 31) ORDER BY p.seq DESC LIMIT 1) WHEN 7 THEN 1 WHEN 8 THEN 2 \
+         AND p.kind IN ({moves}) ORDER BY p.seq DESC LIMIT 1) WHEN 7 THEN 1 WHEN 8 THEN 2 \
          WHEN 12 THEN CASE WHEN m.status = 5 THEN 1 ELSE 2 END WHEN 13 THEN 2 WHEN 14 THEN 2 WHEN 15 THEN 2 WHEN 31 THEN 2 \
          ELSE 0 END ELSE 0 END",
     ),
@@ -78,5 +91,6 @@ const _: () = {
     assert!(
         Kind::PecAccepted as i64 == 22 && Kind::PecDelivered as i64 == 24 && Kind::PecFailed as i64 == 25
     );
+    assert!(Kind::Validating as i64 == 32);
     assert!(Kind::PecTimeout as i64 == 26 && Kind::Notifying as i64 == 27 && Kind::Notified as i64 == 28);
 };

@@ -3,7 +3,7 @@
 //! A view is a file in `sql/`. What databases say differently stands in braces, as `{at:m.created_at}`; so do parts that
 //! several views share (`{id}`), and tables (`{message}`; `{rows:message}` where the view shows their rows). Names in double quotes become what the database quotes by.
 
-use postway_domain::Status;
+use postway_domain::{Status, reference::moves};
 
 use super::{shared::SHARED, words};
 
@@ -170,6 +170,16 @@ impl Place {
             ("rows", _) => self.table(argument),
             ("ended", _) => codes(Status::is_final),
             ("unsent", _) => codes(|status| status.is_final() && status != Status::Sent),
+            ("moves", _) => moves().map(|kind| kind.code().to_string()).collect::<Vec<_>>().join(", "),
+            ("later", Dialect::Sqlite) => format!("MAX({first}, COALESCE({last}, 0))"),
+            ("later", _) => format!("GREATEST({first}, COALESCE({last}, 0))"),
+            // A blob's place below the root, as the depot lays blobs out.
+            ("file", Dialect::Mysql) => {
+                format!("CONCAT(SUBSTR({argument}, 1, 2), '/', SUBSTR({argument}, 3, 2), '/', {argument})")
+            }
+            ("file", _) => {
+                format!("substr({argument}, 1, 2) || '/' || substr({argument}, 3, 2) || '/' || {argument}")
+            }
             ("id", Dialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
             ("id", _) => self.expand("COALESCE(c.client_id, {uuid:c.uid})", view),
             ("text", Dialect::Mysql) => "CHAR".to_owned(),

@@ -48,7 +48,8 @@ fn senses_of(kind: EventKind) -> &'static [Sense] {
         EventKind::Resolved | EventKind::Notifying | EventKind::Notified => {
             &[Sense::Plain, Sense::Sent, Sense::Failed]
         }
-        EventKind::Scheduled => &[Sense::Plain, Sense::Retry],
+        EventKind::Scheduled => &[Sense::Plain, Sense::Retry, Sense::Intake],
+        EventKind::Replayed => &[Sense::Plain, Sense::Intake],
         _ => &[Sense::Plain],
     }
 }

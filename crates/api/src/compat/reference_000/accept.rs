@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use bytes::Bytes;
-use postway_intake::{RejectedItem, weighed};
+use postway_intake::{RejectedItem, RequestContext, weighed};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -62,7 +62,9 @@ pub(super) async fn accept(
     request: Request,
 ) -> Result<(StatusCode, Json<Answer>), ApiError> {
     let (parts, body) = request.into_parts();
-    let context = door_context(caller, &request_id, &parts.headers)?;
+    // Its users know no bound on subjects.
+    let context =
+        RequestContext { any_subject: true, ..door_context(caller, &request_id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;
@@ -190,20 +192,62 @@ fn unescaped(path: &str) -> Option<String> {
 }
 
 /// Its files in our words: a text is a path or a `file:` address, and the file is called as its last part; an object is
-/// ours already.
+/// ours, but for its `name`.
 fn attachments(list: &RawValue) -> Result<String, FieldError> {
     let Items(files) = Items::read("attachments", list)?;
-    let ours = files.into_iter().map(|file| match text(file) {
-        None => Cow::Borrowed(file.get()),
-        Some(given) => {
-            let path = local_path(&given).unwrap_or(given);
-            let mut ours = Ours::with_capacity(2 * path.len() + 32);
-            ours.text("path", &path);
-            ours.text("filename", path.rsplit('/').next().unwrap_or_default());
-            Cow::Owned(ours.into_json())
-        }
+    let each = files.into_iter().enumerate().map(|(index, file)| match text(file) {
+        None => attachment(index, file),
+        Some(given) => Ok(Cow::Owned(at_path(&given, None).into_json())),
     });
-    Ok(format!("[{}]", ours.collect::<Vec<_>>().join(",")))
+    Ok(format!("[{}]", each.collect::<Result<Vec<_>, _>>()?.join(",")))
+}
+
+/// A file on the server's disk, under this name or the last part of its path.
+fn at_path(given: &str, name: Option<&RawValue>) -> Ours {
+    let path = local_path(given).unwrap_or(Cow::Owned(given.to_owned()));
+    let mut ours = Ours::with_capacity(2 * path.len() + 32);
+    ours.text("path", &path);
+    match name {
+        Some(name) => ours.json("filename", name.get()),
+        None => ours.text("filename", path.rsplit('/').next().unwrap_or_default()),
+    }
+    ours
+}
+
+/// One that is an object: `name` is its `filename`, and a path may be a `file:` address. What is no object is for the intake to
+/// judge.
+fn attachment(index: usize, file: &RawValue) -> Result<Cow<'_, str>, FieldError> {
+    let Ok(mut fields) = serde_json::from_str::<Fields<'_>>(file.get()) else { return Ok(file.get().into()) };
+    let path = fields.get("path").and_then(text);
+    if path.is_none() && fields.get("name").is_none() {
+        return Ok(file.get().into());
+    }
+    let name = match (fields.take("name"), fields.take("filename")) {
+        (Some(_), Some(_)) => {
+            let message = "is the same as filename: give one of them";
+            return Err(FieldError::new(format!("attachments[{index}].name"), message));
+        }
+        (name, filename) => name.or(filename),
+    };
+    let mut ours = match path {
+        Some(path) => {
+            fields.take("path");
+            at_path(&path, name)
+        }
+        None => {
+            let mut ours = Ours::with_capacity(file.get().len() + 16);
+            name.into_iter().for_each(|name| ours.json("filename", name.get()));
+            ours
+        }
+    };
+    for (field, value) in &fields.0 {
+        // Names that need no escaping are all that there is; the intake names any other.
+        match field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            true => ours.json(field, value.get()),
+            false => return Err(unknown(&format!("attachments[{index}].{field}"))),
+        }
+    }
+    Ok(Cow::Owned(ours.into_json()))
 }
 
 #[cfg(test)]
@@ -248,6 +292,32 @@ mod tests {
         }
         let (ours, _) = translated(json!({"attachments": ["file:///files/a%20b.pdf"]})).unwrap();
         assert_eq!(ours["attachments"][0]["filename"], "a b.pdf");
+    }
+
+    #[test]
+    fn a_file_may_have_its_name_in_either_word() {
+        for (given, ours) in [
+            (
+                json!({"path": "a/b.pdf", "name": "Bill.pdf"}),
+                json!({"path": "a/b.pdf", "filename": "Bill.pdf"}),
+            ),
+            (json!({"path": "file:///a/b%20c.pdf"}), json!({"path": "/a/b c.pdf", "filename": "b c.pdf"})),
+            (json!({"path": "/a", "filename": "c"}), json!({"path": "/a", "filename": "c"})),
+            (
+                json!({"path": "/a", "name": null, "sha256": "00"}),
+                json!({"path": "/a", "filename": "a", "sha256": "00"}),
+            ),
+            (json!({"name": "a.txt", "content": "YQ=="}), json!({"filename": "a.txt", "content": "YQ=="})),
+            (json!({"name": 7, "path": 8}), json!({"filename": 7, "path": 8})),
+            (json!(7), json!(7)),
+        ] {
+            let (translated, _) = translated(json!({"attachments": [given.clone()]})).unwrap();
+            assert_eq!(translated["attachments"][0], ours, "{given}");
+        }
+        let both = json!({"attachments": ["/a", {"path": "/b", "name": "b", "filename": "c"}]});
+        assert_eq!(translated(both).unwrap_err(), ["attachments[1].name"]);
+        let odd = json!({"attachments": [{"path": "/b", "a\"b": 1}]});
+        assert_eq!(translated(odd).unwrap_err(), ["attachments[0].a\"b"]);
     }
 
     #[test]

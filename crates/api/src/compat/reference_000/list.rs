@@ -16,7 +16,7 @@ use crate::{
     auth::Reader,
     compat::read::{self, ACTIVE, Page, Whole},
     error::ApiError,
-    message::{GivenId, view::path},
+    message::GivenId,
     page::Paging,
     query::Parameters,
     state::{App, Shared},
@@ -45,7 +45,7 @@ pub(super) async fn show(
     Ok(Json(answer))
 }
 
-/// `GET /emails?status=`: newest first. Of one page, those in another state of their callback are left out, so it may be
+/// `GET /emails?status=`: newest first. Of one page, those whose callback or preparation stands otherwise are left out, so it may be
 /// short; `next_cursor` says whether there is more.
 pub(super) async fn list(
     State(app): State<Shared>,
@@ -169,15 +169,16 @@ pub(super) fn of(whole: &Whole) -> &'static str {
 
 /// A mail in its words.
 fn view(whole: &Whole) -> Value {
-    let message = &whole.record.summary;
+    let record = &whole.record;
+    let (version, updated_at) = word::changed(record);
     json!({
         "id": whole.id(),
         "status": of(whole),
-        "eml_file_path": path(&whole.record.raw),
-        "payload_file_path": path(&whole.record.payload),
+        "eml_file_path": word::file(&record.raw),
+        "payload_file_path": word::file(&record.payload),
         "reason": whole.reason(),
-        "version": message.version,
-        "created_at": message.created_at,
-        "updated_at": message.updated_at,
+        "version": version,
+        "created_at": record.summary.created_at,
+        "updated_at": updated_at,
     })
 }

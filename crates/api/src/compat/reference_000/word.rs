@@ -1,20 +1,37 @@
 //! Which words of reference 000 a message has: those of its state, of the callback about it, and of its history.
 
 use postway_domain::{
-    Event, State, Status,
-    reference::{Told, history_000, sense, status_000},
+    Event, State, Status, Time,
+    reference::{Told, history_000, is_told_of, sense, status_000, told_000},
 };
+use postway_store::record::{Kept, MessageRecord};
 
-use crate::compat::read::Whole;
+use crate::{compat::read::Whole, message::view::path};
 
 /// Its word for how a message stands.
 pub(super) fn word(whole: &Whole) -> &'static str {
-    let told = match (whole.is_being_told(), whole.acknowledged_at()) {
-        (true, _) => Told::Calling,
-        (false, Some(_)) => Told::Acknowledged,
-        (false, None) => Told::No,
-    };
-    status_000(whole.record.summary.state, told)
+    let (record, state) = (&whole.record, whole.record.summary.state);
+    status_000(state, told_000(&record.events, state, whole.is_to_be_told()))
+}
+
+/// Its version, and when it last changed. What its callbacks do is a change there, and none of our message; the views count
+/// them in the same way.
+pub(super) fn changed(record: &MessageRecord) -> (i64, Time) {
+    let calls = || record.events.iter().filter(|event| is_told_of(event.kind));
+    let last_call = calls().map(|event| event.at).max();
+    let summary = &record.summary;
+    (
+        summary.version + calls().count() as i64,
+        summary.updated_at.max(last_call.unwrap_or(summary.updated_at)),
+    )
+}
+
+/// Where bytes are, below the root of `storage.url`; none where they are in the database.
+pub(super) fn file(kept: &Kept) -> Option<String> {
+    match kept {
+        Kept::Nowhere | Kept::Inline(_) => None,
+        Kept::Blob(_) => path(kept),
+    }
 }
 
 /// The states that a word may stand for; none for a word that is not its.
@@ -42,6 +59,7 @@ mod tests {
     #[test]
     fn a_word_stands_for_its_states() {
         assert_eq!(states("READY"), Some(vec![Status::Ready, Status::Scheduled]));
+        assert_eq!(states("ACCEPTED"), Some(vec![Status::Accepted, Status::Scheduled]));
         assert_eq!(states("PROCESSING"), Some(vec![Status::Sending, Status::InDoubt]));
         assert_eq!(states("SENT-ACKNOWLEDGED"), Some(vec![Status::Sent]));
         assert_eq!(states("GONE"), None);

@@ -107,7 +107,7 @@ proptest! {
                 prop_assert!(!ends);
             }
             if state.status().is_final() {
-                prop_assert!(state == State::Failed && input == Input::Replay);
+                prop_assert!(matches!(state, State::Failed | State::Invalid) && input == Input::Replay);
             }
             state = next;
         }

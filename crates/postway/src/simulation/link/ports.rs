@@ -104,6 +104,7 @@ pass! {
         feed_end(tenant: &TenantId) -> FeedPosition;
         report_state(now: Time) -> ReportState;
         claim_notifications(request: ReportRequest) -> Vec<ToNotify>;
+        begin_calls(begun: Vec<BegunCall>) -> Vec<bool>;
         settle_notifications(notified: Vec<Notified>) -> Vec<bool>;
         reclaim_notifications(alive: &[Incarnation], now: Time, limit: u32) -> u32;
         subscriber(tenant: &TenantId, id: &SubscriberId) -> Option<Subscriber>;

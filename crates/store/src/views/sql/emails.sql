@@ -1,13 +1,13 @@
 SELECT {id} AS "id",
     w.word AS "status",
-    c.raw_blob AS "eml_file_path",
-    c.payload_blob AS "payload_file_path",
+    {file:c.raw_blob} AS "eml_file_path",
+    {file:c.payload_blob} AS "payload_file_path",
     {reason} AS "reason",
-    m.version AS "version",
+    m.version + COALESCE((SELECT COUNT(*) {calls}), 0) AS "version",
     {at:m.created_at} AS "created_at",
-    {at:m.updated_at} AS "updated_at",
+    {at:{later:m.updated_at:(SELECT MAX(e.at) {calls})}} AS "updated_at",
     m.tenant AS "tenant_id",
     m.uid AS "message_uid"
 FROM {rows:content} c
 JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {told} = 0
+JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {called} = 0

@@ -1,12 +1,13 @@
 //! Every state and every event has its word.
 
 use postway_domain::{
-    EventKind, InboundState, MessageUid, State,
+    EventKind, InboundState, MessageUid, State, Subscriber,
     message::Outcome,
     reference::{
         Forwarded, Sense, Standing, Told, event_004, history_000, status_000, status_001, status_002,
         status_004,
     },
+    subscriber::EventFilter,
 };
 
 use super::{Rig, on_each, states};
@@ -20,8 +21,8 @@ use crate::{
         subscribers::{subscribe, webhook},
     },
     record::{
-        Body, Call, DueSubscriber, Finding, NewInbound, NotificationState, Notified, ReportRequest, Routed,
-        SuspensionScope,
+        BegunCall, BlobName, BlobRef, Body, Call, Content, DueSubscriber, Finding, MessageKey, NewInbound,
+        NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
     },
 };
 
@@ -31,6 +32,7 @@ on_each! {
     what_an_event_led_to_is_told
     a_suspended_message_is_suspended
     who_was_told_is_told
+    files_have_paths_that_exist
     a_bounce_is_told
     every_state_of_incoming_mail_has_its_word
     mail_is_forwarded_once_its_message_is_sent
@@ -115,7 +117,8 @@ async fn every_event_is_told_or_left_out(rig: Rig) {
 /// A retry is one after an attempt; a resolution is what came of it; a call is about how the message had ended.
 async fn what_an_event_led_to_is_told(rig: Rig) {
     use EventKind::{
-        Accepted, Failed, InDoubt, Notified, Notifying, Replayed, Resolved, Scheduled, Sending, Sent,
+        Accepted, Failed, InDoubt, Invalid, Notified, Notifying, Ready, Replayed, Resolved, Scheduled,
+        Sending, Sent, Validated, Validating,
     };
     rig.install().await;
     for (n, state, kinds, of_000, of_004) in [
@@ -153,6 +156,14 @@ async fn what_an_event_led_to_is_told(rig: Rig) {
             "FAILED READY PROCESSING",
             "FAILED SENT_ATTEMPT VALIDATED",
         ),
+        (
+            11,
+            State::Accepted,
+            vec![Accepted, Validating, Scheduled, Validating, Invalid, Replayed],
+            "ACCEPTED INTAKING ACCEPTED INTAKING INVALID ACCEPTED",
+            "RECEIVED RECEIVED VALIDATION_FAILED",
+        ),
+        (12, State::Ready, vec![Accepted, Validated, Ready], "ACCEPTED READY", "RECEIVED VALIDATED"),
     ] {
         let uid = rig.accept_with(Sample::new(n).state(state, None), &kinds).await;
         let (found_000, mut found_004) = history(&rig, uid).await;
@@ -186,14 +197,18 @@ async fn a_suspended_message_is_suspended(rig: Rig) {
     assert_eq!(deferred, [Some(at(9_000).as_seconds().to_string())]);
 }
 
-/// Calls the webhook `hook` about whatever is due, once.
+/// Calls `hook` about whatever is due, once; what is left calling is not settled.
 async fn call(rig: &Rig, token: i64, ms: i64, state: NotificationState) {
     let now = at(ms);
     let who = DueSubscriber { tenant: tenant(), subscriber: "hook".parse().unwrap() };
     let request = ReportRequest { lease: sample::lease(token, now), now, wants: vec![(who, 9)] };
-    let notified = rig.store.claim_notifications(request).await.unwrap().into_iter().map(|one| Notified {
+    let claimed = rig.store.claim_notifications(request).await.unwrap();
+    let token = sample::lease(token, now).token;
+    let begun = claimed.iter().map(|one| BegunCall { key: one.key.clone(), token, at: now });
+    assert!(rig.store.begin_calls(begun.collect()).await.unwrap().iter().all(|held| *held));
+    let notified = claimed.into_iter().map(|one| Notified {
         key: one.key,
-        token: sample::lease(token, now).token,
+        token,
         at: now,
         state,
         due_at: None,
@@ -212,10 +227,14 @@ async fn call(rig: &Rig, token: i64, ms: i64, state: NotificationState) {
     }
 }
 
-/// While it is called, between two calls, and in the end.
+/// While it is called, between two calls, and in the end; each is a change, and a row of the history.
 async fn who_was_told_is_told(rig: Rig) {
     rig.install().await;
-    subscribe(&rig.store, webhook(TENANT, "hook")).await;
+    let only_ends = |subscriber: Subscriber| Subscriber {
+        events: EventFilter(vec!["email.sent".to_owned(), "email.failed".to_owned()]),
+        ..subscriber
+    };
+    subscribe(&rig.store, only_ends(webhook(TENANT, "hook"))).await;
     for (n, outcome, words) in [
         (1, Outcome::Sent, ["SENT", "CALLING-SENT-CALLBACK", "SENT-ACKNOWLEDGED", "REPORTED"]),
         (2, Outcome::Failed, ["FAILED", "CALLING-FAILED-CALLBACK", "FAILED-ACKNOWLEDGED", "REPORTED"]),
@@ -223,21 +242,62 @@ async fn who_was_told_is_told(rig: Rig) {
         let ms = i64::from(n) * 1_000_000;
         let uid = rig.end(Sample::new(n), outcome).await;
         let id = uid.to_string();
+        let shown = async || {
+            let columns = ["status", "version", "updated_at"];
+            let mut row = rig.one("emails", &columns, &format!("id = '{id}'")).await.into_iter().flatten();
+            let (word, version) = (row.next().unwrap(), row.next().unwrap().parse::<i64>().unwrap());
+            let last = history(&rig, uid).await.0.pop().unwrap();
+            assert_eq!(word, last, "a status is the last of its history");
+            (word, version, row.next().unwrap())
+        };
         tell(&rig.store, at(ms)).await;
-        assert_eq!(rig.word("emails", &id).await, words[0]);
+        let ended = shown().await;
+        assert_eq!(ended.0, words[0]);
         call(&rig, 7, ms, NotificationState::Calling).await;
-        assert_eq!(rig.word("emails", &id).await, words[1]);
-        // The lease is lost, and the rest goes well: `accepted` first, then the end.
+        let calling = shown().await;
+        assert_eq!((&*calling.0, calling.1), (words[1], ended.1 + 1));
+        assert!(calling.2 > ended.2, "{calling:?} {ended:?}");
+        // The lease is lost, and so is what came of the call; the next one fails, and the last is taken.
         rig.store.reclaim_notifications(&[], at(ms + 900_000), 99).await.unwrap();
-        call(&rig, 8, ms + 900_001, NotificationState::Acknowledged).await;
-        assert_eq!(rig.word("emails", &id).await, words[0], "its end was not told");
+        assert_eq!(shown().await, calling, "there will be another call");
+        call(&rig, 8, ms + 900_001, NotificationState::Waiting).await;
+        let failed = shown().await;
+        assert_eq!((&*failed.0, failed.1), (words[1], ended.1 + 2));
         call(&rig, 9, ms + 900_002, NotificationState::Acknowledged).await;
-        assert_eq!(rig.word("emails", &id).await, words[2]);
-        let shown = rig.one("messages", &["status", "reported_ts"], &format!("id = '{id}'")).await;
-        assert_eq!(shown, [Some(words[3].into()), Some(at(ms + 900_002).as_seconds().to_string())]);
+        let taken = shown().await;
+        assert_eq!((&*taken.0, taken.1), (words[2], ended.1 + 4));
+        assert!(failed.2 > calling.2 && taken.2 > failed.2, "{taken:?} {failed:?}");
+        let reported = rig.one("messages", &["status", "reported_ts"], &format!("id = '{id}'")).await;
+        assert_eq!(reported, [Some(words[3].into()), Some(at(ms + 900_002).as_seconds().to_string())]);
         let (history, _) = history(&rig, uid).await;
-        assert_eq!(history[history.len() - 2..], words[1..3], "{history:?}");
+        assert_eq!(history[history.len() - 4..], [words[1], words[1], words[1], words[2]], "{history:?}");
+        assert_eq!(
+            rig.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap().summary.version,
+            ended.1
+        );
     }
+    let given_up = rig.end(Sample::new(3), Outcome::Sent).await;
+    tell(&rig.store, at(3_000_000)).await;
+    call(&rig, 7, 3_000_000, NotificationState::Dead).await;
+    assert_eq!(rig.word("emails", &given_up.to_string()).await, "SENT", "nobody is called any more");
+}
+
+/// Bytes that are files have their path below the root, and others none.
+async fn files_have_paths_that_exist(rig: Rig) {
+    rig.install().await;
+    let blob = |byte: u8| BlobRef { name: BlobName { digest: [byte; 32], generation: 7 }, size: 9 };
+    let kept = |raw: Body, payload: Option<Body>| {
+        move |content: &mut Content| (content.raw, content.payload) = (raw, payload)
+    };
+    let files = kept(Body::Blob(blob(0xab)), Some(Body::Blob(blob(0x0c))));
+    stage::accept(&rig.store, Sample::new(1).client_id("files").content(files)).await;
+    let inline = kept(Body::Inline("a".into()), Some(Body::Inline("{}".into())));
+    stage::accept(&rig.store, Sample::new(2).client_id("inline").content(inline)).await;
+    let columns = ["eml_file_path", "payload_file_path"];
+    let (eml, payload) = (blob(0xab).name.to_string(), blob(0x0c).name.to_string());
+    let expected = [Some(format!("ab/ab/{eml}")), Some(format!("0c/0c/{payload}"))];
+    assert_eq!(rig.one("emails", &columns, "id = 'files'").await, expected);
+    assert_eq!(rig.one("emails", &columns, "id = 'inline'").await, [None, None]);
 }
 
 /// Beside the word, with what the report said.

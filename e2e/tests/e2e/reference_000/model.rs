@@ -1,0 +1,90 @@
+//! "Modello Email" and "MySQL Schema": the fields of a mail, the columns of both tables, their indexes, and the end of rows.
+
+use postway_testkit::SmtpSink;
+use serde_json::json;
+
+use super::{EMAILS, Moved, id};
+
+#[tokio::test]
+async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::Result<()> {
+    let sink = SmtpSink::start().await;
+    let moved = Moved::start(sink.port(), &[]).await?;
+    let columns = |table: &str| -> anyhow::Result<Vec<String>> {
+        let rows = moved.sql(&format!("SHOW COLUMNS FROM {table}"))?;
+        Ok(rows.into_iter().map(|row| format!("{} {}", row[0], row[2])).collect())
+    };
+    let emails = columns("emails")?;
+    let named = ["id", "status", "eml_file_path", "payload_file_path", "reason", "version", "created_at"];
+    for (column, name) in emails.iter().zip(named) {
+        assert_eq!(column.split(' ').next(), Some(name), "{emails:?}");
+    }
+    assert!(
+        emails.contains(&"status NO".to_owned()) && emails.contains(&"version NO".to_owned()),
+        "{emails:?}"
+    );
+    assert!(emails.iter().any(|column| column.starts_with("updated_at ")), "{emails:?}");
+    let statuses = columns("email_statuses")?;
+    for (column, name) in statuses.iter().zip(["id", "email_id", "status", "reason", "created_at"]) {
+        assert_eq!(column.split(' ').next(), Some(name), "{statuses:?}");
+    }
+
+    moved.post(&id(1), json!({})).await?;
+    let shown = moved.reaches(&id(1), "SENT").await?;
+    assert!(shown["version"].as_i64() > Some(1), "each change raises it: {shown:#}");
+    assert_eq!(moved.sql("SELECT COUNT(*) FROM emails WHERE version < 1 OR reason IS NOT NULL")?, [["0"]]);
+    for statement in [
+        "INSERT INTO emails (id, status) VALUES ('x', 'READY')",
+        "UPDATE emails SET status = 'READY'",
+        "DELETE FROM email_statuses",
+    ] {
+        assert!(moved.sql(statement).is_err(), "{statement}");
+    }
+
+    // The reference's own read, but for its lock; and a look-up by id, which the index answers.
+    let waiting = "SELECT id, status, eml_file_path, payload_file_path, reason, version, updated_at FROM emails \
+         WHERE status = 'SENT' ORDER BY updated_at ASC LIMIT 25";
+    assert_eq!(moved.sql(waiting)?.len(), 1);
+    for (table, key) in [("emails", "id"), ("email_statuses", "email_id")] {
+        let plan = moved.sql(&format!("EXPLAIN SELECT * FROM {table} WHERE {key} = '{}'", id(1)))?;
+        assert!(plan.iter().flatten().any(|cell| cell == "content_view_id"), "{table}: {plan:?}");
+    }
+    Ok(())
+}
+
+/// `created_at` of a history row is when it happened, and rows of one mail rise in `id`; a mail and its history go together.
+#[tokio::test]
+async fn a_history_is_in_order_and_goes_with_its_mail() -> anyhow::Result<()> {
+    let sink = SmtpSink::builder().rcpt("nobody@", "550 5.1.1 no such user here").start().await;
+    let moved = Moved::start(sink.port(), &[]).await?;
+    for n in 1..=3 {
+        moved.post(&id(n), json!({})).await?;
+    }
+    moved.post(&id(4), json!({"to": "nobody@example.net"})).await?;
+    for n in 1..=3 {
+        moved.reaches(&id(n), "SENT").await?;
+        assert_eq!(
+            moved.history(&id(n))?,
+            ["ACCEPTED", "READY", "PROCESSING", "SENT"],
+            "composed at the door"
+        );
+    }
+    let failed = moved.reaches(&id(4), "FAILED").await?;
+    assert!(
+        failed["reason"].as_str().is_some_and(|reason| reason.contains("no such user here")),
+        "{failed:#}"
+    );
+    let unordered = "SELECT COUNT(*) FROM email_statuses a JOIN email_statuses b ON a.email_id = b.email_id \
+         AND a.id < b.id AND a.created_at > b.created_at";
+    assert_eq!(moved.sql(unordered)?, [["0"]]);
+    let twice = "SELECT COUNT(*) FROM (SELECT email_id, id FROM email_statuses GROUP BY email_id, id \
+         HAVING COUNT(*) > 1) t";
+    assert_eq!(moved.sql(twice)?, [["0"]], "email_id and id name a row");
+
+    let cleaned = moved.gateway.post("/v1/cleanup?older_than_seconds=0", json!({})).await?;
+    assert_eq!(cleaned["deleted"], 4, "{cleaned}");
+    assert_eq!(moved.sql("SELECT COUNT(*) FROM emails")?, [["0"]]);
+    assert_eq!(moved.sql("SELECT COUNT(*) FROM email_statuses")?, [["0"]], "ON DELETE CASCADE");
+    let gone = moved.gateway.call(reqwest::Method::GET, &format!("{EMAILS}/{}", id(1)), None).await?;
+    assert_eq!(gone.0.as_u16(), 404);
+    Ok(())
+}
