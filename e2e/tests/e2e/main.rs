@@ -43,6 +43,7 @@ mod poison;
 mod power_cut;
 mod preparation_kill;
 mod reference_003;
+mod reference_004;
 mod reports;
 mod resend;
 mod restored;
