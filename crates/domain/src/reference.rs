@@ -49,6 +49,27 @@ pub enum Sense {
     Intake = 4,
 }
 
+/// Whether a message of reference 004 is to be tried again after an attempt, where its state does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Its state says it, or no attempt was made.
+    Plain = 0,
+    /// An attempt was made and took no retry: the account is held, or the answer is missing and the mail is sent again.
+    Again = 1,
+}
+
+impl Trial {
+    /// Of a message in this state after so many attempts. `is_due` says whether it goes on by itself. The views say the
+    /// same in SQL.
+    pub fn of(state: State, attempts: i64, is_due: bool) -> Self {
+        match state {
+            State::Ready if attempts > 0 => Self::Again,
+            State::InDoubt if is_due => Self::Again,
+            _ => Self::Plain,
+        }
+    }
+}
+
 /// What became of the messages by which a mail was passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
@@ -128,8 +149,9 @@ pub fn status_001(state: State, standing: Standing) -> &'static str {
 }
 
 /// What `email_outbox.status` and `email_logs.status` of reference 004 say.
-pub fn status_004(state: State) -> &'static str {
+pub fn status_004(state: State, trial: Trial) -> &'static str {
     match state {
+        State::Ready | State::InDoubt if trial == Trial::Again => "RETRY_SCHEDULED",
         State::Accepted | State::Validating | State::Scheduled(Wait::Fetch) => "RECEIVED",
         State::Ready | State::Scheduled(Wait::SendAt) => "VALIDATED",
         State::Scheduled(Wait::Retry) => "RETRY_SCHEDULED",
@@ -219,7 +241,8 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Sent => "SENT",
         EventKind::Captured => "CAPTURED",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
-        EventKind::Scheduled => match sense {
+        // The first `ready` says no more than `validated`, and a doubt that is not sent again no more than `sending`.
+        EventKind::Scheduled | EventKind::Ready | EventKind::InDoubt => match sense {
             Sense::Retry => "RETRY_SCHEDULED",
             Sense::Plain | Sense::Sent | Sense::Failed | Sense::Intake => return None,
         },
@@ -228,10 +251,8 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
             Sense::Failed => "FAILED",
             Sense::Plain | Sense::Retry | Sense::Intake => "VALIDATED",
         },
-        // `validated` has said that it can be sent, and `sending` that an attempt was made.
+        // `sending` has said that an attempt was made.
         EventKind::Validating
-        | EventKind::Ready
-        | EventKind::InDoubt
         | EventKind::Resent
         | EventKind::RecipientFailed
         | EventKind::Delivered
@@ -257,7 +278,12 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
     match event.kind {
         EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
-        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        EventKind::Scheduled | EventKind::Ready
+            if events[..at].iter().any(|event| begins_attempt(&event)) =>
+        {
+            Sense::Retry
+        }
+        EventKind::InDoubt if will_retry(event) => Sense::Retry,
         EventKind::Replayed
             if events[..at].iter().rev().find_map(move_before) == Some(EventKind::Invalid) =>
         {
@@ -292,6 +318,17 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
 /// Whether the event at a place comes right after one of this kind.
 fn is_after(events: &[Event], at: usize, kind: EventKind) -> bool {
     at.checked_sub(1).is_some_and(|before| events[before].kind == kind)
+}
+
+/// Whether the particulars of an event say that the message is tried again.
+fn will_retry(event: &Event) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Particulars {
+        #[serde(default)]
+        will_retry: bool,
+    }
+    let data = event.data.as_deref().and_then(|data| serde_json::from_str::<Particulars>(data).ok());
+    data.is_some_and(|data| data.will_retry)
 }
 
 /// What may become of a message that was resolved.
@@ -400,8 +437,43 @@ mod tests {
 
     #[test]
     fn a_retry_is_told_from_a_time_that_was_asked_for() {
-        let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(EventKind::Scheduled, sense));
-        assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
+        for kind in [EventKind::Scheduled, EventKind::Ready, EventKind::InDoubt] {
+            let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(kind, sense));
+            assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
+        }
+    }
+
+    #[test]
+    fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
+        let event = |kind, data: Option<&str>| Event {
+            seq: 1,
+            at: Time::from_millis(0),
+            kind,
+            data: data.map(str::to_owned),
+        };
+        let again = Some(r#"{"attempt":1,"will_retry":true}"#);
+        let events = [
+            event(EventKind::Ready, None),
+            event(EventKind::Sending, None),
+            event(EventKind::Ready, again),
+            event(EventKind::InDoubt, again),
+            event(EventKind::InDoubt, Some(r#"{"will_retry":false}"#)),
+            event(EventKind::InDoubt, None),
+        ];
+        let words: Vec<_> = (0..events.len())
+            .map(|at| event_004(events[at].kind, sense(&events, at, State::Ready)))
+            .collect();
+        let retry = Some("RETRY_SCHEDULED");
+        assert_eq!(words, [None, Some("SENT_ATTEMPT"), retry, retry, None, None]);
+        for (state, attempts, is_due, word) in [
+            (State::Ready, 0, true, "VALIDATED"),
+            (State::Ready, 8, true, "RETRY_SCHEDULED"),
+            (State::InDoubt, 1, true, "RETRY_SCHEDULED"),
+            (State::InDoubt, 1, false, "SENT_ATTEMPT"),
+            (State::Sent, 8, false, "SENT"),
+        ] {
+            assert_eq!(status_004(state, Trial::of(state, attempts, is_due)), word, "{state:?}");
+        }
     }
 
     #[test]
@@ -413,7 +485,7 @@ mod tests {
             let words = words.chain(standings.map(|standing| status_001(state, standing)));
             let is_word =
                 |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
-            assert!(words.chain([status_004(state)]).all(is_word), "{state:?}");
+            assert!(words.chain([status_004(state, Trial::Plain)]).all(is_word), "{state:?}");
         }
     }
 }

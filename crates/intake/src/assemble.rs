@@ -174,11 +174,24 @@ impl EnvelopeSender<'_> {
     }
 }
 
+/// What a message was checked as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CheckedAs {
+    /// The request that has just come.
+    Request,
+    /// The request that was stored before: that it is still there is a check of its own.
+    Stored,
+}
+
 /// What was checked of a composed message, as the particulars of its `validated` event.
-pub(crate) fn validated(checked: &Checked<'_>, payload_bytes: usize, warnings: &[String]) -> String {
-    let content = &checked.content;
+pub(crate) fn validated(checked: &Checked<'_>, checked_as: CheckedAs, payload_bytes: usize) -> String {
+    let (content, warnings) = (&checked.content, &checked.warnings);
+    let outbox = match checked_as {
+        CheckedAs::Request => "",
+        CheckedAs::Stored => "{\"check\":\"OUTBOX\"},",
+    };
     let mut data = format!(
-        "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{payload_bytes}}},{{\"check\":\"OUTBOX\"}},\
+        "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{payload_bytes}}},{outbox}\
          {{\"check\":\"RECIPIENT\",\"recipients\":{},\"known\":{}}},\
          {{\"check\":\"TEMPLATE\",\"subject_chars\":{},\"html_bytes\":{}",
         checked.recipients.len(),
@@ -255,6 +268,7 @@ pub(crate) fn assemble(
         },
         events,
         batch_key: None,
+        error: None,
         collapse_key: terms.collapse_key,
         recipient: mail.known_recipient,
         settled: mail.settled,

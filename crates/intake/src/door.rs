@@ -1,9 +1,9 @@
 //! The door itself: what one message goes through.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use postway_domain::{ClientId, Clock, MessageUid, TenantId, Time, secret::SecretKey, verp::VerpKey};
+use postway_domain::{ClientId, Clock, MessageUid, Status, TenantId, Time, secret::SecretKey, verp::VerpKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
@@ -13,8 +13,8 @@ use postway_store::{
 
 use crate::{
     assemble::{
-        EnvelopeSender, Mail, Names, Origin, assemble, attachments_here, compose_checked, fingerprint,
-        needs_smtputf8, validated,
+        CheckedAs, EnvelopeSender, Mail, Names, Origin, assemble, attachments_here, compose_checked,
+        fingerprint, needs_smtputf8, validated,
     },
     check::{Checked, check},
     directory::Directory,
@@ -25,10 +25,12 @@ use crate::{
     parse::parse,
     prepare::FetchPlaces,
     refusal::Refusal,
+    refused::RefusedShares,
     repeat::{Keys, conflict, receipt},
     request::{MessageRequest, Object},
     shelf::Shelf,
     surroundings::{Settled, Surroundings},
+    tally::count_entered,
     work::{guarded, heavy_places},
 };
 
@@ -61,6 +63,7 @@ pub struct Door {
     pub(crate) in_hand: Arc<FairBudget>,
     pub(crate) verp_key: VerpKey,
     pub(crate) link_key: LinkKey,
+    pub(crate) refused: RefusedShares,
 }
 
 /// What a door works with.
@@ -147,6 +150,7 @@ impl Door {
             in_hand: FairBudget::new(IN_HAND_BYTES_MAX, IN_HAND_TENANT_BYTES_MAX),
             verp_key: VerpKey::new(&secret_key),
             link_key: LinkKey::new(&secret_key),
+            refused: RefusedShares::default(),
             store,
             clock,
             depot,
@@ -280,7 +284,7 @@ impl Door {
             composed,
             known_recipient: checked.known_recipient,
             sensitive: checked.sensitive,
-            validated: validated(checked, payload_bytes, &checked.warnings),
+            validated: validated(checked, CheckedAs::Request, payload_bytes),
             settled,
         })
     }
@@ -319,7 +323,7 @@ impl Door {
         for message in &mut messages {
             self.shelve(message).await?;
         }
-        let starts: Vec<_> = messages.iter().map(|message| message.state.status().as_str()).collect();
+        let starts: Vec<_> = messages.iter().map(|message| message.state.status()).collect();
         let answers = self.store.accept(messages).await?;
         if answers.len() != names.len() {
             return Err(StoreError::Unexpected("it did not answer for every message".to_owned()).into());
@@ -328,10 +332,11 @@ impl Door {
         if answers.contains(&Acceptance::Conflict { kind: DedupKind::Batch }) {
             return Err(conflict(DedupKind::Batch));
         }
-        let accepted = |answer: &Acceptance| matches!(answer, Acceptance::Accepted { .. });
-        count_states(
-            answers.iter().zip(starts).filter(|(answer, _)| accepted(answer)).map(|(_, state)| state),
-        );
+        count_states(answers.iter().zip(starts).filter_map(|(answer, start)| match answer {
+            Acceptance::Accepted { .. } => Some(start),
+            Acceptance::Suppressed => Some(Status::Suppressed),
+            Acceptance::Repeat { .. } | Acceptance::Conflict { .. } => None,
+        }));
         let receipts = names.into_iter().zip(answers);
         Ok(receipts.map(|((id, uid), answer)| receipt(id, uid, answer, ctx.passed())).collect())
     }
@@ -374,20 +379,17 @@ pub(crate) fn in_hand_bytes(message: &NewMessage) -> usize {
     raw + message.recipients.len() * RECIPIENT_BYTES
 }
 
-fn count_states(starts: impl Iterator<Item = &'static str>) {
-    let [mut accepted, mut ready, mut scheduled] = [0, 0, 0];
-    for state in starts {
-        accepted += 1;
-        match state {
-            "scheduled" => scheduled += 1,
-            "ready" => ready += 1,
-            _ => {}
+/// Counts where new messages stand, besides that they are accepted.
+fn count_states(starts: impl Iterator<Item = Status>) {
+    let mut entered: BTreeMap<Status, u64> = BTreeMap::new();
+    for start in starts {
+        *entered.entry(Status::Accepted).or_default() += 1;
+        if start != Status::Accepted {
+            *entered.entry(start).or_default() += 1;
         }
     }
-    for (state, count) in [("accepted", accepted), ("ready", ready), ("scheduled", scheduled)] {
-        if count > 0 {
-            metrics::counter!("postway_state_transitions_total", "state" => state).increment(count);
-        }
+    for (status, count) in entered {
+        count_entered(status, count);
     }
 }
 

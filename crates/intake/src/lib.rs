@@ -6,7 +6,8 @@
 //! all of it is handed to the store in one call.
 //!
 //! Promises:
-//! - what is answered with a [`Receipt`] is durable; what is answered with a [`Refusal`] has left nothing behind;
+//! - what is answered with a [`Receipt`] is durable; what is answered with a [`Refusal`] has left nothing behind, but a
+//!   record of the refusal where a door [asks for one](Door::keep_refused);
 //! - a refusal names the field, so that its sender can mend it;
 //! - inside, values are right by their types: no address, id or header goes past this crate unchecked;
 //! - memory is bounded by the size of the request, whatever its shape, and a message that makes the composer panic is
@@ -32,6 +33,7 @@ mod parse;
 mod prepare;
 mod raw;
 mod refusal;
+mod refused;
 mod repeat;
 mod request;
 mod shelf;
@@ -39,6 +41,7 @@ pub mod signing;
 pub mod smtp;
 mod spool;
 mod surroundings;
+mod tally;
 mod work;
 
 pub use batch::{BatchReceipt, RejectedItem};
@@ -51,7 +54,8 @@ pub use limits::{Limits, VARIABLES};
 pub use links::Followed;
 pub use prepare::{Preparer, Preparing};
 pub use raw::RawOptions;
-pub use refusal::{Code, FieldError, Refusal};
+pub use refusal::{Code, FieldError, Refusal, count_refused};
+pub use refused::RefusedMail;
 pub use shelf::{Preview, PreviewOf};
 pub use spool::Spool;
 pub use work::weighed;

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use crate::refusal::Refusal;
+use crate::refusal::{Code, FieldError, Refusal};
 
 /// The longest explanation: the parser quotes the value, and the value may be all of the request.
 const MESSAGE_CHARS_MAX: usize = 200;
@@ -43,11 +43,13 @@ fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: serde_json::Error) -> 
 fn refusal(path: &str, error: &serde_json::Error) -> Refusal {
     let reason = reason(error);
     let twice = reason.strip_prefix("duplicate field `").and_then(|rest| rest.strip_suffix('`'));
-    match twice {
-        Some(name) if path.is_empty() => Refusal::field(name, "is given twice"),
-        Some(name) => Refusal::field(format!("{path}.{name}"), "is given twice"),
-        None => Refusal::field(clip(path), reason),
-    }
+    let fault = match twice {
+        Some(name) if path.is_empty() => FieldError::new(name, "is given twice"),
+        Some(name) => FieldError::new(format!("{path}.{name}"), "is given twice"),
+        None => FieldError::new(clip(path), reason),
+    };
+    // Whatever the field is for, a value of another shape says nothing about it.
+    Refusal::Invalid { details: vec![fault.coded(Code::InvalidPayload)] }
 }
 
 /// What was wrong, without the line and column, which the path says better.

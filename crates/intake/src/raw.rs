@@ -208,7 +208,7 @@ impl Door {
             known_recipient: None,
             sensitive: options.sensitive,
             validated: format!(
-                "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},{{\"check\":\"OUTBOX\"}},\
+                "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},\
                  {{\"check\":\"RECIPIENT\",\"recipients\":{}}}]}}",
                 body.len(),
                 recipients.len(),

@@ -10,7 +10,7 @@ const DETAILS_MAX: usize = 100;
 pub enum Code {
     /// A field does not have the form it must have.
     InvalidPayload,
-    /// The stored message is not there, or not its tenant's.
+    /// The request that was stored is gone.
     OutboxNotFound,
     /// The recipient is not in the tenant's directory, or deleted.
     RecipientNotFound,
@@ -21,6 +21,20 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every kind.
+    pub const ALL: [Code; 5] = [
+        Code::InvalidPayload,
+        Code::OutboxNotFound,
+        Code::RecipientNotFound,
+        Code::InvalidEmail,
+        Code::InvalidTemplate,
+    ];
+
+    /// From its word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == word)
+    }
+
     /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -77,10 +91,32 @@ impl FieldError {
         Self { code, ..self }
     }
 
+    /// What the history and the state of a message say that was refused for it: the particulars of its event, and its error.
+    pub(crate) fn particulars(&self) -> (String, String) {
+        let (check, code, Self { field, message, .. }) = (self.code.check(), self.code.as_str(), self);
+        let told = serde_json::json!({ "check": check, "code": code, "field": field, "message": message });
+        let said = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+        let error = serde_json::json!({
+            "code": code, "category": "validation", "phase": "validate", "message": said,
+        });
+        (told.to_string(), error.to_string())
+    }
+
     /// Counts a message that was refused for it.
     pub(crate) fn count(&self) {
         count_failure(self.code.check());
     }
+}
+
+/// The check that finds what is too large.
+const SIZE: &str = "SIZE";
+
+/// Counts a mail that a door refused before it came to the checks, once for each check that its faults belong to.
+pub fn count_refused(checks: impl IntoIterator<Item = &'static str>) {
+    let mut failed: Vec<&'static str> = checks.into_iter().collect();
+    failed.sort_unstable();
+    failed.dedup();
+    failed.into_iter().for_each(count_failure);
 }
 
 /// Why nothing was stored.
@@ -175,16 +211,11 @@ impl Refusal {
 
     /// Counts it, once for each check that failed.
     pub(crate) fn count(&self) {
-        let mut failed: Vec<&'static str> = match self {
-            Self::Malformed { .. } => vec!["INTEGRITY"],
-            Self::Invalid { details } => details.iter().map(|detail| detail.code.check()).collect(),
-            Self::TooLarge { .. } => vec!["SIZE"],
-            Self::Conflict { .. } | Self::Busy { .. } | Self::Unavailable(_) => Vec::new(),
-        };
-        failed.sort_unstable();
-        failed.dedup();
-        for check in failed {
-            count_failure(check);
+        match self {
+            Self::Malformed { .. } => count_failure(Code::InvalidPayload.check()),
+            Self::Invalid { details } => count_refused(details.iter().map(|detail| detail.code.check())),
+            Self::TooLarge { .. } => count_failure(SIZE),
+            Self::Conflict { .. } | Self::Busy { .. } | Self::Unavailable(_) => {}
         }
     }
 }
@@ -259,6 +290,16 @@ mod tests {
         }
         let Refusal::Invalid { details } = findings.into_refusal() else { panic!("another refusal") };
         assert_eq!(details.len(), DETAILS_MAX);
+    }
+
+    #[test]
+    fn the_guide_lists_the_checks_that_failures_are_counted_by() {
+        let guide = include_str!("../../../docs/guide/operations.md");
+        let line = guide.lines().find(|line| line.contains("`postway_validation_failures_total`")).unwrap();
+        let mut checks: Vec<_> = Code::ALL.iter().map(|code| code.check()).chain([SIZE]).collect();
+        checks.dedup();
+        let words: Vec<_> = checks.iter().map(|check| format!("`{}`", check.to_lowercase())).collect();
+        assert!(line.contains(&words.join(", ")), "{line}\nshould name {words:?}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Door {
         match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
             Some(Acceptance::Repeat { uid }) => Ok(Receipt::new(keys.client_id, uid, ctx.passed())),
             Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
-            Some(Acceptance::Accepted { .. }) | None => Err(refusal),
+            Some(Acceptance::Accepted { .. } | Acceptance::Suppressed) | None => Err(refusal),
         }
     }
 
@@ -99,7 +99,7 @@ pub(crate) fn receipt(
     status: &'static str,
 ) -> Result<Receipt, Refusal> {
     match answer {
-        Acceptance::Accepted { .. } => Ok(Receipt::new(client_id, own, status)),
+        Acceptance::Accepted { .. } | Acceptance::Suppressed => Ok(Receipt::new(client_id, own, status)),
         Acceptance::Repeat { uid } => Ok(Receipt::new(client_id, uid, status)),
         Acceptance::Conflict { kind } => Err(conflict(kind)),
     }

@@ -140,7 +140,7 @@ pub(crate) fn recipient_faults(
         && !is_to(email)
     {
         let fault = FieldError::new("recipient.email", "must be the address in `to`");
-        faults.push(fault.coded(Code::InvalidEmail));
+        faults.push(fault.coded(Code::InvalidPayload));
     }
     match known {
         Some(known) if known.deleted_at.is_some() => {

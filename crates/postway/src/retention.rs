@@ -241,6 +241,7 @@ mod tests {
                 sensitive: false,
             },
             batch_key: None,
+            error: None,
             collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,

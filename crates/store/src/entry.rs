@@ -5,7 +5,9 @@ use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State,
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
     journal::Happening,
-    record::{AccountKey, Body, Claimed, ClaimedRecipient, Content, Lease, NewEvent, NewMessage, Permit},
+    record::{
+        Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Content, Lease, NewEvent, NewMessage, Permit,
+    },
     terms::{Slot, Terms},
 };
 
@@ -32,7 +34,8 @@ impl<'m> Entry<'m> {
             .iter()
             .map(|recipient| terms.suppressed.contains(tenant, recipient.address.as_str()))
             .collect();
-        if !suppressed.contains(&true) {
+        // One that starts at its end is not sent to anybody.
+        if !suppressed.contains(&true) || message.state.status().is_final() {
             suppressed.clear();
         }
         let mut entry = Self { message, lane, lease: None, permit: None, via: None, suppressed };
@@ -63,6 +66,7 @@ impl<'m> Entry<'m> {
     pub fn recipient_status(&self, position: usize) -> RecipientStatus {
         match self.suppressed.get(position) {
             Some(true) => RecipientStatus::Suppressed,
+            _ if self.message.state == State::Invalid => RecipientStatus::Failed,
             _ => RecipientStatus::Pending,
         }
     }
@@ -76,6 +80,14 @@ impl Entry<'_> {
             State::Sending { wire_committed: false }
         } else {
             self.message.state
+        }
+    }
+
+    /// What its sender is answered.
+    pub fn acceptance(&self) -> Acceptance {
+        match self.is_suppressed() {
+            true => Acceptance::Suppressed,
+            false => Acceptance::Accepted { handed_over: self.lease.is_some() },
         }
     }
 

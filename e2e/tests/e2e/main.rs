@@ -44,6 +44,8 @@ mod poison;
 mod power_cut;
 mod preparation_kill;
 mod reference_000;
+mod reference_003;
+mod reference_004;
 mod reports;
 mod resend;
 mod restored;

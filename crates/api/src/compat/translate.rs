@@ -6,6 +6,7 @@
 use std::{borrow::Cow, collections::HashSet, fmt};
 
 pub(crate) use postway_domain::address::split_list as split_addresses;
+use postway_intake::{Code, count_refused};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -232,6 +233,12 @@ pub(crate) fn expect_text<'a>(field: &str, value: &'a RawValue) -> Result<Cow<'a
 pub(crate) fn unknown(name: &str) -> FieldError {
     let shown: String = name.chars().take(100).collect();
     FieldError::new(shown, "is no field of this call: remove it or correct its name")
+}
+
+/// The refusal of a mail that cannot be said in our words, counted as the checks behind every door count theirs.
+pub(crate) fn refuse_mail(faults: Vec<FieldError>) -> ApiError {
+    count_refused(faults.iter().map(|fault| fault.check.unwrap_or(Code::InvalidPayload.check())));
+    ApiError::invalid(faults)
 }
 
 /// The path of a field of ours, such as `attachments[0].content_type`, in their names.

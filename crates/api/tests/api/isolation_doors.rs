@@ -77,7 +77,7 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
         ("001", "POST" | "PUT", "/tenant" | "/tenants" | "/tenant/{id}" | "/tenants/{id}") => {
             vec![("", json!({"id": "default", "name": "theirs", "active": false}))]
         }
-        ("004", "POST", "/v1/email/send") => vec![("", mail)],
+        ("004", "POST", "/v1/email/send") => vec![("", with(mail, json!({"html": "<p>Hi</p>"})))],
         ("resend", "POST", "/emails") => vec![("", mail)],
         ("resend", "POST", "/emails/batch") => vec![("", json!([mail]))],
         ("resend", "PATCH", "/emails/{id}") => vec![("", json!({"scheduled_at": "2023-12-02T00:00:00Z"}))],

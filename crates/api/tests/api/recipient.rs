@@ -160,7 +160,7 @@ async fn a_message_is_for_a_recipient_of_the_directory_or_refused() {
     let shown = api.get(&format!("/v1/messages/{}", uid.as_str().unwrap())).await.ok(200);
     assert_eq!(shown["recipient_id"], id.as_str());
     let other = mail(json!({"id": id, "email": "bob@example.net"})).await.refused(422, "validation_error");
-    assert_eq!(other["details"][0]["code"], "INVALID_EMAIL", "{other}");
+    assert_eq!(other["details"][0]["code"], "INVALID_PAYLOAD", "{other}");
     assert_eq!(api.delete(&format!("/v1/recipients/{id}")).await, 204);
     let gone = mail(json!({"id": id})).await.refused(422, "validation_error");
     assert_eq!(gone["details"][0]["code"], "RECIPIENT_NOT_FOUND", "{gone}");

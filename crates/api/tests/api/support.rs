@@ -388,6 +388,7 @@ impl Api {
             recipients: recipients.iter().map(recipient).collect(),
             content: content(uid),
             batch_key: None,
+            error: None,
             collapse_key: None,
             events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
             recipient: None,

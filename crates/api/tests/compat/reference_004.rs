@@ -115,7 +115,6 @@ async fn the_first_page_may_be_named_by_its_number() {
         ("page=one", "page", "the first page is 1"),
         ("page=21&pageSize=500", "page", "10000th"),
         ("pageSize=0", "pageSize", "1 to 500"),
-        ("externalId=order-7", "externalId", "outboxId"),
     ] {
         let answer = api.get(&format!("{path}?{query}")).await;
         let fault = answer.json()["error"]["details"][0].clone();
@@ -165,26 +164,31 @@ async fn what_is_wrong_is_named_in_its_words_with_its_codes() {
         (json!({"subject": "x".repeat(200)}), "subject", "INVALID_TEMPLATE"),
         (json!({"html": "<script>alert(1)</script>"}), "html", "INVALID_TEMPLATE"),
         (json!({"externalId": 7}), "externalId", "INVALID_PAYLOAD"),
+        (json!({"to": 5}), "to", "INVALID_PAYLOAD"),
+        (json!({"to": null, "cc": "bob@example.net"}), "to", "INVALID_PAYLOAD"),
+        (json!({"subject": null}), "subject", "INVALID_PAYLOAD"),
+        (json!({"html": null, "text": "Thank you."}), "html", "INVALID_TEMPLATE"),
+        (json!({"companyId": "other"}), "companyId", "OUTBOX_NOT_FOUND"),
         (
             json!({"recipient": {"externalId": "C", "email": "bob@example.net"}}),
             "recipient.email",
-            "INVALID_EMAIL",
+            "INVALID_PAYLOAD",
         ),
         (
             json!({"recipient": {"cpfCnpj": "12345678909", "email": "bob@example.net"}}),
             "recipient.email",
-            "INVALID_EMAIL",
+            "INVALID_PAYLOAD",
         ),
         (json!({"recipient": {"email": "ada@example.net"}}), "recipient", "INVALID_PAYLOAD"),
         (json!({"recipient": {"recipientId": "none"}}), "recipient.recipientId", "RECIPIENT_NOT_FOUND"),
         (json!({"recipient": {"id": "none"}}), "recipient.id", "RECIPIENT_NOT_FOUND"),
-        (json!({"recipient": {"externalId": 7}}), "recipient.externalId", "RECIPIENT_NOT_FOUND"),
-        (json!({"colour": "red"}), "colour", "VALIDATION_ERROR"),
-        (json!({"recipient": {"colour": 1}}), "recipient.colour", "VALIDATION_ERROR"),
+        (json!({"recipient": {"externalId": 7}}), "recipient.externalId", "INVALID_PAYLOAD"),
+        (json!({"colour": "red"}), "colour", "INVALID_PAYLOAD"),
+        (json!({"recipient": {"colour": 1}}), "recipient.colour", "INVALID_PAYLOAD"),
         (
             json!({"attachments": [{"filename": "a", "colour": 1}]}),
             "attachments[0].colour",
-            "VALIDATION_ERROR",
+            "INVALID_PAYLOAD",
         ),
     ] {
         let answer = send(&api, &with(fields.clone()), None).await;
@@ -197,7 +201,32 @@ async fn what_is_wrong_is_named_in_its_words_with_its_codes() {
         );
         assert_eq!(error["requestId"], "req-1");
     }
-    assert_eq!(api.get("/v1/messages").await.ok(200)["data"], json!([]), "nothing was taken");
+    let kept = api.get("/v1/messages?limit=100").await.ok(200);
+    let kept = kept["data"].as_array().unwrap();
+    assert!(!kept.is_empty() && kept.iter().all(|one| one["status"] == "invalid"), "none was taken");
+}
+
+#[tokio::test]
+async fn what_was_refused_is_a_row_without_what_came() {
+    let api = Api::start().await;
+    let body = with(json!({"to": ["ada@example.net", "nobody"], "cc": "Bob <bob@example.net>",
+        "externalId": "order-7", "html": "<p>secret words</p>"}));
+    send(&api, &body, Some("key-1")).await;
+    let list = api.get("/compat/004/v1/emails?status=VALIDATION_FAILED&externalId=order-7").await.ok(200);
+    let id = list["data"][0]["outboxId"].as_str().unwrap();
+    let shown = api.get(&format!("/compat/004/v1/emails/{id}")).await.ok(200);
+    assert_eq!((&shown["to"], &shown["cc"]), (&json!("ada@example.net"), &json!(["bob@example.net"])));
+    assert_eq!((&shown["errorCode"], &shown["subject"]), (&json!("INVALID_EMAIL"), &json!("Your order")));
+    let event = &shown["events"][1];
+    assert_eq!((&event["type"], &event["metadata"]["field"]), (&json!("VALIDATION_FAILED"), &json!("to[1]")));
+    let payload = api.get(&format!("/v1/messages/{id}/payload")).await;
+    assert_ne!(payload.status.as_u16(), 200, "{:?}", payload.body);
+    // Nothing is known by its key: mended, it goes.
+    let mended = with(json!({"externalId": "order-7"}));
+    send(&api, &mended, Some("key-1")).await.ok(202);
+    let all = api.get("/compat/004/v1/emails?externalId=order-7").await.ok(200);
+    assert_eq!(all["data"].as_array().unwrap().len(), 2);
+    assert_eq!(api.get("/compat/004/v1/emails?externalId=order").await.ok(200)["data"], json!([]));
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ use postway_store::{
     record::{Change, Fence, MessageKey},
 };
 
+use crate::tally::count_entered;
+
 /// Cancels the message of this id, if there is one that can be. `false` where it must be looked at again: it is on the
 /// wire, and may come back from it unsent.
 pub(super) async fn withdraw(
@@ -34,11 +36,7 @@ pub(super) async fn withdraw(
     change.erases_bodies = to == State::Sent && summary.sensitive;
     let change = change.telling(&serde_json::json!({"reason": "its token has ended"}));
     if store.apply(vec![change]).await?.first() == Some(&true) {
-        let state = to.status().as_str();
-        metrics::counter!("postway_state_transitions_total", "state" => state).increment(1);
-        if to.status().is_final() {
-            metrics::counter!("postway_final_states_total", "state" => state).increment(1);
-        }
+        count_entered(to.status(), 1);
         return Ok(true);
     }
     // Somebody else moved it meanwhile.

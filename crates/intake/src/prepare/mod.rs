@@ -18,7 +18,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use postway_domain::{Incarnation, LeaseToken, MessageUid, TenantId};
+use postway_domain::{Incarnation, LeaseToken, MessageUid, Status, TenantId};
 use postway_store::{
     StoreError,
     record::{Change, Lease, PrepareRequest, ToPrepare},
@@ -29,7 +29,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{door::Door, fair::FairShare};
+use crate::{door::Door, fair::FairShare, tally::count_entered};
 use outcome::Outcome;
 pub(crate) use places::FetchPlaces;
 
@@ -191,6 +191,8 @@ impl Preparer {
         let held = (job.lane.tenant.clone(), job.uid);
         let (door, stop) = (Arc::clone(&self.door), stop.clone());
         let within = self.lease().saturating_sub(LEASE_MARGIN);
+        let started = Instant::now();
+        count_entered(Status::Validating, 1);
         let task = self.tasks.spawn(async move {
             let prepared = timeout(within, AssertUnwindSafe(door.prepare_one(&job)).catch_unwind());
             let outcome = tokio::select! {
@@ -205,25 +207,38 @@ impl Preparer {
                 () = stop.cancelled() => Outcome::GivenBack,
             };
             let change = outcome.into_change(&job, door.clock.now());
-            write(&door, change, &stop).await;
+            write(&door, &job, change, started, &stop).await;
             drop(place);
         });
         self.in_hand.insert(task.id(), held);
     }
 }
 
+/// One line and the metrics of a preparation. Never an address.
+fn report(job: &ToPrepare, change: &Change, started: Instant) {
+    let status = change.to.status();
+    count_entered(status, 1);
+    tracing::info!(
+        uid = %job.uid,
+        request_id = job.request_id,
+        tenant = %job.lane.tenant,
+        attempt = 0,
+        state = status.as_str(),
+        duration_ms = started.elapsed().as_millis() as u64,
+        "prepared"
+    );
+}
+
 /// Writes what came of it, trying again while the store is away. Once stopped it tries once more: others take back what
 /// could not be written.
-async fn write(door: &Door, change: Change, stop: &CancellationToken) {
+async fn write(door: &Door, job: &ToPrepare, change: Change, started: Instant, stop: &CancellationToken) {
     let mut wait = WAIT_FIRST;
     loop {
         let last = stop.is_cancelled();
         match door.store.apply(vec![change.clone()]).await {
             Ok(held) => {
                 if held == [true] {
-                    let state = change.to.status().as_str();
-                    metrics::counter!("postway_state_transitions_total", "state" => state).increment(1);
-                    tracing::info!(uid = %change.uid, state, "prepared");
+                    report(job, &change, started);
                 } else {
                     tracing::info!(uid = %change.uid, "a preparation came too late and was refused");
                 }

@@ -15,7 +15,7 @@ use postway_store::{
 
 use super::{outcome::Outcome, places::DRY_RUN_WAIT_S_MAX};
 use crate::{
-    assemble::{Names, compose_checked, validated},
+    assemble::{CheckedAs, Names, compose_checked, validated},
     check::{Checked, FilePlan, attachment, check, refuse_large},
     directory::House,
     door::{Door, RequestContext, weight},
@@ -101,7 +101,7 @@ impl Door {
             raw: self.keep(&job.lane.tenant, composed.bytes.into(), now).await?,
             links: rows,
         };
-        let validated = validated(&checked, payload_bytes, &checked.warnings);
+        let validated = validated(&checked, CheckedAs::Stored, payload_bytes);
         let send_at = checked.terms.send_at.filter(|at| *at > now);
         Ok(Outcome::Passed { prepared, validated, send_at })
     }

@@ -158,15 +158,10 @@ type Parts = (State, Option<Time>, Vec<NewEvent>, Option<Preparation>, Option<St
 
 fn refused(fault: &FieldError) -> Parts {
     let (to, effects) = transition(State::Validating, Input::Refuse).expect("the table lets a check fail");
-    let (check, code) = (fault.code.check(), fault.code.as_str());
     fault.count();
-    let FieldError { field, message, .. } = fault;
-    let data = serde_json::json!({ "check": check, "code": code, "field": field, "message": message });
-    let error = serde_json::json!({
-        "code": code, "category": "validation", "phase": "validate", "message": said(field, message),
-    });
-    let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(data.to_string()) };
-    (to, None, vec![event], Some(Preparation::Refused), Some(error.to_string()))
+    let (told, error) = fault.particulars();
+    let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(told) };
+    (to, None, vec![event], Some(Preparation::Refused), Some(error))
 }
 
 /// Why a message is tried again.

@@ -148,7 +148,6 @@ async fn what_was_checked_is_in_the_history() {
         data,
         json!({"checks": [
             {"check": "INTEGRITY", "bytes": body.to_string().len()},
-            {"check": "OUTBOX"},
             {"check": "RECIPIENT", "recipients": 2, "known": false},
             {"check": "TEMPLATE", "subject_chars": 2, "html_bytes": 9},
         ]})

@@ -53,7 +53,7 @@ async fn a_template_makes_subject_html_and_text() {
     assert_eq!(mail.body_html(0).unwrap().trim(), "<p>Hello Ada &amp; Bob, you owe &lt;5&gt;</p>");
     assert_eq!(mail.body_text(0).unwrap().trim(), "Hello Ada & Bob, you owe <5>");
     let (_, validated) = house.events(receipt.uid).await.remove(1);
-    let check = &validated["checks"][3];
+    let check = &validated["checks"][2];
     assert_eq!((&check["template"], &check["version"]), (&json!("welcome"), &json!(1)));
 }
 

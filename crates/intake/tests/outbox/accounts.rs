@@ -95,7 +95,10 @@ async fn consuming_an_activation_activates_a_provisioned_account_and_no_other() 
         |id: i64| database.run(&format!("UPDATE tokens SET consumed_at = 1 WHERE id = {id} RETURNING state"));
     assert_eq!(consume(1), "consumed");
     assert_eq!(database.run("SELECT status FROM accounts"), "suspended");
-    database.run("UPDATE accounts SET status = 'active'; INSERT INTO tokens (account, action) VALUES (1, 'activation')");
+    // What she did while she was suspended counts when she is released.
+    database.run("UPDATE accounts SET status = 'active'");
+    assert_eq!(database.run("SELECT status, activated_at IS NOT NULL FROM accounts"), "active|t");
+    database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
     assert_eq!(consume(2), "consumed");
     assert_eq!(database.run("SELECT status, activated_at IS NOT NULL FROM accounts"), "active|t");
     // Neither again, nor late, nor after it was revoked.

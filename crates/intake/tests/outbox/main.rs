@@ -242,6 +242,7 @@ async fn install_into(url: &str, accounts: bool) {
     let plan = install::Plan {
         schema: "postway".to_owned(),
         accounts_schema: accounts.then(|| "public".to_owned()),
+        keep_secrets: false,
     };
     install::install(&SourceUrl::parse(url).unwrap(), &plan).await.unwrap();
 }

@@ -38,7 +38,7 @@ pub(super) async fn send_all(world: Arc<World>) {
             message.uid = world.chance.uid(world.now());
             let stored = match timeout(PATIENCE, link.accept(vec![message.clone()])).await {
                 Ok(Ok(answers)) => match answers[..] {
-                    [Acceptance::Accepted { .. }] => Some(message.uid),
+                    [Acceptance::Accepted { .. } | Acceptance::Suppressed] => Some(message.uid),
                     [Acceptance::Repeat { uid }] => Some(uid),
                     _ => panic!("m{label}: {answers:?}"),
                 },
@@ -111,6 +111,7 @@ fn compose(world: &World, label: usize) -> NewMessage {
             sensitive: chance.hits(100),
         },
         events: [EventKind::Accepted, first].map(|kind| NewEvent { kind, data: None }).to_vec(),
+        error: None,
         collapse_key: chance.hits(200).then(|| "k".to_owned()),
         recipient: None,
         settled: None,

@@ -7,9 +7,10 @@ use postway_domain::{
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, event},
-    stage::{accept, all_at_once, assert_gapless, offer, record, woken},
+    stage::{accept, all_at_once, assert_gapless, direct, offer, record, woken},
+    suppress::suppression,
 };
-use crate::record::{Acceptance, NewEvent};
+use crate::record::{Acceptance, DirectoryChange, NewEvent, NewMessage};
 
 /// Nothing of a message is lost or altered on its way through.
 pub async fn an_accepted_message_reads_back_whole(store: &Shared) {
@@ -87,6 +88,26 @@ pub async fn answers_come_in_the_order_of_the_messages(store: &Shared) {
             Acceptance::Accepted { handed_over: false },
         ]
     );
+}
+
+/// It has its reason and its history from the start; nobody was sent to, whoever is suppressed.
+pub async fn a_refused_message_starts_at_its_end(store: &Shared) {
+    let list = vec![suppression(sample::TENANT, "ada@example.org")];
+    direct(store, DirectoryChange::Suppress(list)).await;
+    let mut message = Sample::new(1).to("ada@example.org").state(State::Invalid, None).build();
+    message.error = Some(r#"{"code":"INVALID_EMAIL"}"#.to_owned());
+    message.events = vec![sample::event(EventKind::Accepted), sample::event(EventKind::Invalid)];
+    let nobody = Sample::new(2).state(State::Invalid, None).build();
+    let (uid, empty) = (message.uid, NewMessage { recipients: Vec::new(), ..nobody });
+    let answers = store.accept(vec![message, empty]).await.unwrap();
+    assert_eq!(answers, vec![Acceptance::Accepted { handed_over: false }; 2]);
+    let found = record(store, uid).await;
+    assert_eq!((found.summary.state, found.summary.due_at), (State::Invalid, None));
+    assert_eq!(found.summary.error.as_deref(), Some(r#"{"code":"INVALID_EMAIL"}"#));
+    assert_eq!(found.recipients[0].status, RecipientStatus::Failed);
+    let kinds: Vec<_> = found.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Accepted, EventKind::Invalid]);
+    assert_gapless(&found);
 }
 
 /// A message that waits for something is stored as waiting for it.

@@ -10,6 +10,7 @@ macro_rules! conformance_tests {
                 an_accepted_message_reads_back_whole
                 answers_come_in_the_order_of_the_messages
                 a_message_keeps_the_state_it_comes_with
+                a_refused_message_starts_at_its_end
                 due_work_wakes_its_account
                 each_of_many_callers_is_answered_for_its_own_messages
                 an_empty_call_is_no_work
@@ -359,6 +360,7 @@ macro_rules! conformance_tests {
             }
             search {
                 a_search_finds_all_page_by_page
+                messages_are_found_by_their_external_id
                 failures_are_found_by_code_and_hidden_subjects_not
                 a_summary_names_the_first_recipient
             }

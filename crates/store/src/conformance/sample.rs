@@ -132,6 +132,7 @@ impl Sample {
                 sensitive: false,
             },
             batch_key: None,
+            error: None,
             collapse_key: None,
             events: vec![event(EventKind::Accepted), event(EventKind::Ready)],
             recipient: None,

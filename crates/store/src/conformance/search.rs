@@ -1,13 +1,15 @@
 //! Finding messages, whatever they are looked for by.
 
-use postway_domain::{MessageUid, Status, message::Outcome};
+use postway_domain::{MessageUid, State, Status, message::Outcome};
 
 use super::{
     Shared,
+    journal::tell,
+    retention::{DAY_MS, expunge},
     sample::{ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, tenant},
     stage::{accept, apply, claim, outcome, record},
 };
-use crate::record::{Change, Filter};
+use crate::record::{Change, Filter, external_label};
 
 /// A filter, and whether the n-th message matches it.
 type Case = (Filter, fn(u32) -> bool);
@@ -15,6 +17,30 @@ type Case = (Filter, fn(u32) -> bool);
 async fn list(store: &Shared, filter: &Filter) -> Vec<MessageUid> {
     let found = store.messages(&tenant(), filter, None, 10_000).await.unwrap();
     found.into_iter().map(|summary| summary.uid).collect()
+}
+
+/// By a label of its own, which no tag is, until they are removed.
+pub async fn messages_are_found_by_their_external_id(store: &Shared) {
+    let long = "é".repeat(600);
+    let with = |n, id: &str| {
+        let id = id.to_owned();
+        Sample::new(n).content(|content| content.external_id = Some(id))
+    };
+    let ids = ["order-7", "order-7", "order-8", &long];
+    let mut uids = Vec::new();
+    for (n, id) in (1..).zip(ids) {
+        uids.push(accept(store, with(n, id)).await);
+    }
+    accept(store, Sample::new(9).content(|content| content.tags = vec!["order-7".to_owned()])).await;
+    let by = |id: &str| Filter { tag: Some(external_label(id)), ..Filter::default() };
+    assert_eq!(list(store, &by("order-7")).await, [uids[1], uids[0]]);
+    assert_eq!(list(store, &by(&long)).await, [uids[3]]);
+    assert!(list(store, &by("order-9")).await.is_empty());
+    let ended = accept(store, with(10, "order-10").state(State::Sent, None)).await;
+    assert_eq!(list(store, &by("order-10")).await, [ended]);
+    tell(store, at(9_000)).await;
+    assert_eq!(expunge(store, 9 * DAY_MS).await, 1);
+    assert!(list(store, &by("order-10")).await.is_empty());
 }
 
 /// Whatever leads the search: the pages of a filter hold what matches, once, the newest first, and the last has no next.

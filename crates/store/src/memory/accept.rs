@@ -121,7 +121,7 @@ impl Tables {
         }
         let superseded = self.supersede(&message);
         let entry = Entry::new(&message, message.lane.id(), hand_over, terms);
-        let claimed = entry.claimed();
+        let (claimed, acceptance) = (entry.claimed(), entry.acceptance());
         let lease = entry.lease;
         let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();
         if entry.state() == State::Suppressed {
@@ -139,7 +139,6 @@ impl Tables {
         if stored.claimable_at().is_some() {
             accepted.woken.push(stored.account_key());
         }
-        let handed_over = claimed.is_some();
         accepted.handed_over.extend(claimed);
         self.reports.note(&stored, 0);
         self.insert(stored);
@@ -149,7 +148,7 @@ impl Tables {
             }
             self.edit(uid, Stored::outdate);
         }
-        Acceptance::Accepted { handed_over }
+        acceptance
     }
 
     /// The message before this one with the same collapse key, and the change that withdraws it, if it has not left.

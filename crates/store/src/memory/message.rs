@@ -71,7 +71,7 @@ impl Stored {
                     sent_at: None,
                     failed_at: None,
                     exhausted: false,
-                    error: None,
+                    error: message.error,
                     subject: content.subject,
                     message_id: content.message_id,
                     request_id: content.request_id,

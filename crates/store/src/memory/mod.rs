@@ -110,7 +110,7 @@ impl Intake for MemoryStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let mut tables = self.tables()?;
         let accepted = tables.accept(messages, &self.hand_over)?;
-        self.commit(accepted.answers.iter().any(|answer| matches!(answer, Acceptance::Accepted { .. })));
+        self.commit(accepted.answers.iter().any(Acceptance::is_accepted));
         self.hand_over.deliver(accepted.handed_over);
         self.hand_over.wake(accepted.woken);
         if accepted.prepares {

@@ -25,9 +25,9 @@ pub(super) static INSERT_LANE: Multi = Multi::new(
 );
 pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
     "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
-     lease_until, version, event_seq, created_at, updated_at, expires_at, retries, doubts, lost_leases, \
+     lease_until, version, event_seq, created_at, updated_at, expires_at, error, retries, doubts, lost_leases, \
      wire_committed, exhausted) VALUES ",
-    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0,0,0)",
+    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0,0,0)",
     ",",
     "",
 );
@@ -68,7 +68,7 @@ pub(super) async fn accept(
             continue;
         }
         let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
-        answers.push(Acceptance::Accepted { handed_over: entry.lease.is_some() });
+        answers.push(entry.acceptance());
         entries.push(entry);
     }
     insert_lanes(txn, &entries).await?;
@@ -143,7 +143,8 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(entry.event_count())
                 .bind(message.created_at.as_millis())
                 .bind(message.created_at.as_millis())
-                .bind(message.expires_at.map(|at| at.as_millis()));
+                .bind(message.expires_at.map(|at| at.as_millis()))
+                .bind(message.error.as_deref());
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }
@@ -219,7 +220,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.tags.iter().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
         .collect();
     for (sql, run) in INSERT_TAG.runs(&tags) {
         let mut query = sqlx::query(sql);

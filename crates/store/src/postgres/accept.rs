@@ -20,13 +20,13 @@ pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, pri
      ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, \
      retries, doubts, lost_leases, on_doubt, lease_node, lease_token, lease_until, wire_committed, version, event_seq, \
-     created_at, updated_at, expires_at, exhausted) \
+     created_at, updated_at, expires_at, exhausted, error) \
      SELECT v.uid, v.tenant, v.lane, v.status, v.wait, v.due_at, v.attempt, 0, 0, 0, v.on_doubt, v.lease_node, \
-     v.lease_token, v.lease_until, FALSE, v.version, v.event_seq, v.created_at, v.created_at, v.expires_at, FALSE \
+     v.lease_token, v.lease_until, FALSE, v.version, v.event_seq, v.created_at, v.created_at, v.expires_at, FALSE, v.error \
      FROM UNNEST($1::bytea[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
      $8::bigint[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], \
-     $15::bigint[]) AS v(uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
-     lease_until, version, event_seq, created_at, expires_at)";
+     $15::bigint[], $16::text[]) AS v(uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
+     lease_until, version, event_seq, created_at, expires_at, error)";
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, \
      external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
      recipient_id, payload) \
@@ -59,7 +59,7 @@ pub(super) async fn accept(
             continue;
         }
         let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
-        answers.push(Acceptance::Accepted { handed_over: entry.lease.is_some() });
+        answers.push(entry.acceptance());
         entries.push(entry);
     }
     if !entries.is_empty() {
@@ -122,6 +122,7 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
         .bind(column(entries, |entry| entry.event_count()))
         .bind(column(entries, |entry| entry.message.created_at.as_millis()))
         .bind(column(entries, |entry| entry.message.expires_at.map(|at| at.as_millis())))
+        .bind(column(entries, |entry| entry.message.error.as_deref().map(text)))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;
@@ -200,7 +201,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.tags.iter().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
         .collect();
     if !tags.is_empty() {
         sqlx::query(INSERT_TAG)

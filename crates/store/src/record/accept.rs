@@ -1,6 +1,6 @@
 //! What intake hands over.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use postway_domain::{
     ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, message::OnDoubt,
@@ -39,6 +39,8 @@ pub struct NewMessage {
     pub content: Content,
     /// The beginning of its history.
     pub events: Vec<NewEvent>,
+    /// Why it was refused, as a JSON object, where it starts at its end.
+    pub error: Option<String>,
     /// A newer message with the same key supersedes this one as long as it has not left.
     pub collapse_key: Option<String>,
     /// The entry of the tenant's directory of recipients that it is for. If that is deleted before it left, it is not
@@ -86,6 +88,27 @@ pub struct Content {
     pub sensitive: bool,
 }
 
+impl Content {
+    /// What it is found by in the index of tags: the client's labels, and its external id.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let tags = self.tags.iter().map(|tag| Cow::Borrowed(tag.as_str()));
+        tags.chain(self.external_id.as_deref().map(|id| Cow::Owned(external_label(id))))
+    }
+}
+
+/// The longest part of an external id that is looked up.
+const EXTERNAL_BYTES_MAX: usize = 1_000;
+
+/// How an external id stands among the tags: behind a character that no tag has. Of a very long one the beginning stands for
+/// all of it, so whoever finds by it compares the rest.
+pub fn external_label(external_id: &str) -> String {
+    let mut end = external_id.len().min(EXTERNAL_BYTES_MAX);
+    while !external_id.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("\u{1f}{}", &external_id[..end])
+}
+
 /// What a deduplication key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DedupKind {
@@ -116,6 +139,8 @@ pub enum Acceptance {
         /// Whether it was handed straight to a standing claim.
         handed_over: bool,
     },
+    /// Durable, and at its end: every recipient is on the suppression list.
+    Suppressed,
     /// The same request was accepted before, as this message.
     Repeat {
         /// The message that was accepted then.
@@ -131,6 +156,6 @@ pub enum Acceptance {
 impl Acceptance {
     /// Whether the message is new and stored.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Acceptance::Accepted { .. })
+        matches!(self, Acceptance::Accepted { .. } | Acceptance::Suppressed)
     }
 }

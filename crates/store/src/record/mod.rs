@@ -12,7 +12,7 @@ mod prepare;
 mod report;
 mod view;
 
-pub use accept::{Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient};
+pub use accept::{Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient, external_label};
 pub use body::{BlobName, BlobRef, Body, NoBlobName};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
 pub use claim::{

@@ -14,7 +14,7 @@ use crate::{
     decode::{coded, tags},
     error::StoreError,
     group::Engine,
-    record::{Expunge, Tombstone},
+    record::{Expunge, Tombstone, external_label},
     rows::{Multi, MultiSql},
     sql::{Session, Value, values},
 };
@@ -28,7 +28,11 @@ static HOLD: MultiSql = MultiSql {
 };
 static RECIPIENTS: Multi =
     Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
-static TAGS: Multi = Multi::new("SELECT uid, tags FROM content WHERE tags IS NOT NULL AND uid IN (", 1, ")");
+static TAGS: Multi = Multi::new(
+    "SELECT uid, tags, external_id FROM content WHERE (tags IS NOT NULL OR external_id IS NOT NULL) AND uid IN (",
+    1,
+    ")",
+);
 static UNTAG: Multi = Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")");
 static END_KEYS: Multi = Multi::new("UPDATE dedup SET expires_at = ? WHERE uid IN (", 1, ")");
 static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1, ")");
@@ -167,7 +171,8 @@ async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> 
     let mut tagged: BTreeMap<String, Vec<[u8; 16]>> = BTreeMap::new();
     for (sql, run) in TAGS.runs(going) {
         for row in session.rows(sql.into(), ids(run)).await? {
-            for tag in tags(row.opt_text(1)?)? {
+            let external = row.opt_text(2)?.map(external_label);
+            for tag in tags(row.opt_text(1)?)?.into_iter().chain(external) {
                 tagged.entry(tag).or_default().push(row.id16(0)?);
             }
         }

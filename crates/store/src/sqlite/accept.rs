@@ -22,9 +22,9 @@ pub(super) static INSERT_LANE: Multi = Multi::new(
 pub(super) static INSERT_MESSAGE: Multi = Multi::new(
     "INSERT OR FAIL INTO message (uid, tenant, lane, status, wait, due_at, attempt, retries, doubts, lost_leases, on_doubt, \
      lease_node, lease_token, lease_until, wire_committed, version, event_seq, created_at, updated_at, expires_at, \
-     exhausted) SELECT column1, column2, column3, column4, column5, column6, column7, 0, 0, 0, column8, column9, \
-     column10, column11, 0, column12, column13, column14, column14, column15, 0 FROM (VALUES ",
-    15,
+     exhausted, error) SELECT column1, column2, column3, column4, column5, column6, column7, 0, 0, 0, column8, column9, \
+     column10, column11, 0, column12, column13, column14, column14, column15, 0, column16 FROM (VALUES ",
+    16,
     ")",
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
@@ -59,7 +59,7 @@ pub(super) async fn accept(
             continue;
         }
         let entry = Entry::new(message, lanes.id(&message.lane), &txn.handover, terms);
-        answers.push(Acceptance::Accepted { handed_over: entry.lease.is_some() });
+        answers.push(entry.acceptance());
         entries.push(entry);
     }
     insert_lanes(txn, &entries).await?;
@@ -119,7 +119,8 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(entry.version())
                 .bind(entry.event_count())
                 .bind(message.created_at.as_millis())
-                .bind(message.expires_at.map(|at| at.as_millis()));
+                .bind(message.expires_at.map(|at| at.as_millis()))
+                .bind(message.error.as_deref());
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;
     }
@@ -181,14 +182,14 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     super::insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.tags.iter().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
         .collect();
     for (sql, run) in INSERT_TAG.runs(&tags) {
         let mut query = sqlx::query(sql);
         for (message, tag) in run {
             query = query
                 .bind(message.lane.tenant.as_str())
-                .bind(tag.as_str())
+                .bind(tag.as_ref())
                 .bind(message.uid.as_bytes().as_slice());
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;

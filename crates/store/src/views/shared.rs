@@ -3,7 +3,7 @@
 use postway_domain::Status;
 
 /// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the assertions below.
-pub(super) const SHARED: [(&str, &str); 12] = [
+pub(super) const SHARED: [(&str, &str); 13] = [
     ("wait", "CASE WHEN m.status = 3 THEN COALESCE(m.wait, 2) ELSE 0 END"),
     (
         "reason",
@@ -43,13 +43,20 @@ pub(super) const SHARED: [(&str, &str); 12] = [
          AND (s.kind = 0 OR (s.kind = 1 AND s.code = l.batch))) THEN 1 ELSE 0 END WHEN {told} = 2 THEN 3 \
          WHEN m.status = 5 AND EXISTS (SELECT 1 FROM {event} e WHERE e.uid = m.uid AND e.kind = 19) THEN 2 ELSE 0 END",
     ),
-    // Scheduled: whether a preparation or an attempt came before. Replayed: whether it had been refused. Resolved: what came of it is told by what happened next, or by how the
-    // message stands. A call: how the message had ended when it was made.
+    // An attempt was made and took no retry: it is ready again, or in doubt and sent again.
+    (
+        "trial",
+        "CASE WHEN m.status = 2 AND m.attempt > 0 THEN 1 WHEN m.status = 8 AND m.due_at IS NOT NULL THEN 1 ELSE 0 END",
+    ),
+    // Scheduled and ready: whether a preparation or an attempt came before. In doubt: whether it is sent again. Replayed: whether it had
+    // been refused. Resolved: what came of it is told by what happened next, or by how the message stands. A call: how the message had
+    // ended when it was made.
     (
         "sense",
-        "CASE WHEN e.kind = 5 THEN CASE WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq = e.seq - 1 \
-         AND p.kind = 32) THEN 4 WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
+        "CASE WHEN e.kind = 5 AND EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq = e.seq - 1 AND p.kind = 32) THEN 4 \
+         WHEN e.kind IN (4, 5) THEN CASE WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
          AND p.kind IN (6, 11)) THEN 3 ELSE 0 END \
+         WHEN e.kind = 10 THEN CASE WHEN {flag:e.data:will_retry} THEN 3 ELSE 0 END \
          WHEN e.kind = 16 THEN CASE (SELECT p.kind FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
          AND p.kind IN ({moves}) ORDER BY p.seq DESC LIMIT 1) WHEN 3 THEN 4 ELSE 0 END \
          WHEN e.kind = 12 THEN CASE COALESCE((SELECT n.kind FROM {event} n WHERE n.uid = e.uid AND n.seq > e.seq \
@@ -84,6 +91,7 @@ const _: () = {
     assert!(Status::Suppressed as i64 == 9 && Status::Cancelled as i64 == 10 && Status::Expired as i64 == 11);
     assert!(Status::Captured as i64 == 12 && Kind::Captured as i64 == 31);
     assert!(NotificationState::Calling as i64 == 1 && NotificationState::Acknowledged as i64 == 3);
+    assert!(Status::InDoubt as i64 == 8 && Kind::Ready as i64 == 4 && Kind::InDoubt as i64 == 10);
     assert!(Kind::Invalid as i64 == 3 && Kind::Scheduled as i64 == 5 && Kind::Sending as i64 == 6);
     assert!(Kind::Sent as i64 == 7 && Kind::Failed as i64 == 8 && Kind::Resent as i64 == 11);
     assert!(Kind::Resolved as i64 == 12 && Kind::Cancelled as i64 == 13 && Kind::Expired as i64 == 14);

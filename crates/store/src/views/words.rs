@@ -5,7 +5,7 @@ use postway_domain::{
     EventKind, InboundState, State,
     message::Wait,
     reference::{
-        Forwarded, Sense, Standing, Told, event_004, history_000, status_000, status_001, status_002,
+        Forwarded, Sense, Standing, Told, Trial, event_004, history_000, status_000, status_001, status_002,
         status_004,
     },
 };
@@ -36,6 +36,13 @@ fn standings_of(state: State) -> &'static [Standing] {
     }
 }
 
+fn trials_of(state: State) -> &'static [Trial] {
+    match state {
+        State::Ready | State::InDoubt => &[Trial::Plain, Trial::Again],
+        _ => &[Trial::Plain],
+    }
+}
+
 fn forwarded_of(state: InboundState) -> &'static [Forwarded] {
     match state {
         InboundState::Routed => &[Forwarded::Nothing, Forwarded::Sent, Forwarded::Open, Forwarded::Failed],
@@ -49,6 +56,7 @@ fn senses_of(kind: EventKind) -> &'static [Sense] {
             &[Sense::Plain, Sense::Sent, Sense::Failed]
         }
         EventKind::Scheduled => &[Sense::Plain, Sense::Retry, Sense::Intake],
+        EventKind::Ready | EventKind::InDoubt => &[Sense::Plain, Sense::Retry],
         EventKind::Replayed => &[Sense::Plain, Sense::Intake],
         _ => &[Sense::Plain],
     }
@@ -89,6 +97,9 @@ pub(super) fn rows(view: &str) -> Vec<Row> {
             .collect(),
         "email_statuses" => of_event(history_000),
         "email_events" => of_event(event_004),
-        _ => states.map(|state| of_state(*state, 0, status_004(*state))).collect(),
+        _ => states
+            .flat_map(|state| trials_of(*state).iter().map(move |trial| (*state, *trial)))
+            .map(|(state, trial)| of_state(state, trial as i64, status_004(state, trial)))
+            .collect(),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::error::Fault;
 use crate::{
-    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, split_addresses, text},
+    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
     error::{ApiError, FieldError},
 };
 
@@ -94,7 +94,7 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
     }
     match faults.is_empty() {
         true => Ok(translated),
-        false => Err(ApiError::invalid(faults)),
+        false => Err(refuse_mail(faults)),
     }
 }
 

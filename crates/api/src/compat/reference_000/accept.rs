@@ -18,7 +18,7 @@ use crate::{
     body,
     compat::{
         bundle::Bundle,
-        translate::{Fields, Items, Ours, is_null, renamed, shown_id, text, unknown},
+        translate::{Fields, Items, Ours, is_null, refuse_mail, renamed, shown_id, text, unknown},
     },
     error::{ApiError, FieldError},
     message::{accept::door_context, batch},
@@ -154,7 +154,7 @@ fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
             _ => wrong.push(unknown(name)),
         }
     }
-    if wrong.is_empty() { Ok((ours.into_json(), names)) } else { Err(ApiError::invalid(wrong)) }
+    if wrong.is_empty() { Ok((ours.into_json(), names)) } else { Err(refuse_mail(wrong)) }
 }
 
 /// The path of a `file:` address on this machine (RFC 8089). What is none stays as it came, for the intake to judge.

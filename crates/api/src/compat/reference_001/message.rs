@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::{
-    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, text, unknown},
+    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, refuse_mail, text, unknown},
     error::{ApiError, FieldError},
 };
 
@@ -51,7 +51,7 @@ pub(super) fn translate(
             _ => wrong.push(unknown(name)),
         }
     }
-    if wrong.is_empty() { Ok(ours.into_json()) } else { Err(ApiError::invalid(wrong)) }
+    if wrong.is_empty() { Ok(ours.into_json()) } else { Err(refuse_mail(wrong)) }
 }
 
 /// A priority: its `medium` is our `normal`, and the others are the same.

@@ -18,6 +18,11 @@ const NAMES: &[(&str, &str)] = &[
     ("next_attempt", "nextAttemptNumber"),
     ("backoff_ms", "backoffDelay"),
     ("provider_message_id", "sesMessageId"),
+    ("reason", "reason"),
+    ("check", "check"),
+    ("field", "field"),
+    ("checks", "checks"),
+    ("warnings", "warnings"),
 ];
 
 /// An event of a message in its words; none where it has no such event.
@@ -70,6 +75,15 @@ mod tests {
         );
         let sent = event(EventKind::Sent, json!({"attempt": 2, "provider_message_id": "0100"})).unwrap();
         assert_eq!(sent["metadata"], json!({"attempt": 2, "sesMessageId": "0100"}));
+        let held = said(
+            EventKind::Ready,
+            json!({"attempt": 1, "code": "SES_DAILY_QUOTA_EXCEEDED", "will_retry": true, "next_attempt": 2}),
+            Sense::Retry,
+        );
+        assert_eq!(held.unwrap()["type"], "RETRY_SCHEDULED", "no retry is used, and it is tried again");
+        let checks = json!([{"check": "INTEGRITY", "bytes": 9}]);
+        let validated = event(EventKind::Validated, json!({"checks": checks})).unwrap();
+        assert_eq!(validated["metadata"], json!({"checks": checks}));
         assert_eq!(event(EventKind::Cancelled, json!({})).unwrap()["metadata"], json!({"willRetry": false}));
         assert_eq!(event(EventKind::Scheduled, json!({"due_at": "x"})), None, "a time of the sender's own");
     }

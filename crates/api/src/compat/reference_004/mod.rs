@@ -5,6 +5,7 @@
 //! whose `code` for a mail that fails a check is the check's own (`INVALID_EMAIL`, `INVALID_TEMPLATE`, …).
 
 mod event;
+mod refused;
 mod send;
 mod show;
 mod word;

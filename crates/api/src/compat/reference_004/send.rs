@@ -1,6 +1,6 @@
 //! `POST /v1/email/send`: one mail.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Instant};
 
 use axum::{
     Json,
@@ -9,14 +9,16 @@ use axum::{
 };
 use bytes::Bytes;
 use postway_domain::{MessageUid, RecipientKey, TenantId, Time};
-use postway_intake::{Code, weighed};
+use postway_intake::{Code, RequestContext, count_refused, weighed};
 use serde_json::{Value, json, value::RawValue};
 
-use super::NAMES;
+use super::{NAMES, refused};
 use crate::{
     auth::Sender,
     body,
-    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, renamed, unknown},
+    compat::translate::{
+        Fields, Items, Ours, expect_text, is_blank, is_empty_list, is_null, refuse_mail, renamed, unknown,
+    },
     error::{ApiError, FieldError},
     message::accept::{door_context, take},
     recipient::personal,
@@ -53,37 +55,75 @@ pub(super) async fn send(
     request_id: RequestId,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let started = Instant::now();
     let (parts, body) = request.into_parts();
-    let tenant = caller.tenant.clone();
     let context = door_context(caller, &request_id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
-    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(&bytes))?;
+    let received = match receive(&app, &context, &bytes).await {
+        Ok(received) => received,
+        Err(error) => {
+            refused::keep(&app, &context, &bytes, &error, started).await;
+            return Err(error);
+        }
+    };
+    let Received { uid, external_id } = received;
+    log(&context, Some(uid), "accepted", started);
+    let mut answer = json!({
+        "outboxId": uid,
+        "jobId": uid,
+        "requestId": request_id.as_str(),
+        "status": "RECEIVED",
+        "receivedAt": received_at(uid),
+    });
+    if let Some(id) = external_id {
+        answer["recipient"] = json!({"externalId": id});
+    }
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// The line of the log for a mail that came: what every line about a mail has. Never an address.
+pub(super) fn log(context: &RequestContext, uid: Option<MessageUid>, state: &str, started: Instant) {
+    tracing::info!(
+        uid = uid.map(tracing::field::display),
+        request_id = context.request_id,
+        tenant = %context.tenant,
+        attempt = 0,
+        state,
+        duration_ms = started.elapsed().as_millis() as u64,
+        "received"
+    );
+}
+
+/// A mail that was taken.
+struct Received<'a> {
+    uid: MessageUid,
+    /// What its sender calls the recipient.
+    external_id: Option<&'a RawValue>,
+}
+
+async fn receive<'a>(
+    app: &App,
+    context: &RequestContext,
+    bytes: &'a Bytes,
+) -> Result<Received<'a>, ApiError> {
+    let tenant = &context.tenant;
+    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, tenant))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     let mut said = Vec::new();
     if let Some(recipient) = recipient {
         said.extend(recipient.fields.iter().map(|(ours, theirs, _)| (*ours, *theirs)));
         // Where nothing else names it, what we looked up stands for the number.
         said.extend([("id", "cpfCnpj"), ("external_id", "cpfCnpj")]);
-        ours.json("recipient", &in_directory(&app, &tenant, recipient).await?);
+        ours.json("recipient", &in_directory(app, tenant, recipient).await?);
     }
-    let taken = take(&app, &context, Bytes::from(ours.into_json())).await;
+    let taken = take(app, context, Bytes::from(ours.into_json())).await;
     let in_its_names = |field: &str| match field.strip_prefix("recipient.") {
         Some(of_recipient) => format!("recipient.{}", renamed(of_recipient, &said)),
         None => renamed(field, NAMES),
     };
     let receipt = taken.map_err(|error| error.renamed(in_its_names))?;
-    let mut answer = json!({
-        "outboxId": receipt.uid,
-        "jobId": receipt.uid,
-        "requestId": request_id.as_str(),
-        "status": "RECEIVED",
-        "receivedAt": received_at(receipt.uid),
-    });
-    if let Some(id) = external_id {
-        answer["recipient"] = json!({"externalId": id});
-    }
-    Ok((StatusCode::ACCEPTED, Json(answer)))
+    Ok(Received { uid: receipt.uid, external_id })
 }
 
 /// When a message came: its uid begins with the time, so that a repeat is answered as the first.
@@ -92,9 +132,16 @@ fn received_at(uid: MessageUid) -> Time {
     Time::from_millis(i64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
+/// What must be there, and what it is a fault of where it is not.
+const REQUIRED: [(&str, Code, &str); 3] = [
+    ("to", Code::InvalidPayload, "is missing: give the address that it is for"),
+    ("subject", Code::InvalidPayload, "is missing: give the subject"),
+    ("html", Code::InvalidTemplate, "is missing or empty: give the html; a text may come beside it"),
+];
+
 /// Its mail in our words.
-fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
-    let fields = Fields::read(bytes)?;
+fn translate<'a>(bytes: &'a [u8], tenant: &TenantId) -> Result<Translated<'a>, ApiError> {
+    let fields = Fields::read(bytes).map_err(unread)?;
     let mut ours = Ours::with_capacity(bytes.len() + 64);
     let (mut whom, mut wrong) = (None, Vec::new());
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
@@ -104,6 +151,8 @@ fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
             "to" | "cc" | "bcc" => ours.addresses(name, value),
             "replyTo" => ours.addresses("reply_to", value),
             "externalId" => ours.json("external_id", value.get()),
+            "companyId" if is_blank(value) => {}
+            "companyId" => wrong.extend(other_company(value, tenant)),
             "recipient" => match recipient(value) {
                 Ok(read) => whom = Some(read),
                 Err(faults) => wrong.extend(faults),
@@ -115,7 +164,49 @@ fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
             _ => wrong.push(unknown(name)),
         }
     }
-    if wrong.is_empty() { Ok(Translated { ours, recipient: whom }) } else { Err(ApiError::invalid(wrong)) }
+    for (name, code, message) in REQUIRED {
+        let is_empty = |value: &RawValue| is_empty_list(value) || (name == "html" && is_blank(value));
+        if fields.get(name).is_none_or(is_empty) {
+            wrong.push(fault(name, message, code));
+        }
+    }
+    if wrong.is_empty() { Ok(Translated { ours, recipient: whom }) } else { Err(refuse(wrong)) }
+}
+
+/// A body that is no object, or has a field twice.
+fn unread(error: ApiError) -> ApiError {
+    match error.details() {
+        [] => {
+            count_refused([Code::InvalidPayload.check()]);
+            error
+        }
+        faults => refuse(faults.to_vec()),
+    }
+}
+
+/// Whatever the door itself finds wrong is of the first check, unless it says otherwise.
+fn refuse(mut faults: Vec<FieldError>) -> ApiError {
+    for fault in &mut faults {
+        fault.code.get_or_insert(Code::InvalidPayload.as_str());
+        fault.check.get_or_insert(Code::InvalidPayload.check());
+    }
+    refuse_mail(faults)
+}
+
+fn fault(field: &str, message: &str, code: Code) -> FieldError {
+    postway_intake::FieldError::new(field, message).coded(code).into()
+}
+
+/// Whose mail it is the key says; a company that is named as well must be the same.
+fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
+    match expect_text("companyId", value) {
+        Ok(company) if company == tenant.as_str() => None,
+        Ok(_) => {
+            let message = "is not the company of this key: leave it out, or use that company's key";
+            Some(fault("companyId", message, Code::OutboxNotFound))
+        }
+        Err(fault) => Some(fault),
+    }
 }
 
 fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
@@ -142,8 +233,7 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
     let is_named = fields.iter().any(|(name, ..)| matches!(*name, "id" | "external_id"));
     if wrong.is_empty() && !is_named && personal_number.is_none() {
         let message = "give its recipientId, its externalId or its cpfCnpj";
-        let fault = postway_intake::FieldError::new("recipient", message).coded(Code::InvalidPayload);
-        wrong.push(fault.into());
+        wrong.push(fault("recipient", message, Code::InvalidPayload));
     }
     if wrong.is_empty() { Ok(Recipient { fields, personal_number, external_id }) } else { Err(wrong) }
 }

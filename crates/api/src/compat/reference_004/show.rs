@@ -1,11 +1,8 @@
 //! `GET /v1/emails/{id}` and `GET /v1/emails`: its log of a mail, with its events.
 
 use axum::{Json, extract::State, http::Uri};
-use postway_domain::{
-    RecipientKind, State as Stands,
-    reference::{sense, status_004},
-};
-use postway_store::record::{Filter, MessageSummary};
+use postway_domain::{RecipientKind, State as Stands, reference::sense};
+use postway_store::record::{Filter, MessageSummary, external_label};
 use serde_json::{Value, json};
 
 use super::{event, word};
@@ -47,7 +44,9 @@ pub(super) async fn list(
                      RETRY_SCHEDULED")
         }
     });
+    let external_id = query.take("externalId");
     let filter = Filter {
+        tag: external_id.as_deref().map(external_label),
         request_id: query.take("requestId"),
         provider_message_id: query.take("sesMessageId"),
         ..Filter::default()
@@ -56,12 +55,12 @@ pub(super) async fn list(
     let page_size = read::page_size(&mut query, "pageSize");
     let paging = Paging::take(&mut query);
     let size = page_size.unwrap_or(paging.limit);
-    query.parse("externalId", |_| Err::<(), _>("lists do not go by it: keep the outboxId that the 202 gave"));
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
     let is_wanted = |message: &MessageSummary| {
-        wanted.as_ref().is_none_or(|wanted: &String| wanted == status_004(message.state))
+        wanted.as_ref().is_none_or(|wanted: &String| wanted == word::status(message))
+            && external_id.as_ref().is_none_or(|wanted| Some(wanted) == message.external_id.as_ref())
     };
     let page = match (number, &paging.cursor) {
         (1, _) => {
@@ -93,6 +92,7 @@ fn view(whole: &Whole) -> Value {
     let failure = whole.failure();
     // What somebody ended has no failure of its own.
     let ended_unsent = message.state.status().is_final() && message.state != Stands::Sent;
+    let ended_at = message.sent_at.or(message.failed_at);
     let failed_at = message.failed_at.or_else(|| ended_unsent.then_some(message.updated_at));
     json!({
         "id": message.uid,
@@ -106,12 +106,12 @@ fn view(whole: &Whole) -> Value {
         "bcc": named(RecipientKind::Bcc),
         "subject": whole.subject(),
         "tags": message.tags,
-        "status": status_004(message.state),
+        "status": word::status(message),
         "sesMessageId": message.provider_message_id,
         "errorCode": failure.as_ref().and_then(|failure| failure.code()),
         "errorReason": whole.reason(),
         "attempts": message.attempt,
-        "durationMs": whole.record.attempts.last().map(|attempt| attempt.duration_ms),
+        "durationMs": ended_at.map(|at| at.since(message.created_at).as_millis() as u64),
         "requestId": message.request_id,
         "createdAt": message.created_at,
         "sentAt": message.sent_at,

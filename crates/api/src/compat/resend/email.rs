@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{error::missing, moment};
 use crate::{
-    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, split_addresses, text},
+    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
     error::{ApiError, FieldError},
 };
 
@@ -75,7 +75,7 @@ pub(super) fn message(json: &[u8], now: Option<Time>) -> Result<String, ApiError
     }
     match faults.is_empty() {
         true => Ok(ours.into_json()),
-        false => Err(ApiError::invalid(faults)),
+        false => Err(refuse_mail(faults)),
     }
 }
 

@@ -53,6 +53,7 @@ DROP TRIGGER IF EXISTS postway_token_consuming ON {tables}.tokens;
 DROP TRIGGER IF EXISTS postway_token_consumed ON {tables}.tokens;
 DROP TRIGGER IF EXISTS postway_token_ended ON {tables}.tokens;
 DROP TRIGGER IF EXISTS postway_token_gone ON {tables}.tokens;
+DROP TRIGGER IF EXISTS postway_token_keeps ON {tables}.tokens;
 
 -- 32-bit times end in 2038.
 DO $$
@@ -251,6 +252,9 @@ CREATE TRIGGER postway_token_consuming BEFORE UPDATE OF consumed_at ON {tables}.
 CREATE OR REPLACE FUNCTION {schema}.token_consumed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE {tables}.accounts SET status = 'active' WHERE id = NEW.account AND status = 'provisioned';
+    -- Whoever is suspended at that moment stays so, and is active when she is released.
+    UPDATE {tables}.accounts SET activated_at = floor(extract(epoch FROM now()))
+    WHERE id = NEW.account AND status = 'suspended' AND activated_at IS NULL;
     RETURN NULL;
 END
 $$;
@@ -274,10 +278,42 @@ CREATE TRIGGER postway_token_gone AFTER DELETE ON {tables}.tokens
     FOR EACH ROW WHEN (OLD.state IN ('issued', 'mailed') AND OLD.mail_status IS DISTINCT FROM 'sent')
     EXECUTE FUNCTION {schema}.token_ended();
 
--- For those who watch it. The cursor decides nothing: each token has its state.
+-- The cursor of an earlier system. Each token has its state, and this is the highest that is not to be mailed any more.
 CREATE OR REPLACE VIEW {tables}.jobs AS
     SELECT 'mailroom'::text AS job_type,
            coalesce((SELECT id FROM {tables}.tokens WHERE state <> 'issued' ORDER BY id DESC LIMIT 1), 0) AS last_seq;
+
+-- Moving it back mails again what is live after it; moving it on passes over what was not mailed yet.
+CREATE OR REPLACE FUNCTION {schema}.jobs_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    ts bigint := floor(extract(epoch FROM now()));
+    cursor_at bigint := coalesce(NEW.last_seq, 0);
+BEGIN
+    INSERT INTO {schema}.withdrawal (nonce)
+        SELECT nonce FROM {tables}.tokens
+        WHERE id > cursor_at AND state = 'mailed' AND expires_at > ts AND mail_status IS DISTINCT FROM 'sent';
+    -- A new nonce is a new mail. Where no secret is kept it is also a new secret, and the link that is out ends.
+    UPDATE {tables}.tokens
+    SET state = 'issued', nonce = gen_random_uuid(), secret_hash = NULL, link_hash = NULL, code_hash = NULL, attempts = 0,
+        mail_status = NULL, mail_error = NULL, message_uid = NULL, mailed_at = NULL, sent_at = NULL
+    WHERE id > cursor_at AND state = 'mailed' AND expires_at > ts;
+    UPDATE {tables}.tokens
+    SET state = 'mailed', mail_status = 'skipped', secret_hash = CASE WHEN secret IS NOT NULL THEN sha256(secret) END
+    WHERE id <= cursor_at AND state = 'issued';
+    PERFORM pg_notify('token_insert', '');
+    RETURN NEW;
+END
+$$;
+DROP TRIGGER IF EXISTS postway_jobs_moved ON {tables}.jobs;
+CREATE TRIGGER postway_jobs_moved INSTEAD OF UPDATE ON {tables}.jobs
+    FOR EACH ROW EXECUTE FUNCTION {schema}.jobs_moved();
+
+-- The live token that has this secret, which is not in the table itself.
+CREATE OR REPLACE FUNCTION {schema}.token_by_secret(wanted bytea) RETURNS SETOF {tables}.tokens LANGUAGE sql STABLE AS $$
+    SELECT * FROM {tables}.tokens
+    WHERE state IN ('issued', 'mailed') AND expires_at > extract(epoch FROM now())
+      AND (secret_hash = sha256(wanted) OR secret = wanted)
+$$;
 CREATE OR REPLACE VIEW {schema}.token_status AS
     SELECT id, account, action, state, mail_status, mail_error, message_uid, created_at, expires_at, mailed_at, sent_at,
            consumed_at, revoked_at

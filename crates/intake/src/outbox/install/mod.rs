@@ -22,6 +22,8 @@ pub struct Plan {
     pub schema: String,
     /// The schema of accounts and tokens, if they are wanted.
     pub accounts_schema: Option<String>,
+    /// Whether secrets and codes of tokens stay in their rows while they are live.
+    pub keep_secrets: bool,
 }
 
 /// Whether a text can name a schema here: a plain name needs no quoting anywhere.
@@ -47,6 +49,10 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
         Way::Sqlite(_) => include_str!("sqlite.sql"),
     };
     let accounts = match &plan.accounts_schema {
+        None if plan.keep_secrets => {
+            let message = "secrets are kept of tokens alone: name the preset `accounts`";
+            return Err(OutboxError::Unsuited(message.to_owned()));
+        }
         None => String::new(),
         Some(_) if !url.is_postgres() => {
             let message =
@@ -54,7 +60,9 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
             return Err(OutboxError::Unsuited(message.to_owned()));
         }
         Some(tables) => {
-            let accounts = include_str!("accounts.sql").replace("{tables_text}", &format!("'{tables}'"));
+            let keep = if plan.keep_secrets { include_str!("accounts_keep.sql") } else { "" };
+            let accounts =
+                include_str!("accounts.sql").replace("{tables_text}", &format!("'{tables}'")) + keep;
             format!("\n{}", accounts.replace("{tables}", &format!("\"{tables}\"")))
         }
     };
@@ -116,7 +124,8 @@ mod tests {
     use super::*;
 
     fn plan(accounts_schema: Option<&str>) -> Plan {
-        Plan { schema: "postway".to_owned(), accounts_schema: accounts_schema.map(str::to_owned) }
+        let accounts_schema = accounts_schema.map(str::to_owned);
+        Plan { schema: "postway".to_owned(), accounts_schema, keep_secrets: false }
     }
 
     #[test]
@@ -134,9 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_kept_only_where_that_is_asked_for() {
+        let url = SourceUrl::parse("postgres://h/d").unwrap();
+        for keep_secrets in [false, true] {
+            let script = script(&url, &Plan { keep_secrets, ..plan(Some("public")) }).unwrap();
+            assert_eq!(script.contains("CREATE TRIGGER postway_token_keeps"), keep_secrets);
+            assert!(!script.contains("{schema}") && !script.contains("{tables"));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_installed_is_refused() {
         let refused = |url: &str, plan: &Plan| script(&SourceUrl::parse(url).unwrap(), plan).is_err();
         assert!(refused("mysql://h/d", &plan(Some("public"))));
+        assert!(refused("postgres://h/d", &Plan { keep_secrets: true, ..plan(None) }));
         for name in ["", "Postway", "a\"b", "1a", "pg_x", "a-b"] {
             assert!(refused("postgres://h/d", &plan(Some(name))), "{name}");
         }

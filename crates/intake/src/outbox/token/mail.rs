@@ -103,8 +103,12 @@ impl Mailer {
         verdict.secret_hash = Some(hex(&sha256(&secret)));
         verdict.link_hash = Some(hex(&sha256(tag.as_bytes())));
         verdict.code_hash = Some(hex(&keys.mint.code_hash(&row.nonce, &code)));
+        let in_hex = hex(&secret);
         let link = format!("{url}?token={}", Link { secret, tag }.write());
-        let variables = json!({"login": row.login, "email": row.email, "link": link, "code": code});
+        let variables = json!({
+            "action": action.as_str(), "login": row.login, "email": row.email, "link": link, "code": code,
+            "secret": in_hex,
+        });
         let message = self.message(row, action, variables, own, &client_id, now);
         Sealed { offer: Offer { client_id, message: message.map(Bytes::from) }, verdict }
     }

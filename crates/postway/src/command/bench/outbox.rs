@@ -45,7 +45,7 @@ pub struct Found {
 /// Measures on a server of its own.
 pub async fn run(args: &BenchArgs, url: &str, recipe: Recipe, deadline: Instant) -> Result<Found, Failure> {
     let source = SourceUrl::parse(url).map_err(|error| Failure::Usage(format!("--outbox {error}")))?;
-    let plan = Plan { schema: SCHEMA.to_owned(), accounts_schema: None };
+    let plan = Plan { schema: SCHEMA.to_owned(), accounts_schema: None, keep_secrets: false };
     install::install(&source, &plan).await.map_err(failure)?;
     let recipe = recipe
         .with("POSTWAY_OUTBOX_URL", url.to_owned())

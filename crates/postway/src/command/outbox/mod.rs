@@ -43,6 +43,9 @@ pub struct InstallArgs {
     /// The schema of accounts and tokens
     #[arg(long, value_name = "NAME", default_value = "public")]
     accounts_schema: String,
+    /// Leave secrets and codes in the rows of live tokens, for an application that looks them up itself
+    #[arg(long)]
+    keep_secrets: bool,
 }
 
 /// What comes beside the outbox itself.
@@ -87,6 +90,7 @@ async fn install_into(output: Output, args: &InstallArgs) -> Result<(), Failure>
     let plan = Plan {
         schema: args.schema.clone(),
         accounts_schema: args.preset.map(|Preset::Accounts| args.accounts_schema.clone()),
+        keep_secrets: args.keep_secrets,
     };
     if args.print {
         return output.text(&install::script(&url, &plan).map_err(failure)?);
@@ -134,6 +138,7 @@ mod tests {
             print: false,
             schema: "postway".to_owned(),
             accounts_schema: "public".to_owned(),
+            keep_secrets: false,
         };
         install_into(Output::new(false), &args).await.unwrap_err()
     }

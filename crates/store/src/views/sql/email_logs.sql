@@ -8,7 +8,7 @@ SELECT {id} AS "outboxId",
     {json:m.error:code} AS "errorCode",
     {reason} AS "errorReason",
     m.attempt AS "attempts",
-    (SELECT a.duration_ms FROM {attempt} a WHERE a.uid = m.uid ORDER BY a.number DESC LIMIT 1) AS "durationMs",
+    COALESCE(m.sent_at, m.failed_at) - m.created_at AS "durationMs",
     c.request_id AS "requestId",
     {at:m.created_at} AS "createdAt",
     {at:m.sent_at} AS "sentAt",
@@ -16,4 +16,4 @@ SELECT {id} AS "outboxId",
     m.uid AS "message_uid"
 FROM {rows:content} c
 JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0
+JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0

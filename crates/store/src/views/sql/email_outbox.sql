@@ -14,4 +14,4 @@ SELECT {id} AS "outboxId",
     m.uid AS "message_uid"
 FROM {rows:content} c
 JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0
+JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0

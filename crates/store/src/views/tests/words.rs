@@ -4,7 +4,7 @@ use postway_domain::{
     EventKind, InboundState, MessageUid, State, Subscriber,
     message::Outcome,
     reference::{
-        Forwarded, Sense, Standing, Told, event_004, history_000, status_000, status_001, status_002,
+        Forwarded, Sense, Standing, Told, Trial, event_004, history_000, status_000, status_001, status_002,
         status_004,
     },
     subscriber::EventFilter,
@@ -21,8 +21,8 @@ use crate::{
         subscribers::{subscribe, webhook},
     },
     record::{
-        BegunCall, BlobName, BlobRef, Body, Call, Content, DueSubscriber, Finding, MessageKey, NewInbound,
-        NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
+        BegunCall, BlobName, BlobRef, Body, Call, Change, Content, DueSubscriber, Finding, MessageKey, NewEvent,
+        NewInbound, NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
     },
 };
 
@@ -30,6 +30,8 @@ on_each! {
     every_state_has_its_word_in_every_view
     every_event_is_told_or_left_out
     what_an_event_led_to_is_told
+    every_delay_after_an_attempt_is_a_retry
+    what_the_checks_found_is_told
     a_suspended_message_is_suspended
     who_was_told_is_told
     files_have_paths_that_exist
@@ -51,7 +53,11 @@ fn name(state: State) -> String {
 fn the_guide_says_the_same() {
     let guide = include_str!("../../../../../docs/guide/moving/views.md");
     for state in states() {
-        let words = [status_000(state, Told::No), status_001(state, Standing::Plain), status_004(state)];
+        let words = [
+            status_000(state, Told::No),
+            status_001(state, Standing::Plain),
+            status_004(state, Trial::Plain),
+        ];
         let line = format!("| {} | {} |\n", name(state), words.join(" | "));
         assert!(guide.contains(&line), "{line}");
     }
@@ -74,8 +80,8 @@ async fn every_state_has_its_word_in_every_view(rig: Rig) {
         let id = id.unwrap_or(uid.to_string());
         assert_eq!(rig.word("emails", &id).await, status_000(state, Told::No), "{state:?}");
         assert_eq!(rig.word("messages", &id).await, status_001(state, Standing::Plain), "{state:?}");
-        assert_eq!(rig.word("email_outbox", &id).await, status_004(state), "{state:?}");
-        assert_eq!(rig.word("email_logs", &id).await, status_004(state), "{state:?}");
+        assert_eq!(rig.word("email_outbox", &id).await, status_004(state, Trial::Plain), "{state:?}");
+        assert_eq!(rig.word("email_logs", &id).await, status_004(state, Trial::Plain), "{state:?}");
     }
     let all = rig.show("emails", &["id", "tenant_id"], "1 = 1", "1").await;
     assert_eq!(all.len(), states().count());
@@ -172,6 +178,88 @@ async fn what_an_event_led_to_is_told(rig: Rig) {
         expected.sort_unstable();
         found_004.sort_unstable();
         assert_eq!(found_004, expected, "{n}");
+    }
+}
+
+/// Also one that takes no retry: the account is at fault, or the answer is missing and the mail is sent again.
+async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
+    rig.install().await;
+    let told = |kind, will_retry: bool| NewEvent {
+        kind,
+        data: Some(format!(
+            r#"{{"attempt":1,"code":"SES_TIMEOUT","message":"no answer","will_retry":{will_retry},"next_attempt":2,"backoff_ms":900}}"#
+        )),
+    };
+    let held = stage::accept_and_claim(&rig.store, Sample::new(1), 1).await;
+    let change = stage::outcome(&held, false, Outcome::Held, at(2));
+    let events = vec![told(EventKind::Ready, true)];
+    assert!(stage::apply(&rig.store, Change { due_at: Some(at(3)), events, ..change }).await);
+    let mut doubts = Vec::new();
+    for (n, due_at) in [(2, Some(at(3))), (3, None)] {
+        let mut doubt = stage::accept_and_claim(&rig.store, Sample::new(n), i64::from(n)).await;
+        assert!(stage::commit_wire(&rig.store, &mut doubt, at(1)).await);
+        let change = stage::outcome(&doubt, true, Outcome::Doubt, at(2));
+        let events = vec![told(EventKind::InDoubt, due_at.is_some())];
+        assert!(stage::apply(&rig.store, Change { due_at, events, ..change }).await);
+        doubts.push(doubt.uid);
+    }
+    for (uid, words) in [
+        (held.uid, ["RETRY_SCHEDULED", "RETRY_SCHEDULED"]),
+        (doubts[0], ["RETRY_SCHEDULED", "RETRY_SCHEDULED"]),
+        (doubts[1], ["SENT_ATTEMPT", "SENT_ATTEMPT"]),
+    ] {
+        assert_eq!(rig.word("email_outbox", &uid.to_string()).await, words[0]);
+        let columns = ["status", "attempts"];
+        let logged = rig.one("email_logs", &columns, &format!("\"outboxId\" = '{uid}'")).await;
+        assert_eq!(logged, [Some(words[0].into()), Some("1".into())]);
+        let (_, mut history) = history(&rig, uid).await;
+        history.sort_unstable();
+        assert_eq!(
+            history.contains(&"RETRY_SCHEDULED".to_owned()),
+            words[1] == "RETRY_SCHEDULED",
+            "{history:?}"
+        );
+    }
+    let metadata = event_metadata(&rig, held.uid, "RETRY_SCHEDULED").await;
+    for (name, value) in [("errorCode", "SES_TIMEOUT"), ("errorMessage", "no answer")] {
+        assert_eq!(metadata[name], value, "{metadata}");
+    }
+    assert_eq!((&metadata["nextAttemptNumber"], &metadata["backoffDelay"]), (&2.into(), &900.into()));
+    assert_eq!(metadata["willRetry"], true);
+}
+
+/// The particulars of one event of a message, as `email_events` has them.
+async fn event_metadata(rig: &Rig, uid: MessageUid, word: &str) -> serde_json::Value {
+    let condition = format!("\"emailLogId\" = '{uid}' AND \"type\" = '{word}'");
+    let shown = rig.one("email_events", &["metadata"], &condition).await;
+    serde_json::from_str(shown[0].as_deref().unwrap()).unwrap()
+}
+
+/// Those that passed, and the one that failed.
+async fn what_the_checks_found_is_told(rig: Rig) {
+    rig.install().await;
+    let mut message = Sample::new(1).state(State::Invalid, None).build();
+    let event = |kind, data: &str| NewEvent { kind, data: Some(data.to_owned()) };
+    message.events = vec![
+        event(EventKind::Validated, r#"{"checks":[{"check":"INTEGRITY","bytes":9}],"warnings":["w"]}"#),
+        event(
+            EventKind::Invalid,
+            r#"{"check":"RECIPIENT","code":"INVALID_EMAIL","field":"to","message":"is no address"}"#,
+        ),
+    ];
+    let uid = message.uid;
+    assert!(rig.store.accept(vec![message]).await.unwrap()[0].is_accepted());
+    let passed = event_metadata(&rig, uid, "VALIDATED").await;
+    assert_eq!(passed["checks"][0]["check"], "INTEGRITY", "{passed}");
+    assert_eq!((&passed["checks"][0]["bytes"], &passed["warnings"][0]), (&9.into(), &"w".into()));
+    let failed = event_metadata(&rig, uid, "VALIDATION_FAILED").await;
+    for (name, value) in [
+        ("check", "RECIPIENT"),
+        ("errorCode", "INVALID_EMAIL"),
+        ("field", "to"),
+        ("errorMessage", "is no address"),
+    ] {
+        assert_eq!(failed[name], value, "{failed}");
     }
 }
 

@@ -1,0 +1,71 @@
+//! A mail that fails a check is a row there, `VALIDATION_FAILED` with its event: so is one that this door refuses.
+
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use postway_domain::{EmailAddress, Mailbox, RecipientKind};
+use postway_intake::{Code, FieldError, RefusedMail, RequestContext};
+use serde_json::value::RawValue;
+
+use super::send::log;
+use crate::{
+    compat::translate::{Fields, Items, split_addresses, text},
+    error::ApiError,
+    state::App,
+};
+
+/// The most addresses that are read of one field.
+const ADDRESSES_MAX: usize = 50;
+
+/// Keeps a record of a mail that failed a check. Its sender has the refusal either way.
+pub(super) async fn keep(
+    app: &App,
+    context: &RequestContext,
+    bytes: &[u8],
+    error: &ApiError,
+    started: Instant,
+) {
+    let Some(mail) = refused(bytes, error) else { return };
+    match app.door.keep_refused(context, mail).await {
+        Ok(uid) => log(context, uid, "invalid", started),
+        Err(error) => {
+            let request_id = context.request_id.as_str();
+            tracing::warn!(request_id, %error, "a refused mail could not be recorded");
+        }
+    }
+}
+
+/// What is known of a mail that failed a check; none of a request that failed otherwise.
+fn refused(bytes: &[u8], error: &ApiError) -> Option<RefusedMail> {
+    if error.status() != StatusCode::UNPROCESSABLE_ENTITY {
+        return None;
+    }
+    let first = error.details().first()?;
+    let code = first.code.and_then(Code::from_word)?;
+    let fields = Fields::read(bytes).unwrap_or(Fields(Vec::new()));
+    let said = |name| fields.get(name).and_then(text).map(|text| text.into_owned());
+    let kinds = [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)];
+    let recipients = kinds.into_iter().flat_map(|(name, kind)| {
+        let addresses = fields.get(name).map(addresses).unwrap_or_default();
+        addresses.into_iter().map(move |address| (kind, address))
+    });
+    Some(RefusedMail {
+        recipients: recipients.collect(),
+        subject: said("subject").unwrap_or_default(),
+        external_id: said("externalId"),
+        fault: FieldError::new(first.field.clone(), first.message.clone()).coded(code),
+    })
+}
+
+/// Those of a text or a list that are addresses.
+fn addresses(value: &RawValue) -> Vec<EmailAddress> {
+    let lines: Vec<String> = match text(value) {
+        Some(line) => split_addresses(&line).into_iter().map(Into::into).collect(),
+        None => {
+            let items = Items::read("", value).map_or(Vec::new(), |Items(items)| items);
+            items.into_iter().take(ADDRESSES_MAX).filter_map(text).map(|line| line.into_owned()).collect()
+        }
+    };
+    let address = |line: &String| Some(line.parse::<Mailbox>().ok()?.address().clone());
+    lines.iter().take(ADDRESSES_MAX).filter_map(address).collect()
+}

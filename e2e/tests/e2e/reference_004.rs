@@ -1,0 +1,275 @@
+//! Reference 004, a validating pipeline in front of SES, from the top of its document to the end, on the real binary: its door
+//! at `/`, its tables as views on PostgreSQL, and a service that answers as SES does.
+//!
+//! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES (`crates/dispatch/tests/ses`),
+//! durability of what was received (`compat.rs`), one call of the door at a time (`crates/api/tests/compat/reference_004.rs`),
+//! every state and event in the views of each database (`crates/store/src/views/tests`), the graceful stop (`graceful_drain.rs`).
+
+use postway_e2e::{Gateway, column, eventually, node_env, text};
+use postway_testkit::{HttpSource, Reply, postgres::PostgresDatabase};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+const SEND_PATH: &str = "/v2/email/outbound-emails";
+
+/// What SES says when it takes a mail, and when it does not.
+fn taken(id: &str) -> Reply {
+    Reply::ok(json!({"MessageId": id}).to_string())
+}
+
+fn refused(status: u16, name: &str) -> Reply {
+    let headers = vec![("x-amzn-ErrorType".to_owned(), name.to_owned())];
+    Reply::Whole { status, headers, body: br#"{"message":"simulated"}"#.to_vec() }
+}
+
+/// A company with its pipeline: a gateway on PostgreSQL with the views, whose account is this service.
+async fn pipeline(store: &PostgresDatabase, ses: &HttpSource) -> anyhow::Result<Gateway> {
+    let url = store.url();
+    let mut env = node_env(&url, "pipeline.example");
+    env.extend([("POSTWAY_COMPAT_ROOT", "004"), ("POSTWAY_LOG_FORMAT", "json")]);
+    let gateway = Gateway::start_with(&env).await?;
+    let account = json!({"id": "ses", "kind": "ses", "region": "eu-south-1", "access_key_id": "AKIDEXAMPLE",
+        "secret_access_key": "wJalrXUtnFEMI", "endpoint": ses.url(""), "retry": {"delays_s": [1, 1], "jitter": 0.0}});
+    gateway.post("/v1/accounts", account).await?;
+    let tenant = json!({"default_from": "Shop <shop@example.com>", "default_account": "ses"});
+    gateway.patch("/v1/tenants/default", tenant).await?;
+    let ran = gateway.run(&["views", "install", "--database", &url], &[], b"").await?;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    Ok(gateway)
+}
+
+fn mail(fields: Value) -> Value {
+    let mut mail = json!({"to": "ada@example.net", "subject": "Hello", "html": "<p>Hi</p>"});
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        mail[name] = value.clone();
+    }
+    mail
+}
+
+/// Hands a mail to the door under a request id; the status and the answer.
+async fn send(gateway: &Gateway, request_id: &str, mail: &Value) -> anyhow::Result<(StatusCode, Value)> {
+    let request = gateway.request(Method::POST, "/v1/email/send").header("X-Request-Id", request_id);
+    let answer = request.json(mail).send().await?;
+    Ok((answer.status(), answer.json().await?))
+}
+
+/// The log of a mail once it is as wanted.
+async fn logged(gateway: &Gateway, id: &str, done: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+    eventually(&format!("the log of {id}"), async || {
+        let shown = gateway.get(&format!("/v1/emails/{id}")).await?;
+        Ok(done(&shown).then_some(shown))
+    })
+    .await
+}
+
+/// One text of each event of a kind: `said(&log, "RETRY_SCHEDULED", "errorCode")`.
+fn said(log: &Value, kind: &str, name: &str) -> Vec<String> {
+    let events = log["events"].as_array().map_or(&[][..], Vec::as_slice).iter();
+    events
+        .filter(|event| event["type"] == kind)
+        .map(|event| text(&event["metadata"], name).to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> anyhow::Result<()> {
+    let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);
+    let gateway = pipeline(&store, &ses).await?;
+    let rows = |sql: &str| store.run(&sql.replace("VIEW.", "postway_views."));
+
+    // Throttled, then without an answer that says anything, then taken.
+    let replies = vec![refused(429, "Throttling"), Reply::status(500), taken("0100018c-1")];
+    ses.serve_in_turn(SEND_PATH, replies);
+    let (status, answer) = send(&gateway, "req-1", &mail(json!({"externalId": "order-7"}))).await?;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    assert_eq!((&answer["jobId"], &answer["status"]), (&answer["outboxId"], &json!("RECEIVED")));
+    let id = text(&answer, "outboxId").to_owned();
+    let log = logged(&gateway, &id, |log| log["status"] == "SENT").await?;
+    let types = [
+        "RECEIVED",
+        "VALIDATED",
+        "SENT_ATTEMPT",
+        "RETRY_SCHEDULED",
+        "SENT_ATTEMPT",
+        "RETRY_SCHEDULED",
+        "SENT_ATTEMPT",
+        "SENT",
+    ];
+    assert_eq!(column(&log, "events", "type"), types, "{log:#}");
+    let checks = &log["events"][1]["metadata"]["checks"];
+    let names: Vec<&str> = checks.as_array().unwrap().iter().map(|one| text(one, "check")).collect();
+    assert_eq!(names, ["INTEGRITY", "RECIPIENT", "TEMPLATE"]);
+    for (event, next, code) in [(3, 2, "SES_THROTTLING"), (5, 3, "SES_SERVICE_UNAVAILABLE")] {
+        let metadata = &log["events"][event]["metadata"];
+        assert_eq!((text(metadata, "errorCode"), &metadata["willRetry"]), (code, &json!(true)), "{metadata}");
+        assert_eq!(metadata["nextAttemptNumber"], next);
+        assert!(
+            metadata["backoffDelay"].as_u64().is_some_and(|ms| (900..=1_100).contains(&ms)),
+            "{metadata}"
+        );
+    }
+    assert_eq!(text(&log, "sesMessageId"), "0100018c-1");
+    let took = log["durationMs"].as_u64().unwrap_or_default();
+    assert!(took >= 2_000, "from its reception, retries included: {took}");
+    assert_eq!((&log["attempts"], &gateway.message(&id).await?["attempt"]), (&json!(3), &json!(3)));
+    let by = format!("WHERE \"outboxId\" = '{id}'");
+    let row = "SELECT status, attempts, \"sesMessageId\", \"requestId\", \"durationMs\" >= 2000 FROM VIEW.email_logs";
+    assert_eq!(rows(&format!("{row} {by}")), "SENT|3|0100018c-1|req-1|t");
+    let row = "SELECT status, attempts, \"processedAt\" IS NOT NULL FROM VIEW.email_outbox";
+    assert_eq!(rows(&format!("{row} {by}")), "SENT|3|t");
+    let events = format!(
+        "SELECT string_agg(metadata ->> 'errorCode', ',' ORDER BY \"createdAt\") FROM VIEW.email_events \
+         WHERE \"emailLogId\" = '{id}' AND type = 'RETRY_SCHEDULED'"
+    );
+    assert_eq!(rows(&events), "SES_THROTTLING,SES_SERVICE_UNAVAILABLE");
+    let checks = format!(
+        "SELECT metadata -> 'checks' -> 0 ->> 'check' FROM VIEW.email_events WHERE \"emailLogId\" = '{id}' AND type = 'VALIDATED'"
+    );
+    assert_eq!(rows(&checks), "INTEGRITY");
+
+    // A used-up quota uses no retry, and says that it waits and why.
+    ses.serve(SEND_PATH, refused(400, "DailyQuotaExceeded"));
+    let (_, answer) = send(&gateway, "req-2", &mail(json!({}))).await?;
+    let id = text(&answer, "outboxId").to_owned();
+    let held = logged(&gateway, &id, |log| log["status"] == "RETRY_SCHEDULED").await?;
+    assert_eq!(
+        (text(&held, "errorCode"), &held["attempts"]),
+        ("SES_DAILY_QUOTA_EXCEEDED", &json!(1)),
+        "{held:#}"
+    );
+    assert_eq!(said(&held, "RETRY_SCHEDULED", "errorCategory"), ["QUOTA_ERROR"]);
+    let list = gateway.get("/v1/emails?status=RETRY_SCHEDULED").await?;
+    assert_eq!(column(&list, "data", "outboxId"), [id.as_str()], "{list:#}");
+    let status = format!("SELECT status, attempts FROM VIEW.email_logs WHERE \"outboxId\" = '{id}'");
+    assert_eq!(rows(&status), "RETRY_SCHEDULED|1");
+    ses.serve(SEND_PATH, taken("0100018c-2"));
+    // A change of the account tries it at once.
+    gateway.patch("/v1/accounts/ses", json!({"secret_access_key": "wJalrXUtnFEMI"})).await?;
+    logged(&gateway, &id, |log| log["status"] == "SENT").await?;
+
+    // Refused for good, and after the last retry.
+    ses.serve(SEND_PATH, refused(400, "MessageRejected"));
+    let (_, answer) = send(&gateway, "req-3", &mail(json!({}))).await?;
+    let failed = logged(&gateway, text(&answer, "outboxId"), |log| log["status"] == "FAILED").await?;
+    let metadata = &failed["events"][3]["metadata"];
+    assert_eq!((text(metadata, "originalCode"), &metadata["willRetry"]), ("MessageRejected", &json!(false)));
+    assert_eq!(text(metadata, "errorCategory"), "PERMANENT_ERROR", "{metadata}");
+    assert_eq!(gateway.get("/v1/emails?sesMessageId=0100018c-2").await?["data"][0]["requestId"], "req-2");
+    assert_eq!(column(&gateway.get("/v1/emails?externalId=order-7").await?, "data", "requestId"), ["req-1"]);
+    assert_eq!(gateway.get("/v1/emails?externalId=order-8").await?["data"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_mail_that_fails_a_check_has_its_code_its_row_and_its_count() -> anyhow::Result<()> {
+    let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);
+    let gateway = pipeline(&store, &ses).await?;
+    let rows = |sql: &str| store.run(&sql.replace("VIEW.", "postway_views."));
+    ses.serve(SEND_PATH, taken("0100018c"));
+    let known = json!({"address": "ada@example.net", "name": "Ada", "external_id": "C-1"});
+    gateway.post("/v1/recipients", known).await?;
+    let none = Value::Null;
+    let cases = [
+        (json!({"to": 5}), "to", "INVALID_PAYLOAD", "INTEGRITY"),
+        (json!({"to": none}), "to", "INVALID_PAYLOAD", "INTEGRITY"),
+        (json!({"subject": [1]}), "subject", "INVALID_PAYLOAD", "INTEGRITY"),
+        (json!({"subject": none}), "subject", "INVALID_PAYLOAD", "INTEGRITY"),
+        (json!({"colour": "red"}), "colour", "INVALID_PAYLOAD", "INTEGRITY"),
+        (json!({"recipient": {"nome": "Ada"}}), "recipient", "INVALID_PAYLOAD", "INTEGRITY"),
+        (
+            json!({"recipient": {"externalId": "C-2", "email": "bob@example.net"}}),
+            "recipient.email",
+            "INVALID_PAYLOAD",
+            "INTEGRITY",
+        ),
+        (json!({"companyId": "other"}), "companyId", "OUTBOX_NOT_FOUND", "OUTBOX"),
+        (json!({"to": "nobody"}), "to", "INVALID_EMAIL", "RECIPIENT"),
+        (
+            json!({"to": "bob@example.net", "recipient": {"externalId": "C-1"}}),
+            "recipient",
+            "INVALID_EMAIL",
+            "RECIPIENT",
+        ),
+        (
+            json!({"recipient": {"recipientId": "none"}}),
+            "recipient.recipientId",
+            "RECIPIENT_NOT_FOUND",
+            "RECIPIENT",
+        ),
+        (json!({"html": none, "text": "Hi"}), "html", "INVALID_TEMPLATE", "TEMPLATE"),
+        (json!({"html": ""}), "html", "INVALID_TEMPLATE", "TEMPLATE"),
+        (json!({"subject": "x".repeat(151)}), "subject", "INVALID_TEMPLATE", "TEMPLATE"),
+        (json!({"html": "<p onclick='x()'>Hi</p>"}), "html", "INVALID_TEMPLATE", "TEMPLATE"),
+    ];
+    for (n, (fields, field, code, check)) in cases.iter().enumerate() {
+        let (status, answer) = send(&gateway, &format!("bad-{n}"), &mail(fields.clone())).await?;
+        let error = &answer["error"];
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{fields} {answer}");
+        let fault = &error["details"][0];
+        let told = (text(error, "code"), text(fault, "field"), text(fault, "check"));
+        assert_eq!(told, (*code, *field, *check), "{fields} {answer}");
+
+        // As a row it is there as soon as it is answered, without what came.
+        let list = gateway.get(&format!("/v1/emails?status=VALIDATION_FAILED&requestId=bad-{n}")).await?;
+        let log = gateway.get(&format!("/v1/emails/{}", text(&list["data"][0], "outboxId"))).await?;
+        assert_eq!((text(&log, "status"), text(&log, "errorCode")), ("VALIDATION_FAILED", *code), "{log:#}");
+        assert_eq!(column(&log, "events", "type"), ["RECEIVED", "VALIDATION_FAILED"]);
+        assert_eq!(said(&log, "VALIDATION_FAILED", "check"), [*check]);
+        let native = gateway.message(text(&log, "outboxId")).await?;
+        assert_eq!(text(&native, "status"), "invalid");
+    }
+    let failed = cases.len();
+    let counted = "SELECT count(*), count(\"errorCode\"), count(\"failedAt\") FROM VIEW.email_logs \
+         WHERE status = 'VALIDATION_FAILED'";
+    assert_eq!(rows(counted), format!("{failed}|{failed}|{failed}"));
+    let events = "SELECT count(*) FROM VIEW.email_events WHERE type = 'VALIDATION_FAILED' \
+         AND metadata ->> 'check' = 'TEMPLATE' AND metadata ->> 'errorCode' = 'INVALID_TEMPLATE'";
+    assert_eq!(rows(events), "4");
+    assert!(ses.requests().is_empty(), "none was sent");
+
+    // What is right goes, and names its company if it likes; one who must not be written to ends it.
+    let (status, answer) = send(&gateway, "good", &mail(json!({"companyId": "default"}))).await?;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    logged(&gateway, text(&answer, "outboxId"), |log| log["status"] == "SENT").await?;
+    gateway.post("/v1/suppressions", json!({"address": "eve@example.net", "reason": "complaint"})).await?;
+    let (_, answer) = send(&gateway, "suppressed", &mail(json!({"to": "eve@example.net"}))).await?;
+    logged(&gateway, text(&answer, "outboxId"), |log| log["status"] == "FAILED").await?;
+
+    // "Métricas Recomendadas": each state and each end once, and failures by check.
+    let mut expected = vec![
+        format!("postway_final_states_total{{state=\"invalid\"}} {failed}"),
+        format!("postway_state_transitions_total{{state=\"invalid\"}} {failed}"),
+    ];
+    for metric in ["postway_final_states_total", "postway_state_transitions_total"] {
+        for state in ["suppressed", "sent"] {
+            expected.push(format!("{metric}{{state=\"{state}\"}} 1"));
+        }
+    }
+    for check in ["INTEGRITY", "OUTBOX", "RECIPIENT", "TEMPLATE"] {
+        let count = cases.iter().filter(|(.., of)| *of == check).count();
+        expected
+            .push(format!("postway_validation_failures_total{{check=\"{}\"}} {count}", check.to_lowercase()));
+    }
+    let mut shown = String::new();
+    let told = eventually("all metrics", async || {
+        shown = gateway.get("/metrics").await?.as_str().unwrap_or_default().to_owned();
+        Ok(expected.iter().all(|metric| shown.lines().any(|line| line == metric)).then_some(()))
+    });
+    assert!(told.await.is_ok(), "{expected:#?}\n{shown}");
+
+    // "Logs Estruturados": six fields on the line of the reception too.
+    let log = gateway.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let received: Vec<Value> = lines.filter(|line| line["message"] == "received").collect();
+    assert_eq!(received.len(), failed + 2);
+    for line in &received {
+        assert!(line["uid"].is_string() && line["request_id"].is_string(), "{line}");
+        assert_eq!((&line["tenant"], &line["attempt"]), (&json!("default"), &json!(0)), "{line}");
+        assert!(
+            ["accepted", "invalid"].contains(&text(line, "state")) && line["duration_ms"].is_u64(),
+            "{line}"
+        );
+    }
+    assert!(!log.contains("ada@example.net") && !log.contains("bob@example.net"), "no address is in the log");
+    Ok(())
+}
