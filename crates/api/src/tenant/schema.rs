@@ -60,6 +60,9 @@ pub(crate) struct TenantRequest {
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
     #[schema(default = false)]
     auto_submitted: Option<bool>,
+    /// The name of a field in which its mail has the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`.
+    #[schema(example = "X-Genro-Mail-ID")]
+    id_header: Option<String>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }

@@ -57,6 +57,7 @@ fn whole(id: &str) -> Tenant {
         default_from: Some("Initech <mail@example.com>".to_owned()),
         feedback_id: Some("initech".to_owned()),
         auto_submitted: true,
+        id_header: Some("X-Initech-ID".to_owned()),
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));
