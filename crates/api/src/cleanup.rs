@@ -37,8 +37,8 @@ pub(crate) struct Cleanup {
 
 /// Remove old messages
 ///
-/// Those that ended and were reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds` when
-/// absent. Those whose reports were given up stay for `unreported_retention_days` at least. A call removes for at most 20
+/// Those that ended and were reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds`, or the
+/// gateway's, when absent. Those whose reports were given up stay for `unreported_retention_days` at least. A call removes for at most 20
 /// seconds and then says that there is `more`.
 #[utoipa::path(
     post,
@@ -72,7 +72,7 @@ pub(crate) async fn remove(
 ) -> Result<Cleanup, ApiError> {
     let tenant = app.store.tenant(&caller.tenant).await?;
     let settings = tenant.map(|tenant| tenant.settings).unwrap_or_default();
-    let kept = older_than.unwrap_or_else(|| settings.report_retention());
+    let kept = older_than.unwrap_or_else(|| settings.report_retention(app.report_retention));
     let detail = json!({"older_than_seconds": kept.as_secs()});
     let tenant = &caller.tenant;
     let entry =
@@ -87,7 +87,7 @@ pub(crate) async fn remove(
         let slice = app.store.expunge(Expunge {
             tenant: tenant.clone(),
             reported_before: now.minus(kept),
-            unreported_before: now.minus(kept.max(settings.unreported_retention())),
+            unreported_before: now.minus(kept.max(settings.unreported_retention(app.report_retention))),
             now,
             recipient_key,
             limit: SLICE,

@@ -147,6 +147,8 @@ pub(crate) struct AttachmentRequest {
     path: Option<String>,
     /// The SHA-256 that its bytes must have, in hexadecimal.
     sha256: Option<String>,
+    /// The MD5 that its bytes must have, in hexadecimal, for clients that have no better digest.
+    content_md5: Option<String>,
     /// The older form of all of these: `base64:…`, `https://…`, `/path`, or else what to ask the endpoint for.
     storage_path: Option<String>,
     /// What `storage_path` is, where its form does not tell: `base64`, `http_url`, `filesystem` or `endpoint`.

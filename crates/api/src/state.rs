@@ -48,6 +48,8 @@ pub struct ApiState {
     pub inbound: Arc<dyn InboundProbe>,
     /// Which doors of other systems are open.
     pub compat: CompatConfig,
+    /// How long reported messages of a tenant that says nothing are kept.
+    pub report_retention: Duration,
 }
 
 /// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
@@ -62,6 +64,7 @@ pub(crate) struct App {
     pub(crate) probe: Arc<dyn AccountProbe>,
     pub(crate) outbox: Arc<Desk>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
+    pub(crate) report_retention: Duration,
     pub(crate) keys: KeyRing,
     pub(crate) ended_sessions: EndedSessions,
     pub(crate) audit_ids: AuditIds,
@@ -87,6 +90,7 @@ impl App {
             probe,
             outbox,
             inbound,
+            report_retention,
             ..
         } = state;
         let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
@@ -102,6 +106,7 @@ impl App {
             probe,
             outbox,
             inbound,
+            report_retention,
             keys,
             ended_sessions: EndedSessions::default(),
             audit_ids: AuditIds::default(),

@@ -4,6 +4,8 @@
 //! Total by construction: every function here matches on all states or kinds, so that a new one does not compile before it
 //! has its words.
 
+use serde_json::Value;
+
 use crate::{
     event::{Event, EventKind},
     inbound::InboundState,
@@ -32,6 +34,8 @@ pub enum Standing {
     Bounced = 2,
     /// Everybody was told of its end.
     Reported = 3,
+    /// The time it waited for has passed.
+    Due = 4,
 }
 
 /// What an event led to, where its kind does not say it.
@@ -136,6 +140,7 @@ pub fn status_001(state: State, standing: Standing) -> &'static str {
         (_, Standing::Suspended) => "SUSPENDED",
         (_, Standing::Bounced) => "BOUNCED",
         (_, Standing::Reported) => "REPORTED",
+        (_, Standing::Due) => "PENDING",
         (State::Accepted | State::Validating | State::Ready, Standing::Plain) => "PENDING",
         (State::Scheduled(_), Standing::Plain) => "DEFERRED",
         (State::Sending { .. } | State::InDoubt, Standing::Plain) => "SENDING",
@@ -147,6 +152,43 @@ pub fn status_001(state: State, standing: Standing) -> &'static str {
         ) => "ERROR",
     }
 }
+
+/// A bounce as reference 001 tells it, and the words of ours beside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounce001 {
+    /// `hard` or `soft`.
+    pub kind: String,
+    /// The three digits of the server that refused it, or the enhanced code where it gave none.
+    pub code: Option<String>,
+    /// That server's words, or ours where it gave none.
+    pub reason: String,
+    /// The enhanced code.
+    pub status: Option<String>,
+    /// Our own word for it, such as `user_unknown`.
+    pub word: Option<String>,
+}
+
+impl Bounce001 {
+    /// As the particulars of a bounce tell it. The view says the same in SQL.
+    pub fn of(particulars: &Value) -> Self {
+        let text = |name: &str| match particulars.get(name)? {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let (status, word) = (text("status"), text("reason"));
+        Self {
+            kind: text("type").unwrap_or_else(|| "soft".to_owned()),
+            code: text("smtp_code").or_else(|| status.clone()),
+            reason: text("diagnostic").or_else(|| word.clone()).unwrap_or_else(|| BOUNCED.to_owned()),
+            status,
+            word,
+        }
+    }
+}
+
+/// Of a bounce that says nothing of why.
+pub const BOUNCED: &str = "it bounced";
 
 /// What `email_outbox.status` and `email_logs.status` of reference 004 say.
 pub fn status_004(state: State, trial: Trial) -> &'static str {
@@ -436,6 +478,23 @@ mod tests {
     }
 
     #[test]
+    fn a_bounce_has_the_code_and_the_words_of_the_server_that_refused_it() {
+        use serde_json::json;
+        let said = json!({"type": "hard", "status": "5.1.1", "smtp_code": 550, "reason": "user_unknown",
+            "diagnostic": "550 5.1.1 <x@y.example> user unknown"});
+        let bounce = Bounce001::of(&said);
+        assert_eq!((bounce.kind.as_str(), bounce.code.as_deref()), ("hard", Some("550")));
+        assert_eq!(bounce.reason, "550 5.1.1 <x@y.example> user unknown");
+        assert_eq!((bounce.status.as_deref(), bounce.word.as_deref()), (Some("5.1.1"), Some("user_unknown")));
+        let short = Bounce001::of(&json!({"status": "4.4.7", "reason": "expired", "diagnostic": ""}));
+        assert_eq!(
+            (short.kind.as_str(), short.code.as_deref(), short.reason.as_str()),
+            ("soft", Some("4.4.7"), "expired")
+        );
+        assert_eq!(Bounce001::of(&Value::Null).reason, BOUNCED);
+    }
+
+    #[test]
     fn a_retry_is_told_from_a_time_that_was_asked_for() {
         for kind in [EventKind::Scheduled, EventKind::Ready, EventKind::InDoubt] {
             let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(kind, sense));
@@ -479,7 +538,8 @@ mod tests {
     #[test]
     fn every_state_has_a_word_of_each_system() {
         let told = [Told::No, Told::Calling, Told::Acknowledged];
-        let standings = [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported];
+        let standings =
+            [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported, Standing::Due];
         for &state in State::ALL {
             let words = told.map(|told| status_000(state, told)).into_iter();
             let words = words.chain(standings.map(|standing| status_001(state, standing)));

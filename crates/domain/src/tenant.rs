@@ -47,6 +47,9 @@ pub struct TenantSettings {
     /// Whether it is there for tests: what its sandbox captures counts as sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
+    /// The name of a field in which its mail has the client's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_header: Option<String>,
 }
 
 impl Default for TenantSettings {
@@ -67,6 +70,7 @@ impl Default for TenantSettings {
             feedback_id: None,
             auto_submitted: false,
             test: false,
+            id_header: None,
         }
     }
 }
@@ -268,6 +272,12 @@ impl TenantSettings {
                 "must be 5 to 15 letters, digits, dots, dashes or underscores".to_owned(),
             ));
         }
+        if self.id_header.as_deref().is_some_and(|name| !is_id_header(name)) {
+            wrong.push((
+                "id_header",
+                "must be X- and up to 60 letters, digits and dashes, and not X-Postway-".to_owned(),
+            ));
+        }
         if let Some(domain) = &self.bounce_domain
             && format!("bounce@{domain}").parse::<crate::EmailAddress>().is_err()
         {
@@ -281,6 +291,15 @@ impl TenantSettings {
 fn is_feedback_id(id: &str) -> bool {
     (5..=15).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+}
+
+/// A field of nobody else's: no standard begins with `X-`, and what begins with ours is ours.
+fn is_id_header(name: &str) -> bool {
+    let is_named = |start: &str| name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start));
+    (3..=62).contains(&name.len())
+        && is_named("X-")
+        && !is_named("X-Postway-")
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 impl Remote {
@@ -380,6 +399,27 @@ mod tests {
         assert_eq!(settings, TenantSettings { retention_days: Some(30), ..TenantSettings::default() });
         assert!(settings.check().is_empty());
         assert!(serde_json::from_str::<TenantSettings>(r#"{"wieght": 30}"#).is_err());
+    }
+
+    #[test]
+    fn the_field_for_ids_is_one_that_nobody_else_has() {
+        let is_wrong = |name: &str| {
+            let settings = TenantSettings { id_header: Some(name.to_owned()), ..TenantSettings::default() };
+            settings.check().iter().any(|(field, _)| *field == "id_header")
+        };
+        assert!(!is_wrong("X-Genro-Mail-ID") && !is_wrong("x-id"));
+        for name in [
+            "",
+            "X-",
+            "Subject",
+            "X-Postway-ID",
+            "x-postway-x",
+            "X-A: b",
+            "X-Ü",
+            &format!("X-{}", "a".repeat(61)),
+        ] {
+            assert!(is_wrong(name), "{name}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use postway_domain::{
     Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time,
     inbound::outcome_rank,
-    message::reason::{self, CAPTURED, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN},
+    message::reason::{self, CAPTURED, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN, pec_error},
+    reference::BOUNCED,
 };
 use postway_store::record::{MessageBrief, MessageSummary, RecipientView, SmtpReply};
 use serde::{Deserialize, Serialize};
@@ -196,14 +197,18 @@ pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
         words.find(|words| !words.is_empty()).map(str::to_owned)
     };
     let failure = || said(&serde_json::from_str(record.summary.error.as_deref()?).ok()?);
-    said(&particulars(event)).or_else(failure).unwrap_or_else(|| {
+    let particulars = particulars(event);
+    if let Some(words) = pec_error(event.kind, &particulars) {
+        return words.to_owned();
+    }
+    said(&particulars).or_else(failure).unwrap_or_else(|| {
         match event.kind {
             EventKind::Invalid => "refused by a check",
             EventKind::Cancelled => WITHDRAWN,
             EventKind::Expired => TOO_LATE,
             EventKind::Suppressed => NOBODY_LEFT,
             EventKind::Captured => CAPTURED,
-            EventKind::Bounced => "it bounced",
+            EventKind::Bounced => BOUNCED,
             _ => UNSAID,
         }
         .to_owned()

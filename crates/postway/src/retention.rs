@@ -30,7 +30,7 @@ const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 pub struct Retention {
     /// Derives the key of the digests by which recipients of removed messages are still known.
     secret_key: Arc<SecretKey>,
-    /// How long what belongs to no tenant is kept.
+    /// How long what belongs to no tenant is kept, and what belongs to tenants that say nothing.
     kept: config::Retention,
     /// The tenant that was served last.
     after: Option<TenantId>,
@@ -99,7 +99,7 @@ impl Retention {
         now: Time,
         deadline: Instant,
     ) -> Result<u64, StoreError> {
-        let kept = tenant.settings.report_retention();
+        let kept = tenant.settings.report_retention(self.kept.reported);
         self.longest = self.longest.max(kept);
         self.serve_inbound(store, tenant, now, deadline).await?;
         let mut removed = 0;
@@ -107,7 +107,7 @@ impl Retention {
             let slice = store.expunge(Expunge {
                 tenant: tenant.id.clone(),
                 reported_before: now.minus(kept),
-                unreported_before: now.minus(tenant.settings.unreported_retention()),
+                unreported_before: now.minus(tenant.settings.unreported_retention(self.kept.reported)),
                 now,
                 recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
                 limit: SLICE,
@@ -133,8 +133,8 @@ impl Retention {
         now: Time,
         deadline: Instant,
     ) -> Result<(), StoreError> {
-        let before = now.minus(tenant.settings.report_retention());
-        let unreported_before = now.minus(tenant.settings.unreported_retention());
+        let before = now.minus(tenant.settings.report_retention(self.kept.reported));
+        let unreported_before = now.minus(tenant.settings.unreported_retention(self.kept.reported));
         for _ in 0..SLICES_IN_TURN {
             if store.expunge_inbound(&tenant.id, before, unreported_before, SLICE).await? < SLICE {
                 return Ok(());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn retention() -> Retention {
-        kept(config::Retention { audit: None })
+        kept(config::Retention { audit: None, reported: DAY * 7 })
     }
 
     fn kept(kept: config::Retention) -> Retention {
@@ -282,6 +282,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_tenant_that_says_nothing_keeps_as_long_as_the_gateway_says() {
+        let store = MemoryStore::new();
+        tenant(&store, "own", TenantSettings { retention_days: Some(2), ..Default::default() }).await;
+        tenant(&store, "usual", TenantSettings::default()).await;
+        for id in ["own", "usual"] {
+            messages(&store, id, State::Suppressed, 3).await;
+        }
+        let mut retention = kept(config::Retention { audit: None, reported: DAY });
+        let later = start().plus(DAY + Duration::from_secs(1));
+        assert_eq!(retention.round(&store, later, ENOUGH).await.unwrap().removed, 3);
+        assert_eq!(count(&store, "own", Status::Suppressed).await, 3);
+        assert_eq!(count(&store, "usual", Status::Suppressed).await, 0);
+    }
+
+    #[tokio::test]
     async fn the_audit_log_goes_back_as_far_as_it_is_told_or_for_ever() {
         let store = MemoryStore::new();
         for at in [start(), start().plus(DAY)] {
@@ -301,7 +316,7 @@ mod tests {
         let left = async || store.audit(None, None, 9).await.unwrap().len();
         retention().round(&store, later, ENOUGH).await.unwrap();
         assert_eq!(left().await, 2);
-        let days = |days| config::Retention { audit: Some(DAY * days) };
+        let days = |days| config::Retention { audit: Some(DAY * days), reported: DAY * 7 };
         for (kept_for, expected) in [(400, 2), (399, 1), (1, 0)] {
             kept(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
             assert_eq!(left().await, expected, "kept for {kept_for} days");

@@ -179,6 +179,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
             store: store.clone(),
             source: ImapSource::new(secret_key.clone(), guard.clone()),
         }),
+        report_retention: config.retention.reported,
         compat: config.compat.clone(),
     });
 

@@ -57,4 +57,5 @@ pub use holds::Holds;
 pub use port::{
     Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
 };
+pub use reports::hears_of;
 pub use roster::Roster;

@@ -46,6 +46,7 @@ mod preparation_kill;
 mod reference_000;
 mod reference_003;
 mod reference_004;
+mod reference_001;
 mod reports;
 mod resend;
 mod restored;

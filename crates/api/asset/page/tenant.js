@@ -22,11 +22,12 @@ const FIELDS = [
   { name: "default_from", label: "Default sender" },
   { name: "bounce_domain", label: "Bounce domain" },
   { name: "feedback_id", label: "Feedback-ID" },
+  { name: "id_header", label: "Field for the client's id", hint: "Such as X-Genro-Mail-ID." },
   {
     name: "report_retention_seconds",
     label: "Keep reported messages, seconds",
     kind: "number",
-    hint: "604,800 when empty.",
+    hint: "As the gateway is set when empty: 604,800 unless changed.",
   },
   { name: "unreported_retention_days", label: "Keep unreported ones, days", kind: "number", hint: "90 when empty." },
   { name: "content.subject_chars", label: "Longest subject, characters", kind: "number", also: ["content"] },

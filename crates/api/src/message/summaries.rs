@@ -69,6 +69,6 @@ impl Reports {
         let outcomes = fate.map_or(&[][..], |fate| &fate.outcomes);
         let (outcome, bounce) = of_outcomes(outcomes, bounces_told_at(told));
         let latest = self.news.get(&message.uid);
-        Report { reported_at: since_when(message, latest, told, &self.subscribers), outcome, bounce }
+        Report { reported_at: since_when(message, |_| latest, told, &self.subscribers), outcome, bounce }
     }
 }

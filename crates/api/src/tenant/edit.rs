@@ -119,6 +119,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         feedback_id: fields.text("feedback_id", 100).filter(|id| !id.is_empty()),
         auto_submitted: fields.read("auto_submitted", FLAG).unwrap_or_default(),
         test: fields.read("test", FLAG).unwrap_or_default(),
+        id_header: fields.text("id_header", 100).filter(|name| !name.is_empty()),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

@@ -63,6 +63,9 @@ pub(crate) struct TenantRequest {
     /// Whether it is there for tests: what its sandbox captures counts as sent, and doors take mail for it.
     #[schema(default = false)]
     test: Option<bool>,
+    /// The name of a field in which its mail has the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`.
+    #[schema(example = "X-Genro-Mail-ID")]
+    id_header: Option<String>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }

@@ -30,7 +30,8 @@ pub(crate) struct TenantView {
     content: ContentView,
     /// The older spelling of `report_retention_seconds`, in days.
     retention_days: Option<u32>,
-    /// How long messages are kept once they ended and were reported; null means 604,800.
+    /// How long messages are kept once they ended and were reported; null means as long as the gateway is
+    /// configured for, which is 604,800 unless it says otherwise.
     #[schema(example = 604_800)]
     report_retention_seconds: Option<u64>,
     /// How many days messages are kept that ended and could not be reported; null means 90.
@@ -58,6 +59,9 @@ pub(crate) struct TenantView {
     auto_submitted: bool,
     /// Whether it is there for tests: what its sandbox captures counts as sent.
     test: bool,
+    /// The name of a field in which its mail has the client's own id.
+    #[schema(example = "X-Genro-Mail-ID")]
+    id_header: Option<String>,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -171,6 +175,7 @@ impl TenantView {
             feedback_id: settings.feedback_id,
             auto_submitted: settings.auto_submitted,
             test: settings.test,
+            id_header: settings.id_header,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -44,7 +44,7 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
             vec![("", json!({"ids": all})), ("", json!({"stale": true, "older_than_seconds": 0}))]
         }
         ("000", "POST", "/emails/{id}/requeue") => vec![("", Value::Null)],
-        ("001", "POST", "/commands/add-messages") => {
+        ("001", "POST", "/commands/add-messages" | "/add-messages") => {
             let body = json!({"messages": [with(ours, json!({"body": "Hi", "account_id": "first-relay"}))]});
             vec![
                 ("", body.clone()),

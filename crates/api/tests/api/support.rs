@@ -228,6 +228,7 @@ impl Api {
             outbox: Arc::default(),
             inbound: Arc::new(Trials),
             compat,
+            report_retention: std::time::Duration::from_secs(604_800),
         };
         Self { router: postway_api::router(state), store, clock, recorder }
     }

@@ -17,5 +17,6 @@ mod postmark;
 mod reference_000;
 mod reference_001;
 mod reference_001_clients;
+mod reference_001_words;
 mod reference_004;
 mod resend;

@@ -282,12 +282,10 @@ async fn accounts_have_the_names_that_its_clients_know() {
         ("host", json!("smtp.example.com")),
         ("port", json!(587)),
         ("user", Value::Null),
-        ("ttl", Value::Null),
         ("limit_per_minute", Value::Null),
         ("limit_per_hour", json!(100)),
         ("limit_behavior", json!("reject")),
         ("use_tls", json!(false)),
-        ("batch_size", Value::Null),
         ("is_pec_account", json!(true)),
     ] {
         assert_eq!((shown.get(name), made.get(name)), (Some(&value), Some(&value)), "{name}");

@@ -7,22 +7,22 @@ use super::TenantSettings;
 const DAY_S: u64 = 86_400;
 
 impl TenantSettings {
-    /// How long reported messages of a tenant that says nothing are kept.
+    /// How long reported messages of a tenant that says nothing are kept, where the gateway says nothing either.
     pub const REPORT_RETENTION_SECONDS: u64 = 604_800;
     /// How long messages that could not be reported are kept, of a tenant that says nothing.
     pub const UNREPORTED_RETENTION_DAYS: u32 = 90;
 
-    /// How long messages are kept once they ended and were reported.
-    pub fn report_retention(&self) -> Duration {
+    /// How long messages are kept once they ended and were reported: as long as the gateway says, where nothing is set.
+    pub fn report_retention(&self, otherwise: Duration) -> Duration {
         let in_days = || self.retention_days.map(|days| u64::from(days) * DAY_S);
         let seconds = self.report_retention_seconds.or_else(in_days);
-        Duration::from_secs(seconds.unwrap_or(Self::REPORT_RETENTION_SECONDS))
+        seconds.map_or(otherwise, Duration::from_secs)
     }
 
     /// How long messages are kept that ended and could not be reported: never shorter than those that could.
-    pub fn unreported_retention(&self) -> Duration {
+    pub fn unreported_retention(&self, otherwise: Duration) -> Duration {
         let days = self.unreported_retention_days.unwrap_or(Self::UNREPORTED_RETENTION_DAYS);
-        Duration::from_secs(u64::from(days) * DAY_S).max(self.report_retention())
+        Duration::from_secs(u64::from(days) * DAY_S).max(self.report_retention(otherwise))
     }
 
     /// What is wrong with them: field and message.
@@ -57,12 +57,17 @@ mod tests {
     #[test]
     fn retention_is_told_in_seconds_or_days_and_the_second_bound_is_never_the_shorter() {
         let days = |days: u64| Duration::from_secs(days * DAY_S);
+        let kept = |settings: &TenantSettings, otherwise: u64| {
+            let otherwise = days(otherwise);
+            (settings.report_retention(otherwise), settings.unreported_retention(otherwise))
+        };
         let mut settings = TenantSettings::default();
-        assert_eq!((settings.report_retention(), settings.unreported_retention()), (days(7), days(90)));
+        assert_eq!(kept(&settings, 7), (days(7), days(90)));
+        assert_eq!(kept(&settings, 100), (days(100), days(100)));
         settings.retention_days = Some(120);
-        assert_eq!((settings.report_retention(), settings.unreported_retention()), (days(120), days(120)));
+        assert_eq!(kept(&settings, 7), (days(120), days(120)));
         settings = TenantSettings { report_retention_seconds: Some(0), ..TenantSettings::default() };
-        assert_eq!((settings.report_retention(), settings.check()), (Duration::ZERO, Vec::new()));
+        assert_eq!((kept(&settings, 7).0, settings.check()), (Duration::ZERO, Vec::new()));
         settings.retention_days = Some(1);
         settings.unreported_retention_days = Some(9_999);
         let fields: Vec<_> = settings.check().into_iter().map(|(field, _)| field).collect();

@@ -264,7 +264,10 @@ pub(super) fn add_fields(
             return findings.add(field, error.to_string());
         }
     };
-    for (name, value) in fields {
+    // Without an id of the client's there is `X-Postway-ID`, which all mail has.
+    let own_id = settings.id_header.as_deref().zip(terms.client_id.as_ref());
+    let own_id = own_id.map(|(name, id)| (name, id.to_string()));
+    for (name, value) in fields.into_iter().chain(own_id) {
         let is_given = content.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         if is_given && name.starts_with("List-Unsubscribe") {
             findings.add(format!("headers.{name}"), "is made by `unsubscribe`: leave one of them out");

@@ -5,7 +5,7 @@ use postway_domain::tenant::{LargeFilePolicy, LargeFiles};
 use postway_mime::{Attachment, ComposeError};
 
 use crate::{
-    fetch::{Source, content_type, infer_source},
+    fetch::{Digests, Source, content_type, infer_source},
     limits::Limits,
     refusal::{Findings, Refusal},
     request::{AttachmentRequest, MessageRequest},
@@ -23,7 +23,7 @@ pub(crate) struct FilePlan {
     pub content_type: Option<String>,
     pub content_id: Option<String>,
     pub inline: bool,
-    pub sha256: Option<[u8; 32]>,
+    pub digests: Digests,
     pub source: Source,
     /// Whether it is kept elsewhere and linked to. Of a file that is not here yet, its size will tell.
     pub is_linked: bool,
@@ -91,15 +91,17 @@ fn plan(
     around: &Surroundings,
     findings: &mut Findings,
 ) -> FilePlan {
-    let sha256 =
-        file.sha256.as_deref().and_then(|text| findings.take(&format!("{field}.sha256"), digest(text)));
+    let digests = Digests {
+        sha256: digest(&format!("{field}.sha256"), file.sha256.as_deref(), findings),
+        md5: digest(&format!("{field}.content_md5"), file.content_md5.as_deref(), findings),
+    };
     let source = source(&field, file, around, findings);
     let mut plan = FilePlan {
         filename: file.filename.as_deref().unwrap_or_default().to_owned(),
         content_type: file.content_type.as_deref().map(str::to_owned),
         content_id: file.content_id.as_deref().map(str::to_owned),
         inline: file.inline.unwrap_or(false),
-        sha256,
+        digests,
         source,
         is_linked: false,
         field,
@@ -126,6 +128,9 @@ fn plan(
     if let Source::Content(bytes) = &plan.source
         && is_sound
     {
+        if let Err((name, message)) = plan.digests.check(bytes) {
+            findings.add(format!("{}.{name}", plan.field), message);
+        }
         match content_type(&plan.filename, plan.content_type.as_deref(), bytes) {
             Ok(kind) => plan.content_type = Some(kind),
             Err(refused) => findings.add(format!("{}.{}", plan.field, refused.field), refused.message),
@@ -212,14 +217,19 @@ pub(crate) fn attachment_here(mut plan: FilePlan) -> Option<Attachment> {
     }
 }
 
-fn digest(text: &str) -> Result<[u8; 32], &'static str> {
-    const WRONG: &str = "must be 64 hexadecimal digits";
-    if text.len() != 64 || !text.is_ascii() {
-        return Err(WRONG);
+/// A digest of `N` bytes, in hexadecimal.
+fn digest<const N: usize>(field: &str, text: Option<&str>, findings: &mut Findings) -> Option<[u8; N]> {
+    findings.take(field, read_digest(text?))
+}
+
+fn read_digest<const N: usize>(text: &str) -> Result<[u8; N], String> {
+    let wrong = || format!("must be {} hexadecimal digits", 2 * N);
+    if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong());
     }
-    let mut digest = [0; 32];
+    let mut digest = [0; N];
     for (index, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| WRONG)?;
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| wrong())?;
     }
     Ok(digest)
 }
@@ -229,10 +239,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_64_hexadecimal_digits() {
-        assert_eq!(digest(&"0f".repeat(32)), Ok([15; 32]));
-        for bad in ["", "0f", &"xy".repeat(32), &"é".repeat(32)] {
-            assert!(digest(bad).is_err(), "{bad}");
+    fn a_digest_is_twice_as_many_hexadecimal_digits() {
+        assert_eq!(read_digest(&"0f".repeat(32)), Ok([15; 32]));
+        assert_eq!(read_digest(&"0F".repeat(16)), Ok([15; 16]));
+        for bad in ["", "0f", &"xy".repeat(32), &"+f".repeat(32), &"é".repeat(32)] {
+            assert!(read_digest::<32>(bad).is_err(), "{bad}");
         }
     }
 }

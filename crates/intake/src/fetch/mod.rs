@@ -28,6 +28,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use md5::{Digest as _, Md5};
 use postway_domain::{Clock, TenantId};
 use postway_net::http::{Auth, HttpClient};
 use tokio::time::timeout;
@@ -92,8 +93,43 @@ pub(crate) struct Wanted {
     pub source: Source,
     /// What it is said to be.
     pub content_type: Option<String>,
-    /// The digest it must have.
+    /// The digests it must have.
+    pub digests: Digests,
+}
+
+/// The digests that a file must have, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Digests {
     pub sha256: Option<Sha256>,
+    pub md5: Option<[u8; 16]>,
+}
+
+impl Digests {
+    /// Whether the bytes have them; else the field at fault, and what is wrong.
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), (&'static str, String)> {
+        self.check_known(bytes, || sha256(bytes))
+    }
+
+    /// The same, where the SHA-256 is known already.
+    fn check_known(
+        &self,
+        bytes: &[u8],
+        known: impl FnOnce() -> Sha256,
+    ) -> Result<(), (&'static str, String)> {
+        if let Some(expected) = &self.sha256 {
+            differ(expected, &known()).map_or(Ok(()), |message| Err(("sha256", message)))?;
+        }
+        if let Some(expected) = &self.md5 {
+            let found: [u8; 16] = Md5::digest(bytes).into();
+            differ(expected, &found).map_or(Ok(()), |message| Err(("content_md5", message)))?;
+        }
+        Ok(())
+    }
+}
+
+fn differ(expected: &[u8], found: &[u8]) -> Option<String> {
+    (expected != found)
+        .then(|| format!("should be {}, but what came has the digest {}", hex(expected), hex(found)))
 }
 
 /// A file at hand.
@@ -217,7 +253,7 @@ impl Fetcher {
         room: &Arc<Room>,
     ) -> Result<File, FetchError> {
         let at = |field| move |fault: Fault| fault.at(format!("attachments[{}].{field}", wanted.position));
-        let expected = wanted.sha256.as_ref();
+        let expected = wanted.digests.sha256.as_ref();
         let fetched = async {
             match &wanted.source {
                 Source::Content(bytes) => given(bytes, room),
@@ -234,12 +270,8 @@ impl Fetcher {
                 Err(Fault::transient(format!("the file did not come within {seconds} s")))
             })
             .map_err(at(wanted.source.field()))?;
-        if let Some(expected) = expected
-            && body.sha256 != *expected
-        {
-            let message =
-                format!("should be {}, but what came has the digest {}", hex(expected), hex(&body.sha256));
-            return Err(at("sha256")(Fault::permanent(message)));
+        if let Err((field, message)) = wanted.digests.check_known(&body.bytes, || body.sha256) {
+            return Err(at(field)(Fault::permanent(message)));
         }
         let content_type = content_type(&wanted.filename, wanted.content_type.as_deref(), &body.bytes)
             .map_err(|refused| at(refused.field)(Fault::permanent(refused.message)))?;

@@ -51,7 +51,17 @@ fn errand(tenant: &TenantId) -> Errand<'_> {
 }
 
 fn wanted(source: Source) -> Wanted {
-    Wanted { position: 1, filename: "a.txt".to_owned(), source, content_type: None, sha256: None }
+    Wanted {
+        position: 1,
+        filename: "a.txt".to_owned(),
+        source,
+        content_type: None,
+        digests: Digests::default(),
+    }
+}
+
+fn by_sha256(digest: Sha256) -> Digests {
+    Digests { sha256: Some(digest), md5: None }
 }
 
 fn by_url(url: &str) -> Wanted {
@@ -281,7 +291,7 @@ async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
     source.serve("/a", Reply::ok("hello").header("cache-control", "no-store"));
     let folder = tempfile::tempdir().unwrap();
     let kept = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
-    let with_digest = Wanted { sha256: Some(sha256(b"hello")), ..by_url(&source.url("/a")) };
+    let with_digest = Wanted { digests: by_sha256(sha256(b"hello")), ..by_url(&source.url("/a")) };
     for _ in 0..2 {
         let fetcher = fetcher(kept());
         for _ in 0..2 {
@@ -301,7 +311,7 @@ async fn nothing_of_a_sensitive_message_is_kept_or_taken_from_what_is() {
     let folder = tempfile::tempdir().unwrap();
     let fetcher = fetcher(FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() });
     let plain = by_url(&source.url("/a"));
-    let with_digest = Wanted { sha256: Some(sha256(b"hello")), ..plain.clone() };
+    let with_digest = Wanted { digests: by_sha256(sha256(b"hello")), ..plain.clone() };
     let tenant = tenant();
     let private = Errand { is_private: true, ..errand(&tenant) };
     for wanted in [&plain, &with_digest] {
@@ -322,10 +332,23 @@ async fn a_wrong_digest_is_refused_with_both() {
     source.serve("/a", Reply::ok("hello"));
     let fetcher = fetcher(config());
     for source in [Source::Url(source.url("/a").parse().unwrap()), Source::Content("hello".into())] {
-        let error = one(&fetcher, Wanted { sha256: Some([0xab; 32]), ..wanted(source) }).await.unwrap_err();
+        let error =
+            one(&fetcher, Wanted { digests: by_sha256([0xab; 32]), ..wanted(source) }).await.unwrap_err();
         assert!(error.field == "attachments[1].sha256" && !error.transient, "{error}");
         assert!(error.message.contains(&"ab".repeat(32)) && error.message.contains(&hex(&sha256(b"hello"))));
     }
+    const MD5_OF_HELLO: &str = "5d41402abc4b2a76b9719d911017c592";
+    let by_md5 = |first: u8| {
+        let mut md5: [u8; 16] = Md5::digest(b"hello").into();
+        assert_eq!(hex(&md5), MD5_OF_HELLO);
+        md5[0] = first;
+        let digests = Digests { sha256: None, md5: Some(md5) };
+        Wanted { digests, ..wanted(Source::Url(source.url("/a").parse().unwrap())) }
+    };
+    one(&fetcher, by_md5(0x5d)).await.unwrap();
+    let error = one(&fetcher, by_md5(0x5e)).await.unwrap_err();
+    assert!(error.field == "attachments[1].content_md5" && !error.transient, "{error}");
+    assert!(error.message.contains(MD5_OF_HELLO), "{error}");
 }
 
 #[tokio::test]

@@ -165,7 +165,7 @@ impl Door {
                 filename: plan.filename.clone(),
                 source: plan.source.clone(),
                 content_type: plan.content_type.clone(),
-                sha256: plan.sha256,
+                digests: plan.digests,
             })
             .collect();
         let endpoint = endpoint(house)?;

@@ -135,6 +135,9 @@ pub(crate) struct AttachmentRequest<'a> {
     /// The digest that the bytes must have, in hexadecimal.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Text<'a>>,
+    /// The same by the digest that older systems use.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub content_md5: Option<Text<'a>>,
     /// All of the above in one field, told apart by how it begins, or by `fetch_mode`.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub storage_path: Option<Text<'a>>,

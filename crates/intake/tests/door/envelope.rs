@@ -93,6 +93,21 @@ async fn mail_made_by_programs_says_so_where_asked() {
 }
 
 #[tokio::test]
+async fn the_clients_id_stands_in_the_field_that_its_tenant_names() {
+    const NAME: &str = "X-Genro-Mail-ID";
+    let house = Plan::with(settings(json!({"id_header": NAME}))).await;
+    assert_eq!(header(&house, json!({"id": "msg-123"}), NAME).await.as_deref(), Some("msg-123"));
+    assert_eq!(header(&house, json!({}), NAME).await, None);
+    let given = json!({"id": "msg-124", "headers": {"x-genro-mail-id": "theirs"}});
+    assert_eq!(header(&house, given.clone(), NAME).await, None, "the message's own field stays alone");
+    assert_eq!(
+        header(&house, json!({"id": "msg-125", "headers": {NAME: "theirs"}}), NAME).await.as_deref(),
+        Some("theirs")
+    );
+    assert_eq!(header(&House::new().await, json!({"id": "msg-123"}), NAME).await, None);
+}
+
+#[tokio::test]
 async fn complaints_are_counted_by_batch_account_and_tenant() {
     let house = Plan::with(settings(json!({"feedback_id": "shop-mail"}))).await;
     let id = header(&house, json!({"batch": "spring", "account": "second"}), "Feedback-ID").await;

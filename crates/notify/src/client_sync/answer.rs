@@ -17,11 +17,16 @@ pub(super) struct SyncAnswer {
 }
 
 impl SyncAnswer {
-    /// Reads a body. Fails, in words for the delivery log, unless it is an object that says `ok` and refuses no more than
-    /// single entries.
+    /// Reads the body of a success. Fails, in words for the delivery log, unless it is an object that says `ok` and refuses
+    /// no more than single entries, or says no more than `OK`, as simple clients do. A page of a login or of a proxy is
+    /// neither.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+        let plain = body.trim_ascii();
+        if plain.is_empty() || plain.eq_ignore_ascii_case(b"ok") || plain.eq_ignore_ascii_case(b"\"ok\"") {
+            return Ok(Self::default());
+        }
         let object: Map<String, Value> =
-            serde_json::from_slice(body).map_err(|_| "the answer is not a JSON object")?;
+            serde_json::from_slice(body).map_err(|_| "the answer is neither OK nor a JSON object")?;
         if object.get("ok") != Some(&Value::Bool(true)) {
             return Err("the answer does not say \"ok\": true".to_owned());
         }
@@ -81,10 +86,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_ok_takes_all() {
+        for body in ["", " \r\n", "OK", "ok\n", "\"ok\""] {
+            assert_eq!(SyncAnswer::read(body.as_bytes()), Ok(SyncAnswer::default()), "{body:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_that_does_not_say_ok_refuses_all() {
         for body in [
-            "",
-            "OK",
+            "<html>OK</html>",
+            "NOT OK",
             "[]",
             "{}",
             r#"{"ok":false}"#,

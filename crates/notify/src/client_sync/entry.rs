@@ -1,6 +1,8 @@
 //! An entry of a `delivery_report`: one outcome of one message, in the fields that clients of such queues know.
 
-use postway_domain::{AccountId, Event, EventKind, Status, Time};
+use postway_domain::{
+    AccountId, Event, EventKind, Status, Time, message::reason::pec_error_code, reference::Bounce001,
+};
 use postway_store::record::MessageBrief;
 use serde::Serialize;
 use serde_json::Value;
@@ -37,11 +39,17 @@ struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     bounce_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pec_rda_ts: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pec_rdc_ts: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pec_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pec_error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pec_error_ts: Option<i64>,
 }
@@ -67,15 +75,18 @@ impl<'a> Entry<'a> {
                 _ => return None,
             },
             EventKind::Scheduled if deferred => ("deferred", put_off(record, event)),
-            EventKind::Bounced => ("bounced", bounced(record, event)),
+            EventKind::Bounced => ("bounced", bounced(event)),
             EventKind::Delivered | EventKind::Complained | EventKind::PecTakenOver => {
                 (event.kind.as_str(), Outcome::default())
             }
             EventKind::PecAccepted => ("pec_accepted", Outcome { pec_rda_ts: at, ..Outcome::default() }),
             EventKind::PecDelivered => ("pec_delivered", Outcome { pec_rdc_ts: at, ..Outcome::default() }),
             EventKind::PecFailed | EventKind::PecTimeout => {
-                let error = Some(reason(record, event));
-                (event.kind.as_str(), Outcome { pec_error_ts: at, pec_error: error, ..Outcome::default() })
+                let code = pec_error_code(event.kind, &particulars(event)).map(str::to_owned);
+                let pec_error = Some(reason(record, event));
+                let outcome =
+                    Outcome { pec_error_ts: at, pec_error, pec_error_code: code, ..Outcome::default() };
+                (event.kind.as_str(), outcome)
             }
             _ => return None,
         };
@@ -95,20 +106,15 @@ fn put_off(record: &MessageBrief, event: &Event) -> Outcome {
     }
 }
 
-fn bounced(record: &MessageBrief, event: &Event) -> Outcome {
-    let particulars = particulars(event);
-    let text = |names: &[&str]| {
-        names.iter().find_map(|name| match particulars.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        })
-    };
+fn bounced(event: &Event) -> Outcome {
+    let Bounce001 { kind, code, reason, status, word } = Bounce001::of(&particulars(event));
     Outcome {
         bounce_ts: Some(event.at.as_seconds()),
-        bounce_type: text(&["type"]),
-        bounce_code: text(&["smtp_code", "code", "status"]),
-        bounce_reason: Some(reason(record, event)),
+        bounce_type: Some(kind),
+        bounce_code: code,
+        bounce_reason: Some(reason),
+        bounce_status: status,
+        bounce_kind: word,
         ..Outcome::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Client sync: one call for many outcomes, whose answer says which of them were not taken.
 //!
-//! Only what was not refused is acknowledged: an answer that is no success, is not JSON or does not say `ok` refuses all of
-//! it. The answer may also ask to be left alone until a time, or to be called again now, because the client has more to
+//! Only what was not refused is acknowledged: an answer that is no success, or that is neither a plain `OK` nor JSON that says
+//! `ok`, refuses all of it. The answer may also ask to be left alone until a time, or to be called again now, because the client has more to
 //! hand over.
 
 mod answer;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind::{Bounced, Failed, Scheduled, Sent},
+    EventKind::{Bounced, Failed, PecFailed, PecTimeout, Scheduled, Sent},
     State, Subscriber,
     message::Wait,
     tenant::{CallbackForm, RemoteAuth},
@@ -32,18 +32,22 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
     house.receiver.serve_in_turn("/sync", vec![refusing, answer(json!({"ok": true}))]);
     let event = |kind, data: &str| vec![NewEvent { kind, data: Some(data.to_owned()) }];
     let later = r#"{"will_retry":true,"attempt":2,"message":"451 later","due_at":"2024-01-01T00:01:00Z","code":"smtp_451"}"#;
-    let bounce = r#"{"type":"hard","code":"550","reason":"no such user"}"#;
+    let bounce = r#"{"type":"hard","smtp_code":550,"status":"5.1.1","reason":"user_unknown","diagnostic":"550 no such user"}"#;
+    let receipt =
+        r#"{"receipt":"errore-consegna","error":"no-dest","error_text":"5.1.1 - indirizzo non valido"}"#;
     let retrying = State::Scheduled(Wait::Retry);
     let uids = [
         house.message(1, &[Sent]).await,
         house.message_of(2, event(Failed, r#"{"message":"554 no"}"#), |sample| sample).await,
         house.message_of(3, event(Scheduled, later), |sample| sample.state(retrying, None)).await,
         house.message_of(4, event(Bounced, bounce), |sample| sample).await,
+        house.message_of(5, event(PecFailed, receipt), |sample| sample).await,
+        house.message_of(6, event(PecTimeout, "{}"), |sample| sample).await,
     ];
     let room = house.open(1);
     let refused = house.once(uids[1], |one| one.state == NotificationState::Waiting).await;
     assert_eq!(refused.tries, 1);
-    for uid in [uids[0], uids[2], uids[3]] {
+    for uid in [uids[0], uids[2], uids[3], uids[4], uids[5]] {
         house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
     }
     house.pass(Duration::from_secs(6));
@@ -60,7 +64,12 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
             {"id": "order-3", "status": "deferred", "account": "relay", "attempt": 2, "error": "451 later",
              "deferred_ts": now_s + 60},
             {"id": "order-4", "status": "bounced", "account": "relay", "attempt": 0, "bounce_ts": now_s,
-             "bounce_type": "hard", "bounce_code": "550", "bounce_reason": "no such user"},
+             "bounce_type": "hard", "bounce_code": "550", "bounce_reason": "550 no such user", "bounce_status": "5.1.1",
+             "bounce_kind": "user_unknown"},
+            {"id": "order-5", "status": "pec_failed", "account": "relay", "attempt": 0, "pec_error_ts": now_s,
+             "pec_error": "5.1.1 - indirizzo non valido", "pec_error_code": "no-dest"},
+            {"id": "order-6", "status": "pec_timeout", "account": "relay", "attempt": 0, "pec_error_ts": now_s,
+             "pec_error": "no receipt in time"},
         ])
     );
     let again = json(second)["delivery_report"].clone();

@@ -109,6 +109,9 @@ pub struct EditArgs {
     /// Whether it is there for tests: what its sandbox captures counts as sent
     #[arg(long, value_name = "BOOL")]
     test: Option<bool>,
+    /// The field in which its mail has the client's own id, such as X-Genro-Mail-ID
+    #[arg(long, value_name = "NAME")]
+    id_header: Option<String>,
     /// Whether every composed message must have html
     #[arg(long, value_name = "BOOL")]
     html_required: Option<bool>,
@@ -179,7 +182,7 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<
 }
 
 fn render(output: Output, tenant: &Value) -> String {
-    const FIELDS: [&str; 20] = [
+    const FIELDS: [&str; 21] = [
         "id",
         "name",
         "suspended",
@@ -199,6 +202,7 @@ fn render(output: Output, tenant: &Value) -> String {
         "feedback_id",
         "auto_submitted",
         "test",
+        "id_header",
         "created_at",
     ];
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
@@ -227,6 +231,7 @@ impl EditArgs {
             ("feedback_id", text(&self.feedback_id)),
             ("auto_submitted", self.auto_submitted.map(Value::from)),
             ("test", self.test.map(Value::from)),
+            ("id_header", text(&self.id_header)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // Two spellings of one setting: who gives one takes the other back.

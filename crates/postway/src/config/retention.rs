@@ -1,18 +1,24 @@
-//! `[retention]`: how long is kept what belongs to no tenant.
+//! `[retention]`: how long is kept what belongs to no tenant, and what belongs to tenants that do not say.
 
 use std::time::Duration;
+
+use postway_domain::TenantSettings;
 
 use super::integer_between;
 use super::layers::Layers;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const AUDIT_DAYS: u32 = 365;
+/// As long as a tenant's own may be.
+const SECONDS_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 86_400;
 
-/// How long what is kept for all tenants stays.
+/// How long things stay.
 #[derive(Clone, Debug)]
 pub struct Retention {
     /// Entries of the audit log; none: for ever.
     pub audit: Option<Duration>,
+    /// Messages that ended and were reported, of tenants that set nothing.
+    pub reported: Duration,
 }
 
 impl Retention {
@@ -21,6 +27,14 @@ impl Retention {
             layers.take("retention.audit_days", AUDIT_DAYS, &AUDIT_DAYS.to_string(), |text| {
                 integer_between(text, 0, 36_500).map(|days| days as u32)
             })?;
-        Some(Self { audit: (audit_days > 0).then(|| DAY * audit_days) })
+        let seconds = TenantSettings::REPORT_RETENTION_SECONDS;
+        let reported =
+            layers.take("retention.report_retention_seconds", seconds, &seconds.to_string(), |text| {
+                integer_between(text, 0, SECONDS_MAX)
+            })?;
+        Some(Self {
+            audit: (audit_days > 0).then(|| DAY * audit_days),
+            reported: Duration::from_secs(reported),
+        })
     }
 }

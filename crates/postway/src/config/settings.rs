@@ -94,6 +94,11 @@ pub const SETTINGS: &[Setting] = &[
     setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", Kind::Integer),
     setting("dispatch.drain_seconds", "POSTWAY_DISPATCH_DRAIN_SECONDS", Kind::Integer),
     setting("retention.audit_days", "POSTWAY_RETENTION_AUDIT_DAYS", Kind::Integer),
+    setting(
+        "retention.report_retention_seconds",
+        "POSTWAY_RETENTION_REPORT_RETENTION_SECONDS",
+        Kind::Integer,
+    ),
     setting("smtp.listen", "POSTWAY_SMTP_LISTEN", Kind::Text),
     setting("smtp.tls_listen", "POSTWAY_SMTP_TLS_LISTEN", Kind::Text),
     setting("smtp.tls_certificate_file", "POSTWAY_SMTP_TLS_CERTIFICATE_FILE", Kind::Text),

@@ -31,6 +31,7 @@ fn nothing_configured_gives_the_documented_defaults() {
     assert_eq!(config.dispatch.max_in_flight, 512);
     assert_eq!(config.dispatch.drain.as_secs(), 30);
     assert_eq!(config.retention.audit, Some(std::time::Duration::from_secs(365 * 86_400)));
+    assert_eq!(config.retention.reported, std::time::Duration::from_secs(604_800));
     assert_eq!(config.log.format, LogFormat::Text);
     assert!(config.smtp.listen.is_none() && config.admin_key.is_none() && config.secret_key.is_none());
     assert!(

@@ -151,7 +151,7 @@ async fn live(world: Arc<World>, life: Arc<Life>) {
         clock: clock.clone(),
         depot: depot.clone(),
         secret_key: secret_key.clone(),
-        kept: config::Retention { audit: None },
+        kept: config::Retention { audit: None, reported: Duration::from_secs(7 * 86_400) },
         membership: membership.clone(),
     };
     while housekeeping.reclaim().await.is_err() {

@@ -58,6 +58,7 @@ fn whole(id: &str) -> Tenant {
         feedback_id: Some("initech".to_owned()),
         auto_submitted: true,
         test: true,
+        id_header: Some("X-Initech-ID".to_owned()),
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));

@@ -64,7 +64,13 @@ pub(super) fn statements() -> Vec<Sql> {
 /// Whether a subscriber of this kind is told of an event at all. Those who asked for outcomes get what a message came to.
 pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry) -> bool {
     let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
-    let is_outcome = match entry.kind {
+    let is_end = matches!(entry.detail, Detail::ResolvedSent | Detail::ResolvedFailed);
+    hears_of(kind, entry.kind, is_end) && events.takes(name)
+}
+
+/// Whether subscribers of this kind are told of events of that kind; `is_end` says whether a resolution was one.
+pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
+    let is_outcome = match event {
         EventKind::Sent
         | EventKind::Captured
         | EventKind::Failed
@@ -74,7 +80,7 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
         | EventKind::Suppressed
         | EventKind::Bounced => true,
         // What an operator or a late answer made of a doubt is how it ended.
-        EventKind::Resolved => matches!(entry.detail, Detail::ResolvedSent | Detail::ResolvedFailed),
+        EventKind::Resolved => is_end,
         EventKind::Scheduled
         | EventKind::Delivered
         | EventKind::Complained
@@ -100,7 +106,7 @@ pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry)
         // Neither form has a word for what is not proven, and their users act on the words that they have.
         | EventKind::UnprovenReport => false,
     };
-    (kind == SubscriberKind::Webhook || is_outcome) && events.takes(name)
+    kind == SubscriberKind::Webhook || is_outcome
 }
 
 /// Who is told: what matters of a subscriber here.

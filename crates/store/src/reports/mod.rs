@@ -21,6 +21,7 @@ mod subscribers;
 use async_trait::async_trait;
 use postway_domain::{Event, Incarnation, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
 
+pub use fan_out::hears_of;
 pub(crate) use fan_out::is_told;
 pub(crate) use history::{begun_event, insert_events, told_event};
 pub(crate) use hours::{count, hour_of};

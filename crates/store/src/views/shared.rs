@@ -3,7 +3,7 @@
 use postway_domain::Status;
 
 /// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the assertions below.
-pub(super) const SHARED: [(&str, &str); 13] = [
+pub(super) const SHARED: [(&str, &str); 14] = [
     ("wait", "CASE WHEN m.status = 3 THEN COALESCE(m.wait, 2) ELSE 0 END"),
     (
         "reason",
@@ -15,9 +15,12 @@ pub(super) const SHARED: [(&str, &str); 13] = [
         "first_recipient",
         "(SELECT r.address FROM {recipient} r WHERE r.uid = m.uid ORDER BY r.position LIMIT 1)",
     ),
+    // The bounce that came last, and what its event says of it.
+    ("from_bounce", "FROM {event} e WHERE e.uid = m.uid AND e.kind = 19 ORDER BY e.seq DESC LIMIT 1"),
+    // The time that a message waits for, or waited for until its suspension ends.
     (
-        "bounce",
-        "(SELECT r.bounce FROM {recipient} r WHERE r.uid = m.uid AND r.bounce IS NOT NULL ORDER BY r.position LIMIT 1)",
+        "due",
+        "CASE WHEN m.status = 3 THEN COALESCE(m.due_at, (SELECT p.due_at FROM {preparation} p WHERE p.uid = m.uid)) END",
     ),
     // Acknowledged is one of whose end somebody was told, and of which nobody is still to be told anything.
     (
@@ -39,8 +42,9 @@ pub(super) const SHARED: [(&str, &str); 13] = [
     ("calls", "FROM {event} e WHERE e.uid = m.uid AND e.kind IN (27, 28)"),
     (
         "standing",
-        "CASE WHEN m.status = 2 THEN CASE WHEN EXISTS (SELECT 1 FROM {suspension} s WHERE s.tenant = m.tenant \
-         AND (s.kind = 0 OR (s.kind = 1 AND s.code = l.batch))) THEN 1 ELSE 0 END WHEN {told} = 2 THEN 3 \
+        "CASE WHEN m.status = 2 OR {due} <= {now} THEN CASE WHEN EXISTS (SELECT 1 FROM {suspension} s \
+         WHERE s.tenant = m.tenant AND (s.kind = 0 OR (s.kind = 1 AND s.code = l.batch))) THEN 1 \
+         WHEN m.status = 3 THEN 4 ELSE 0 END WHEN {told} = 2 THEN 3 \
          WHEN m.status = 5 AND EXISTS (SELECT 1 FROM {event} e WHERE e.uid = m.uid AND e.kind = 19) THEN 2 ELSE 0 END",
     ),
     // An attempt was made and took no retry: it is ready again, or in doubt and sent again.

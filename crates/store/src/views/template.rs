@@ -3,7 +3,11 @@
 //! A view is a file in `sql/`. What databases say differently stands in braces, as `{at:m.created_at}`; so do parts that
 //! several views share (`{id}`), and tables (`{message}`; `{rows:message}` where the view shows their rows). Names in double quotes become what the database quotes by.
 
-use postway_domain::{Status, reference::moves};
+use postway_domain::{
+    Status,
+    message::reason::{NO_RECEIPT, UNSAID},
+    reference::{BOUNCED, moves},
+};
 
 use super::{shared::SHARED, words};
 
@@ -182,6 +186,17 @@ impl Place {
             }
             ("id", Dialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
             ("id", _) => self.expand("COALESCE(c.client_id, {uuid:c.uid})", view),
+            ("no_receipt", _) => format!("'{NO_RECEIPT}'"),
+            ("unsaid", _) => format!("'{UNSAID}'"),
+            ("bounced", _) => format!("'{BOUNCED}'"),
+            ("now", Dialect::Postgres) => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint".to_owned(),
+            ("now", Dialect::Sqlite) => {
+                "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)".to_owned()
+            }
+            ("now", Dialect::Mysql) => {
+                let start = "TIMESTAMP'1970-01-01 00:00:00.000000'";
+                format!("(TIMESTAMPDIFF(MICROSECOND, {start}, UTC_TIMESTAMP(3)) DIV 1000)")
+            }
             ("text", Dialect::Mysql) => "CHAR".to_owned(),
             ("text", _) => "TEXT".to_owned(),
             // Without a hint SQLite takes every status for rare, and prefers its index to that of ids.

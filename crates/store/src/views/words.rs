@@ -30,6 +30,7 @@ fn told_of(state: State) -> &'static [Told] {
 fn standings_of(state: State) -> &'static [Standing] {
     match state {
         State::Ready => &[Standing::Plain, Standing::Suspended],
+        State::Scheduled(_) => &[Standing::Plain, Standing::Suspended, Standing::Due],
         State::Sent => &[Standing::Plain, Standing::Bounced, Standing::Reported],
         state if state.status().is_final() => &[Standing::Plain, Standing::Reported],
         _ => &[Standing::Plain],

@@ -31,6 +31,8 @@ const NAMES: &[(&str, &str)] = &[
     ("behavior", "limit_behavior"),
     ("pec", "is_pec_account"),
 ];
+/// How long a connection is kept, and how many mails are taken at once: ours to choose. The answer says so of them.
+const WITHOUT_EFFECT: [&str; 2] = ["ttl", "batch_size"];
 /// The port of relays that speak TLS from the first byte.
 const IMPLICIT_TLS_PORT: u64 = 465;
 
@@ -88,6 +90,7 @@ pub(super) async fn put(
         Some(Ok(id)) => app.store.account(&caller.tenant, &id).await?.map(|account| account.id),
         _ => None,
     };
+    let ignored: Vec<&str> = WITHOUT_EFFECT.into_iter().filter(|name| body.contains_key(*name)).collect();
     let mut ours = translate(body, existing.is_none()).map_err(ApiError::invalid)?;
     let done = match existing {
         None => account::make(&app, &caller, &request_id, ours).await,
@@ -99,6 +102,9 @@ pub(super) async fn put(
     let shown = done.map_err(|error| error.renamed(in_its_names))?;
     let mut answer = view(&shown)?;
     answer["ok"] = json!(true);
+    if !ignored.is_empty() {
+        answer["ignored"] = json!(ignored);
+    }
     Ok(Json(answer))
 }
 
@@ -141,8 +147,7 @@ fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value
             }
             "is_pec_account" => drop(ours.insert("pec".to_owned(), value)),
             "use_tls" | "use_ssl" => {}
-            // How long a connection is kept, and how many mails are taken at once: ours to choose.
-            "ttl" | "batch_size" => {}
+            name if WITHOUT_EFFECT.contains(&name) => {}
             _ if name.starts_with("imap_") && value.is_null() => {}
             _ if name.starts_with("imap_") => {
                 let message = "an account only sends: watch the mailbox with POST /v1/mailboxes";
@@ -176,7 +181,7 @@ fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value
     if wrong.is_empty() { Ok(ours) } else { Err(wrong) }
 }
 
-/// An account in its words. Its secret is never shown, and what has no meaning here is null.
+/// An account in its words. Its secret is never shown.
 fn view(account: &AccountView) -> Result<Value, ApiError> {
     let ours = serde_json::to_value(account).map_err(ApiError::internal)?;
     let limit = |name: &str| match ours["limits"][name].as_u64() {
@@ -195,13 +200,11 @@ fn view(account: &AccountView) -> Result<Value, ApiError> {
         "host": ours["host"],
         "port": ours["port"],
         "user": ours["username"],
-        "ttl": null,
         "use_tls": use_tls,
         "limit_per_minute": limit("per_minute"),
         "limit_per_hour": limit("per_hour"),
         "limit_per_day": limit("per_day"),
         "limit_behavior": ours["limits"]["behavior"],
-        "batch_size": null,
         "is_pec_account": ours["pec"],
         "created_at": ours["created_at"],
         "updated_at": ours["updated_at"],

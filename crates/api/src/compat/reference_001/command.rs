@@ -8,8 +8,8 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
 };
 use futures::StreamExt;
-use postway_domain::{Scope, Status, TenantId, id::BatchCode};
-use postway_store::record::SuspensionScope;
+use postway_domain::{Scope, Status, Subscriber, TenantId, Time, id::BatchCode};
+use postway_store::record::{DueSubscriber, Filter, MessageSummary, Suspension, SuspensionScope};
 use serde_json::{Map, Value, json};
 
 use super::{caller, named_caller, reason};
@@ -28,6 +28,12 @@ use crate::{
 const IDS_MAX: usize = 1_000;
 /// How many are withdrawn at once; together they share a commit.
 const TOGETHER: usize = 64;
+/// Held messages that a status looks at, and how many of them at once.
+const HELD_MAX: usize = 10_000;
+const HELD_AT_ONCE: u32 = 500;
+/// Reports that are made due in one write, and by one call.
+const HASTENED_AT_ONCE: u32 = 1_000;
+const HASTENED_MAX: u32 = 100_000;
 /// What has not begun.
 const PENDING: &[Status] = &[Status::Accepted, Status::Validating, Status::Ready];
 
@@ -120,13 +126,23 @@ pub(super) async fn clean_up(
     Ok(Json(json!({"ok": true, "removed": done.deleted, "more": done.more})))
 }
 
-/// `POST /commands/run-now`: nothing to do, for due mail is sent the moment it is due. Its users ask, and are told so.
+/// `POST /commands/run-now`: calls the client with all reports that wait for their next try. Mail needs no such word: what is due is
+/// sent the moment it is due, and what is deferred waits for its time, there as here.
 pub(super) async fn run_now(State(app): State<Shared>, parts: Parts) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&parts.uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
-    caller(&app, &parts, Scope::Send, named.as_deref()).await?;
-    Ok(Json(json!({"ok": true})))
+    let tenant = caller(&app, &parts, Scope::Send, named.as_deref()).await?.tenant;
+    let subscriber = Subscriber::CLIENT.parse().map_err(ApiError::internal)?;
+    let who = DueSubscriber { tenant, subscriber };
+    let (now, mut reports) = (app.clock.now(), 0);
+    loop {
+        let hastened = app.store.hasten_notifications(&who, now, HASTENED_AT_ONCE).await?;
+        reports += hastened;
+        if hastened < HASTENED_AT_ONCE || reports >= HASTENED_MAX {
+            return Ok(Json(json!({"ok": true, "reports": reports})));
+        }
+    }
 }
 
 /// `POST /commands/delete-messages {"ids":[…]}`: withdraws those that still wait. What has ended stays until cleanup.
@@ -204,14 +220,16 @@ pub(super) async fn status(
     let caller = caller(&app, &parts, Scope::Read, named.as_deref()).await?;
     let suspensions = app.store.suspensions(&caller.tenant).await?;
     let active = !suspensions.iter().any(|one| one.scope == SuspensionScope::Tenant);
-    let by_status = app.store.stats(Some(&caller.tenant), app.clock.now()).await?.by_status;
+    let now = app.clock.now();
+    let by_status = app.store.stats(Some(&caller.tenant), now).await?.by_status;
+    let held = held_past_their_time(&app, &caller.tenant, &suspensions, now).await?;
     let count = |statuses: &[Status]| -> i64 { statuses.iter().filter_map(|one| by_status.get(one)).sum() };
     Ok(Json(json!({
         "ok": true,
         "active": active,
         "tenant_id": caller.tenant,
-        "pending": count(PENDING),
-        "deferred": count(&[Status::Scheduled]),
+        "pending": count(PENDING) + held,
+        "deferred": (count(&[Status::Scheduled]) - held).max(0),
         "sending": count(&[Status::Sending, Status::InDoubt]),
         "sent": count(&[Status::Sent]),
         "captured": count(&[Status::Captured]),
@@ -223,4 +241,40 @@ pub(super) async fn status(
             Status::Expired,
         ]),
     })))
+}
+
+/// How many are held by their batch or tenant though the time that they waited for has passed, among the newest
+/// [`HELD_MAX`]: they are pending there, and scheduled here.
+async fn held_past_their_time(
+    app: &App,
+    tenant: &TenantId,
+    suspensions: &[Suspension],
+    now: Time,
+) -> Result<i64, ApiError> {
+    let batch_of = |scope: &SuspensionScope| match scope {
+        SuspensionScope::Batch(code) => Some(Some(code.to_string())),
+        SuspensionScope::Tenant => Some(None),
+        SuspensionScope::Account(_) => None,
+    };
+    let mut batches: Vec<Option<String>> =
+        suspensions.iter().filter_map(|one| batch_of(&one.scope)).collect();
+    if batches.contains(&None) {
+        batches = vec![None];
+    }
+    let (mut looked_at, mut held) = (0, 0);
+    for batch in batches {
+        let filter = Filter { status: Some(Status::Scheduled), batch, ..Filter::default() };
+        let mut before = None;
+        while looked_at < HELD_MAX {
+            let page = app.store.search(tenant, &filter, before, HELD_AT_ONCE).await?;
+            let is_due = |one: &&MessageSummary| one.due_at.is_some_and(|due_at| due_at <= now);
+            held += page.messages.iter().filter(is_due).count() as i64;
+            looked_at += page.messages.len();
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(held)
 }

@@ -40,9 +40,10 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
     let accounts = app.store.accounts(Some(&tenant)).await?.into_iter();
     let certified: HashSet<AccountId> =
         accounts.filter(|account| account.settings.pec).map(|account| account.id).collect();
+    let now = app.clock.now();
     let mut messages = Vec::with_capacity(page.messages.len());
     for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, &page.messages).await?) {
-        let mut shown = word::view(whole);
+        let mut shown = word::view(whole, now);
         shown["pk"] = json!(whole.record.summary.uid);
         shown["tenant_name"] = json!(tenant_name);
         shown["is_pec"] = json!(certified.contains(&whole.record.summary.lane.account));
@@ -88,7 +89,8 @@ async fn asked_for(
 fn happened(event: &Event) -> Value {
     let data: Map<String, Value> =
         event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
-    let said = ["message", "reason", "error"].into_iter().find_map(|name| data.get(name)?.as_str());
+    let said = ["message", "diagnostic", "reason", "error_text", "error"];
+    let said = said.into_iter().find_map(|name| data.get(name)?.as_str().filter(|text| !text.is_empty()));
     json!({
         "event_id": event.seq,
         "event_type": event.kind,

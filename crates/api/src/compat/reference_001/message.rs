@@ -73,13 +73,11 @@ fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
         let mut ours = Ours::with_capacity(file.get().len());
         for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
             match &**name {
-                "fetch_mode" | "content_id" | "mime_type" if is_blank(value) => {}
-                "filename" | "storage_path" | "fetch_mode" | "content_id" | "inline" => {
+                "fetch_mode" | "content_id" | "mime_type" | "content_md5" if is_blank(value) => {}
+                "filename" | "storage_path" | "fetch_mode" | "content_id" | "inline" | "content_md5" => {
                     ours.json(name, value.get());
                 }
                 "mime_type" => ours.json("content_type", value.get()),
-                // It names an entry of a cache; ours goes by the bytes themselves.
-                "content_md5" => {}
                 "auth" => wrong.push(FieldError::new(
                     format!("{at}.auth"),
                     "cannot be given with a message: set how to sign in on the tenant (client_auth)",
@@ -115,14 +113,14 @@ mod tests {
             "cc": ["d@x.example"], "bcc": null, "subject": "s", "body": "<p>é</p>", "content_type": "html",
             "priority": "high", "deferred_ts": 1_700_000_000, "batch_code": "c1", "message_id": "x@y",
             "headers": {"X-A": "1"}, "attachments": [{"filename": "a.txt", "storage_path": "base64:YQ==",
-                "fetch_mode": "base64", "mime_type": "text/plain", "content_md5": "…", "auth": null}],
+                "fetch_mode": "base64", "mime_type": "text/plain", "content_md5": "0cc175b9c0f1b6a831c399e269772661", "auth": null}],
         }));
         let expected = json!({
             "id": "m1", "account": "relay", "from": "a@x.example", "to": ["b@x.example", "C <c@x.example>"],
             "cc": ["d@x.example"], "subject": "s", "html": "<p>é</p>", "priority": "high",
             "send_at": 1_700_000_000, "batch": "c1", "external_id": "x@y", "headers": {"X-A": "1"},
             "attachments": [{"filename": "a.txt", "storage_path": "base64:YQ==", "fetch_mode": "base64",
-                "content_type": "text/plain"}],
+                "content_type": "text/plain", "content_md5": "0cc175b9c0f1b6a831c399e269772661"}],
         });
         assert_eq!(ours, Ok(expected));
     }
@@ -133,7 +131,7 @@ mod tests {
             "id": "m1", "tenant_id": "", "account_id": "", "from": "a@x.example", "to": "b@x.example", "cc": "", "bcc": " ",
             "reply_to": "", "return_path": "", "subject": "", "body": "t", "content_type": "", "deferred_ts": "",
             "batch_code": "", "message_id": "", "priority": "",
-            "attachments": [{"filename": "a", "storage_path": "base64:YQ==", "fetch_mode": "", "mime_type": ""}],
+            "attachments": [{"filename": "a", "storage_path": "base64:YQ==", "fetch_mode": "", "mime_type": "", "content_md5": ""}],
         }));
         let expected = json!({"id": "m1", "from": "a@x.example", "to": "b@x.example", "subject": "", "text": "t",
             "attachments": [{"filename": "a", "storage_path": "base64:YQ=="}]});

@@ -43,6 +43,8 @@ const NAMES: &[(&str, &str)] = &[
 pub(super) fn routes() -> DoorRoutes {
     DoorRoutes::default()
         .post("/commands/add-messages", add::add)
+        // As its drawings have it.
+        .post("/add-messages", add::add)
         .post("/commands/delete-messages", command::delete)
         .post("/commands/suspend", command::suspend)
         .post("/commands/activate", command::activate)

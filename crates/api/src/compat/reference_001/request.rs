@@ -10,7 +10,8 @@ use super::word::seconds;
 const SAME: [&str; 10] =
     ["id", "from", "to", "cc", "bcc", "reply_to", "return_path", "subject", "headers", "priority"];
 /// The same for a file.
-const SAME_OF_FILE: [&str; 5] = ["filename", "storage_path", "fetch_mode", "content_id", "inline"];
+const SAME_OF_FILE: [&str; 6] =
+    ["filename", "storage_path", "fetch_mode", "content_id", "inline", "content_md5"];
 /// Where a file comes from: our field, and the mode that says so there.
 const SOURCES: [(&str, &str); 4] =
     [("content", "base64"), ("url", "http_url"), ("path", "filesystem"), ("endpoint", "endpoint")];

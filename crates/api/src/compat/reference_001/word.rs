@@ -1,41 +1,35 @@
 //! A message in the words of reference 001, which knows states by their times.
 
 use postway_domain::{
-    EventKind, State, Time,
-    reference::{Standing, status_001},
+    Event, EventKind, State, Time,
+    message::reason::{pec_error, pec_error_code},
+    reference::{Bounce001, Standing, status_001},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    compat::read::Whole,
-    message::view::{bounce_reported_at, of_message},
-};
+use crate::{compat::read::Whole, message::view::bounce_reported_at};
 
 /// Whether it ended without being sent.
 fn is_error(state: State) -> bool {
     state.status().is_final() && state != State::Sent
 }
 
-/// A message in its words. Times are whole seconds since 1970, but for `created_at` and `updated_at`.
-pub(super) fn view(whole: &Whole) -> Value {
+/// A message in its words, as it is `now`. Times are whole seconds since 1970, but for `created_at` and `updated_at`.
+pub(super) fn view(whole: &Whole, now: Time) -> Value {
     let message = &whole.record.summary;
-    let (outcome, bounce) = of_message(&whole.record.recipients, bounce_reported_at(&whole.told));
-    let bounced = bounce.is_some() || outcome == Some(EventKind::Bounced);
-    let bounce = bounce.unwrap_or_default();
-    let reported_at = whole.acknowledged_at();
-    // It knows suspensions of batches and of tenants, and no other.
-    let is_held = whole.held_by.iter().any(|held| held == "tenant" || held.starts_with("batch:"));
-    let standing = match message.state {
-        State::Ready if is_held => Standing::Suspended,
-        _ if reported_at.is_some() => Standing::Reported,
-        State::Sent if bounced => Standing::Bounced,
-        _ => Standing::Plain,
-    };
-    let errored = is_error(message.state);
     let happened =
         |kinds: &[EventKind]| whole.record.events.iter().rev().find(|event| kinds.contains(&event.kind));
     let at = |kinds: &[EventKind]| happened(kinds).map(|event| seconds(event.at));
-    let pec_error = happened(&[EventKind::PecFailed, EventKind::PecTimeout]);
+    let bounced = happened(&[EventKind::Bounced]);
+    let bounce = bounced.map(|event| Bounce001::of(&particulars(event)));
+    let bounce = bounce.as_ref();
+    let reported_at = whole.acknowledged_at();
+    let deferred_until = message.due_at.filter(|due_at| message.state.wait().is_some() && *due_at > now);
+    let standing = standing(whole, bounced.is_some(), reported_at.is_some(), now);
+    let errored = is_error(message.state);
+    let pec_failure = happened(&[EventKind::PecFailed, EventKind::PecTimeout]);
+    let pec_said = pec_failure.map(|event| (event.kind, particulars(event)));
+    let pec_said = pec_said.as_ref();
     let named = |kind| {
         let those = whole.record.recipients.iter().filter(move |recipient| recipient.kind == kind);
         those.map(|recipient| recipient.address.as_str()).collect::<Vec<_>>()
@@ -50,20 +44,23 @@ pub(super) fn view(whole: &Whole) -> Value {
         "status": status_001(message.state, standing),
         "created_at": message.created_at,
         "updated_at": message.updated_at,
-        "deferred_ts": message.due_at.filter(|_| message.state.wait().is_some()).map(seconds),
+        "deferred_ts": deferred_until.map(seconds),
         "sent_ts": message.sent_at.map(seconds),
         "error_ts": errored.then(|| seconds(message.failed_at.unwrap_or(message.updated_at))),
         "error": if errored { whole.reason() } else { None },
         "reported_ts": reported_at.map(seconds),
-        "bounce_type": bounce.kind,
-        "bounce_code": bounce.code,
-        "bounce_reason": bounce.reason,
-        "bounce_ts": bounce.at.map(seconds),
-        "bounce_reported_ts": bounce.reported_at.map(seconds),
+        "bounce_type": bounce.map(|bounce| &bounce.kind),
+        "bounce_code": bounce.and_then(|bounce| bounce.code.as_ref()),
+        "bounce_reason": bounce.map(|bounce| &bounce.reason),
+        "bounce_status": bounce.and_then(|bounce| bounce.status.as_ref()),
+        "bounce_kind": bounce.and_then(|bounce| bounce.word.as_ref()),
+        "bounce_ts": bounced.map(|event| seconds(event.at)),
+        "bounce_reported_ts": bounce_reported_at(&whole.told).map(seconds),
         "pec_rda_ts": at(&[EventKind::PecAccepted]),
         "pec_rdc_ts": at(&[EventKind::PecDelivered]),
-        "pec_error": pec_error.map(|event| said(event.data.as_deref(), event.kind)),
-        "pec_error_ts": pec_error.map(|event| seconds(event.at)),
+        "pec_error": pec_said.and_then(|(kind, said)| pec_error(*kind, said)),
+        "pec_error_code": pec_said.and_then(|(kind, said)| pec_error_code(*kind, said)),
+        "pec_error_ts": pec_failure.map(|event| seconds(event.at)),
         "message": {"to": named(To), "cc": named(Cc), "bcc": named(Bcc), "subject": whole.subject()},
     })
 }
@@ -73,11 +70,22 @@ pub(super) fn seconds(time: Time) -> i64 {
     time.as_millis().div_euclid(1_000)
 }
 
-/// Why, as the receipt said it, or at least what kind of receipt it was.
-fn said(data: Option<&str>, kind: EventKind) -> String {
-    let data: Option<Value> = data.and_then(|data| serde_json::from_str(data).ok());
-    let words = ["reason", "error", "message"]
-        .into_iter()
-        .find_map(|name| data.as_ref()?.get(name)?.as_str().map(str::to_owned));
-    words.unwrap_or_else(|| kind.as_str().to_owned())
+/// What it is called by, beside its state. It knows suspensions of batches and of tenants, and no other; what is held stays
+/// suspended when the time that it waited for has passed.
+fn standing(whole: &Whole, bounced: bool, reported: bool, now: Time) -> Standing {
+    let message = &whole.record.summary;
+    let is_held = whole.held_by.iter().any(|held| held == "tenant" || held.starts_with("batch:"));
+    let is_due = message.due_at.is_some_and(|due_at| due_at <= now);
+    match message.state {
+        State::Ready if is_held => Standing::Suspended,
+        State::Scheduled(_) if is_due && is_held => Standing::Suspended,
+        State::Scheduled(_) if is_due => Standing::Due,
+        _ if reported => Standing::Reported,
+        State::Sent if bounced => Standing::Bounced,
+        _ => Standing::Plain,
+    }
+}
+
+fn particulars(event: &Event) -> Value {
+    event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()
 }

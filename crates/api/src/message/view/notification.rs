@@ -1,7 +1,10 @@
 //! Who was told of a message, and since when everybody knows.
 
 use postway_domain::{Event, Subscriber, Time, subscriber::event_name};
-use postway_store::record::{MessageRecord, MessageSummary, NotificationView, Telling, Told};
+use postway_store::{
+    hears_of,
+    record::{MessageRecord, MessageSummary, NotificationView, Telling, Told},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -57,15 +60,16 @@ pub(crate) fn reported_at(
     told: &[NotificationView],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
-    let latest = record.events.iter().rev().find(|event| event_name(event.kind, false).is_some());
-    since_when(&record.summary, latest, &Told::gather(told), subscribers)
+    let latest_for =
+        |subscriber: &Subscriber| record.events.iter().rev().find(|event| hears(subscriber, event));
+    since_when(&record.summary, latest_for, &Told::gather(told), subscribers)
 }
 
-/// Since when a message is reported: it has ended, and nobody is still to be told. `latest` is its latest event that
-/// subscribers are told of.
-pub(crate) fn since_when(
+/// Since when a message is reported: it has ended, and nobody is still to be told. `latest_for` gives its latest event that a
+/// subscriber is told of, as far as that is known.
+pub(crate) fn since_when<'e>(
     message: &MessageSummary,
-    latest: Option<&Event>,
+    latest_for: impl Fn(&Subscriber) -> Option<&'e Event>,
     told: &[Told],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
@@ -73,8 +77,8 @@ pub(crate) fn since_when(
     if !message.state.status().is_final() || all == Telling::Open {
         return None;
     }
-    let will_be = |latest| subscribers.iter().any(|subscriber| will_be_told(subscriber, latest, told));
-    if latest.is_some_and(will_be) {
+    let will_be = |one: &Subscriber| latest_for(one).is_some_and(|latest| will_be_told(one, latest, told));
+    if subscribers.iter().any(will_be) {
         return None;
     }
     all.settled_at().or(message.sent_at).or(message.failed_at).or(Some(message.updated_at))
@@ -85,6 +89,12 @@ pub(crate) fn since_when(
 fn will_be_told(subscriber: &Subscriber, event: &Event, told: &[Told]) -> bool {
     subscriber.active
         && subscriber.updated_at <= event.at
-        && event_name(event.kind, false).is_some_and(|name| subscriber.events.takes(name))
+        && hears(subscriber, event)
         && !told.iter().any(|told| told.subscriber == subscriber.id && told.seq >= event.seq)
+}
+
+/// Whether it is told of such an event, of a message that has ended: a notice of delay, say, is nothing to a client sync.
+fn hears(subscriber: &Subscriber, event: &Event) -> bool {
+    hears_of(subscriber.kind, event.kind, true)
+        && event_name(event.kind, false).is_some_and(|name| subscriber.events.takes(name))
 }

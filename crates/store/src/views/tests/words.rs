@@ -2,13 +2,18 @@
 
 use postway_domain::{
     EventKind, InboundState, MessageUid, State, Subscriber,
-    message::Outcome,
+    message::{
+        Outcome,
+        reason::{pec_error, pec_error_code},
+    },
     reference::{
         Forwarded, Sense, Standing, Told, Trial, event_004, history_000, status_000, status_001, status_002,
         status_004,
     },
     subscriber::EventFilter,
 };
+
+use serde_json::Value;
 
 use super::{Rig, on_each, states};
 use crate::{
@@ -36,10 +41,14 @@ on_each! {
     who_was_told_is_told
     files_have_paths_that_exist
     a_bounce_is_told
+    certified_mail_fails_in_the_words_of_its_provider
     every_state_of_incoming_mail_has_its_word
     mail_is_forwarded_once_its_message_is_sent
     bodies_are_shown_unless_they_are_sensitive
 }
+
+/// From the time of the tests to a time that has not come.
+const DECADES_MS: i64 = 50 * 365 * 86_400_000;
 
 /// The name by which a state stands in the guide.
 fn name(state: State) -> String {
@@ -266,7 +275,9 @@ async fn what_the_checks_found_is_told(rig: Rig) {
 /// With its batch and with its tenant, and not one that waits for its time.
 async fn a_suspended_message_is_suspended(rig: Rig) {
     rig.install().await;
-    let waiting = stage::accept(&rig.store, Sample::new(1).batch("spring").send_at(9_000)).await;
+    // Times of tests are of 2023, and the views know what time it is.
+    let waiting = stage::accept(&rig.store, Sample::new(1).batch("spring").send_at(DECADES_MS)).await;
+    let late = stage::accept(&rig.store, Sample::new(4).batch("spring").send_at(9_000)).await;
     stage::accept(&rig.store, Sample::new(2).batch("spring").client_id("spring")).await;
     stage::accept(&rig.store, Sample::new(3).client_id("other")).await;
     let batch = SuspensionScope::Batch("spring".parse().unwrap());
@@ -274,15 +285,18 @@ async fn a_suspended_message_is_suspended(rig: Rig) {
     let words = async || [rig.word("messages", "spring").await, rig.word("messages", "other").await];
     assert_eq!(words().await, ["SUSPENDED", "PENDING"]);
     assert_eq!(rig.word("messages", &waiting.to_string()).await, "DEFERRED");
+    let of_late = async || rig.one("messages", &["status", "deferred_ts"], &format!("id = '{late}'")).await;
+    assert_eq!(of_late().await, [Some("SUSPENDED".into()), None], "its time has passed");
     stage::suspend(&rig.store, SuspensionScope::Tenant).await;
     assert_eq!(words().await, ["SUSPENDED", "SUSPENDED"]);
     stage::activate(&rig.store, SuspensionScope::Tenant).await;
     stage::activate(&rig.store, batch).await;
     assert_eq!(words().await, ["PENDING", "PENDING"]);
+    assert_eq!(of_late().await, [Some("PENDING".into()), None]);
     let shown = rig.one("messages", &["batch_code", "priority", "account_id"], "id = 'spring'").await;
     assert_eq!(shown, [Some("spring".into()), Some("2".into()), Some(sample::ACCOUNT.into())]);
     let deferred = rig.one("messages", &["deferred_ts"], &format!("id = '{waiting}'")).await;
-    assert_eq!(deferred, [Some(at(9_000).as_seconds().to_string())]);
+    assert_eq!(deferred, [Some(at(DECADES_MS).as_seconds().to_string())]);
 }
 
 /// Calls `hook` about whatever is due, once; what is left calling is not settled.
@@ -404,11 +418,15 @@ async fn a_bounce_is_told(rig: Rig) {
         suppress: None,
         receipt: None,
     };
-    let bounce = r#"{"type":"hard","code":"5.1.1","reason":"user_unknown \u0000","at":null}"#;
+    let first = r#"{"type":"soft","status":"4.4.7","reason":"expired","diagnostic":""}"#;
+    let bounce = r#"{"type":"hard","status":"5.1.1","smtp_code":550,"reason":"user_unknown",
+        "diagnostic":"550 5.1.1 unknown \u0000"}"#;
+    let failure = r#"{"receipt":"errore-consegna","error":"no-dest","error_text":"indirizzo non valido"}"#;
     let findings = vec![
         finding(EventKind::PecAccepted, None, "{}"),
-        finding(EventKind::Bounced, Some(bounce), "{}"),
-        finding(EventKind::PecFailed, None, r#"{"reason":"non consegnato"}"#),
+        finding(EventKind::Bounced, Some("{}"), first),
+        finding(EventKind::Bounced, Some("{}"), bounce),
+        finding(EventKind::PecFailed, None, failure),
     ];
     assert!(
         settle(&rig.store, Routed { findings, ..routed(&one, 4, InboundState::Routed, at(60_000)) }).await
@@ -417,9 +435,13 @@ async fn a_bounce_is_told(rig: Rig) {
         ["status", "bounce_type", "bounce_code", "sent_ts", "pec_error", "bounce_reported_ts", "error_ts"];
     let shown = rig.one("messages", &columns, &format!("id = '{uid}'")).await;
     let sent = at(2).as_seconds().to_string();
-    let expected =
-        [Some("BOUNCED"), Some("hard"), Some("5.1.1"), Some(&sent), Some("non consegnato"), None, None];
+    let words = Some("indirizzo non valido");
+    let expected = [Some("BOUNCED"), Some("hard"), Some("550"), Some(&sent), words, None, None];
     assert_eq!(shown.iter().map(|text| text.as_deref()).collect::<Vec<_>>(), expected);
+    let beside = rig
+        .one("messages", &["bounce_status", "bounce_kind", "pec_error_code"], &format!("id = '{uid}'"))
+        .await;
+    assert_eq!(beside, ["5.1.1", "user_unknown", "no-dest"].map(|text| Some(text.to_owned())));
     let times =
         rig.one("messages", &["bounce_ts", "pec_rda_ts", "bounce_reason"], &format!("id = '{uid}'")).await;
     // 2023-11-14 22:13:20 UTC is the start of every test.
@@ -428,8 +450,37 @@ async fn a_bounce_is_told(rig: Rig) {
             .iter()
             .all(|time| time.as_ref().is_some_and(|time| time.starts_with("2023-11-14 22:14:20")))
     );
-    assert!(times[2].as_ref().is_some_and(|reason| reason.starts_with("user_unknown")), "{times:?}");
+    assert!(times[2].as_ref().is_some_and(|words| words.starts_with("550 5.1.1 unknown")), "{times:?}");
     assert_eq!(rig.word("emails", &uid.to_string()).await, "SENT");
+}
+
+/// As the events of each message say, with one sentence where none says anything.
+async fn certified_mail_fails_in_the_words_of_its_provider(rig: Rig) {
+    rig.install().await;
+    for (n, kind, data) in (1..)
+        .zip([
+            (
+                EventKind::PecFailed,
+                Some(r#"{"receipt":"errore-consegna","error":"no-dest","error_text":"5.1.1 - non valido"}"#),
+            ),
+            (
+                EventKind::PecFailed,
+                Some(r#"{"receipt":"rilevazione-virus","error":"virus","error_text":""}"#),
+            ),
+            (EventKind::PecFailed, Some(r#"{"receipt":"preavviso-errore-consegna","error":"nessuno"}"#)),
+            (EventKind::PecFailed, None),
+            (EventKind::PecTimeout, None),
+        ])
+        .map(|(n, (kind, data))| (n, kind, data))
+    {
+        let mut message = Sample::new(n).client_id(&format!("pec-{n}")).state(State::Sent, None).build();
+        message.events = vec![NewEvent { kind, data: data.map(str::to_owned) }];
+        rig.store.accept(vec![message]).await.unwrap();
+        let particulars: Value = data.map_or(Value::Null, |data| serde_json::from_str(data).unwrap());
+        let shown = rig.one("messages", &["pec_error", "pec_error_code"], &format!("id = 'pec-{n}'")).await;
+        let expected = [pec_error(kind, &particulars), pec_error_code(kind, &particulars)];
+        assert_eq!(shown.iter().map(|text| text.as_deref()).collect::<Vec<_>>(), expected, "{data:?}");
+    }
 }
 
 /// Registers some mail in the mailbox `orders`.
