@@ -61,8 +61,13 @@ pub fn print() -> anyhow::Result<()> {
         // The request counts, as a server holds it too; what it took to make it does not.
         let body = Bytes::from(request());
         fs::write("/proc/self/clear_refs", "5").context("the peak of memory cannot be reset")?;
-        let ctx =
-            RequestContext { tenant, request_id: "bench".to_owned(), idempotency_key: None, dry_run: false };
+        let ctx = RequestContext {
+            tenant,
+            request_id: "bench".to_owned(),
+            idempotency_key: None,
+            dry_run: false,
+            on_doubt: None,
+        };
         door.accept_json(&ctx, body).await?;
         let rose = status("VmHWM")?.saturating_sub(before);
         let times = rose as f64 / ATTACHMENT as f64;

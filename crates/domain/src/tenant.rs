@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{AccountId, TenantId},
+    message::OnDoubt,
     secret::Sealed,
     time::Time,
 };
@@ -44,6 +45,9 @@ pub struct TenantSettings {
     pub feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
     pub auto_submitted: bool,
+    /// What to do with mail in doubt, where neither the mail nor its account says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
 }
 
 impl Default for TenantSettings {
@@ -63,6 +67,7 @@ impl Default for TenantSettings {
             default_from: None,
             feedback_id: None,
             auto_submitted: false,
+            on_doubt: None,
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    AccountId, AccountKind, Tenant, TenantId, TenantSettings,
+    AccountId, AccountKind, AccountSettings, Tenant, TenantId, TenantSettings,
+    message::OnDoubt,
     secret::SecretKey,
     tenant::{Remote, TenantSecrets},
 };
@@ -22,6 +23,8 @@ pub(crate) struct Route {
     pub return_path: Option<String>,
     /// Whether it, or its fallback, sends by SES.
     pub by_ses: bool,
+    /// What it does with mail in doubt that says nothing of it.
+    pub on_doubt: Option<OnDoubt>,
 }
 
 /// The account found, or what is wrong with the name given.
@@ -105,7 +108,8 @@ impl Directory {
             .into_iter()
             .flatten()
             .any(|account| account.settings.kind == AccountKind::Ses);
-        Ok(Ok(Arc::new(Route { account: id, return_path: account.settings.return_path, by_ses })))
+        let AccountSettings { return_path, on_doubt, .. } = account.settings;
+        Ok(Ok(Arc::new(Route { account: id, return_path, by_ses, on_doubt })))
     }
 
     /// The tenant's settings; the caller has made sure that it exists.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postway_domain::{ClientId, Clock, MessageUid, TenantId, Time, secret::SecretKey, verp::VerpKey};
+use postway_domain::{
+    ClientId, Clock, MessageUid, TenantId, Time, id::RisingUids, message::OnDoubt, secret::SecretKey,
+    verp::VerpKey,
+};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
@@ -17,7 +20,7 @@ use crate::{
         needs_smtputf8, validated,
     },
     check::{Checked, check},
-    directory::Directory,
+    directory::{Directory, House, Route},
     fair::{FairBudget, FairShare},
     fetch::{FetchConfig, Fetcher},
     limits::Limits,
@@ -61,6 +64,8 @@ pub struct Door {
     pub(crate) in_hand: Arc<FairBudget>,
     pub(crate) verp_key: VerpKey,
     pub(crate) link_key: LinkKey,
+    /// The ids of what is forwarded: of two that are accepted one after the other the second is higher.
+    pub(crate) rising: RisingUids,
 }
 
 /// What a door works with.
@@ -96,6 +101,8 @@ pub struct RequestContext {
     pub idempotency_key: Option<String>,
     /// Whether to stop before storing.
     pub dry_run: bool,
+    /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
+    pub on_doubt: Option<OnDoubt>,
 }
 
 /// What a sender gets for a message that was taken.
@@ -110,6 +117,11 @@ pub struct Receipt {
 }
 
 impl RequestContext {
+    /// What to do in doubt with a message that does not say it itself: as the call says, else the account, else the tenant.
+    pub(crate) fn on_doubt_by(&self, route: &Route, house: &House) -> OnDoubt {
+        self.on_doubt.or(route.on_doubt).or(house.settings.on_doubt).unwrap_or_default()
+    }
+
     /// What a receipt says of a message that passes.
     pub(crate) fn passed(&self) -> &'static str {
         if self.dry_run { "valid" } else { "accepted" }
@@ -136,6 +148,7 @@ impl Door {
             in_hand: FairBudget::new(IN_HAND_BYTES_MAX, IN_HAND_TENANT_BYTES_MAX),
             verp_key: VerpKey::new(&secret_key),
             link_key: LinkKey::new(&secret_key),
+            rising: RisingUids::default(),
             store,
             clock,
             depot,
@@ -224,7 +237,8 @@ impl Door {
             let fingerprint = if keyed { fingerprint(request, &[])? } else { [0; 32] };
             let mail = self.mail(&mut checked, around, payload.len(), now)?;
             let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
-            let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, now };
+            let on_doubt = ctx.on_doubt_by(&checked.route, &around.house);
+            let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
             assemble(origin, checked.terms, &checked.route, mail, limits.message_bytes_max)
         })
     }

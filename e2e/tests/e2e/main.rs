@@ -42,6 +42,7 @@ mod permanent_failure;
 mod poison;
 mod power_cut;
 mod preparation_kill;
+mod reference_002;
 mod reports;
 mod resend;
 mod restored;

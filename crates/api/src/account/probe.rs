@@ -119,6 +119,7 @@ pub(crate) async fn test(
             request_id: request_id.as_str().to_owned(),
             idempotency_key: None,
             dry_run: false,
+            on_doubt: None,
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);

@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use postway_domain::message::OnDoubt;
 use postway_intake::{Receipt, RequestContext};
 
 use super::{ReceiptView, raw_in};
@@ -87,7 +88,18 @@ pub(crate) fn context(
         request_id: id.as_str().to_owned(),
         idempotency_key: idempotency_key(headers)?,
         dry_run,
+        on_doubt: on_doubt(headers)?,
     })
+}
+
+/// What a call says of all that it brings: callers of a compatible door may have no field to say it in.
+fn on_doubt(headers: &HeaderMap) -> Result<Option<OnDoubt>, ApiError> {
+    const NAME: &str = "X-Postway-On-Doubt";
+    let Some(value) = headers.get(NAME) else {
+        return Ok(None);
+    };
+    let word = value.to_str().map_err(|_| OnDoubt::WORDS).and_then(|word| word.trim().parse());
+    word.map(Some).map_err(|problem| ApiError::field(NAME, problem))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

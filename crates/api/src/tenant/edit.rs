@@ -6,6 +6,7 @@
 
 use postway_domain::{
     AccountId, TenantSettings,
+    message::OnDoubt,
     tenant::{ContentLimits, Remote, RemoteAuth},
 };
 use serde_json::{Map, Value, json};
@@ -118,6 +119,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         default_from: fields.text("default_from", ADDRESS_CHARS_MAX).filter(|from| !from.is_empty()),
         feedback_id: fields.text("feedback_id", 100).filter(|id| !id.is_empty()),
         auto_submitted: fields.read("auto_submitted", FLAG).unwrap_or_default(),
+        on_doubt: fields.read("on_doubt", OnDoubt::WORDS),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

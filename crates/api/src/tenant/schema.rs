@@ -60,6 +60,10 @@ pub(crate) struct TenantRequest {
     /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
     #[schema(default = false)]
     auto_submitted: Option<bool>,
+    /// What becomes of mail in doubt, where neither the mail nor its account says it: `resend` (default), or `hold`, which never
+    /// sends twice.
+    #[schema(example = "hold")]
+    on_doubt: Option<String>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }

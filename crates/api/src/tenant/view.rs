@@ -2,6 +2,7 @@
 
 use postway_domain::{
     Tenant, Time,
+    message::OnDoubt,
     tenant::{CallbackForm, LargeFilePolicy, Remote, RemoteAuth},
 };
 use serde::Serialize;
@@ -56,6 +57,9 @@ pub(crate) struct TenantView {
     feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (`Auto-Submitted`).
     auto_submitted: bool,
+    /// What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`.
+    #[schema(value_type = Option<String>, example = "hold")]
+    on_doubt: Option<OnDoubt>,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -168,6 +172,7 @@ impl TenantView {
             default_from: settings.default_from,
             feedback_id: settings.feedback_id,
             auto_submitted: settings.auto_submitted,
+            on_doubt: settings.on_doubt,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

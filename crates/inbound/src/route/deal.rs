@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::{
     errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
+    turn::MailTurns,
     work::work_on,
 };
 use crate::{
@@ -52,6 +53,8 @@ pub(super) struct Means {
     /// Threads for work that takes long.
     pub threads: Arc<TenantSeats>,
     pub large: Semaphore,
+    /// In which order mails are sent on.
+    pub turns: Arc<MailTurns>,
 }
 
 /// A mailbox and its rules, as they were when its mail was claimed.

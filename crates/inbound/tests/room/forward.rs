@@ -279,6 +279,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         request_id: "r".to_owned(),
         idempotency_key: None,
         dry_run: false,
+        on_doubt: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
     house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid

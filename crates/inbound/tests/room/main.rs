@@ -254,6 +254,7 @@ impl House {
             request_id: "r".to_owned(),
             idempotency_key: None,
             dry_run: false,
+            on_doubt: None,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }
@@ -367,6 +368,8 @@ pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
             proxy: None,
             all_tenants: false,
             attempts_max: 3,
+            on_doubt: None,
+            mail_bytes_max: None,
         },
         secret: None,
         version: 1,

@@ -144,6 +144,7 @@ async fn register(house: &House, key: &MailboxKey, numbers: std::ops::Range<usiz
             digest: Some(digest),
             size: raw.len() as u64,
             arrived_at: None,
+            dated_at: None,
             sender: None,
             recipients: None,
             subject: None,
@@ -216,6 +217,8 @@ async fn register_more(house: &House) {
 #[tokio::test]
 async fn a_mail_whose_process_died_is_dealt_with_alone_and_set_aside_the_second_time() {
     let house = House::new(Start::Beginning, ROLES).await;
+    let nobody = serde_json::json!({"match": [{"field": "subject", "equals": "nothing"}], "actions": [{"do": "stop"}]});
+    house.rule("nobody", 1, nobody).await;
     register(&house, &super::key(), 0..20).await;
     let route = || async {
         let source: Arc<dyn Source> = Arc::new(house.shelf.clone());

@@ -47,6 +47,7 @@ pub(super) async fn accept(
         request_id: format!("outbox-{source}"),
         idempotency_key: None,
         dry_run: false,
+        on_doubt: None,
     };
     let mut answers = Vec::with_capacity(offers.len());
     let mut waiting = parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);

@@ -80,6 +80,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         request_id: id.clone(),
         idempotency_key: options.idempotency_key,
         dry_run: false,
+        on_doubt: None,
     };
     crash_point("smtp_before_accept");
     let taken = service.door.accept_submitted(&context, options.raw, body, trace).await;

@@ -124,6 +124,7 @@ impl Spool {
             request_id: format!("spool-{}", file.serial),
             idempotency_key: Some(format!("spool:{}", file.serial)),
             dry_run: false,
+            on_doubt: None,
         };
         self.door.accept_json(&ctx, request).await.map(drop)
     }

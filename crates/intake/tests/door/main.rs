@@ -219,7 +219,13 @@ fn account(id: &str, return_path: Option<&str>) -> Account {
 }
 
 fn ctx() -> RequestContext {
-    RequestContext { tenant: tenant(), request_id: "req-1".to_owned(), idempotency_key: None, dry_run: false }
+    RequestContext {
+        tenant: tenant(),
+        request_id: "req-1".to_owned(),
+        idempotency_key: None,
+        dry_run: false,
+        on_doubt: None,
+    }
 }
 
 fn keyed(key: &str) -> RequestContext {

@@ -106,6 +106,9 @@ pub struct EditArgs {
     /// Whether its mail says that a program sent it (Auto-Submitted)
     #[arg(long, value_name = "BOOL")]
     auto_submitted: Option<bool>,
+    /// What becomes of mail in doubt: `hold` never sends twice
+    #[arg(long, value_parser = ["resend", "hold"])]
+    on_doubt: Option<String>,
     /// Whether every composed message must have html
     #[arg(long, value_name = "BOOL")]
     html_required: Option<bool>,
@@ -176,7 +179,7 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<
 }
 
 fn render(output: Output, tenant: &Value) -> String {
-    const FIELDS: [&str; 19] = [
+    const FIELDS: [&str; 20] = [
         "id",
         "name",
         "suspended",
@@ -195,6 +198,7 @@ fn render(output: Output, tenant: &Value) -> String {
         "return_path",
         "feedback_id",
         "auto_submitted",
+        "on_doubt",
         "created_at",
     ];
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
@@ -222,6 +226,7 @@ impl EditArgs {
             ("return_path", text(&self.return_path)),
             ("feedback_id", text(&self.feedback_id)),
             ("auto_submitted", self.auto_submitted.map(Value::from)),
+            ("on_doubt", text(&self.on_doubt)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // Two spellings of one setting: who gives one takes the other back.

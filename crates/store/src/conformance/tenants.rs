@@ -3,7 +3,7 @@
 use postway_domain::{
     Status, Template, Tenant, TenantId, TenantSettings,
     id::AuditId,
-    message::Outcome,
+    message::{OnDoubt, Outcome},
     secret::Sealed,
     tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, Remote, RemoteAuth},
 };
@@ -57,6 +57,7 @@ fn whole(id: &str) -> Tenant {
         default_from: Some("Initech <mail@example.com>".to_owned()),
         feedback_id: Some("initech".to_owned()),
         auto_submitted: true,
+        on_doubt: Some(OnDoubt::Hold),
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));

@@ -99,11 +99,12 @@ fn translate(bytes: &[u8]) -> Result<Translated<'_>, ApiError> {
     let (mut whom, mut wrong) = (None, Vec::new());
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
-            "from" | "externalId" if is_blank(value) => {}
+            "from" | "externalId" | "onDoubt" if is_blank(value) => {}
             "from" | "subject" | "html" | "text" | "headers" | "tags" => ours.json(name, value.get()),
             "to" | "cc" | "bcc" => ours.addresses(name, value),
             "replyTo" => ours.addresses("reply_to", value),
             "externalId" => ours.json("external_id", value.get()),
+            "onDoubt" => ours.json("on_doubt", value.get()),
             "recipient" => match recipient(value) {
                 Ok(read) => whom = Some(read),
                 Err(faults) => wrong.extend(faults),
