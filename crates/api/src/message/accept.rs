@@ -37,6 +37,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503"),
     ),
     request_body(content(

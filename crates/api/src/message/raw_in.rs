@@ -31,6 +31,7 @@ use crate::{
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("id" = Option<String>, Query, description = "Your own id of it, unique in your tenant"),
         ("account" = Option<String>, Query, description = "The account to send by"),
         ("from" = Option<String>, Query, description = "The envelope sender, instead of the mail's"),

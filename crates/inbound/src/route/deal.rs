@@ -143,7 +143,7 @@ pub(super) async fn deal(
         }
         ended => ended,
     };
-    if ended.is_err() {
+    if ended.as_ref().is_err_and(|trouble| !matches!(trouble, Trouble::Postponed { .. })) {
         tell_failed(job);
     }
     DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()).into())
