@@ -29,7 +29,7 @@ const LIMIT_MAX: u32 = 1_000;
 
 /// Which mail to replay. Every condition given must hold. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ReplayRequest {
+pub(crate) struct InboundReplayRequest {
     /// Those that stand so: `no_match`, `dead` or `routed`. Needed.
     #[schema(example = "no_match")]
     status: String,
@@ -54,7 +54,7 @@ pub(crate) struct ReplayRequest {
 
 /// How many mails are looked at again.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Replayed {
+pub(crate) struct InboundReplayed {
     /// So many.
     replayed: u32,
     /// Whether there may be more: the same call with `settled_before` goes on with them.
@@ -73,15 +73,15 @@ pub(crate) struct Replayed {
     path = "/v1/inbound/replay",
     operation_id = "replayInboundAll",
     tag = "inbound",
-    request_body = ReplayRequest,
-    responses((status = 200, description = "How many", body = Replayed))
+    request_body = InboundReplayRequest,
+    responses((status = 200, description = "How many", body = InboundReplayed))
 )]
 pub(crate) async fn replay(
     State(app): State<Shared>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
-) -> Result<Json<Replayed>, ApiError> {
+) -> Result<Json<InboundReplayed>, ApiError> {
     let given = body::json_object(request).await?;
     let detail = Some(Value::Object(given.clone()));
     let (tenant, at) = (caller.tenant.clone(), app.clock.now());
@@ -91,7 +91,7 @@ pub(crate) async fn replay(
     let entry = app.audit(&caller.actor, Some(&tenant), "inbound.replay_all", "inbound", &request_id, detail);
     app.record(entry).await?;
     tracing::info!(%tenant, replayed, "mail that came in is looked at again");
-    Ok(Json(Replayed { replayed, more: replayed == limit, at }))
+    Ok(Json(InboundReplayed { replayed, more: replayed == limit, at }))
 }
 
 fn read(body: Map<String, Value>, tenant: &TenantId, at: Time) -> Result<InboundReplay, Vec<FieldError>> {
