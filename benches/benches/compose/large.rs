@@ -67,6 +67,8 @@ pub fn print() -> anyhow::Result<()> {
             idempotency_key: None,
             dry_run: false,
             must_leave: false,
+            any_subject: false,
+            on_doubt: None,
         };
         door.accept_json(&ctx, body).await?;
         let rose = status("VmHWM")?.saturating_sub(before);

@@ -85,6 +85,8 @@ pub async fn print() -> anyhow::Result<()> {
         proxy: None,
         all_tenants: false,
         attempts_max: 3,
+        on_doubt: None,
+        mail_bytes_max: None,
     };
     let mailbox = WatchedMailbox {
         secret: Some(secret_key.seal(&WatchedMailbox::secret_place(&key.tenant, &key.mailbox), &secret)?),

@@ -131,6 +131,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(inbound::content::preview))
         .routes(routes!(inbound::content::attachment))
         .routes(routes!(inbound::operate::replay))
+        .routes(routes!(inbound::replay_all::replay))
         .routes(routes!(inbound::operate::resolve))
         .routes(routes!(tenant::own))
         .routes(routes!(tenant::create, tenant::list))

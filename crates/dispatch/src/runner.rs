@@ -73,7 +73,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         runner.read_accounts().await;
         runner.start_suspect();
         if let Some(freed) = shared.freed.next().now_or_never() {
-            freed.iter().for_each(|key| runner.demand.add(key));
+            runner.note_freed(freed);
         }
         if claiming.is_none() {
             // Counted before more is asked for: the hint of what was left behind may overtake it.
@@ -99,7 +99,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
             woken = shared.store.woken() => runner.wake(woken),
             handed_over = shared.store.handed_over() => runner.hand_out(handed_over, true).await,
-            freed = shared.freed.next() => freed.iter().for_each(|key| runner.demand.add(key)),
+            freed = shared.freed.next() => runner.note_freed(freed),
             () = tokio::time::sleep_until(poll_at) => {}
         }
     }
@@ -181,6 +181,16 @@ impl Runner {
         self.note_standing();
         let pause = (looked_at.elapsed() * POLL_SHARE).clamp(POLL, POLL_MAX);
         looked_at + next_due.clamp(Duration::from_millis(1), pause)
+    }
+
+    /// Accounts have room again, and some have their next message due with it.
+    fn note_freed(&mut self, freed: BTreeMap<AccountKey, bool>) {
+        for (key, has_next) in freed {
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.dirty |= has_next;
+            }
+            self.demand.add(&key);
+        }
     }
 
     fn note_due(&mut self, due: DueAccount) {

@@ -6,7 +6,7 @@ use postway_domain::{
     Status,
     message::{Input, Outcome, transition},
 };
-use postway_store::record::{Change, Claimed, Fence};
+use postway_store::record::{AccountKey, Change, Claimed, Fence};
 
 use crate::{
     Shared,
@@ -33,7 +33,13 @@ pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, v
     }
     shared.in_hand.put_down(job.uid);
     post.queue.done();
-    shared.freed.tell(&post.key);
+    // The next of a lane that is in order waits for this one.
+    let has_next = job.lane.is_ordered();
+    shared.freed.tell(&post.key, has_next);
+    if has_next && job.lane.account != post.key.account {
+        let key = AccountKey { tenant: job.lane.tenant, account: job.lane.account };
+        shared.freed.tell(&key, true);
+    }
 }
 
 /// Somebody took the lease for lost and called it doubt: this attempt's answer still settles it.

@@ -10,6 +10,7 @@ use crate::{
     destination::{self, DestinationLimit},
     id::{AccountId, TenantId},
     limit::{AccountLimits, WarmUp},
+    message::OnDoubt,
     retry::{RetryPolicy, RetryPolicyError},
     secret::Sealed,
     time::Time,
@@ -110,6 +111,9 @@ pub struct AccountSettings {
     /// Whether it sends certified mail (PEC).
     #[serde(default)]
     pub pec: bool,
+    /// What to do with mail in doubt that says nothing of it; as the tenant says where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
     /// Whether a tenant's own key named its target, so that it must bring its own AWS key. The stored name is older than
     /// the meaning.
     #[serde(default, rename = "guarded")]
@@ -141,6 +145,7 @@ impl AccountSettings {
             destinations: BTreeMap::new(),
             ses: SesAccount::default(),
             pec: false,
+            on_doubt: None,
             by_tenant: false,
         }
     }

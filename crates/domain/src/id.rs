@@ -1,6 +1,10 @@
 //! Names of things. Each is parsed once, at the door; inside, a value is right by its type.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{Mutex, PoisonError},
+};
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -78,6 +82,28 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(MessageUid);
+
+/// Gives out ids that rise, also within one millisecond and when the clock is set back.
+#[derive(Debug, Default)]
+pub struct RisingUids(Mutex<Option<MessageUid>>);
+
+impl RisingUids {
+    /// The next, stamped with `now` or with the last one's time where that is later.
+    pub fn next(&self, now: Time, random: &mut impl Rng) -> MessageUid {
+        let new = MessageUid::new(now, random);
+        // One assignment leaves it whole, whoever broke off.
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = match *last {
+            Some(last) if last >= new => {
+                MessageUid::from_bytes(u128::from_be_bytes(*last.as_bytes()).saturating_add(1).to_be_bytes())
+            }
+            _ => new,
+        };
+        *last = Some(next);
+        next
+    }
+}
+
 uuid_id!(Incarnation);
 uuid_id!(AuditId);
 uuid_id!(SessionId);
@@ -204,6 +230,15 @@ mod tests {
         for bad in ["", "a b", "a/b", "é", &"x".repeat(129)] {
             assert!(bad.parse::<ClientId>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn rising_uids_rise_whatever_the_clock_does() {
+        let (uids, mut random) = (RisingUids::default(), rand::rng());
+        let times = [1_000, 1_000, 1_000, 900, 1_001, 1_001].map(Time::from_millis);
+        let given: Vec<_> = times.iter().map(|now| uids.next(*now, &mut random)).collect();
+        assert!(given.is_sorted() && given.windows(2).all(|pair| pair[0] != pair[1]));
+        assert!(given[0] >= MessageUid::first_at(times[0]) && given[4] >= MessageUid::first_at(times[4]));
     }
 
     #[test]

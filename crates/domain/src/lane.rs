@@ -6,7 +6,7 @@
 use aws_lc_rs::digest;
 
 use crate::{
-    id::{AccountId, BatchCode, TenantId},
+    id::{AccountId, BatchCode, MailboxId, TenantId},
     message::Priority,
 };
 
@@ -41,6 +41,21 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// How batches begin whose mail leaves in order.
+    const ORDERED: &'static str = "mailbox:";
+
+    /// The batch of what is forwarded from a mailbox.
+    pub fn batch_of(mailbox: &MailboxId) -> BatchCode {
+        let code = format!("{}{mailbox}", Self::ORDERED);
+        code.parse().expect("a mailbox's name has nothing that a batch's code may not have")
+    }
+
+    /// Whether its mail leaves one after the other, in the order in which it was accepted. What has to be tried again later
+    /// holds up nothing behind it.
+    pub fn is_ordered(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.as_str().starts_with(Self::ORDERED))
+    }
+
     /// This lane's id: a truncated SHA-256 over its length-prefixed parts.
     pub fn id(&self) -> LaneId {
         let mut hash = digest::Context::new(&digest::SHA256);
@@ -59,6 +74,19 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_mailbox_forwards_is_in_order_and_other_mail_is_not() {
+        let lane = |batch: Option<BatchCode>| Lane {
+            tenant: "t".parse().unwrap(),
+            account: "a".parse().unwrap(),
+            priority: Priority::Normal,
+            batch,
+        };
+        let longest: MailboxId = "m".repeat(64).parse().unwrap();
+        assert!(lane(Some(Lane::batch_of(&longest))).is_ordered());
+        assert!(!lane(Some("news".parse().unwrap())).is_ordered() && !lane(None).is_ordered());
+    }
 
     #[test]
     fn lanes_with_shifted_parts_differ() {

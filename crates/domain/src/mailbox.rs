@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{MailboxId, TenantId},
+    message::OnDoubt,
     secret::Sealed,
     time::Time,
 };
@@ -72,6 +73,12 @@ pub struct MailboxSettings {
     pub all_tenants: bool,
     /// How often a mail that could not be dealt with is tried before it is dead.
     pub attempts_max: u32,
+    /// What to do with forwarded mail in doubt, where the rule does not say it; as its account says where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
+    /// The largest mail that is read, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mail_bytes_max: Option<u32>,
 }
 
 impl MailboxSettings {
@@ -87,6 +94,18 @@ impl MailboxSettings {
     pub const ATTEMPTS_DEFAULT: u32 = 3;
     /// The most tries that may be set.
     pub const ATTEMPTS_MAX: u32 = 20;
+
+    /// The largest mail that is read when nothing is said.
+    pub const MAIL_BYTES_DEFAULT: u32 = 25 * 1024 * 1024;
+    /// The least that may be set.
+    pub const MAIL_BYTES_LEAST: u32 = 64 * 1024;
+    /// The most that may be set: what all mailboxes of a tenant may have on its way at the same time.
+    pub const MAIL_BYTES_MOST: u32 = 64 * 1024 * 1024;
+
+    /// The largest mail that is read, in bytes.
+    pub fn mail_bytes_max(&self) -> usize {
+        self.mail_bytes_max.unwrap_or(Self::MAIL_BYTES_DEFAULT) as usize
+    }
 
     /// Whether its mail is looked at for this.
     pub fn has(&self, role: MailboxRole) -> bool {

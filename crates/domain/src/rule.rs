@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{AccountId, MailboxId, RuleId, TenantId},
+    message::OnDoubt,
     time::Time,
 };
 
@@ -144,6 +145,9 @@ pub struct Forward {
     /// The account that sends it; the tenant's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
+    /// What to do with it in doubt; as the mailbox says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
 }
 
 /// As what a mail is sent on.

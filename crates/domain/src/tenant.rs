@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{AccountId, TenantId},
+    message::OnDoubt,
     secret::Sealed,
     time::Time,
 };
@@ -50,6 +51,9 @@ pub struct TenantSettings {
     /// The name of a field in which its mail has the client's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_header: Option<String>,
+    /// What to do with mail in doubt, where neither the mail nor its account says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
 }
 
 impl Default for TenantSettings {
@@ -71,6 +75,7 @@ impl Default for TenantSettings {
             auto_submitted: false,
             test: false,
             id_header: None,
+            on_doubt: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 use bytes::Bytes;
 use postway_domain::{
     EmailAddress, EventKind, Lane, MessageUid, RecipientId, State, TenantId, Time,
-    message::{Input, transition},
+    message::{Input, OnDoubt, transition},
     verp::{self, VerpKey},
 };
 use postway_mime::{Attachment, ComposeError, Composed, Draft, HeaderError, compose};
@@ -25,6 +25,8 @@ pub(crate) struct Origin<'a> {
     pub idempotency: Option<(DedupKind, String)>,
     pub fingerprint: [u8; 32],
     pub payload: Bytes,
+    /// What to do in doubt, unless the message says it itself.
+    pub on_doubt: OnDoubt,
     pub now: Time,
 }
 
@@ -39,7 +41,11 @@ impl Names {
     /// New names for mail from this address. A domain outside ASCII would make the Message-ID need SMTPUTF8, so our
     /// own stands in.
     pub(crate) fn new(now: Time, from: &EmailAddress, mail_domain: &str) -> Self {
-        let uid = MessageUid::new(now, &mut rand::rng());
+        Self::stamped(MessageUid::new(now, &mut rand::rng()), from, mail_domain)
+    }
+
+    /// The same for one that has its uid.
+    pub(crate) fn stamped(uid: MessageUid, from: &EmailAddress, mail_domain: &str) -> Self {
         let domain = Some(from.domain()).filter(|domain| domain.is_ascii()).unwrap_or(mail_domain);
         Self::given(uid, format!("{uid}@{domain}"))
     }
@@ -250,7 +256,7 @@ pub(crate) fn assemble(
         due_at,
         created_at: origin.now,
         expires_at: terms.expires_at,
-        on_doubt: terms.on_doubt,
+        on_doubt: terms.on_doubt.unwrap_or(origin.on_doubt),
         recipients: mail.recipients,
         content: Content {
             sender: mail.sender,

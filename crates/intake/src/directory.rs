@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use postway_domain::{
-    AccountId, AccountKind, Tenant, TenantId, TenantSettings,
+    AccountId, AccountKind, AccountSettings, Tenant, TenantId, TenantSettings,
+    message::OnDoubt,
     secret::SecretKey,
     tenant::{Remote, TenantSecrets},
 };
@@ -24,6 +25,8 @@ pub(crate) struct Route {
     pub by_ses: bool,
     /// Whether nobody chose it and it captures mail: the sandbox that each tenant begins with.
     pub captures_unasked: bool,
+    /// What it does with mail in doubt that says nothing of it.
+    pub on_doubt: Option<OnDoubt>,
 }
 
 /// The account found, or what is wrong with the name given.
@@ -127,8 +130,8 @@ impl Directory {
             .flatten()
             .any(|account| account.settings.kind == AccountKind::Ses);
         let captures_unasked = !is_chosen && account.settings.kind == AccountKind::Sandbox;
-        let return_path = account.settings.return_path;
-        Ok(Ok(Arc::new(Route { account: id, return_path, by_ses, captures_unasked })))
+        let AccountSettings { return_path, on_doubt, .. } = account.settings;
+        Ok(Ok(Arc::new(Route { account: id, return_path, by_ses, captures_unasked, on_doubt })))
     }
 
     /// The tenant's settings; the caller has made sure that it exists.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use postway_domain::{ClientId, Clock, MessageUid, Status, TenantId, Time, secret::SecretKey, verp::VerpKey};
+use postway_domain::{
+    ClientId, Clock, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt, secret::SecretKey,
+    verp::VerpKey,
+};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store, StoreError,
@@ -17,7 +20,7 @@ use crate::{
         fingerprint, needs_smtputf8, validated,
     },
     check::{Checked, check},
-    directory::Directory,
+    directory::{Directory, House, Route},
     fair::{FairBudget, FairShare},
     fetch::{FetchConfig, Fetcher},
     limits::Limits,
@@ -64,6 +67,8 @@ pub struct Door {
     pub(crate) verp_key: VerpKey,
     pub(crate) link_key: LinkKey,
     pub(crate) refused: RefusedShares,
+    /// The ids of what is forwarded: of two that are accepted one after the other the second is higher.
+    pub(crate) rising: RisingUids,
 }
 
 /// What a door works with.
@@ -105,6 +110,8 @@ pub struct RequestContext {
     /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own: the way in is that of
     /// a system that knows none.
     pub any_subject: bool,
+    /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
+    pub on_doubt: Option<OnDoubt>,
 }
 
 /// What a sender gets for a message that was taken.
@@ -122,6 +129,11 @@ impl RequestContext {
     /// What is settled before anything is known of a message.
     pub(crate) fn settled(&self) -> Settled {
         Settled { any_subject: self.any_subject, ..Settled::default() }
+    }
+
+    /// What to do in doubt with a message that does not say it itself: as the call says, else the account, else the tenant.
+    pub(crate) fn on_doubt_by(&self, route: &Route, house: &House) -> OnDoubt {
+        self.on_doubt.or(route.on_doubt).or(house.settings.on_doubt).unwrap_or_default()
     }
 
     /// What a receipt says of a message that passes.
@@ -151,6 +163,7 @@ impl Door {
             verp_key: VerpKey::new(&secret_key),
             link_key: LinkKey::new(&secret_key),
             refused: RefusedShares::default(),
+            rising: RisingUids::default(),
             store,
             clock,
             depot,
@@ -239,7 +252,8 @@ impl Door {
             let fingerprint = if keyed { fingerprint(request, &[])? } else { [0; 32] };
             let mail = self.mail(&mut checked, around, payload.len(), now)?;
             let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
-            let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, now };
+            let on_doubt = ctx.on_doubt_by(&checked.route, &around.house);
+            let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
             assemble(origin, checked.terms, &checked.route, mail, limits.message_bytes_max)
         })
     }

@@ -10,7 +10,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use postway_domain::{AccountId, Mailbox, Time};
+use postway_domain::{AccountId, Mailbox, Time, id::BatchCode};
 use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
@@ -56,6 +56,8 @@ pub struct ForwardRequest<'m> {
     pub account: Option<AccountId>,
     /// The subject, for lists.
     pub subject: String,
+    /// The batch it is part of: those of one that is in order leave one after the other.
+    pub batch: Option<BatchCode>,
     /// Labels.
     pub tags: Vec<String>,
     /// The client's reference, for lists.
@@ -124,7 +126,8 @@ impl Door {
         now: Time,
     ) -> Result<NewMessage, Refusal> {
         let limits = self.limits.of(&around.house.settings.content);
-        let names = Names::new(now, request.from.address(), &self.mail_domain);
+        let uid = self.rising.next(now, &mut rand::rng());
+        let names = Names::stamped(uid, request.from.address(), &self.mail_domain);
         let given =
             Given { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
         let MadeForward { mut composed, is_our_own } =
@@ -162,13 +165,15 @@ impl Door {
             sensitive: false,
             settled: None,
         };
-        let terms = Terms { tags: request.tags, external_id: request.external_id, ..Terms::default() };
+        let ForwardRequest { batch, tags, external_id, .. } = request;
+        let terms = Terms { batch, tags, external_id, ..Terms::default() };
         let origin = Origin {
             tenant: &ctx.tenant,
             request_id: &ctx.request_id,
             idempotency: key.map(|key| (DedupKind::Request, key)),
             fingerprint,
             payload: Bytes::new(),
+            on_doubt: ctx.on_doubt_by(around.route, around.house),
             now,
         };
         let mut message = assemble(origin, terms, around.route, mail, limits.message_bytes_max)?;

@@ -35,6 +35,9 @@ pub struct RawOptions {
     pub send_at: Option<String>,
     /// Not after this time.
     pub expires_at: Option<String>,
+    /// `resend` or `hold`. Left out of the identity where it is absent: earlier versions did not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<String>,
     /// The envelope sender, instead of the mail's From; empty for none. The mail itself is not changed.
     pub from: Option<String>,
     /// The envelope recipients, instead of the mail's To, Cc and Bcc; the mail itself is not changed.
@@ -62,6 +65,7 @@ impl RawOptions {
             priority: scalar(&self.priority),
             send_at: scalar(&self.send_at),
             expires_at: scalar(&self.expires_at),
+            on_doubt: text(&self.on_doubt),
             to: (!self.to.is_empty()).then(|| Addresses {
                 list: self.to.iter().map(|to| to.as_str().into()).collect(),
                 single: false,
@@ -217,7 +221,8 @@ impl Door {
         };
         let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
         let payload = body.clone();
-        let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, now };
+        let on_doubt = ctx.on_doubt_by(&route, &house);
+        let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
         assemble(origin, terms, &route, mail, limits.message_bytes_max)
     }
 }

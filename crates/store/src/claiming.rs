@@ -45,6 +45,10 @@ pub(crate) trait DueWork: Send {
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError>;
 
+    /// Whether the next of a lane whose mail leaves in order may be taken: nobody has one of it. Holds the lane until the
+    /// transaction ends, so that of two nodes one finds it free.
+    async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError>;
+
     /// Leases what was found, with events, and reads what belongs to it: recipients, in order, and whatever else is missing.
     async fn parts(
         &mut self,
@@ -110,9 +114,15 @@ async fn claim_for(
             priority,
             batch: batches.remove(&id).flatten(),
         };
-        if terms.pass(&lane) {
-            claimed.extend(work.find_in(request, id, &lane, left).await?);
+        if !terms.pass(&lane) {
+            continue;
         }
+        let limit = match lane.is_ordered() {
+            true if !work.is_free(id, &lane).await? => continue,
+            true => 1,
+            false => left,
+        };
+        claimed.extend(work.find_in(request, id, &lane, limit).await?);
     }
     Ok(claimed)
 }

@@ -54,7 +54,12 @@ impl<'m> Entry<'m> {
         let raw = message.content.raw.inline();
         let small = raw.is_some_and(|raw| raw.len() <= HANDOVER_BYTES_MAX);
         // Whether a known recipient is still there is asked by a claim.
-        self.state() == State::Ready && due_now && small && message.recipient.is_none()
+        // What leaves in order waits for its turn.
+        self.state() == State::Ready
+            && due_now
+            && small
+            && message.recipient.is_none()
+            && !message.lane.is_ordered()
     }
 
     /// Whether nobody is left to send it to.

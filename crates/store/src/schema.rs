@@ -50,7 +50,8 @@ macro_rules! migrations {
         // The first programs took every lease but their own for lost: they must not write beside other nodes. Those
         // of the second know no suspensions, those of the third no bodies outside the database, those of the fourth
         // write no journal, those of the fifth would take the bytes of mail that came in for nobody's. The seventh only
-        // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one.
+        // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
+        // ninth cannot read rules and tenants that say what to do in doubt.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -60,6 +61,7 @@ macro_rules! migrations {
             step!(6, "inbound", writable from 6),
             step!(7, "reading", writable from 6),
             step!(8, "guards", writable from 8),
+            step!(9, "moving", writable from 9),
         ]
     }};
 }

@@ -83,6 +83,7 @@ function Shown({ one, path, changed }) {
       ["Endpoint", one.endpoint],
       ["Return path", one.return_path],
       ["Fallback", one.fallback],
+      ["In doubt", one.on_doubt],
       ["Connections, per node", String(one.max_connections)],
       limit("Used this minute", one.used?.minute, one.limits.per_minute),
       limit("Used this hour", one.used?.hour, one.limits.per_hour),

@@ -52,7 +52,18 @@ const fields = (row) =>
     { name: "folder", label: "Folder" },
     { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec: one a line." },
     { name: "poll_seconds", label: "Seconds between looks", kind: "number" },
+    { name: "mail_bytes_max", label: "Largest mail that is read, bytes", kind: "number" },
     { name: "attempts_max", label: "Tries before a mail is dead", kind: "number" },
+    {
+      name: "on_doubt",
+      label: "Forwards that may have left or not",
+      kind: "choice",
+      options: [
+        ["", "as the account says"],
+        ["resend", "send again: perhaps twice"],
+        ["hold", "hold: never twice"],
+      ],
+    },
     {
       name: "start",
       label: "Where watching begins (JSON)",

@@ -61,7 +61,7 @@ const fields = (row) =>
       kind: "json",
       rows: 6,
       placeholder: ACTIONS,
-      hint: "do is forward (to or contact; as, from, account), tag, webhook, mark_seen, move or stop.",
+      hint: "do is forward (to or contact; as, from, account, on_doubt), tag, webhook, mark_seen, move or stop.",
     },
     {
       name: "follow_up",

@@ -47,6 +47,15 @@ const FIELDS = [
   { name: "large_files.above_bytes", label: "Too large above, bytes", kind: "number" },
   { name: "large_files.link_days", label: "Links work for, days", kind: "number" },
   { name: "callback_form", label: "Reports are written as", kind: "choice", options: ["event", "outbox", "batch"] },
+  {
+    name: "on_doubt",
+    label: "Mail that may have left or not",
+    kind: "choice",
+    options: [
+      ["", "send again: perhaps twice"],
+      ["hold", "hold: never twice"],
+    ],
+  },
   { name: "content.html_required", label: "Every composed message must have HTML", kind: "check" },
   { name: "auto_submitted", label: "Mail says that a program sent it", kind: "check" },
   { name: "test", label: "For tests: what the sandbox captures counts as sent", kind: "check" },

@@ -75,6 +75,16 @@ export const accountFields = (row) =>
       ],
     },
     {
+      name: "on_doubt",
+      label: "Mail that may have left or not",
+      kind: "choice",
+      options: [
+        ["", "as the tenant says"],
+        ["resend", "send again: perhaps twice"],
+        ["hold", "hold: never twice"],
+      ],
+    },
+    {
       name: "warm_up.per_day",
       label: "Warm-up: mails on each of the first days",
       kind: "list",

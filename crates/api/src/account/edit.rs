@@ -3,7 +3,9 @@
 use postway_domain::{AccountKind, AccountSettings, Time, TlsMode, retry::RetryPolicy};
 use serde_json::{Map, Value};
 
-use super::value::{ca_pem, destinations, fallback, flag, kind, limits, number, secret, text, warm_up};
+use super::value::{
+    ca_pem, destinations, fallback, flag, kind, limits, number, on_doubt, secret, text, warm_up,
+};
 use crate::error::FieldError;
 
 /// What an edit makes.
@@ -179,6 +181,7 @@ fn set(edited: &mut Edited, name: &str, value: &Value, now: Time) -> Result<(), 
         "configuration_set" => settings.ses.configuration_set = text(value)?,
         "endpoint" => settings.ses.endpoint = text(value)?,
         "pec" => settings.pec = flag(value)?,
+        "on_doubt" => settings.on_doubt = on_doubt(value)?,
         _ => return Err("is not a field of an account".to_owned()),
     }
     Ok(())

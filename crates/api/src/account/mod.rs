@@ -12,10 +12,10 @@ mod view;
 use axum::{
     Json,
     extract::{FromRequestParts, Path, Request, State},
-    http::{StatusCode, header, request::Parts},
+    http::{StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use postway_domain::{Account, AccountId, AccountSettings, TenantId, secret::Sealed};
+use postway_domain::{Account, AccountId, AccountSettings, TenantId, rule::Action, secret::Sealed};
 use postway_store::record::{AccountKey, Changed, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
@@ -29,10 +29,14 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     page::Part,
+    query::{Parameters, flag},
     request_id::RequestId,
     state::{App, Shared},
     target,
 };
+
+/// How many rules an answer names.
+const RULES_NAMED_MAX: usize = 20;
 
 /// `{id}` in a path. What cannot be an account's id names none.
 pub(crate) struct NamedAccount(AccountId);
@@ -255,13 +259,17 @@ pub(crate) async fn show(
 
 /// Delete an account
 ///
-/// 409 while mail waits for it, while it is its tenant's default, or while another account falls back to it.
+/// 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` says
+/// otherwise, while a rule forwards by it.
 #[utoipa::path(
     delete,
     path = "/v1/accounts/{id}",
     operation_id = "deleteAccount",
     tag = "accounts",
-    params(("id" = String, Path, description = "The account")),
+    params(
+        ("id" = String, Path, description = "The account"),
+        ("force" = Option<bool>, Query, description = "Also where rules forward by it: their mail fails until they are changed"),
+    ),
     responses((status = 204, description = "It is gone"))
 )]
 pub(crate) async fn delete(
@@ -269,9 +277,36 @@ pub(crate) async fn delete(
     caller: Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
+    uri: Uri,
 ) -> Result<StatusCode, ApiError> {
+    let mut query = Parameters::of(&uri)?;
+    let force = query.parse("force", flag).unwrap_or(false);
+    query.finish()?;
+    if !force {
+        unused_by_rules(&app, &caller.tenant, &id).await?;
+    }
     remove(&app, &caller, &request_id, &id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses where a rule forwards by this account: its mail would fail from then on, and nobody would be told.
+async fn unused_by_rules(app: &App, tenant: &TenantId, id: &AccountId) -> Result<(), ApiError> {
+    let forwards_by =
+        |action: &Action| matches!(action, Action::Forward(it) if it.account.as_ref() == Some(id));
+    let rules = app.store.rules(tenant, None).await?;
+    let users: Vec<_> = rules
+        .iter()
+        .filter(|rule| rule.content.actions.iter().any(forwards_by))
+        .take(RULES_NAMED_MAX)
+        .map(|rule| format!("`{}`", rule.id))
+        .collect();
+    match users.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::conflict(format!(
+            "rules forward by the account `{id}`: {}. Change them first, or delete it with ?force=true",
+            users.join(", ")
+        ))),
+    }
 }
 
 /// Deletes an account that nothing needs.

@@ -56,6 +56,10 @@ pub(crate) struct AccountRequest {
     fallback: Option<String>,
     /// Certified mail.
     pec: Option<bool>,
+    /// What becomes of mail in doubt that says nothing of it: `resend`, or `hold`, which never sends twice. As the tenant says when
+    /// absent.
+    #[schema(example = "hold")]
+    on_doubt: Option<String>,
     /// How much it may send; 0 means no limit. `PATCH` leaves what is not given.
     limits: Option<LimitsRequest>,
     /// How its daily limit grows while it is new.

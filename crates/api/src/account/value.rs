@@ -6,6 +6,7 @@ use postway_domain::{
     AccountId, AccountKind, AccountLimits, Time,
     destination::DestinationLimit,
     limit::{LimitBehavior, WarmUp},
+    message::OnDoubt,
 };
 use serde_json::Value;
 
@@ -37,6 +38,13 @@ pub(super) fn flag(value: &Value) -> Result<bool, String> {
         Value::Null => Ok(false),
         Value::Bool(flag) => Ok(*flag),
         _ => Err("must be true or false".to_owned()),
+    }
+}
+
+pub(super) fn on_doubt(value: &Value) -> Result<Option<OnDoubt>, String> {
+    match text(value)?.as_deref() {
+        None | Some("") => Ok(None),
+        Some(word) => word.parse().map(Some).map_err(str::to_owned),
     }
 }
 

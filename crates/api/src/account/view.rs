@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use postway_domain::{
     Account, AccountKind, AccountLimits, Span, Time, TlsMode, destination::DestinationLimit,
-    limit::LimitBehavior,
+    limit::LimitBehavior, message::OnDoubt,
 };
 use postway_store::record::{Circuit, SuspensionScope, Used};
 use serde::Serialize;
@@ -57,6 +57,9 @@ pub(crate) struct AccountView {
     fallback: Option<String>,
     /// Certified mail.
     pec: bool,
+    /// What becomes of mail in doubt that says nothing of it; null where the tenant decides.
+    #[schema(value_type = Option<String>, example = "hold")]
+    on_doubt: Option<OnDoubt>,
     /// How much it may send; 0 means no limit.
     limits: LimitsView,
     /// How its daily limit grows while it is new.
@@ -202,6 +205,7 @@ impl AccountView {
             return_path: settings.return_path,
             fallback: settings.fallback.map(|id| id.to_string()),
             pec: settings.pec,
+            on_doubt: settings.on_doubt,
             limits: LimitsView {
                 per_minute: limits.per_minute,
                 per_hour: limits.per_hour,

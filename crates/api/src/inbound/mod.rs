@@ -3,6 +3,7 @@
 pub(crate) mod content;
 pub(crate) mod operate;
 pub(crate) mod raw;
+pub(crate) mod replay_all;
 pub(crate) mod view;
 
 use axum::{

@@ -35,6 +35,9 @@ pub(crate) struct InboundSummary {
     message_id: Option<String>,
     /// Its size in bytes.
     size: u64,
+    /// When it says that it was sent: its Date.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    date: Option<Time>,
     /// When its server took it.
     #[schema(value_type = Option<String>, format = DateTime)]
     arrived_at: Option<Time>,
@@ -47,8 +50,10 @@ pub(crate) struct InboundSummary {
     /// When it is looked at next: another try, or a reminder.
     #[schema(value_type = Option<String>, format = DateTime)]
     due_at: Option<Time>,
-    /// Tries used.
+    /// Tries used; begins anew once it is settled.
     tries: i64,
+    /// How often it was dealt with in all, whatever came of it.
+    attempts: i64,
     /// What went wrong, or why nothing matched.
     error: Option<String>,
     /// Its labels.
@@ -118,11 +123,13 @@ impl From<InboundView> for InboundSummary {
             subject: mail.subject,
             message_id: mail.message_id,
             size: mail.size,
+            date: mail.dated_at,
             arrived_at: mail.arrived_at,
             created_at: mail.created_at,
             settled_at: mail.settled_at,
             due_at: mail.due_at,
             tries: mail.tries,
+            attempts: mail.attempts,
             error: mail.error,
             tags: mail.tags,
             follow_up: mail.follow_up.map(|rule| rule.to_string()),

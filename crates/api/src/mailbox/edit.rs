@@ -1,6 +1,9 @@
 //! Mailboxes from what callers send: every field that is wrong is named, unknown ones too.
 
-use postway_domain::mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start};
+use postway_domain::{
+    mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
+    message::OnDoubt,
+};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -60,6 +63,8 @@ fn defaults() -> MailboxSettings {
         proxy: None,
         all_tenants: false,
         attempts_max: MailboxSettings::ATTEMPTS_DEFAULT,
+        on_doubt: None,
+        mail_bytes_max: None,
     }
 }
 
@@ -156,6 +161,16 @@ fn habits(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
             fields.refuse("attempts_max", format!("must be between 1 and {max}"));
         }
         settings.attempts_max = attempts;
+    }
+    if fields.has("on_doubt") {
+        settings.on_doubt = fields.read("on_doubt", OnDoubt::WORDS);
+    }
+    if fields.has("mail_bytes_max") {
+        let (min, max) = (MailboxSettings::MAIL_BYTES_LEAST, MailboxSettings::MAIL_BYTES_MOST);
+        settings.mail_bytes_max = fields.number("mail_bytes_max");
+        if settings.mail_bytes_max.is_some_and(|bytes| !(min..=max).contains(&bytes)) {
+            fields.refuse("mail_bytes_max", format!("must be between {min} and {max}"));
+        }
     }
     if fields.has("start") {
         let form = "must be \"now\", \"beginning\", {\"newest\": N} or {\"since\": \"2026-01-31T00:00:00Z\"}";

@@ -66,6 +66,13 @@ pub(crate) struct MailboxRequest {
     /// How often a mail that could not be dealt with is tried before it is dead, 1 to 20.
     #[schema(default = 3)]
     attempts_max: Option<u32>,
+    /// What becomes of forwarded mail in doubt, where the rule does not say it: `resend`, or `hold`, which never sends twice. As its
+    /// account says when absent.
+    #[schema(example = "hold")]
+    on_doubt: Option<String>,
+    /// The largest mail that is read, in bytes: 65,536 to 67,108,864.
+    #[schema(default = 26_214_400)]
+    mail_bytes_max: Option<u32>,
     /// With `PATCH`: only if the mailbox still has this version.
     version: Option<i64>,
 }

@@ -3,6 +3,7 @@
 use postway_domain::{
     Time, WatchedMailbox,
     mailbox::{MailboxAuth, MailboxRole, MailboxTls, Start},
+    message::OnDoubt,
 };
 use postway_store::record::MailboxState;
 use serde::Serialize;
@@ -64,6 +65,11 @@ pub(crate) struct MailboxView {
     all_tenants: bool,
     /// How often a mail that could not be dealt with is tried before it is dead.
     attempts_max: u32,
+    /// What becomes of forwarded mail in doubt, where the rule does not say it; null where its account decides.
+    #[schema(value_type = Option<String>, example = "hold")]
+    on_doubt: Option<OnDoubt>,
+    /// The largest mail that is read, in bytes.
+    mail_bytes_max: usize,
     /// When it was last read to its end without a fault; null before the first time.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_scanned_at: Option<Time>,
@@ -113,6 +119,7 @@ impl MailboxView {
         let (settings, has_secret) = (mailbox.settings, mailbox.secret.is_some());
         let cursor = state.and_then(|state| state.cursor);
         Self {
+            mail_bytes_max: settings.mail_bytes_max(),
             id: mailbox.id.to_string(),
             tenant: mailbox.tenant.to_string(),
             host: settings.host,
@@ -132,6 +139,7 @@ impl MailboxView {
             proxy: settings.proxy,
             all_tenants: settings.all_tenants,
             attempts_max: settings.attempts_max,
+            on_doubt: settings.on_doubt,
             last_scanned_at: state.and_then(|state| state.scanned_at),
             lag: state.and_then(MailboxState::lag),
             error: state.and_then(|state| state.error.clone()),

@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
+use postway_domain::message::OnDoubt;
 use postway_intake::{Receipt, RequestContext};
 
 use super::{ReceiptView, raw_in};
@@ -36,6 +37,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503"),
     ),
     request_body(content(
@@ -89,6 +91,7 @@ pub(crate) fn context(
         dry_run,
         must_leave: false,
         any_subject: false,
+        on_doubt: on_doubt(headers)?,
     })
 }
 
@@ -99,6 +102,16 @@ pub(crate) fn door_context(
     headers: &HeaderMap,
 ) -> Result<RequestContext, ApiError> {
     Ok(RequestContext { must_leave: true, ..context(sender, id, headers, false)? })
+}
+
+/// What a call says of all that it brings: callers of a compatible door may have no field to say it in.
+fn on_doubt(headers: &HeaderMap) -> Result<Option<OnDoubt>, ApiError> {
+    const NAME: &str = "X-Postway-On-Doubt";
+    let Some(value) = headers.get(NAME) else {
+        return Ok(None);
+    };
+    let word = value.to_str().map_err(|_| OnDoubt::WORDS).and_then(|word| word.trim().parse());
+    word.map(Some).map_err(|problem| ApiError::field(NAME, problem))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

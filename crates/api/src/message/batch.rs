@@ -62,6 +62,7 @@ pub(crate) struct BatchItem {
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this batch, for repeats"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
     ),
     request_body = BatchRequest,

@@ -31,6 +31,7 @@ use crate::{
     tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("id" = Option<String>, Query, description = "Your own id of it, unique in your tenant"),
         ("account" = Option<String>, Query, description = "The account to send by"),
         ("from" = Option<String>, Query, description = "The envelope sender, instead of the mail's"),
@@ -39,6 +40,7 @@ use crate::{
         ("priority" = Option<String>, Query, description = "0 to 3, or immediate, high, normal, low"),
         ("send_at" = Option<String>, Query, description = "Not before this time"),
         ("expires_at" = Option<String>, Query, description = "Not after this time"),
+        ("on_doubt" = Option<String>, Query, description = "`resend` or `hold` when the relay's last answer is lost"),
         ("tag" = Option<Vec<String>>, Query, description = "A label; may be repeated"),
         ("sensitive" = Option<bool>, Query, description = "Hide it from every reader; removed once it is sent"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
@@ -75,6 +77,7 @@ pub(super) async fn take(
         priority: query.take("priority"),
         send_at: query.take("send_at"),
         expires_at: query.take("expires_at"),
+        on_doubt: query.take("on_doubt"),
         from: query.take("from"),
         to: query.take_all("to"),
         tags: query.take_all("tag"),

@@ -68,7 +68,8 @@ forms! {
             .property("contact", text_or_null())
             .property("as", words(&["compose", "redirect", "attachment"]))
             .property("from", text_or_null())
-            .property("account", text_or_null()),
+            .property("account", text_or_null())
+            .property("on_doubt", words(&["resend", "hold"])),
         tagged("do", &["tag"]).property("tag", text()).required("tag"),
         tagged("do", &["move"]).property("folder", text()).required("folder"),
         tagged("do", &["webhook", "mark_seen", "stop"]),

@@ -6,6 +6,7 @@
 
 use postway_domain::{
     AccountId, TenantSettings,
+    message::OnDoubt,
     tenant::{ContentLimits, Remote, RemoteAuth},
 };
 use serde_json::{Map, Value, json};
@@ -120,6 +121,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         auto_submitted: fields.read("auto_submitted", FLAG).unwrap_or_default(),
         test: fields.read("test", FLAG).unwrap_or_default(),
         id_header: fields.text("id_header", 100).filter(|name| !name.is_empty()),
+        on_doubt: fields.read("on_doubt", OnDoubt::WORDS),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

@@ -66,6 +66,10 @@ pub(crate) struct TenantRequest {
     /// The name of a field in which its mail has the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`.
     #[schema(example = "X-Genro-Mail-ID")]
     id_header: Option<String>,
+    /// What becomes of mail in doubt, where neither the mail nor its account says it: `resend` (default), or `hold`, which never
+    /// sends twice.
+    #[schema(example = "hold")]
+    on_doubt: Option<String>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }

@@ -2,6 +2,7 @@
 
 use postway_domain::{
     Tenant, Time,
+    message::OnDoubt,
     tenant::{CallbackForm, LargeFilePolicy, Remote, RemoteAuth},
 };
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub(crate) struct TenantView {
     /// The name of a field in which its mail has the client's own id.
     #[schema(example = "X-Genro-Mail-ID")]
     id_header: Option<String>,
+    /// What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`.
+    #[schema(value_type = Option<String>, example = "hold")]
+    on_doubt: Option<OnDoubt>,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -176,6 +180,7 @@ impl TenantView {
             auto_submitted: settings.auto_submitted,
             test: settings.test,
             id_header: settings.id_header,
+            on_doubt: settings.on_doubt,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

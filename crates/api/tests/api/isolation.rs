@@ -185,6 +185,7 @@ fn body_of(operation: &str) -> String {
         "rescheduleMessage" => json!({"send_at": 1_700_092_800}),
         "resolveMessage" => json!({"outcome": "sent"}),
         "replayDeadLetters" => json!({"ids": MESSAGES}),
+        "replayInboundAll" => json!({"status": "routed"}),
         "createAccount" => json!({"id": "first-relay", "host": "h.example"}),
         "changeAccount" | "replaceAccount" => json!({"host": "h.example"}),
         "testAccount" => json!({}),

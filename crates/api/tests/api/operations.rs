@@ -189,6 +189,7 @@ async fn the_openapi_document_lists_every_route() {
         "POST /v1/dkim/{domain}/{selector}/activate",
         "POST /v1/dkim/{domain}/{selector}/suspend",
         "POST /v1/erase",
+        "POST /v1/inbound/replay",
         "POST /v1/inbound/{id}/replay",
         "POST /v1/inbound/{id}/resolve",
         "POST /v1/mailboxes",

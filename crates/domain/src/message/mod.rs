@@ -29,6 +29,9 @@ impl OnDoubt {
     /// A message is sent again this often by itself; at the doubt after that it is held, whatever its policy.
     pub const RESENDS_MAX: i64 = 3;
 
+    /// What users are told where they give another word.
+    pub const WORDS: &'static str = "must be resend or hold";
+
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,6 +45,18 @@ impl OnDoubt {
         match self {
             OnDoubt::Resend => doubts <= Self::RESENDS_MAX && !expired,
             OnDoubt::Hold => false,
+        }
+    }
+}
+
+impl std::str::FromStr for OnDoubt {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "resend" => Ok(OnDoubt::Resend),
+            "hold" => Ok(OnDoubt::Hold),
+            _ => Err(Self::WORDS),
         }
     }
 }

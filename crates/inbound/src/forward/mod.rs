@@ -8,7 +8,9 @@
 mod compose;
 pub(crate) mod guard;
 
-use postway_domain::{EmailAddress, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm};
+use postway_domain::{
+    EmailAddress, Lane, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm,
+};
 use postway_intake::{Door, ForwardRequest, Given, MadeForward, Refusal, RequestContext};
 use postway_mime::{
     Composed, Draft, MARK_FIELD,
@@ -61,11 +63,13 @@ impl Forwarding<'_> {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            on_doubt: self.planned.on_doubt.or(self.mailbox.settings.on_doubt),
         };
         let request = ForwardRequest {
             to: self.planned.to.clone(),
             account: self.planned.account.clone(),
             subject: self.subject(),
+            batch: Some(Lane::batch_of(&self.job.key.mailbox)),
             tags: Vec::new(),
             external_id: None,
             size: self.mail.raw().len(),

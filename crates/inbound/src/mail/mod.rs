@@ -7,6 +7,8 @@ mod summary;
 
 use std::borrow::Cow;
 
+use jiff::fmt::rfc2822::DateTimeParser;
+use postway_domain::Time;
 use postway_mime::reader::{
     HeaderAddress, HeaderBlock, MailPart, PassedLimits, ReadMail, addresses, unfold, unstructured,
 };
@@ -103,6 +105,14 @@ impl<'a> Mail<'a> {
         (!id.is_empty()).then(|| id.to_owned())
     }
 
+    /// When it says that it was sent; none where its Date cannot be read.
+    pub(crate) fn dated_at(&self) -> Option<Time> {
+        let text = self.plain("Date").next()?;
+        let date = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
+        // Before 1970 is nobody's mail, and not every database can tell it as a date.
+        Some(Time::from_millis(date.as_millisecond())).filter(|at| at.as_millis() >= 0)
+    }
+
     /// What is attached: parts that are neither its text nor shown inside it.
     pub(crate) fn attached(&self) -> AttachedNames {
         let mail = self.taken_apart();
@@ -161,6 +171,23 @@ mod tests {
             assert_eq!(mail.message_id().as_deref(), Some("m@example.org"));
             assert_eq!(mail.count("X-Body"), 0);
         }
+    }
+
+    #[test]
+    fn a_mail_is_of_the_date_that_it_bears_if_that_is_one() {
+        for (date, seconds) in [
+            ("Fri, 21 Nov 1997 09:55:06 -0600", Some(880_127_706)),
+            ("Mon, 21 Nov 1997 09:55:06 -0600 (a comment)", Some(880_127_706)),
+            ("21 Nov 97 09:55:06 GMT", Some(880_106_106)),
+            ("yesterday", None),
+            ("Fri, 21 Nov 1937 09:55:06 -0600", None),
+            ("Fri, 99 Nov 1997 09:55:06 -0600", None),
+        ] {
+            let raw = format!("Subject: s\r\nDate: {date}\r\n\r\n");
+            let dated_at = Mail::new(raw.as_bytes()).dated_at();
+            assert_eq!(dated_at.map(Time::as_seconds), seconds, "{date}");
+        }
+        assert_eq!(Mail::new(b"Subject: s\r\n\r\n").dated_at(), None);
     }
 
     #[test]

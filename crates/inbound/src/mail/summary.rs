@@ -1,5 +1,7 @@
 //! What lists show of a mail.
 
+use postway_domain::Time;
+
 use super::Mail;
 
 /// The longest text that a list shows, in characters.
@@ -16,6 +18,7 @@ pub(crate) struct Summary {
     pub recipients: Option<String>,
     pub subject: Option<String>,
     pub message_id: Option<String>,
+    pub dated_at: Option<Time>,
 }
 
 impl Summary {
@@ -33,6 +36,7 @@ impl Summary {
             recipients: (!addresses.is_empty()).then(|| bounded(&addresses.join(", "), TEXT_CHARS_MAX)),
             subject: mail.subject().map(|subject| bounded(&subject, TEXT_CHARS_MAX)),
             message_id: mail.message_id().map(|id| bounded(&id, MESSAGE_ID_CHARS_MAX)),
+            dated_at: mail.dated_at(),
         }
     }
 }

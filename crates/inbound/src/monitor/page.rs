@@ -14,7 +14,9 @@ use std::{
 
 use aws_lc_rs::digest;
 use bytes::Bytes;
-use postway_domain::{Clock, InboundState, MessageUid, TenantId, Time, WatchedMailbox};
+use postway_domain::{
+    Clock, InboundState, MessageUid, TenantId, Time, WatchedMailbox, id::RisingUids, mailbox::MailboxSettings,
+};
 use postway_intake::FairBudget;
 use postway_store::{
     Store, StoreError,
@@ -32,8 +34,6 @@ use crate::{
     mailbox::{Content, Fetched, Listed},
 };
 
-/// The largest mail that is taken.
-pub(crate) const MAIL_BYTES_MAX: usize = 25 * 1024 * 1024;
 /// Mails up to this size are read together.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
 /// Mails that are read together have at most so many bytes.
@@ -41,6 +41,7 @@ const TOGETHER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What may be on its way at the same time, of all mailboxes and of those of one tenant.
 const UNDERWAY_BYTES_MAX: usize = 128 * 1024 * 1024;
 const UNDERWAY_OF_TENANT_BYTES_MAX: usize = UNDERWAY_BYTES_MAX / 2;
+const _: () = assert!(MailboxSettings::MAIL_BYTES_MOST as usize <= UNDERWAY_OF_TENANT_BYTES_MAX);
 /// How long to wait until as much may be on its way.
 const UNDERWAY_WAIT_MAX: Duration = Duration::from_secs(60);
 /// The longest text that tells why a mail was not read.
@@ -54,6 +55,7 @@ pub(super) struct Reader {
     pub depot: Arc<Depot>,
     pub clock: Arc<dyn Clock>,
     underway: Arc<FairBudget>,
+    uids: RisingUids,
 }
 
 /// What was read of a page, and what ended it before its end.
@@ -77,7 +79,7 @@ pub(super) type Withheld = BTreeMap<u32, u32>;
 impl Reader {
     pub(super) fn new(store: Arc<dyn Store>, depot: Arc<Depot>, clock: Arc<dyn Clock>) -> Self {
         let underway = FairBudget::new(UNDERWAY_BYTES_MAX, UNDERWAY_OF_TENANT_BYTES_MAX);
-        Self { store, depot, clock, underway }
+        Self { store, depot, clock, underway, uids: RisingUids::default() }
     }
 
     /// Reads the first of these mails that can be read together; at least one of them is answered for unless there is a
@@ -89,6 +91,7 @@ impl Reader {
         mails: &[Listed],
         withheld: &mut Withheld,
     ) -> Read {
+        let largest = mailbox.settings.mail_bytes_max();
         let together = &mails[..together(mails)];
         let mut kept: BTreeMap<u32, NewInbound> = BTreeMap::new();
         let mut larger = Vec::new();
@@ -103,7 +106,7 @@ impl Reader {
             // Of these the server had told another size.
             larger = together
                 .iter()
-                .filter(|mail| kept.get(&mail.uid).is_some_and(is_too_large))
+                .filter(|mail| kept.get(&mail.uid).is_some_and(|kept| is_larger_than_told(kept, largest)))
                 .copied()
                 .collect();
             larger.iter().for_each(|mail| drop(kept.remove(&mail.uid)));
@@ -112,23 +115,23 @@ impl Reader {
             if fault.is_some() {
                 break;
             }
-            let told = usize::try_from(mail.size).unwrap_or(MAIL_BYTES_MAX).min(MAIL_BYTES_MAX);
+            let told = usize::try_from(mail.size).unwrap_or(largest).min(largest);
             // What was said to be small and is not may have any size.
-            let first = if told > SMALL_BYTES_MAX { told } else { MAIL_BYTES_MAX };
+            let first = if told > SMALL_BYTES_MAX { told } else { largest };
             let room = PageRoom { bytes: first, mail_bytes_max: first };
             fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
-            if fault.is_none() && kept.get(&mail.uid).is_some_and(is_too_large) {
+            if fault.is_none() && kept.get(&mail.uid).is_some_and(|kept| is_larger_than_told(kept, largest)) {
                 kept.remove(&mail.uid);
-                let room = PageRoom { bytes: MAIL_BYTES_MAX, mail_bytes_max: MAIL_BYTES_MAX };
+                let room = PageRoom { bytes: largest, mail_bytes_max: largest };
                 fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
             }
         }
         let mut answered = Vec::new();
         for mail in together {
-            match kept.remove(&mail.uid) {
-                Some(new) => answered.push(new),
-                None => break,
-            }
+            let Some(new) = kept.remove(&mail.uid) else { break };
+            // In the order of the folder, whatever the order in which the server gave them.
+            let uid = self.uids.next(self.clock.now(), &mut rand::rng());
+            answered.push(NewInbound { uid, ..new });
         }
         Read { answered: answered.len(), mails: answered, fault }
     }
@@ -182,6 +185,7 @@ impl Reader {
             digest: None,
             size: listed.size,
             arrived_at: arrived_at(listed),
+            dated_at: None,
             sender: None,
             recipients: None,
             subject: None,
@@ -196,7 +200,10 @@ impl Reader {
                 self.fill(read, &mailbox.tenant, bytes, now).await.map_err(ReadFault::Store)
             }
             Content::TooLarge { size } => {
-                let why = format!("it has {size} bytes: at most {MAIL_BYTES_MAX} are read");
+                let largest = mailbox.settings.mail_bytes_max();
+                let why = format!(
+                    "it has {size} bytes: at most {largest} are read (mail_bytes_max of the mailbox)"
+                );
                 Ok(NewInbound { size, ..unread(InboundState::Dead, Some(why)) })
             }
             Content::Gone => {
@@ -233,10 +240,11 @@ impl Reader {
         };
         let size = bytes.len() as u64;
         let body = self.depot.keep(&*self.store, tenant, bytes, INLINE_BYTES_MAX, now).await?;
-        let Summary { sender, recipients, subject, message_id } = summary;
+        let Summary { sender, recipients, subject, message_id, dated_at } = summary;
         Ok(NewInbound {
             digest: Some(digest),
             size,
+            dated_at,
             sender,
             recipients,
             subject,
@@ -279,10 +287,9 @@ fn together(mails: &[Listed]) -> usize {
     small.count().max(1).min(mails.len())
 }
 
-fn is_too_large(mail: &NewInbound) -> bool {
-    mail.state == InboundState::Dead
-        && mail.size > SMALL_BYTES_MAX as u64
-        && mail.size <= MAIL_BYTES_MAX as u64
+/// Whether a mail was not read only because the server had told another size.
+fn is_larger_than_told(mail: &NewInbound, largest: usize) -> bool {
+    mail.state == InboundState::Dead && mail.size > SMALL_BYTES_MAX as u64 && mail.size <= largest as u64
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {

@@ -25,6 +25,12 @@ use crate::{
 /// Attachments that subscribers are told of.
 const NAMES_TOLD_MAX: usize = 50;
 
+/// How long mail waits for its mailbox to have a rule: whoever sets one up makes the mailbox first.
+const RULE_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// How long it waits until somebody looks again; a new rule wakes it.
+const RULE_WAIT: Duration = Duration::from_secs(600);
+const NO_RULE: &str = "the mailbox has no active rule: make one, or give it another role than forward";
+
 /// Asks the rules in order and does what they want.
 pub(super) async fn apply(
     means: &Means,
@@ -35,6 +41,12 @@ pub(super) async fn apply(
     stop: &WorkStop,
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
+    if desk.rules.rules.is_empty() && reasons.is_empty() {
+        return match means.clock.now().since(job.created_at) < RULE_WAIT_MAX {
+            true => Err(Trouble::Postponed { wait: RULE_WAIT, why: NO_RULE.to_owned() }),
+            false => Ok(Verdict::NoMatch(NO_RULE.to_owned())),
+        };
+    }
     let mail = Mail::new(raw);
     let (mut applied, mut errand, mut tells) = (Vec::new(), Errand::default(), false);
     for rule in &desk.rules.rules {
@@ -74,10 +86,7 @@ pub(super) async fn apply(
     }
     if applied.is_empty() {
         if reasons.is_empty() {
-            let has_rules = !desk.rules.rules.is_empty();
-            reasons.push(
-                if has_rules { "no rule matched" } else { "the mailbox has no active rule" }.to_owned(),
-            );
+            reasons.push("no rule matched".to_owned());
         }
         return Ok(Verdict::NoMatch(reasons.join("; ")));
     }
@@ -113,6 +122,7 @@ async fn send(
     }
     let (mailbox, mark) = (&desk.mailbox, desk.marks.written());
     let forwarding = Forwarding { job, mail, mailbox, rule: &rule.id, planned, mark, reminder };
+    means.turns.wait(job).await;
     match forwarding.send(&means.door).await {
         Ok(uid) => {
             progress.messages.push((rule.id.clone(), uid));
@@ -181,7 +191,7 @@ fn next(rule: &ReadyRule, follow_up: FollowUp, reminders: i64, now: Time) -> Opt
 
 /// What subscribers are told of a mail.
 fn told(job: &ToRoute, mail: &Mail<'_>, tags: &[String]) -> String {
-    let Summary { sender, recipients, subject, message_id } = Summary::of(mail);
+    let Summary { sender, recipients, subject, message_id, dated_at } = Summary::of(mail);
     let attachments: Vec<String> = mail.attached().names.into_iter().take(NAMES_TOLD_MAX).collect();
     json!({
         "id": job.uid,
@@ -190,6 +200,7 @@ fn told(job: &ToRoute, mail: &Mail<'_>, tags: &[String]) -> String {
         "to": recipients,
         "subject": subject,
         "message_id": message_id,
+        "date": dated_at,
         "received_at": job.arrived_at.unwrap_or(job.created_at),
         "size": mail.raw().len(),
         "tags": tags,

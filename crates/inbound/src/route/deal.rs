@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::{
     errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
+    turn::MailTurns,
     work::work_on,
 };
 use crate::{
@@ -52,6 +53,8 @@ pub(super) struct Means {
     /// Threads for work that takes long.
     pub threads: Arc<TenantSeats>,
     pub large: Semaphore,
+    /// In which order mails are sent on.
+    pub turns: Arc<MailTurns>,
 }
 
 /// A mailbox and its rules, as they were when its mail was claimed.
@@ -140,7 +143,7 @@ pub(super) async fn deal(
         }
         ended => ended,
     };
-    if ended.is_err() {
+    if ended.as_ref().is_err_and(|trouble| !matches!(trouble, Trouble::Postponed { .. })) {
         tell_failed(job);
     }
     DealtMail::Over(conclude(job, token, progress, ended, attempts_max, means.clock.now()).into())

@@ -14,6 +14,7 @@ mod errands;
 mod in_hand;
 mod outcome;
 mod settle;
+mod turn;
 mod work;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -120,6 +121,7 @@ impl Router {
             errands: Errands::new(source),
             threads: TenantSeats::new(THREADS_MAX, THREADS_PER_TENANT_MAX),
             large: Semaphore::new(LARGE_KIB_MAX),
+            turns: Arc::default(),
         };
         Self { means: Arc::new(means), incarnation, poll }
     }
@@ -324,9 +326,12 @@ impl RouterShift<'_> {
     fn start(&mut self, leased: LeasedJob) {
         let LeasedJob { job, token, desk } = leased;
         let (means, outcomes) = (self.router.means.clone(), self.outcomes.clone());
+        let turn = means.turns.join(&job);
         let task = {
             let job = job.clone();
             async move {
+                // Until it is dealt with; what is left to do on its server holds up nobody.
+                let _turn = turn;
                 let dealt = match desk {
                     Ok(Some(desk)) => deal(&means, &desk, &job, token).await,
                     // Its mailbox is gone, and it goes with it.

@@ -96,6 +96,7 @@ pub(super) fn conclude(
         to: InboundState::Routed,
         due_at: None,
         tries: 0,
+        was_tried: !matches!(ended, Err(Trouble::Away(_) | Trouble::Postponed { .. })),
         // Whoever dealt with it has lived to tell; where the store was away, nobody may have.
         lost_leases: if matches!(ended, Err(Trouble::Away(_))) { job.lost_leases } else { 0 },
         error: None,
@@ -171,6 +172,7 @@ pub(super) fn given_back(job: &ToRoute, token: LeaseToken, now: Time) -> Routed 
         to: job.before,
         due_at: Some(now),
         tries: job.tries,
+        was_tried: false,
         lost_leases: job.lost_leases,
         error: None,
         kind: None,
@@ -290,6 +292,18 @@ mod tests {
         let later = concluded(&suspect, Progress::default(), Err(later));
         assert_eq!((later.to, later.due_at), (InboundState::Waiting, Some(now())));
         assert_eq!((later.tries, later.lost_leases), (0, 0));
+    }
+
+    #[test]
+    fn a_try_is_one_whatever_came_of_it_unless_nobody_got_to_it() {
+        let mail = job(0, InboundState::Received, None);
+        let tried = |ended| concluded(&mail, Progress::default(), ended).was_tried;
+        assert!(
+            tried(Ok(Verdict::Routed)) && tried(Ok(Verdict::NoMatch("no".to_owned()))) && tried(failed())
+        );
+        let later = Trouble::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
+        assert!(!tried(Err(later)));
+        assert!(!tried(Err(Trouble::Away(StoreError::Unavailable("away".to_owned())))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use postway_domain::{
     AccountId, Contact, Mailbox, TenantId,
+    message::OnDoubt,
     rule::{Action, Forward, ForwardForm},
 };
 use postway_store::{Store, StoreError};
@@ -60,6 +61,7 @@ pub(crate) struct PlannedForward {
     pub form: ForwardForm,
     pub from: Option<Mailbox>,
     pub account: Option<AccountId>,
+    pub on_doubt: Option<OnDoubt>,
 }
 
 impl ReadyRule {
@@ -152,5 +154,6 @@ async fn address(
         Ok(from) => from,
         Err(error) => return Ok(Err(format!("cannot be sent on in that name: {error}"))),
     };
-    Ok(Ok(PlannedForward { to, form: forward.form, from, account: forward.account.clone() }))
+    let Forward { form, ref account, on_doubt, .. } = *forward;
+    Ok(Ok(PlannedForward { to, form, from, account: account.clone(), on_doubt }))
 }

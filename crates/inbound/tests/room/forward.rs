@@ -281,6 +281,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        on_doubt: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
     house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid

@@ -256,6 +256,7 @@ impl House {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            on_doubt: None,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }
@@ -369,6 +370,8 @@ pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
             proxy: None,
             all_tenants: false,
             attempts_max: 3,
+            on_doubt: None,
+            mail_bytes_max: None,
         },
         secret: None,
         version: 1,

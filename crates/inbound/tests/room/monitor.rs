@@ -12,7 +12,7 @@ use postway_store::{Inbound, record::DirectoryChange};
 
 use super::{House, key, mail, mailbox, states};
 
-const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
+const ROLES: &[MailboxRole] = &[MailboxRole::Bounces];
 
 fn day(number: i64) -> Time {
     Time::from_millis(super::NOW_MS + (number - 100) * 86_400_000)

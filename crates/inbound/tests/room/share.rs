@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{House, mail, mailbox, script::MixedSource, tenant, wait_until};
 
 const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
+/// Of a mailbox without rules, whose mail waits for none.
+const RULELESS: &[MailboxRole] = &[MailboxRole::Bounces];
 /// As many sessions as a node has, and some more.
 const MORE_THAN_ALL: usize = 230;
 
@@ -144,6 +146,7 @@ async fn register(house: &House, key: &MailboxKey, numbers: std::ops::Range<usiz
             digest: Some(digest),
             size: raw.len() as u64,
             arrived_at: None,
+            dated_at: None,
             sender: None,
             recipients: None,
             subject: None,
@@ -172,7 +175,7 @@ async fn of_greedy(house: &House) -> Vec<InboundView> {
 
 #[tokio::test]
 async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
-    let house = House::new(Start::Beginning, ROLES).await;
+    let house = House::new(Start::Beginning, RULELESS).await;
     watch_greedy(&house, "silent", 3).await;
     for n in 0..3 {
         let key = MailboxKey { tenant: greedy(), mailbox: format!("silent-{n}").parse().unwrap() };
@@ -207,7 +210,7 @@ async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
 
 async fn register_more(house: &House) {
     let key = MailboxKey { tenant: tenant(), mailbox: "late".parse().unwrap() };
-    let mut late = WatchedMailbox { id: key.mailbox.clone(), ..mailbox(Start::Beginning, ROLES) };
+    let mut late = WatchedMailbox { id: key.mailbox.clone(), ..mailbox(Start::Beginning, RULELESS) };
     late.settings.folder = "Late".to_owned();
     house.change(DirectoryChange::CreateMailbox(late)).await;
     register(house, &key, 950..951).await;
@@ -216,6 +219,8 @@ async fn register_more(house: &House) {
 #[tokio::test]
 async fn a_mail_whose_process_died_is_dealt_with_alone_and_set_aside_the_second_time() {
     let house = House::new(Start::Beginning, ROLES).await;
+    let nobody = serde_json::json!({"match": [{"field": "subject", "equals": "nothing"}], "actions": [{"do": "stop"}]});
+    house.rule("nobody", 1, nobody).await;
     register(&house, &super::key(), 0..20).await;
     let route = || async {
         let source: Arc<dyn Source> = Arc::new(house.shelf.clone());

@@ -22,7 +22,8 @@ pub(crate) struct Terms {
     /// Only if it is in the future.
     pub send_at: Option<Time>,
     pub expires_at: Option<Time>,
-    pub on_doubt: OnDoubt,
+    /// What to do in doubt, if it says so itself.
+    pub on_doubt: Option<OnDoubt>,
     pub tags: Vec<String>,
     pub metadata: Option<String>,
     pub external_id: Option<String>,
@@ -40,7 +41,7 @@ pub(crate) fn terms(
     let client_id = request.id.as_ref().and_then(|id| findings.take("id", id.parse()));
     let batch = request.batch.as_ref().and_then(|code| findings.take("batch", code.parse()));
     let priority = request.priority.as_ref().and_then(|given| findings.take("priority", priority(given)));
-    let on_doubt = request.on_doubt.as_ref().and_then(|word| findings.take("on_doubt", on_doubt(word)));
+    let on_doubt = request.on_doubt.as_ref().and_then(|word| findings.take("on_doubt", word.parse()));
     let metadata = request.metadata.and_then(|json| findings.take("metadata", metadata(json.get(), limits)));
     let (send_at, expires_at) = times(request, limits, now, findings);
     Terms {
@@ -49,7 +50,7 @@ pub(crate) fn terms(
         priority: priority.unwrap_or_default(),
         send_at,
         expires_at,
-        on_doubt: on_doubt.unwrap_or_default(),
+        on_doubt,
         tags: tags(request, limits, findings),
         metadata: metadata.flatten(),
         external_id: label(
@@ -72,14 +73,6 @@ fn priority(given: &Scalar<'_>) -> Result<Priority, &'static str> {
     let named = Priority::ALL.iter().find(|priority| priority.as_str() == text);
     let numbered = || text.parse().ok().and_then(Priority::from_code);
     named.copied().or_else(numbered).ok_or("must be 0 to 3, or immediate, high, normal or low")
-}
-
-fn on_doubt(word: &str) -> Result<OnDoubt, &'static str> {
-    match word {
-        "resend" => Ok(OnDoubt::Resend),
-        "hold" => Ok(OnDoubt::Hold),
-        _ => Err("must be resend or hold"),
-    }
 }
 
 /// A time in the past is now, so it is no time to wait for.

@@ -49,6 +49,7 @@ pub(super) async fn accept(
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        on_doubt: None,
     };
     let mut answers = Vec::with_capacity(offers.len());
     let mut waiting = parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);

@@ -16,6 +16,7 @@ fn request(body: &'static str) -> ForwardRequest<'static> {
         to: vec!["bob@example.net".parse().unwrap(), "eve@example.net".parse().unwrap()],
         account: None,
         subject: "Fwd: x".to_owned(),
+        batch: None,
         tags: Vec::new(),
         external_id: None,
         size: body.len(),

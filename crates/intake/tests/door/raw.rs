@@ -91,6 +91,7 @@ async fn bad_options_are_collected() {
         priority: bad.clone(),
         send_at: bad.clone(),
         expires_at: bad.clone(),
+        on_doubt: bad.clone(),
         from: bad,
         to: vec!["x@example.net".to_owned(), "y".to_owned()],
         tags: vec![String::new()],
@@ -100,7 +101,18 @@ async fn bad_options_are_collected() {
     found.sort();
     assert_eq!(
         found,
-        ["account", "batch", "expires_at", "from", "id", "priority", "send_at", "tags[0]", "to[1]"]
+        [
+            "account",
+            "batch",
+            "expires_at",
+            "from",
+            "id",
+            "on_doubt",
+            "priority",
+            "send_at",
+            "tags[0]",
+            "to[1]"
+        ]
     );
 }
 

@@ -133,6 +133,9 @@ struct SettingsArgs {
     /// The account that takes over when this one fails
     #[arg(long, value_name = "ACCOUNT")]
     fallback: Option<String>,
+    /// What becomes of mail in doubt: `hold` never sends twice
+    #[arg(long, value_parser = ["resend", "hold"])]
+    on_doubt: Option<String>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
@@ -219,7 +222,7 @@ fn listed(account: &Value) -> Vec<String> {
 }
 
 fn render(output: Output, account: &Value) -> String {
-    const FIELDS: [&str; 21] = [
+    const FIELDS: [&str; 22] = [
         "id",
         "kind",
         "host",
@@ -234,6 +237,7 @@ fn render(output: Output, account: &Value) -> String {
         "return_path",
         "fallback",
         "pec",
+        "on_doubt",
         "limits",
         "used",
         "warm_up",
@@ -292,6 +296,7 @@ impl SettingsArgs {
             ("max_connections", self.max_connections.map(Value::from)),
             ("return_path", self.return_path.map(Value::from)),
             ("fallback", self.fallback.map(Value::from)),
+            ("on_doubt", self.on_doubt.map(Value::from)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         Ok(body)

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Session;
 use super::pages::{self, PageArgs, row};
@@ -18,8 +18,8 @@ pub enum InboundCommand {
     Show(InboundRef),
     /// Print a mail as it came
     Raw(InboundRef),
-    /// Have a mail looked at again, with the rules of now
-    Replay(InboundRef),
+    /// Have a mail looked at again, with the rules of now; or all that a filter names
+    Replay(ReplayArgs),
     /// Say that what a mail asked for is done: no more reminders
     Resolve(InboundRef),
 }
@@ -28,6 +28,25 @@ pub enum InboundCommand {
 pub struct InboundRef {
     /// The mail's id
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// The mail's id; without one, all that the filter names
+    #[arg(required_unless_present = "status", conflicts_with_all = ["status", "mailbox", "since", "until"])]
+    id: Option<String>,
+    /// Those that stand so
+    #[arg(long, value_parser = ["no_match", "dead", "routed"])]
+    status: Option<String>,
+    /// Only those of this mailbox
+    #[arg(long, requires = "status")]
+    mailbox: Option<String>,
+    /// Only those that were registered at this time or later
+    #[arg(long, value_name = "TIME", requires = "status")]
+    since: Option<String>,
+    /// Only those that were registered before this time
+    #[arg(long, value_name = "TIME", requires = "status")]
+    until: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -62,7 +81,29 @@ pub async fn run(session: &Session, command: InboundCommand) -> Result<(), Failu
             let path = ["v1", "inbound", &id, "raw"];
             output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
         }
-        InboundCommand::Replay(InboundRef { id }) => {
+        InboundCommand::Replay(ReplayArgs { id: None, status, mailbox, since, until }) => {
+            let fields = [("status", status), ("mailbox", mailbox), ("since", since), ("until", until)];
+            let fields =
+                fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+            let mut body = Value::Object(fields.collect());
+            let mut replayed = 0;
+            loop {
+                let path = ["v1", "inbound", "replay"];
+                let answer = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+                replayed += answer["replayed"].as_u64().unwrap_or_default();
+                if answer["more"] != true {
+                    break;
+                }
+                // What was replayed and is settled as before is not found again.
+                if body.get("settled_before").is_none() {
+                    body["settled_before"] = answer["at"].clone();
+                }
+            }
+            let shown =
+                |_: Output, answer: &Value| format!("{} mails are looked at again", answer["replayed"]);
+            output.show(&json!({"replayed": replayed}), shown)
+        }
+        InboundCommand::Replay(ReplayArgs { id: Some(id), .. }) => {
             let path = ["v1", "inbound", &id, "replay"];
             output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
         }
@@ -74,7 +115,7 @@ pub async fn run(session: &Session, command: InboundCommand) -> Result<(), Failu
 }
 
 fn render(output: Output, mail: &Value) -> String {
-    const FIELDS: [&str; 18] = [
+    const FIELDS: [&str; 20] = [
         "id",
         "mailbox",
         "status",
@@ -84,10 +125,12 @@ fn render(output: Output, mail: &Value) -> String {
         "subject",
         "message_id",
         "size",
+        "date",
         "arrived_at",
         "settled_at",
         "due_at",
         "tries",
+        "attempts",
         "error",
         "tags",
         "result",
@@ -105,8 +148,6 @@ fn render(output: Output, mail: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -104,6 +104,9 @@ pub struct SettingsArgs {
     /// Where to begin: now, beginning, newest:N or a time [default: now]
     #[arg(long, value_parser = start)]
     start: Option<Value>,
+    /// What becomes of forwarded mail in doubt: `hold` never sends twice
+    #[arg(long, value_parser = ["resend", "hold"])]
+    on_doubt: Option<String>,
     /// A proxy on the way: socks5://user@host:port or http://host:port
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
@@ -218,6 +221,7 @@ impl SettingsArgs {
             ("description", self.description.map(Value::from)),
             ("poll_seconds", self.poll_seconds.map(Value::from)),
             ("start", self.start),
+            ("on_doubt", self.on_doubt.map(Value::from)),
             ("proxy", self.proxy.map(Value::from)),
             ("proxy_password", proxy_password.map(Value::from)),
         ];
@@ -238,7 +242,7 @@ fn render_list(output: Output, mailboxes: &Value) -> String {
 }
 
 fn render(output: Output, mailbox: &Value) -> String {
-    const FIELDS: [&str; 22] = [
+    const FIELDS: [&str; 23] = [
         "id",
         "host",
         "port",
@@ -254,6 +258,7 @@ fn render(output: Output, mailbox: &Value) -> String {
         "proxy",
         "all_tenants",
         "attempts_max",
+        "on_doubt",
         "last_scanned_at",
         "lag",
         "error",

@@ -112,6 +112,9 @@ pub struct EditArgs {
     /// The field in which its mail has the client's own id, such as X-Genro-Mail-ID
     #[arg(long, value_name = "NAME")]
     id_header: Option<String>,
+    /// What becomes of mail in doubt: `hold` never sends twice
+    #[arg(long, value_parser = ["resend", "hold"])]
+    on_doubt: Option<String>,
     /// Whether every composed message must have html
     #[arg(long, value_name = "BOOL")]
     html_required: Option<bool>,
@@ -182,7 +185,7 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<
 }
 
 fn render(output: Output, tenant: &Value) -> String {
-    const FIELDS: [&str; 21] = [
+    const FIELDS: [&str; 22] = [
         "id",
         "name",
         "suspended",
@@ -203,6 +206,7 @@ fn render(output: Output, tenant: &Value) -> String {
         "auto_submitted",
         "test",
         "id_header",
+        "on_doubt",
         "created_at",
     ];
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
@@ -232,6 +236,7 @@ impl EditArgs {
             ("auto_submitted", self.auto_submitted.map(Value::from)),
             ("test", self.test.map(Value::from)),
             ("id_header", text(&self.id_header)),
+            ("on_doubt", text(&self.on_doubt)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // Two spellings of one setting: who gives one takes the other back.

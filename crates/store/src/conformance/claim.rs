@@ -70,6 +70,24 @@ pub async fn a_claim_takes_no_more_than_its_room(store: &Shared) {
     assert_eq!(claim(store, 1, at(0), 4).await.len(), 2);
 }
 
+/// What a mailbox forwards leaves in order: the next is taken once nobody has one, and one that waits for its retry holds up nothing.
+pub async fn a_lane_in_order_gives_out_one_at_a_time(store: &Shared) {
+    let mut forwards = Vec::new();
+    for n in 1..=3 {
+        forwards.push(accept(store, Sample::new(n).batch("mailbox:desk")).await);
+    }
+    let other = accept(store, Sample::new(4).batch("mailbox:other")).await;
+    let first = claim(store, 1, at(1), 10).await;
+    assert_eq!(uids(&first), [forwards[0], other]);
+    assert!(claim(store, 2, at(1), 10).await.is_empty(), "each of the lanes has one on its way");
+    let retry = Change { due_at: Some(at(9_000)), ..outcome(&first[0], false, Outcome::Retry, at(2)) };
+    assert!(apply(store, retry).await);
+    let second = claim(store, 3, at(2), 10).await;
+    assert_eq!(uids(&second), [forwards[1]]);
+    assert!(apply(store, outcome(&second[0], false, Outcome::Failed, at(3))).await);
+    assert_eq!(uids(&claim(store, 4, at(3), 10).await), [forwards[2]]);
+}
+
 /// Lanes are served in the order of `fairness::order`, each as far as it goes.
 pub async fn urgent_lanes_go_first_and_old_ones_catch_up(store: &Shared) {
     let now_ms = 10 * AGEING_MS;

@@ -63,6 +63,7 @@ macro_rules! conformance_tests {
                 a_doubt_past_its_time_is_claimed
                 a_fetch_at_the_head_holds_nobody_back
                 a_claim_takes_no_more_than_its_room
+                a_lane_in_order_gives_out_one_at_a_time
                 urgent_lanes_go_first_and_old_ones_catch_up
                 a_claim_is_written_with_lease_event_and_counters
                 a_large_body_stays_behind
@@ -335,6 +336,8 @@ macro_rules! conformance_tests {
             }
             replays {
                 what_a_mail_has_said_it_does_not_say_again
+                settled_mail_is_replayed_by_a_filter
+                a_rule_wakes_mail_that_waits_for_one
             }
             retention {
                 a_message_that_was_told_goes_whole

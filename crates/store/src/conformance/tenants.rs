@@ -3,7 +3,7 @@
 use postway_domain::{
     Status, Template, Tenant, TenantId, TenantSettings,
     id::AuditId,
-    message::Outcome,
+    message::{OnDoubt, Outcome},
     secret::Sealed,
     tenant::{CallbackForm, ContentLimits, LargeFilePolicy, LargeFiles, Remote, RemoteAuth},
 };
@@ -59,6 +59,7 @@ fn whole(id: &str) -> Tenant {
         auto_submitted: true,
         test: true,
         id_header: Some("X-Initech-ID".to_owned()),
+        on_doubt: Some(OnDoubt::Hold),
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));

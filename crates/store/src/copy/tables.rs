@@ -394,9 +394,11 @@ pub(super) static TABLES: &[Table] = &[
             int("updated_at"),
             int("settled_at"),
             int("lost_leases"),
+            int("dated_at"),
+            int("attempts"),
         ],
     )
-    .summed("state + tries + reminders + event_seq + lost_leases"),
+    .summed("state + tries + reminders + event_seq + lost_leases + attempts"),
     Table::new(
         "pec_receipt",
         2,

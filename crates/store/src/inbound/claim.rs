@@ -119,7 +119,7 @@ macro_rules! give_back {
 /// The process that had them died.
 static GIVE_BACK_OF_DEAD: Multi = give_back!("lost_leases = lost_leases + 1");
 /// The process that had them lives, and did not come to an end with them in time.
-static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1");
+static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1, attempts = attempts + 1");
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {

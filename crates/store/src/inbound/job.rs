@@ -6,7 +6,7 @@ use super::{claim, mails, receipts, register, retain, settle, states};
 use crate::{
     error::StoreError,
     group::Engine,
-    record::{Changed, MailboxNote, Registered, Registration, RouteRequest, Routed, ToRoute},
+    record::{Changed, InboundReplay, MailboxNote, Registered, Registration, RouteRequest, Routed, ToRoute},
 };
 
 /// Something to write.
@@ -18,6 +18,7 @@ pub(crate) enum InboundJob {
     /// Gives back what others than those alive have leased, or what is past its backstop; so many.
     Reclaim(Vec<Incarnation>, Time, u32),
     Replay(TenantId, MessageUid, Time),
+    ReplayAll(InboundReplay),
     Resolve(TenantId, MessageUid, Time),
     /// Notes that receipts have not come in time; so many.
     TimeOut(Time, u32),
@@ -43,6 +44,7 @@ impl InboundJob {
             InboundJob::Settle(routed) => routed.iter().map(|one| 1 + one.findings.len()).sum(),
             InboundJob::Reclaim(_, _, limit) | InboundJob::TimeOut(_, limit) => *limit as usize,
             InboundJob::Expunge(_, uids) => uids.len(),
+            InboundJob::ReplayAll(replay) => replay.limit as usize,
             InboundJob::Note(_) | InboundJob::Replay(..) | InboundJob::Resolve(..) => 1,
         }
     }
@@ -75,6 +77,10 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
         InboundJob::Replay(tenant, uid, now) => {
             let changed = mails::replay(session_ref, tenant, *uid, *now).await?;
             (Handled::Changed(changed), changed == Changed::Done)
+        }
+        InboundJob::ReplayAll(replay) => {
+            let count = mails::replay_all(session_ref, replay).await?;
+            (Handled::Count(count), count > 0)
         }
         InboundJob::Resolve(tenant, uid, now) => {
             (Handled::Changed(mails::resolve(session_ref, tenant, *uid, *now).await?), false)

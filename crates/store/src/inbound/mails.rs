@@ -2,13 +2,17 @@
 
 use postway_domain::{Event, EventKind, InboundState, MessageUid, Status, TenantId, Time};
 
-use super::claim::read_body;
+use super::claim::{ids, read_body};
 use crate::{
     decode::{coded, tags},
     error::StoreError,
-    record::{Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey},
+    record::{Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey},
+    rows::Multi,
     sql::{Row, Session, Sql, values},
 };
+
+/// Pages of mail that one replay looks at.
+const REPLAY_PAGES_MAX: u32 = 20;
 
 /// The columns of a mail, and which.
 macro_rules! select {
@@ -16,7 +20,7 @@ macro_rules! select {
         concat!(
             "SELECT uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, arrived_at, sender, recipients, \
              subject, message_id, state, due_at, tries, error, kind, result, tags, follow_up, reminders, resolved_at, \
-             created_at, settled_at FROM inbound WHERE ",
+             created_at, settled_at, dated_at, attempts FROM inbound WHERE ",
             $($end),*
         )
     };
@@ -81,11 +85,19 @@ const RAW: Sql = Sql::same(
     "SELECT b.size, b.raw, b.raw_blob FROM inbound i JOIN inbound_body b ON b.uid = i.uid \
      WHERE i.uid = ? AND i.tenant = ?",
 );
-const REPLAY: Sql = Sql::same(
-    "UPDATE inbound SET state = 0, due_at = ?, updated_at = ?, tries = 0, lost_leases = 0, error = NULL, follow_up = NULL, reminders = 0, \
-     resolved_at = NULL, settled_at = NULL WHERE uid = ? AND tenant = ? AND state IN (2, 3, 6) \
-     AND EXISTS (SELECT 1 FROM inbound_body b WHERE b.uid = inbound.uid)",
-);
+/// Of what is settled and has bytes.
+macro_rules! replay {
+    ($of:literal) => {
+        concat!(
+            "UPDATE inbound SET state = 0, due_at = ?, updated_at = ?, tries = 0, lost_leases = 0, error = NULL, \
+             follow_up = NULL, reminders = 0, resolved_at = NULL, settled_at = NULL \
+             WHERE state IN (2, 3, 6) AND EXISTS (SELECT 1 FROM inbound_body b WHERE b.uid = inbound.uid) AND ",
+            $of
+        )
+    };
+}
+const REPLAY: Sql = Sql::same(replay!("uid = ? AND tenant = ?"));
+static REPLAY_ALL: Multi = Multi::new(replay!("uid IN ("), 1, ")");
 /// What waits for its first try goes on waiting.
 const RESOLVE: Sql = Sql::same(
     "UPDATE inbound SET resolved_at = ?, updated_at = ?, follow_up = NULL, \
@@ -107,15 +119,15 @@ pub(super) const STATEMENTS: &[Sql] = &[
     IS_THERE,
 ];
 
-/// A tenant's, the newest first.
+/// A tenant's with ids from the first on and below the second, the newest first.
 pub(super) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     filter: &InboundFilter,
-    before: Option<MessageUid>,
+    (first, before): (MessageUid, Option<MessageUid>),
     limit: u32,
 ) -> Result<Vec<InboundView>, StoreError> {
-    let (before, first) = (before.unwrap_or(MessageUid::from_bytes([0xff; 16])), [0; 16]);
+    let before = before.unwrap_or(MessageUid::from_bytes([0xff; 16]));
     let (sql, of, and) = match (&filter.mailbox, filter.state) {
         (None, None) => (LIST, Vec::new(), Vec::new()),
         (Some(mailbox), None) => (LIST_OF_MAILBOX, values![mailbox.as_str()], Vec::new()),
@@ -124,7 +136,7 @@ pub(super) async fn list(
     };
     let of = [values![tenant.as_str()], of].concat();
     let kind = filter.kind.as_deref().unwrap_or_default();
-    let (from, to) = (values![before.as_bytes()], values![&first]);
+    let (from, to) = (values![before.as_bytes()], values![first.as_bytes()]);
     let place = [of.clone(), from, of, to, and, values![kind, kind, limit]].concat();
     session.rows(sql, place).await?.iter().map(read).collect()
 }
@@ -171,6 +183,29 @@ pub(super) async fn replay(
     now: Time,
 ) -> Result<Changed, StoreError> {
     changed(session, REPLAY, Changed::InUse, tenant, uid, now).await
+}
+
+/// Makes settled ones due again; how many.
+pub(super) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
+    let (mut end, mut replayed) = (replay.end(), 0);
+    // What cannot be replayed is passed over, and must not keep what lies behind it from its turn for ever.
+    for _ in 0..REPLAY_PAGES_MAX {
+        let left = replay.limit.saturating_sub(replayed);
+        let place = (replay.first(), end);
+        let page = list(session, &replay.tenant, &replay.filter, place, left).await?;
+        let uids: Vec<MessageUid> =
+            page.iter().filter(|mail| replay.takes(mail)).map(|mail| mail.uid).collect();
+        for (sql, run) in REPLAY_ALL.runs(&uids) {
+            let place = [values![replay.at, replay.at], ids(run)].concat();
+            let count = session.execute(sql.into(), place).await?;
+            replayed += u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        end = page.last().map(|mail| mail.uid);
+        if page.len() < left as usize || replayed >= replay.limit {
+            break;
+        }
+    }
+    Ok(replayed)
 }
 
 /// No more reminders of it.
@@ -227,6 +262,8 @@ fn read(row: &Row) -> Result<InboundView, StoreError> {
         resolved_at: row.opt_time(22)?,
         created_at: row.time(23)?,
         settled_at: row.opt_time(24)?,
+        dated_at: row.opt_time(25)?,
+        attempts: row.int(26)?,
     })
 }
 

@@ -46,9 +46,9 @@ use crate::{
     error::StoreError,
     port::Inbound,
     record::{
-        Body, Changed, DirectoryChange, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote,
-        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
-        ToRoute, Traced,
+        Body, Changed, DirectoryChange, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey,
+        MailboxNote, MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest,
+        RouteState, Routed, ToRoute, Traced,
     },
     retention::SLICE_MAX,
     sql::{Session, Sql, values},
@@ -191,7 +191,8 @@ impl<T: Portable> Inbound for T {
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<Vec<InboundView>, StoreError> {
-        mails::list(&mut *self.reader().await?, tenant, filter, before, limit).await
+        let first = MessageUid::from_bytes([0; 16]);
+        mails::list(&mut *self.reader().await?, tenant, filter, (first, before), limit).await
     }
 
     async fn inbound_one(
@@ -213,6 +214,10 @@ impl<T: Portable> Inbound for T {
         now: Time,
     ) -> Result<Changed, StoreError> {
         changed(self, InboundJob::Replay(tenant.clone(), uid, now)).await
+    }
+
+    async fn replay_inbound_all(&self, replay: InboundReplay) -> Result<u32, StoreError> {
+        counted(self, InboundJob::ReplayAll(replay)).await
     }
 
     async fn resolve_inbound(

@@ -33,10 +33,10 @@ pub(super) static AT_PLACE: Multi = Multi::new(
 );
 static SEE: Multi = Multi::new("INSERT INTO inbound_seen (tenant, mailbox, digest) VALUES ", 3, "");
 static INSERT: Multi = Multi::of_pieces(
-    "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, arrived_at, sender, \
+    "INSERT INTO inbound (uid, tenant, mailbox, folder, uid_validity, imap_uid, digest, size, arrived_at, dated_at, sender, \
      recipients, subject, message_id, state, due_at, error, created_at, updated_at, settled_at, tries, reminders, \
      event_seq) VALUES ",
-    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0)",
+    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0)",
     ",",
     "",
 );
@@ -149,6 +149,7 @@ async fn insert(
                 mail.digest.map(|digest| digest.to_vec()),
                 i64::try_from(mail.size).unwrap_or(i64::MAX),
                 mail.arrived_at,
+                mail.dated_at,
                 mail.sender.as_deref(),
                 mail.recipients.as_deref(),
                 mail.subject.as_deref(),

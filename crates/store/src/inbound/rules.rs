@@ -41,12 +41,16 @@ const UPDATE: Sql = Sql::same(
     "UPDATE rule SET mailbox = ?, position = ?, active = ?, content = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
+/// What failed waits on.
+const HASTEN: Sql = Sql::same(
+    "UPDATE inbound SET due_at = ? WHERE tenant = ? AND mailbox = ? AND due_at > ? AND state = 5 AND tries = 0",
+);
 const DELETE: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND id = ?");
 const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
 const OF_TENANT: Sql = Sql::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
 const OF_MAILBOX: Sql = Sql::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, DELETE, FIND, OF_TENANT, OF_MAILBOX];
+pub(super) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
 
 fn content_json(rule: &Rule) -> Result<String, StoreError> {
     serde_json::to_string(&rule.content).map_err(|error| StoreError::Unexpected(error.to_string()))
@@ -72,7 +76,20 @@ pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Cha
         rule.created_at,
         rule.updated_at,
     ];
-    session.insert(CREATE, values).await.map(is_new)
+    let made = session.insert(CREATE, values).await.map(is_new)?;
+    if made == Changed::Done {
+        hasten(session, rule).await?;
+    }
+    Ok(made)
+}
+
+/// Mail that waits for its mailbox to have a rule need not wait any longer.
+async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError> {
+    if rule.active {
+        let (now, of, mailbox) = (rule.updated_at, rule.tenant.as_str(), rule.mailbox.as_str());
+        session.execute(HASTEN, values![now, of, mailbox, now]).await?;
+    }
+    Ok(())
 }
 
 /// Replaces one if its stored version is `expected`; `Missing` where its mailbox is not there.
@@ -95,7 +112,11 @@ pub(crate) async fn update(
         rule.id.as_str(),
         expected,
     ];
-    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+    if session.execute(UPDATE, values).await? != 1 {
+        return Ok(Changed::Stale);
+    }
+    hasten(session, rule).await?;
+    Ok(Changed::Done)
 }
 
 pub(crate) async fn delete(

@@ -31,8 +31,8 @@ macro_rules! settle {
     ($end:literal) => {
         Multi::of_pieces(
             "INSERT INTO inbound (uid, state, due_at, tries, error, kind, result, tags, follow_up, reminders, event_seq, \
-             updated_at, settled_at, lost_leases, tenant, mailbox, folder, uid_validity, imap_uid, size, created_at) VALUES ",
-            "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,'','','',0,0,0,0)",
+             updated_at, settled_at, lost_leases, attempts, tenant, mailbox, folder, uid_validity, imap_uid, size, created_at) VALUES ",
+            "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'','','',0,0,0,0)",
             ",",
             $end,
         )
@@ -45,7 +45,8 @@ macro_rules! settle_on_conflict {
              error = excluded.error, kind = COALESCE(excluded.kind, inbound.kind), \
              result = COALESCE(excluded.result, inbound.result), tags = excluded.tags, follow_up = excluded.follow_up, \
              reminders = excluded.reminders, event_seq = excluded.event_seq, updated_at = excluded.updated_at, \
-             settled_at = excluded.settled_at, lost_leases = excluded.lost_leases, lease_node = NULL, lease_token = NULL, lease_until = NULL"
+             settled_at = excluded.settled_at, lost_leases = excluded.lost_leases, \
+             attempts = inbound.attempts + excluded.attempts, lease_node = NULL, lease_token = NULL, lease_until = NULL"
         )
     };
 }
@@ -57,7 +58,7 @@ static SETTLE: MultiSql = MultiSql {
          error = VALUES(error), kind = COALESCE(VALUES(kind), kind), result = COALESCE(VALUES(result), result), \
          tags = VALUES(tags), follow_up = VALUES(follow_up), reminders = VALUES(reminders), \
          event_seq = VALUES(event_seq), updated_at = VALUES(updated_at), settled_at = VALUES(settled_at), \
-         lost_leases = VALUES(lost_leases), lease_node = NULL, lease_token = NULL, lease_until = NULL"
+         lost_leases = VALUES(lost_leases), attempts = attempts + VALUES(attempts), lease_node = NULL, lease_token = NULL, lease_until = NULL"
     ),
 };
 static SENT: MultiSql = MultiSql {
@@ -204,7 +205,7 @@ async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Res
     // In the order of their ids, as they were locked.
     done.sort_by_key(|(one, _)| one.uid);
     for (sql, run) in SETTLE.runs(done) {
-        let mut values = Vec::with_capacity(14 * run.len());
+        let mut values = Vec::with_capacity(15 * run.len());
         for (one, row) in run {
             let next = Next::of(one, row.is_resolved);
             is_due_again |= next.due_at.is_some_and(|due_at| due_at <= one.at);
@@ -225,6 +226,7 @@ async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Res
                 one.at,
                 next.settled_at,
                 one.lost_leases,
+                i64::from(one.was_tried),
             ]);
         }
         session.execute(sql, values).await?;

@@ -1,7 +1,7 @@
 //! Handing out work, taking its outcome back, and finding what got stuck.
 
 use postway_domain::{
-    Incarnation, MessageUid, State, Status, Time,
+    Incarnation, Lane, MessageUid, State, Status, Time,
     fairness::{self, DueLane},
 };
 
@@ -53,8 +53,24 @@ impl Tables {
             })
             .collect();
         fairness::order(&mut lanes, now);
-        let in_order = lanes.iter().filter_map(|due| queues.get(&due.lane));
-        in_order.flat_map(|queue| self.due(queue, now)).map(|(_, stored)| stored.uid()).take(room).collect()
+        let mut chosen = Vec::new();
+        for queue in lanes.iter().filter_map(|due| queues.get(&due.lane)) {
+            let mut due = self.due(queue, now).map(|(_, stored)| stored).peekable();
+            let limit = match due.peek().map(|first| &first.record.summary.lane) {
+                Some(lane) if lane.is_ordered() => usize::from(!self.is_sending(lane)),
+                Some(_) | None => room,
+            };
+            chosen.extend(due.take(limit.min(room - chosen.len())).map(Stored::uid));
+        }
+        chosen
+    }
+
+    /// Whether something of a lane is being sent.
+    fn is_sending(&self, lane: &Lane) -> bool {
+        self.messages.values().any(|stored| {
+            let summary = &stored.record.summary;
+            summary.state.status() == Status::Sending && summary.lane == *lane
+        })
     }
 
     /// What of a queue can go now, oldest first. A doubt past its time is taken too, to be held.

@@ -12,9 +12,9 @@ use crate::{
     inbound::check,
     port::Inbound,
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState,
-        ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
-        Traced,
+        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote,
+        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
+        ToRoute, Traced,
     },
 };
 
@@ -141,6 +141,12 @@ impl Inbound for MemoryStore {
         let changed = self.tables()?.inbound.replay(tenant, uid, now);
         self.wake_inbound(changed == Changed::Done);
         Ok(changed)
+    }
+
+    async fn replay_inbound_all(&self, replay: InboundReplay) -> Result<u32, StoreError> {
+        let replayed = self.tables()?.inbound.replay_all(&replay);
+        self.wake_inbound(replayed > 0);
+        Ok(replayed)
     }
 
     async fn resolve_inbound(

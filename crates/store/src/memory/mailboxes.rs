@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{
-    Contact, Event, MessageUid, Rule, TenantId, Time, WatchedMailbox,
+    Contact, Event, InboundState, MessageUid, Rule, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
 };
 
@@ -93,6 +93,9 @@ impl InboundTables {
         }
         let place = (rule.tenant.clone(), rule.id.clone());
         let is_free = !self.rules.contains_key(&place);
+        if is_free {
+            self.hasten(&rule);
+        }
         self.rules.entry(place).or_insert(rule);
         done_if(is_free, Changed::Exists)
     }
@@ -101,12 +104,27 @@ impl InboundTables {
         if !self.has_mailbox(&rule) {
             return Changed::Missing;
         }
+        let is_current = |stored: &Rule| stored.version == expected;
+        if self.rules.get(&(rule.tenant.clone(), rule.id.clone())).is_some_and(is_current) {
+            self.hasten(&rule);
+        }
         match self.rules.get_mut(&(rule.tenant.clone(), rule.id.clone())) {
             Some(stored) if stored.version == expected => {
                 *stored = Rule { created_at: stored.created_at, ..rule };
                 Changed::Done
             }
             Some(_) | None => Changed::Stale,
+        }
+    }
+
+    /// Mail that waits for its mailbox to have a rule need not wait any longer; what failed waits on.
+    fn hasten(&mut self, rule: &Rule) {
+        let waits = self.mails.values_mut().map(|mail| &mut mail.view).filter(|view| {
+            (&view.key.tenant, &view.key.mailbox) == (&rule.tenant, &rule.mailbox)
+                && (view.state, view.tries) == (InboundState::Waiting, 0)
+        });
+        for view in waits.filter(|_| rule.active) {
+            view.due_at = view.due_at.map(|due_at| due_at.min(rule.updated_at));
         }
     }
 

@@ -11,8 +11,8 @@ use super::{mailboxes::InboundTables, tables::Tables};
 use crate::{
     inbound::{Next, RouteTurns, add_tags},
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundView, Lease, MailboxKey, NewInbound, Registered,
-        Registration, RouteRequest, RouteState, Routed, ToRoute,
+        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, Lease, MailboxKey,
+        NewInbound, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
     },
     retention::{SLICE_MAX, is_addressed},
 };
@@ -39,6 +39,7 @@ impl Mail {
             digest: mail.digest,
             size: mail.size,
             arrived_at: mail.arrived_at,
+            dated_at: mail.dated_at,
             sender: mail.sender,
             recipients: mail.recipients,
             subject: mail.subject,
@@ -46,6 +47,7 @@ impl Mail {
             state: mail.state,
             due_at: (!is_settled).then_some(page.at),
             tries: 0,
+            attempts: 0,
             error: mail.error,
             kind: None,
             result: None,
@@ -94,6 +96,7 @@ impl Mail {
         (view.state, view.due_at) = (next.state, next.due_at);
         (view.follow_up, view.settled_at) = (next.follow_up, next.settled_at);
         (view.tries, view.reminders) = (routed.tries, routed.reminders);
+        view.attempts += i64::from(routed.was_tried);
         view.error.clone_from(&routed.error);
         view.kind = routed.kind.map(str::to_owned).or(view.kind.take());
         view.result = routed.result.clone().or(view.result.take());
@@ -146,6 +149,7 @@ impl InboundTables {
             let is_late = mail.lease.take().is_some_and(|lease| alive.contains(&lease.incarnation));
             if is_late {
                 (mail.view.due_at, mail.view.tries) = (Some(now), mail.view.tries + 1);
+                mail.view.attempts += 1;
             } else {
                 (mail.view.due_at, mail.lost_leases) = (Some(now.plus(SUSPECT_WAIT)), mail.lost_leases + 1);
             }
@@ -188,6 +192,20 @@ impl InboundTables {
         (view.resolved_at, view.settled_at) = (None, None);
         mail.lost_leases = 0;
         Changed::Done
+    }
+
+    pub fn replay_all(&mut self, replay: &InboundReplay) -> u32 {
+        let found = self.list(&replay.tenant, &replay.filter, replay.end(), u32::MAX);
+        let found = found.into_iter().filter(|view| replay.takes(view)).map(|view| view.uid);
+        let found = found.filter(|uid| *uid >= replay.first());
+        let mut replayed = 0;
+        for uid in found.collect::<Vec<_>>() {
+            if replayed == replay.limit {
+                break;
+            }
+            replayed += u32::from(self.replay(&replay.tenant, uid, replay.at) == Changed::Done);
+        }
+        replayed
     }
 
     pub fn resolve(&mut self, tenant: &TenantId, uid: MessageUid, now: Time) -> Changed {

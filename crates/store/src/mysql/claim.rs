@@ -40,6 +40,11 @@ pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_co
      WHERE m.due_lane = ? AND m.due_at <= ? AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT ? FOR UPDATE SKIP LOCKED";
 
+pub(super) const HOLD_LANE: &str = "SELECT id FROM lane WHERE id = ? FOR UPDATE SKIP LOCKED";
+
+pub(super) const SENDING_IN_LANE: &str = "SELECT 1 FROM message FORCE INDEX (message_status) \
+     WHERE status = 4 AND tenant = ? AND lane = ? LIMIT 1";
+
 pub(super) static LEASE: Multi = Multi::new(
     "UPDATE message FORCE INDEX (PRIMARY) SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, \
      lease_node = ?, lease_token = ?, lease_until = ?, attempt = attempt + 1, version = version + 1, \
@@ -81,6 +86,10 @@ impl DueWork for Txn {
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError> {
         find_in(self, request, id, lane, limit).await
+    }
+
+    async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+        is_free(self, id, lane).await
     }
 
     async fn parts(
@@ -127,6 +136,25 @@ async fn due_lanes(
             Ok((lane, batch.map(parsed).transpose()?))
         })
         .collect()
+}
+
+/// Two statements: the second must see what whoever held the lane before has committed.
+async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+    let held = sqlx::query(HOLD_LANE)
+        .bind(lane_id.as_bytes().as_slice())
+        .fetch_optional(txn.conn()?)
+        .await
+        .map_err(failed)?;
+    if held.is_none() {
+        return Ok(false);
+    }
+    let sending = sqlx::query(SENDING_IN_LANE)
+        .bind(lane.tenant.as_str())
+        .bind(lane_id.as_bytes().as_slice())
+        .fetch_optional(txn.conn()?)
+        .await
+        .map_err(failed)?;
+    Ok(sending.is_none())
 }
 
 async fn find_in(

@@ -13,9 +13,9 @@ use super::PAGE_MAX;
 use crate::{
     error::StoreError,
     record::{
-        Body, Changed, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState,
-        ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
-        Traced,
+        Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote,
+        MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
+        ToRoute, Traced,
     },
 };
 
@@ -99,6 +99,9 @@ pub trait Inbound: Send + Sync {
         uid: MessageUid,
         now: Time,
     ) -> Result<Changed, StoreError>;
+
+    /// Makes settled mail due again, as [`Inbound::replay_inbound`] does with one; how many.
+    async fn replay_inbound_all(&self, replay: InboundReplay) -> Result<u32, StoreError>;
 
     /// Says that what a mail asked for is done: no more reminders. `Already` where somebody said so before.
     async fn resolve_inbound(

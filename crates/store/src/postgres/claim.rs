@@ -37,6 +37,11 @@ pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_co
      AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT $4 FOR UPDATE OF m SKIP LOCKED";
 
+pub(super) const HOLD_LANE: &str = "SELECT id FROM lane WHERE id = $1 FOR UPDATE SKIP LOCKED";
+
+pub(super) const SENDING_IN_LANE: &str =
+    "SELECT 1 FROM message WHERE status = 4 AND tenant = $1 AND lane = $2 LIMIT 1";
+
 pub(super) const LEASE: &str = "UPDATE message SET status = 4, wait = NULL, due_at = NULL, wire_committed = FALSE, \
      lease_node = $1, lease_token = $2, lease_until = $3, attempt = attempt + 1, version = version + 1, \
      event_seq = event_seq + 1, updated_at = $4 WHERE uid = ANY ($5::bytea[])";
@@ -63,6 +68,10 @@ impl DueWork for Txn {
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError> {
         find_in(self, request, id, lane, limit).await
+    }
+
+    async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+        is_free(self, id, lane).await
     }
 
     async fn parts(
@@ -102,6 +111,25 @@ async fn due_lanes(
             Ok((lane, batch.map(parsed).transpose()?))
         })
         .collect()
+}
+
+/// Two statements: the second must see what whoever held the lane before has committed.
+async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+    let held = sqlx::query(HOLD_LANE)
+        .bind(lane_id.as_bytes().as_slice())
+        .fetch_optional(&mut txn.conn)
+        .await
+        .map_err(undone)?;
+    if held.is_none() {
+        return Ok(false);
+    }
+    let sending = sqlx::query(SENDING_IN_LANE)
+        .bind(lane.tenant.as_str())
+        .bind(lane_id.as_bytes().as_slice())
+        .fetch_optional(&mut txn.conn)
+        .await
+        .map_err(undone)?;
+    Ok(sending.is_none())
 }
 
 async fn find_in(

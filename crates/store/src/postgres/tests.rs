@@ -343,6 +343,8 @@ async fn every_statement_prepares() {
         accept::INSERT_TAG,
         claim::DUE_LANES,
         claim::DUE_MESSAGES,
+        claim::HOLD_LANE,
+        claim::SENDING_IN_LANE,
         claim::LEASE,
         claim::OPEN_RECIPIENTS,
         change::COMMIT_WIRE,

@@ -78,6 +78,8 @@ pub struct NewInbound {
     pub size: u64,
     /// When the server took it.
     pub arrived_at: Option<Time>,
+    /// When it says that it was sent.
+    pub dated_at: Option<Time>,
     /// Its author, bounded, for lists.
     pub sender: Option<String>,
     /// To whom, bounded.
@@ -220,6 +222,8 @@ pub struct Routed {
     pub due_at: Option<Time>,
     /// Tries used, from now on.
     pub tries: i64,
+    /// Whether it was dealt with, whatever came of it; not where nobody got to it.
+    pub was_tried: bool,
     /// Leases lost with their process, from now on.
     pub lost_leases: i64,
     /// What went wrong, or why nothing matched.
@@ -376,6 +380,43 @@ pub struct InboundFilter {
     pub kind: Option<String>,
 }
 
+/// Which settled mail to deal with once more.
+#[derive(Clone, Debug)]
+pub struct InboundReplay {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Which.
+    pub filter: InboundFilter,
+    /// Only what was registered at this time or later.
+    pub since: Option<Time>,
+    /// Only what was registered before this time.
+    pub until: Option<Time>,
+    /// Only what was settled before this time: what an earlier call replayed, and what was settled as before, is not found again.
+    pub settled_before: Option<Time>,
+    /// Now.
+    pub at: Time,
+    /// How many at most, the newest first.
+    pub limit: u32,
+}
+
+impl InboundReplay {
+    /// The lowest id it is about.
+    pub(crate) fn first(&self) -> MessageUid {
+        self.since.map_or(MessageUid::from_bytes([0; 16]), MessageUid::first_at)
+    }
+
+    /// Whether one of these states can be replayed, and was settled early enough.
+    pub(crate) fn takes(&self, mail: &InboundView) -> bool {
+        let is_early = |settled_at| self.settled_before.is_none_or(|before| settled_at < before);
+        mail.digest.is_some() && mail.state.can_be_replayed() && mail.settled_at.is_some_and(is_early)
+    }
+
+    /// The id that all it is about are below.
+    pub(crate) fn end(&self) -> Option<MessageUid> {
+        self.until.map(MessageUid::first_at)
+    }
+}
+
 /// A mail that came in, as it is listed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundView {
@@ -395,6 +436,8 @@ pub struct InboundView {
     pub size: u64,
     /// When the server took it.
     pub arrived_at: Option<Time>,
+    /// When it says that it was sent.
+    pub dated_at: Option<Time>,
     /// Its author.
     pub sender: Option<String>,
     /// To whom.
@@ -409,6 +452,8 @@ pub struct InboundView {
     pub due_at: Option<Time>,
     /// Tries used.
     pub tries: i64,
+    /// How often it was dealt with in all, whatever came of it.
+    pub attempts: i64,
     /// What went wrong, or why nothing matched.
     pub error: Option<String>,
     /// What kind it is.

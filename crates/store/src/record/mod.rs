@@ -24,9 +24,9 @@ pub use directory::{
 };
 pub use fate::{Fate, OutcomeView, Telling, Told};
 pub use inbound::{
-    Finding, InboundFilter, InboundRecord, InboundView, MailboxKey, MailboxNote, MailboxState, NewInbound,
-    NewReceipt, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState, Routed,
-    ToRoute, Traced,
+    Finding, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote, MailboxState,
+    NewInbound, NewReceipt, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState,
+    Routed, ToRoute, Traced,
 };
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};

@@ -131,6 +131,7 @@ async fn every_statement_prepares() {
         change::LANES.sample(),
         claim::DUE_LANES,
         claim::DUE_MESSAGES,
+        claim::SENDING_IN_LANE,
         read::FIND_CLIENT,
         read::RECIPIENTS,
         brief::RECIPIENTS,
@@ -163,6 +164,7 @@ async fn hot_statements_use_their_indexes() {
     for (sql, index) in [
         (claim::DUE_MESSAGES, "message_due"),
         (claim::DUE_LANES, "message_due"),
+        (claim::SENDING_IN_LANE, "message_status"),
         (preparation::DUE.sqlite, "preparation_due"),
         (preparation::HEADS.sqlite, "preparation_due"),
         (reports::DUE.sqlite, "notification_due"),

@@ -18,7 +18,7 @@ use crate::{
     body,
     compat::{
         bundle::Bundle,
-        translate::{Fields, Items, Ours, is_null, refuse_mail, renamed, shown_id, text, unknown},
+        translate::{Fields, Items, Ours, is_blank, is_null, refuse_mail, renamed, shown_id, text, unknown},
     },
     error::{ApiError, FieldError},
     message::{accept::door_context, batch},
@@ -136,7 +136,8 @@ fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
     let (mut names, mut wrong) = (NAMES, Vec::new());
     for (name, value) in mail.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
-            "id" | "from" | "subject" | "headers" | "metadata" => ours.json(name, value.get()),
+            "on_doubt" if is_blank(value) => {}
+            "id" | "from" | "subject" | "headers" | "metadata" | "on_doubt" => ours.json(name, value.get()),
             "custom_headers" if mail.get("headers").is_some() => {
                 wrong.push(FieldError::new("custom_headers", "is the same as headers: give one of them"));
             }

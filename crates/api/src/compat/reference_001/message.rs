@@ -33,8 +33,8 @@ pub(super) fn translate(
     }
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
-            "return_path" if is_blank(value) => {}
-            "from" | "return_path" | "subject" | "headers" => ours.json(name, value.get()),
+            "return_path" | "on_doubt" if is_blank(value) => {}
+            "from" | "return_path" | "subject" | "headers" | "on_doubt" => ours.json(name, value.get()),
             "to" | "cc" | "bcc" | "reply_to" => ours.addresses(name, value),
             "body" => ours.json(body_is, value.get()),
             "account_id" | "deferred_ts" | "batch_code" | "message_id" if is_blank(value) => {}

@@ -146,13 +146,14 @@ fn translate<'a>(bytes: &'a [u8], tenant: &TenantId) -> Result<Translated<'a>, A
     let (mut whom, mut wrong) = (None, Vec::new());
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
-            "from" | "externalId" if is_blank(value) => {}
+            "from" | "externalId" | "onDoubt" if is_blank(value) => {}
             "from" | "subject" | "html" | "text" | "headers" | "tags" => ours.json(name, value.get()),
             "to" | "cc" | "bcc" => ours.addresses(name, value),
             "replyTo" => ours.addresses("reply_to", value),
             "externalId" => ours.json("external_id", value.get()),
             "companyId" if is_blank(value) => {}
             "companyId" => wrong.extend(other_company(value, tenant)),
+            "onDoubt" => ours.json("on_doubt", value.get()),
             "recipient" => match recipient(value) {
                 Ok(read) => whom = Some(read),
                 Err(faults) => wrong.extend(faults),

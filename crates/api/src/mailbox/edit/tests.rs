@@ -44,6 +44,7 @@ fn every_wrong_field_is_named() {
         (json!({"roles": ["pec"], "role": "pec"}), &["role"]),
         (json!({"poll_seconds": 4}), &["poll_seconds"]),
         (json!({"attempts_max": 21}), &["attempts_max"]),
+        (json!({"mail_bytes_max": 1_000, "on_doubt": "panic"}), &["on_doubt", "mail_bytes_max"]),
         (json!({"start": "yesterday"}), &["start"]),
         (json!({"start": {"newest": 0}}), &["start"]),
         (json!({"start": {"since": "never"}}), &["start"]),

@@ -149,6 +149,7 @@ pass! {
         inbound_one(tenant: &TenantId, uid: MessageUid) -> Option<InboundRecord>;
         inbound_raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
         replay_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
+        replay_inbound_all(replay: InboundReplay) -> u32;
         resolve_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
         traced(uids: &[MessageUid]) -> Vec<Traced>;
         receipt_page(tenant: &TenantId, uid: MessageUid, after: Option<ReceiptPlace>, limit: u32) -> Vec<ReceiptView>;

@@ -512,6 +512,11 @@ async fn every_state_of_incoming_mail_has_its_word(rig: Rig) {
         let subject = format!("Order {imap_uid} 📬");
         assert_eq!(shown, [Some(status_002(state, Forwarded::Nothing).into()), Some(subject)], "{state:?}");
     }
+    // Tried once, of another date than its arrival, and told from a mail of the same uid in a folder numbered anew.
+    let shown = rig.one("monitored_emails_tasks", &["attempt_count", "uid_validity"], "uid = 2").await;
+    assert_eq!(shown, [Some("1".into()), Some("5".into())]);
+    let dates = rig.one("monitored_emails_tasks", &["email_date", "arrived_at"], "uid = 2").await;
+    assert!(dates[0].is_some() && dates[0] < dates[1], "{dates:?}");
     let columns = [
         "email_address",
         "email_password",
