@@ -5,7 +5,7 @@
 //! whose `code` for a mail that fails a check is the check's own (`INVALID_EMAIL`, `INVALID_TEMPLATE`, …).
 
 mod event;
-mod send;
+pub(super) mod send;
 mod show;
 mod word;
 
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
 
 /// Our fields in its names.
-const NAMES: &[(&str, &str)] = &[
+pub(super) const NAMES: &[(&str, &str)] = &[
     ("reply_to", "replyTo"),
     ("external_id", "externalId"),
     ("content_type", "contentType"),
