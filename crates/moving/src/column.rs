@@ -35,6 +35,8 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The first is the key.
     pub(crate) columns: &'static [Column],
+    /// Columns that need not be read: nothing depends on them any more.
+    pub(crate) passed_over: &'static [&'static str],
 }
 
 /// A table as it was found: what each of its columns is called there.
@@ -58,8 +60,11 @@ impl FoundTable {
         let missing =
             table.columns.iter().zip(&names).filter(|(column, name)| column.is_needed && name.is_none());
         let missing = missing.map(|(column, _)| column.names[0]).collect();
-        let unread =
-            there.into_iter().filter(|name| !names.iter().flatten().any(|read| read == name)).collect();
+        let is_known = |name: &String| {
+            let is_passed_over = |known: &&str| known.eq_ignore_ascii_case(name);
+            names.iter().flatten().any(|read| read == name) || table.passed_over.iter().any(is_passed_over)
+        };
+        let unread = there.into_iter().filter(|name| !is_known(name)).collect();
         (Self { table, names, unread }, missing)
     }
 
@@ -123,11 +128,12 @@ mod tests {
     const TABLE: Table = Table {
         name: "messages",
         columns: &[needed(&["id"]), needed(&["payload"]), optional(&["companyId", "company_id"])],
+        passed_over: &["created_at"],
     };
 
     #[test]
     fn columns_are_found_by_any_of_their_names_and_the_others_are_named() {
-        let there = ["ID", "company_id", "colour"].map(str::to_owned).to_vec();
+        let there = ["ID", "company_id", "created_at", "colour"].map(str::to_owned).to_vec();
         let (found, missing) = FoundTable::new(TABLE, there);
         assert_eq!(missing, ["payload"]);
         assert_eq!(found.unread, ["colour"]);

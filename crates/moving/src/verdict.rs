@@ -26,7 +26,23 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it is counted: `3 waiting messages`.
+    /// With how many there are: `1 account`, `2 accounts`.
+    pub fn counted(self, count: u64) -> &'static str {
+        match (count, self) {
+            (1, Self::Tenant) => "tenant",
+            (1, Self::TenantHold) => "suspended tenant",
+            (1, Self::Account) => "account",
+            (1, Self::BatchHold) => "suspended batch",
+            (1, Self::Suppression) => "suppressed address",
+            (1, Self::Recipient) => "recipient",
+            (1, Self::Mailbox) => "mailbox",
+            (1, Self::Message) => "waiting message",
+            (1, Self::Token) => "waiting token",
+            _ => self.plural(),
+        }
+    }
+
+    /// What many of them are called.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Tenant => "tenants",

@@ -103,7 +103,7 @@ mod tests {
                 DoorName::Reference000,
                 message,
                 json!({"id": "a", "to": "b@x.example", "body_text": "t"}),
-                json!({"id": "a", "to": ["b@x.example"], "text": "t"}),
+                json!({"id": "a", "to": "b@x.example", "text": "t"}),
             ),
             (
                 DoorName::Reference001,
@@ -128,7 +128,7 @@ mod tests {
                 message,
                 json!({"id": "a", "to": "b@x.example", "html": "<p>h",
                 "recipient": {"externalId": "C-1", "email": "b@x.example"}}),
-                json!({"to": ["b@x.example"], "html": "<p>h",
+                json!({"to": "b@x.example", "html": "<p>h",
                     "recipient": {"external_id": "C-1", "email": "b@x.example"}, "id": "a"}),
             ),
         ] {

@@ -23,6 +23,7 @@ const EMAILS: Table = Table {
         optional(&["created_at"]),
         optional(&["updated_at"]),
     ],
+    passed_over: &[],
 };
 
 pub(super) async fn lay_out(

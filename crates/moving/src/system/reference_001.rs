@@ -27,6 +27,7 @@ const TENANTS: Table = Table {
         optional(&["rate_limits"]),
         optional(&["suspended_batches"]),
     ],
+    passed_over: &["created_at", "updated_at"],
 };
 
 const ACCOUNTS: Table = Table {
@@ -47,9 +48,26 @@ const ACCOUNTS: Table = Table {
         optional(&["is_pec_account"]),
         optional(&["imap_host"]),
     ],
+    passed_over: &["created_at", "updated_at"],
 };
 
-const MESSAGES: Table = Table { name: "messages", columns: MESSAGE_COLUMNS };
+const MESSAGES: Table = Table {
+    name: "messages",
+    columns: MESSAGE_COLUMNS,
+    passed_over: &[
+        "created_at",
+        "updated_at",
+        "error",
+        "bounce_code",
+        "bounce_reason",
+        "bounce_ts",
+        "bounce_reported_ts",
+        "pec_rda_ts",
+        "pec_rdc_ts",
+        "pec_error",
+        "pec_error_ts",
+    ],
+};
 
 const MESSAGE_COLUMNS: &[Column] = &[
     needed(&["id"]),

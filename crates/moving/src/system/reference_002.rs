@@ -25,6 +25,7 @@ const MAILBOXES: Table = Table {
         needed(&["last_seen_uid"]),
         optional(&["last_scanned_at"]),
     ],
+    passed_over: &["created_at", "updated_at"],
 };
 
 const TASKS: Table = Table {
@@ -37,6 +38,7 @@ const TASKS: Table = Table {
         optional(&["attempt_count"]),
         optional(&["error_message"]),
     ],
+    passed_over: &["subject", "email_date", "created_at", "updated_at"],
 };
 
 /// Tries of a task in the old system.

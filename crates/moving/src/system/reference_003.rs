@@ -24,6 +24,7 @@ const ACCOUNTS: Table = Table {
         needed(&["suspended_at"]),
         needed(&["unsuspended_at"]),
     ],
+    passed_over: &[],
 };
 
 const TOKENS: Table = Table {
@@ -38,9 +39,11 @@ const TOKENS: Table = Table {
         needed(&["consumed_at"]),
         needed(&["created_at"]),
     ],
+    passed_over: &[],
 };
 
-const JOBS: Table = Table { name: "jobs", columns: &[needed(&["job_type"]), needed(&["last_seq"])] };
+const JOBS: Table =
+    Table { name: "jobs", columns: &[needed(&["job_type"]), needed(&["last_seq"])], passed_over: &[] };
 
 /// Seconds since 1970 in PostgreSQL.
 const NOW: &str = "EXTRACT(EPOCH FROM NOW())";

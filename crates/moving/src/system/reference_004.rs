@@ -38,6 +38,7 @@ const OUTBOX: Table = Table {
         optional(&["createdAt", "created_at"]),
         optional(&["updatedAt", "updated_at"]),
     ],
+    passed_over: &[],
 };
 
 const RECIPIENTS: Table = Table {
@@ -52,6 +53,7 @@ const RECIPIENTS: Table = Table {
         optional(&["cpfCnpj", "cpf_cnpj"]),
         optional(&["deletedAt", "deleted_at"]),
     ],
+    passed_over: &["createdAt", "created_at", "updatedAt", "updated_at"],
 };
 
 /// Statuses of mail that waits; `PENDING` and `ENQUEUED` come before the first that its document names.

@@ -32,9 +32,11 @@ fn id(number: u32) -> String {
 #[tokio::test]
 async fn an_outbox_on_mariadb_moves() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
+    let mut gateway = Gateway::idle()?;
     let payloads = gateway.folder().join("payloads");
     std::fs::create_dir(&payloads)?;
+    let folder = payloads.display().to_string();
+    gateway.launch(&[("POSTWAY_ATTACHMENTS_FOLDERS", &folder)]).await?;
     let mail = |number: u32| {
         json!({"id": id(number), "from": "shop@example.com", "to": format!("r{number}@example.net"), "subject": "Grüße",
             "body_text": "Hi", "custom_headers": {"X-Number": number.to_string()}})
@@ -58,7 +60,6 @@ async fn an_outbox_on_mariadb_moves() -> anyhow::Result<()> {
         &url,
         &format!("{SCHEMA} INSERT INTO emails (id, status, payload_file_path) VALUES {}", rows.join(", ")),
     );
-    let folder = payloads.display().to_string();
     let source = ["000", "--database", &url, "--payloads", &folder, "--payloads-were", "/var/outbox"];
     let with = |verb: &'static str, more: &[&'static str]| -> Vec<String> {
         [verb].iter().chain(&source).chain(more).map(|word| (*word).to_owned()).collect()
@@ -83,14 +84,27 @@ async fn an_outbox_on_mariadb_moves() -> anyhow::Result<()> {
     assert_eq!(report["undecided_rows"][0]["key"], json!(id(4)), "{report:#}");
     assert_eq!((stays(&report, "SENT"), stays(&report, "CALLING-SENT-CALLBACK")), (1, 1), "{report:#}");
 
-    // A file that is gone, one that is somebody else's and one that is no JSON stop everything.
-    let bad = [row(9, "READY", "gone.json"), row(10, "READY", "1.json"), row(11, "READY", "../outside.json")];
+    // A file that is gone, one that is somebody else's, one that is elsewhere and an attachment that is gone stop everything.
+    let mut attached = mail(12);
+    attached["attachments"] = json!([payloads.join("gone.pdf")]);
+    std::fs::write(payloads.join("12.json"), attached.to_string())?;
+    let bad = [
+        row(9, "READY", "gone.json"),
+        row(10, "READY", "1.json"),
+        row(11, "READY", "../outside.json"),
+        row(12, "READY", "12.json"),
+    ];
     run_in(&url, &format!("INSERT INTO emails (id, status, payload_file_path) VALUES {}", bad.join(", ")));
     let (code, report) = run(with("import", &[])).await?;
     let field = |number: u32| ("emails".to_owned(), id(number), "payload_file_path".to_owned());
-    assert_eq!((code, wrong(&report)), (Some(1), vec![field(9), field(10), field(11)]), "{report:#}");
+    let found = wrong(&report);
+    assert_eq!((code, &found[..3]), (Some(1), &[field(9), field(10), field(11)][..]), "{report:#}");
+    assert!(
+        found[3].1 == id(12) && found[3].2.starts_with("attachments[0]") && found.len() == 4,
+        "{report:#}"
+    );
     assert_eq!(sink.mails().len(), 0);
-    run_in(&url, &format!("DELETE FROM emails WHERE id IN ('{}', '{}', '{}')", id(9), id(10), id(11)));
+    run_in(&url, &format!("DELETE FROM emails WHERE id > '{}'", id(8)));
 
     let (code, report) = run(with("import", &[])).await?;
     assert_eq!((code, &report["carried"]), (Some(0), &json!({"waiting_messages": 3})), "{report:#}");

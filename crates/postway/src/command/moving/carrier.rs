@@ -78,7 +78,25 @@ impl Carrier {
         if carrier.tenant(&home).await?.is_null() {
             return Err(Failure::NotFound(format!("there is no tenant `{home}`: create it first")));
         }
+        carrier.expect_dry_runs().await?;
         Ok(carrier)
+    }
+
+    /// A server that does not know dry runs would make what is only to be tried.
+    async fn expect_dry_runs(&mut self) -> Result<(), Failure> {
+        let document = self.find(None, &["openapi.json"]).await?.unwrap_or_default();
+        let knows = |path: &str| {
+            let parameters = document["paths"][path]["post"]["parameters"].as_array();
+            parameters.is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "dry_run"))
+        };
+        match ["/v1/tenants", "/v1/accounts", "/v1/mailboxes", "/v1/recipients"].into_iter().all(knows) {
+            true => Ok(()),
+            false => Err(anyhow::anyhow!(
+                "the server at {} is of an earlier version, which has no dry runs: bring it up to date first",
+                self.client.base()
+            )
+            .into()),
+        }
     }
 
     /// Tries or brings a row. Mail may wait for more of it.

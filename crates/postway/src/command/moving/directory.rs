@@ -26,8 +26,10 @@ impl Carrier {
         report: &mut MovingReport,
     ) -> Result<(), Failure> {
         let id = text(&row.body, "id");
+        let uid = row.body.get("start").and_then(|start| start["after_uid"].as_u64());
+        let place = uid.map_or_else(|| "with the newest mail".to_owned(), |uid| format!("behind UID {uid}"));
         report.note(format!(
-            "mailbox {id}: not watched until its rules are there; then `postway mailboxes activate {id}`"
+            "mailbox {id}: goes on {place} once you have written its rules and said `postway mailboxes activate {id}`"
         ));
         self.carry_one(row, tenant, "mailboxes", id, report).await
     }

@@ -28,6 +28,15 @@ struct Letter {
     form: Form,
 }
 
+/// What a rehearsal tries once more.
+#[derive(Default)]
+struct OnceMore {
+    /// Without a recipient that is still to be made.
+    without_recipient: Vec<Letter>,
+    /// With the files that a batch does not fetch.
+    with_files: Vec<Letter>,
+}
+
 impl Carrier {
     /// Keeps a row until there is a page of them.
     pub(super) async fn collect(
@@ -154,22 +163,49 @@ impl Carrier {
             }
         }
         let trial = self.trial_tenant(tenant).to_owned();
-        let refused = self.post(&trial, letters, report).await?;
-        if !refused.is_empty() {
-            self.post(&trial, refused, report).await?;
+        let once_more = self.post(&trial, letters, report).await?;
+        let mut with_files = once_more.with_files;
+        if !once_more.without_recipient.is_empty() {
+            let known = self.post(&trial, once_more.without_recipient, report).await?;
+            with_files.extend(known.with_files);
+        }
+        match is_new {
+            // Where files may come from is the tenant's to say, and there is none yet.
+            true => report.carried(Kind::Message, with_files.len() as u64),
+            false => {
+                for letter in with_files {
+                    self.fetch(&trial, letter, report).await?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Posts a batch, in halves where it is too large. Gives back what a rehearsal should try once more, without a recipient
-    /// that is still to be made.
+    /// Tries one message with its files, which a batch does not fetch.
+    async fn fetch(
+        &mut self,
+        tenant: &str,
+        letter: Letter,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let (path, query) = (["v1", "messages"], [("dry_run", "true".to_owned())]);
+        let body = Value::Object(letter.body);
+        let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
+        match answer.status.is_success() {
+            true => report.carried(Kind::Message, 1),
+            false => report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, &answer)?),
+        }
+        Ok(())
+    }
+
+    /// Posts a batch, in halves where it is too large. Gives back what a rehearsal should try once more.
     async fn post(
         &mut self,
         tenant: &str,
         letters: Vec<Letter>,
         report: &mut MovingReport,
-    ) -> Result<Vec<Letter>, Failure> {
-        let (mut again, mut rest) = (Vec::new(), vec![letters]);
+    ) -> Result<OnceMore, Failure> {
+        let (mut once_more, mut rest) = (OnceMore::default(), vec![letters]);
         while let Some(mut letters) = rest.pop() {
             if letters.is_empty() {
                 continue;
@@ -188,44 +224,57 @@ impl Carrier {
                 rest.push(letters);
                 continue;
             }
-            again.extend(self.settle(letters, &answer, report)?);
+            self.settle(letters, &answer, &mut once_more, report)?;
         }
-        Ok(again)
+        Ok(once_more)
     }
 
     fn settle(
         &mut self,
         letters: Vec<Letter>,
         answer: &Answer,
+        once_more: &mut OnceMore,
         report: &mut MovingReport,
-    ) -> Result<Vec<Letter>, Failure> {
+    ) -> Result<(), Failure> {
         if !answer.status.is_success() {
             for letter in &letters {
                 report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, answer)?);
             }
-            return Ok(Vec::new());
+            return Ok(());
         }
         let results = answer.body["results"].as_array().map_or(&[][..], Vec::as_slice);
         if results.len() != letters.len() {
-            return Err(anyhow::anyhow!(
-                "the server did not answer for every message; is it of this version?"
-            )
-            .into());
+            return Err(anyhow::anyhow!("the server did not answer for every message").into());
         }
-        let mut again = Vec::new();
+        let is_trial = self.mode == Mode::Rehearse;
         for (mut letter, result) in letters.into_iter().zip(results) {
             match &result["error"] {
                 Value::Null if result["repeated"] == true => report.here(Kind::Message),
+                Value::Null if is_trial && has_files_elsewhere(&letter.body) => {
+                    once_more.with_files.push(letter)
+                }
                 Value::Null => report.carried(Kind::Message, 1),
-                error if self.mode == Mode::Rehearse && is_about_recipient(error) => {
+                error if is_trial && letter.body.contains_key("recipient") && is_about_recipient(error) => {
                     letter.body.remove("recipient");
-                    again.push(letter);
+                    once_more.without_recipient.push(letter);
                 }
                 error => report.wrong.extend(self.faults(&letter.place, Kind::Message, letter.form, error)),
             }
         }
-        Ok(again)
+        Ok(())
     }
+}
+
+/// Whether a message has files that are fetched later.
+fn has_files_elsewhere(body: &Map<String, Value>) -> bool {
+    let files = body.get("attachments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_here = |file: &Value| {
+        let stored = file["storage_path"].as_str();
+        !file["content"].is_null()
+            || file["fetch_mode"] == "base64"
+            || stored.is_some_and(|path| path.starts_with("base64:"))
+    };
+    files.iter().any(|file| !is_here(file))
 }
 
 /// Whether nothing but the entry of the directory is at fault: it is moved before the mail is.
@@ -263,6 +312,21 @@ mod tests {
         assert!(is_about_recipient(&json!({"details": [{"field": "recipient.external_id"}]})));
         assert!(!is_about_recipient(&json!({"details": [{"field": "recipient"}, {"field": "to"}]})));
         assert!(!is_about_recipient(&json!({"details": []})));
+    }
+
+    #[test]
+    fn files_that_are_fetched_later_are_known() {
+        for (file, is_elsewhere) in [
+            (json!({"content": "aGk="}), false),
+            (json!({"storage_path": "base64:aGk="}), false),
+            (json!({"storage_path": "aGk=", "fetch_mode": "base64"}), false),
+            (json!({"storage_path": "/a.pdf"}), true),
+            (json!({"path": "/a.pdf"}), true),
+            (json!({"url": "https://x.example/a"}), true),
+        ] {
+            let body = Map::from_iter([("attachments".to_owned(), json!([file]))]);
+            assert_eq!(has_files_elsewhere(&body), is_elsewhere, "{body:?}");
+        }
     }
 
     #[test]

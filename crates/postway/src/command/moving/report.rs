@@ -148,55 +148,54 @@ impl MovingReport {
     }
 
     fn text(&self, output: Output) -> String {
-        let mut parts = Vec::new();
-        let mut part = |title: String, body: String| {
-            if !body.is_empty() {
-                parts.push(format!("{title}\n{}", indented(&body)));
-            }
+        let (carried, wrong, end) = match self.mode {
+            Mode::Rehearse => ("carries over", "wrong", "nothing was written"),
+            Mode::Import => ("brought", "left out, because it is wrong", "imported; it can be run again"),
         };
-        let counts = |counts: &BTreeMap<Kind, u64>| {
-            let line = |(kind, count): (&Kind, &u64)| {
-                format!("{:>9} {}", HumanCount(*count).to_string(), kind.plural())
-            };
-            counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
-        };
-        let title = match self.mode {
-            Mode::Rehearse => "carries over",
-            Mode::Import => "brought",
-        };
-        part(title.to_owned(), counts(&self.carried));
-        part("already here".to_owned(), counts(&self.here));
-        let stayed = self.stayed.iter().map(|((table, what, why), count)| {
-            vec![table.clone(), shown(what), HumanCount(*count).to_string(), why.clone()]
-        });
-        if !self.stayed.is_empty() {
-            part("stays".to_owned(), output.table(&["table", "what", "rows", "why"], stayed));
-        }
-        let left = self
-            .left
-            .first
-            .iter()
-            .map(|Left { place, why }| vec![place.table.clone(), shown(&place.key), shown(why)]);
-        if self.left.count > 0 {
-            part(
-                first_of("somebody has to decide", &self.left),
-                output.table(&["table", "key", "why"], left),
-            );
-        }
-        let wrong = self.wrong.first.iter().map(|Fault { place, field, message }| {
-            vec![place.table.clone(), shown(&place.key), shown(field), shown(message)]
-        });
-        if self.wrong.count > 0 {
-            part(first_of("wrong", &self.wrong), output.table(&["table", "key", "field", "what"], wrong));
-        }
-        part("to know".to_owned(), self.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n"));
-        let end = match self.mode {
-            Mode::Rehearse => "nothing was written",
-            Mode::Import => "imported; it can be run again",
-        };
-        parts.push(end.to_owned());
-        parts.join("\n\n")
+        let parts = [
+            (carried.to_owned(), counts(&self.carried)),
+            ("already here".to_owned(), counts(&self.here)),
+            ("stays".to_owned(), self.stayed_text(output)),
+            (first_of("somebody has to decide", &self.left), self.left_text(output)),
+            (first_of(wrong, &self.wrong), self.wrong_text(output)),
+            ("to know".to_owned(), self.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n")),
+        ];
+        let parts = parts.into_iter().filter(|(_, body)| !body.is_empty());
+        let parts = parts.map(|(title, body)| format!("{title}\n{}", indented(&body)));
+        parts.chain([end.to_owned()]).collect::<Vec<_>>().join("\n\n")
     }
+
+    fn stayed_text(&self, output: Output) -> String {
+        let row = |((table, what, why), count): (&(String, String, String), &u64)| {
+            vec![table.clone(), shown(what), HumanCount(*count).to_string(), why.clone()]
+        };
+        table(output, &["table", "what", "rows", "why"], self.stayed.iter().map(row).collect())
+    }
+
+    fn left_text(&self, output: Output) -> String {
+        let row = |Left { place, why }: &Left| vec![place.table.clone(), shown(&place.key), shown(why)];
+        table(output, &["table", "key", "why"], self.left.first.iter().map(row).collect())
+    }
+
+    fn wrong_text(&self, output: Output) -> String {
+        let row = |Fault { place, field, message }: &Fault| {
+            vec![place.table.clone(), shown(&place.key), shown(field), shown(message)]
+        };
+        table(output, &["table", "key", "field", "what"], self.wrong.first.iter().map(row).collect())
+    }
+}
+
+/// A line for each kind that there is.
+fn counts(counts: &BTreeMap<Kind, u64>) -> String {
+    let line = |(kind, count): (&Kind, &u64)| {
+        format!("{:>7} {}", HumanCount(*count).to_string(), kind.counted(*count))
+    };
+    counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A table, or nothing where there are no rows.
+fn table(output: Output, head: &[&str], rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() { String::new() } else { output.table(head, rows) }
 }
 
 fn first_of<T>(title: &str, listed: &Listed<T>) -> String {
