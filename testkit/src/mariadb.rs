@@ -104,6 +104,19 @@ impl MariaDb {
     }
 }
 
+/// Runs statements in a database by the client program and gives what they print, unaligned and without headings.
+///
+/// Panics where they fail.
+pub fn run_in(url: &str, sql: &str) -> String {
+    let (place, socket) = url.split_once("?socket=").expect("the address of a database here has a socket");
+    let name = place.rsplit('/').next().unwrap_or_default();
+    run(Command::new(program("mariadb"))
+        .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names"])
+        .arg(format!("--socket={socket}"))
+        .arg(format!("--execute={sql}"))
+        .arg(name))
+}
+
 /// Makes the server's data, with a root who needs no password, and gives the program that serves it.
 fn install(folder: &Path, user: &str) -> PathBuf {
     let data = format!("--datadir={}", folder.join("data").display());

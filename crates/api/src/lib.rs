@@ -62,7 +62,9 @@ mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
-pub use compat::{CompatConfig, CompatRoute, DoorName, UnknownDoor, compat_routes};
+pub use compat::{
+    CompatConfig, CompatRoute, DoorName, OldKind, UnknownDoor, compat_routes, in_our_words, in_their_words,
+};
 pub use error::{ApiError, FieldError};
 pub use mailbox::probe::{InboundProbe, MailboxStep};
 pub use metrics::{MetricsAccess, MetricsKey};

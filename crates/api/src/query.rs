@@ -94,6 +94,14 @@ impl Parameters {
     }
 }
 
+/// Whether a request that makes something is only to be checked: `dry_run`, and no other parameter.
+pub(crate) fn dry_run(uri: &Uri) -> Result<bool, ApiError> {
+    let mut query = Parameters::of(uri)?;
+    let dry_run = query.parse("dry_run", flag).unwrap_or(false);
+    query.finish()?;
+    Ok(dry_run)
+}
+
 /// `true` or `false`.
 pub(crate) fn flag(text: &str) -> Result<bool, &'static str> {
     match text {

@@ -162,4 +162,6 @@ pub enum Start {
     Beginning,
     /// With what came since then.
     Since(Time),
+    /// With what has a higher UID than this: where another program left off.
+    AfterUid(u32),
 }

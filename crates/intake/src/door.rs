@@ -123,6 +123,8 @@ pub struct Receipt {
     pub uid: MessageUid,
     /// `accepted`, or `valid` after a dry run.
     pub status: &'static str,
+    /// Whether it was here already, by its id or its key.
+    pub is_repeat: bool,
 }
 
 impl RequestContext {
@@ -144,7 +146,13 @@ impl RequestContext {
 
 impl Receipt {
     pub(crate) fn new(client_id: Option<ClientId>, uid: MessageUid, status: &'static str) -> Self {
-        Self { id: client_id.map_or_else(|| uid.to_string(), |id| id.to_string()), uid, status }
+        let id = client_id.map_or_else(|| uid.to_string(), |id| id.to_string());
+        Self { id, uid, status, is_repeat: false }
+    }
+
+    /// The receipt of a message that was here already.
+    pub(crate) fn again(client_id: Option<ClientId>, uid: MessageUid, status: &'static str) -> Self {
+        Self { is_repeat: true, ..Self::new(client_id, uid, status) }
     }
 }
 

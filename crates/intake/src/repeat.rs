@@ -54,7 +54,7 @@ impl Door {
         }
         let now = self.clock.now();
         match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
-            Some(Acceptance::Repeat { uid }) => Ok(Receipt::new(keys.client_id, uid, ctx.passed())),
+            Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed())),
             Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
             Some(Acceptance::Accepted { .. } | Acceptance::Suppressed) | None => Err(refusal),
         }
@@ -100,7 +100,7 @@ pub(crate) fn receipt(
 ) -> Result<Receipt, Refusal> {
     match answer {
         Acceptance::Accepted { .. } | Acceptance::Suppressed => Ok(Receipt::new(client_id, own, status)),
-        Acceptance::Repeat { uid } => Ok(Receipt::new(client_id, uid, status)),
+        Acceptance::Repeat { uid } => Ok(Receipt::again(client_id, uid, status)),
         Acceptance::Conflict { kind } => Err(conflict(kind)),
     }
 }

@@ -145,6 +145,18 @@ impl Client {
         query: &[(&str, String)],
         body: Body<'_>,
     ) -> Result<Vec<u8>, Failure> {
+        let (status, bytes) = self.answer(method, path, query, body).await?;
+        if status.is_success() { Ok(bytes) } else { Err(refusal(status, &bytes)) }
+    }
+
+    /// Sends a request and returns the answer as it is, whatever its status.
+    pub async fn answer(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Body<'_>,
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
         let mut request = self.http.request(method, self.url(path)?).query(query);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose());
@@ -164,7 +176,7 @@ impl Client {
         let answer = request.send().await.map_err(unreachable)?;
         let status = answer.status();
         let bytes = answer.bytes().await.map_err(unreachable)?;
-        if status.is_success() { Ok(bytes.into()) } else { Err(refusal(status, &bytes)) }
+        Ok((status, bytes.into()))
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, Failure> {
@@ -230,7 +242,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// What an error of the server means to the caller, with each field that failed on its own line.
-fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+pub fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);

@@ -31,6 +31,7 @@ mod kill_loop;
 mod large_files;
 mod logs;
 mod memory;
+mod moving_day;
 mod moving_house;
 mod no_connections;
 mod node_kill_loop;

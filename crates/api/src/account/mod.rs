@@ -29,7 +29,7 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     page::Part,
-    query::{Parameters, flag},
+    query::{Parameters, dry_run, flag},
     request_id::RequestId,
     state::{App, Shared},
     target,
@@ -71,8 +71,12 @@ fn key_of(account: &Account) -> AccountKey {
     path = "/v1/accounts",
     operation_id = "createAccount",
     tag = "accounts",
+    params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = AccountRequest,
-    responses((status = 201, description = "It is made", body = AccountView))
+    responses(
+        (status = 201, description = "It is made", body = AccountView),
+        (status = 200, description = "A dry run; nothing is stored", body = AccountView),
+    )
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
@@ -80,6 +84,10 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if dry_run(request.uri())? {
+        let account = draft(&app, &caller, body::json_object(request).await?).await?;
+        return Ok(Json(AccountView::new(&account, false)).into_response());
+    }
     let view = make(&app, &caller, &request_id, body::json_object(request).await?).await?;
     let location = [(header::LOCATION, format!("/v1/accounts/{}", view.id()))];
     Ok((StatusCode::CREATED, location, Json(view)).into_response())
@@ -90,8 +98,26 @@ pub(crate) async fn make(
     app: &App,
     caller: &Caller,
     request_id: &RequestId,
-    mut body: Map<String, Value>,
+    body: Map<String, Value>,
 ) -> Result<AccountView, ApiError> {
+    let account = draft(app, caller, body).await?;
+    let view = AccountView::new(&account, false);
+    let (tenant, id) = (account.tenant.clone(), account.id.clone());
+    let detail = Some(json!({"kind": account.settings.kind.as_str()}));
+    let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), request_id, detail);
+    match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
+        Changed::Done => {}
+        _ => {
+            let message = format!("there is an account `{id}` already; change it with PATCH");
+            return Err(ApiError::conflict(message));
+        }
+    }
+    tracing::info!(%tenant, account = %id, "account created");
+    Ok(view)
+}
+
+/// The account that `body` describes, checked and not stored.
+async fn draft(app: &App, caller: &Caller, mut body: Map<String, Value>) -> Result<Account, ApiError> {
     let id = read_id(body.remove("id"));
     let now = app.clock.now();
     let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
@@ -106,20 +132,7 @@ pub(crate) async fn make(
     check_fallback(app, &caller.tenant, &id, &settings).await?;
     let tenant = caller.tenant.clone();
     let secret = seal(app, &tenant, &id, secret, None)?;
-    let account = Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
-    let view = AccountView::new(&account, false);
-    let (tenant, id) = (account.tenant.clone(), account.id.clone());
-    let detail = Some(json!({"kind": account.settings.kind.as_str()}));
-    let entry = app.audit(&caller.actor, Some(&tenant), "account.create", id.as_str(), request_id, detail);
-    match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
-        Changed::Done => {}
-        _ => {
-            let message = format!("there is an account `{id}` already; change it with PATCH");
-            return Err(ApiError::conflict(message));
-        }
-    }
-    tracing::info!(%tenant, account = %id, "account created");
-    Ok(view)
+    Ok(Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now })
 }
 
 fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {

@@ -11,6 +11,7 @@
 mod bundle;
 mod dress;
 mod letter;
+mod moving;
 mod name;
 mod postmark;
 mod read;
@@ -24,6 +25,7 @@ mod translate;
 use axum::Router;
 
 pub(crate) use dress::Dress;
+pub use moving::{OldKind, in_our_words, in_their_words};
 pub use name::{CompatConfig, DoorName, UnknownDoor};
 pub use routes::CompatRoute;
 

@@ -22,6 +22,7 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     fresh::fresh_id,
+    query::dry_run,
     request_id::RequestId,
     state::{App, Shared},
 };
@@ -37,8 +38,12 @@ const MAILBOXES_MAX: usize = 500;
     path = "/v1/mailboxes",
     operation_id = "createMailbox",
     tag = "inbound",
+    params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = MailboxRequest,
-    responses((status = 201, description = "It is made", body = MailboxView))
+    responses(
+        (status = 201, description = "It is made", body = MailboxView),
+        (status = 200, description = "A dry run; nothing is stored", body = MailboxView),
+    )
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
@@ -46,6 +51,7 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
+    let dry_run = dry_run(request.uri())?;
     let mut body = body::json_object(request).await?;
     let id = read_id(&mut body);
     let (id, Edited { settings, secrets, .. }) = match (id, edit::edit(None, body)) {
@@ -65,6 +71,9 @@ pub(crate) async fn create(
     let mailbox =
         WatchedMailbox { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
     let view = MailboxView::new(mailbox.clone(), None);
+    if dry_run {
+        return Ok(Json(view).into_response());
+    }
     let (tenant, id) = (mailbox.tenant.clone(), mailbox.id.clone());
     let detail = Some(json!({"roles": mailbox.settings.roles}));
     let entry = app.audit(&caller.actor, Some(&tenant), "mailbox.create", id.as_str(), &request_id, detail);

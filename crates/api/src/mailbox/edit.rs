@@ -173,7 +173,7 @@ fn habits(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
         }
     }
     if fields.has("start") {
-        let form = "must be \"now\", \"beginning\", {\"newest\": N} or {\"since\": \"2026-01-31T00:00:00Z\"}";
+        let form = "must be \"now\", \"beginning\", {\"newest\": N}, {\"since\": \"2026-01-31T00:00:00Z\"} or {\"after_uid\": N}";
         settings.start = fields.read("start", form).unwrap_or_default();
         if settings.start == Start::Newest(0) {
             fields.refuse("start", "the newest 0 are none: write \"now\"");

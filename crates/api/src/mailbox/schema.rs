@@ -51,7 +51,8 @@ pub(crate) struct MailboxRequest {
     /// Seconds between two looks where the server does not tell of new mail by itself, 5 to 86,400.
     #[schema(default = 60)]
     poll_seconds: Option<u32>,
-    /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}` or `{"since": "2026-01-31T00:00:00Z"}`.
+    /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}`, `{"since": "2026-01-31T00:00:00Z"}` or
+    /// `{"after_uid": 4711}`, where another program left off.
     #[schema(inline)]
     start: Option<StartForm>,
     /// A proxy on the way: `socks5://user@host:port` or `http://user@host:port`.
@@ -86,6 +87,9 @@ forms! {
             words(&["now", "beginning"]),
             of_type(Type::Object).property("newest", of_type(Type::Integer).minimum(Some(1))).required("newest"),
             of_type(Type::Object).property("since", When::schema()).required("since"),
+            of_type(Type::Object)
+                .property("after_uid", of_type(Type::Integer).minimum(Some(0)))
+                .required("after_uid"),
         ]),
         json!("now"),
     );

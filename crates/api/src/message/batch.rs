@@ -46,6 +46,9 @@ pub(crate) struct BatchItem {
     /// Where it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
+    /// True where it was here already, by its id or its key; absent where it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeated: Option<bool>,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
@@ -118,9 +121,13 @@ pub(crate) async fn take_whole(
 
 fn item(result: Result<Receipt, RejectedItem>) -> BatchItem {
     match result {
-        Ok(Receipt { id, uid, status }) => {
-            BatchItem { id: Some(id), uid: Some(uid), status: Some(status), error: None }
-        }
+        Ok(Receipt { id, uid, status, is_repeat }) => BatchItem {
+            id: Some(id),
+            uid: Some(uid),
+            status: Some(status),
+            repeated: is_repeat.then_some(true),
+            error: None,
+        },
         Err(RejectedItem { id, refusal }) => {
             BatchItem { id, error: Some(ApiError::from(refusal).into_body(None)), ..BatchItem::default() }
         }

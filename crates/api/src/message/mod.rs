@@ -83,7 +83,7 @@ pub(crate) struct ReceiptView {
 }
 
 impl From<Receipt> for ReceiptView {
-    fn from(Receipt { id, uid, status }: Receipt) -> Self {
+    fn from(Receipt { id, uid, status, .. }: Receipt) -> Self {
         Self { id, uid, status }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     auth::Manager,
     body,
     error::ApiError,
+    query::dry_run,
     request_id::RequestId,
     state::{App, Shared},
 };
@@ -35,8 +36,12 @@ const TRIES_MAX: u32 = 5;
     path = "/v1/recipients",
     operation_id = "createRecipient",
     tag = "recipients",
+    params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = RecipientRequest,
-    responses((status = 201, description = "It is made", body = RecipientView))
+    responses(
+        (status = 201, description = "It is made", body = RecipientView),
+        (status = 200, description = "A dry run; nothing is stored", body = RecipientView),
+    )
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
@@ -44,6 +49,7 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
+    let dry_run = dry_run(request.uri())?;
     let given = read::body(body::json_object(request).await?).map_err(ApiError::invalid)?;
     let Some(address) = given.address.clone() else {
         return Err(ApiError::field("address", "a recipient needs an address"));
@@ -66,6 +72,9 @@ pub(crate) async fn create(
     };
     let recipient = with(&app, new, &given)?;
     let view = RecipientView::from(recipient.clone());
+    if dry_run {
+        return Ok(Json(view).into_response());
+    }
     let (tenant, detail) = (&caller.tenant, Some(json!({"fields": given.fields})));
     let entry =
         app.audit(&caller.actor, Some(tenant), "recipient.create", id.to_string(), &request_id, detail);

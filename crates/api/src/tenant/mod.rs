@@ -29,7 +29,7 @@ use crate::{
     body,
     error::{ApiError, FieldError},
     page::{self, Paging},
-    query::Parameters,
+    query::{Parameters, dry_run},
     request_id::RequestId,
     state::{App, Shared},
     target,
@@ -83,8 +83,12 @@ async fn view(app: &App, tenant: &Tenant) -> Result<TenantView, ApiError> {
     path = "/v1/tenants",
     operation_id = "createTenant",
     tag = "tenants",
+    params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = TenantRequest,
-    responses((status = 201, description = "It is made", body = TenantView))
+    responses(
+        (status = 201, description = "It is made", body = TenantView),
+        (status = 200, description = "A dry run; nothing is stored", body = TenantView),
+    )
 )]
 pub(crate) async fn create(
     State(app): State<Shared>,
@@ -92,6 +96,10 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if dry_run(request.uri())? {
+        let tenant = draft(&app, body::json_object(request).await?)?;
+        return Ok(Json(TenantView::new(&tenant, None)).into_response());
+    }
     let shown = make(&app, &admin, &request_id, body::json_object(request).await?).await?;
     let location = [(header::LOCATION, format!("/v1/tenants/{}", shown.id()))];
     Ok((StatusCode::CREATED, location, Json(shown)).into_response())
@@ -102,8 +110,36 @@ pub(crate) async fn make(
     app: &App,
     admin: &Admin,
     request_id: &RequestId,
-    mut body: Map<String, Value>,
+    body: Map<String, Value>,
 ) -> Result<TenantView, ApiError> {
+    let tenant = draft(app, body)?;
+    let (id, now) = (tenant.id.clone(), tenant.created_at);
+    let shown = TenantView::new(&tenant, None);
+    let detail = json!({"name": &tenant.name});
+    let entry = app.audit(&admin.actor, Some(&id), "tenant.create", id.as_str(), request_id, Some(detail));
+    let account = Account {
+        tenant: id.clone(),
+        id: FIRST_ACCOUNT.parse().map_err(ApiError::internal)?,
+        settings: AccountSettings::sandbox(),
+        secret: None,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let create = DirectoryChange::CreateTenant(tenant, vec![account]);
+    if app.store.change(create, Some(entry)).await? != Changed::Done {
+        let was = app.store.tenant(&id).await?.is_some_and(|tenant| tenant.deleted_at.is_some());
+        return Err(ApiError::conflict(match was {
+            true => format!("there was a tenant `{id}`, and its id is not given out again: choose another"),
+            false => format!("there is a tenant `{id}` already: change it with PATCH, or choose another id"),
+        }));
+    }
+    tracing::info!(tenant = %id, "tenant created");
+    Ok(shown)
+}
+
+/// The tenant that `body` describes, checked and not stored.
+fn draft(app: &App, mut body: Map<String, Value>) -> Result<Tenant, ApiError> {
     let id = read_id(body.remove("id"));
     let mut wrong = edit::take_shown_only(&mut body, None);
     let now = app.clock.now();
@@ -126,35 +162,13 @@ pub(crate) async fn make(
     };
     check_targets(app, &TenantSettings::default(), &edited.settings)?;
     let secret = secret::reseal(app, &id, None, edited.client_sync, edited.attachment_endpoint)?;
-    let tenant = Tenant {
+    Ok(Tenant {
         name: edited.name.unwrap_or_else(|| id.to_string()),
-        default_account: Some(first_account.clone()),
+        default_account: Some(first_account),
         settings: edited.settings,
         secret,
-        ..Tenant::new(id.clone(), "", now)
-    };
-    let shown = TenantView::new(&tenant, None);
-    let detail = json!({"name": &tenant.name});
-    let entry = app.audit(&admin.actor, Some(&id), "tenant.create", id.as_str(), request_id, Some(detail));
-    let account = Account {
-        tenant: id.clone(),
-        id: first_account,
-        settings: AccountSettings::sandbox(),
-        secret: None,
-        version: 1,
-        created_at: now,
-        updated_at: now,
-    };
-    let create = DirectoryChange::CreateTenant(tenant, vec![account]);
-    if app.store.change(create, Some(entry)).await? != Changed::Done {
-        let was = app.store.tenant(&id).await?.is_some_and(|tenant| tenant.deleted_at.is_some());
-        return Err(ApiError::conflict(match was {
-            true => format!("there was a tenant `{id}`, and its id is not given out again: choose another"),
-            false => format!("there is a tenant `{id}` already: change it with PATCH, or choose another id"),
-        }));
-    }
-    tracing::info!(tenant = %id, "tenant created");
-    Ok(shown)
+        ..Tenant::new(id, "", now)
+    })
 }
 
 /// Where a tenant has us call and fetch. What stays as it was is no new target.

@@ -41,9 +41,27 @@ pub(super) async fn first_cursor(
             Some(first) => (first.saturating_sub(1), Some(since)),
             None => (end, Some(since)),
         },
+        Start::AfterUid(uid) => (uid, first_date_after(folder, uid.min(end), standing).await?),
     };
     let uid_validity = standing.uid_validity;
     Ok(Cursor { uid_validity, last_uid: last_uid.min(end), not_before, old_through: end })
+}
+
+/// When the first mails with a higher UID came; where there are none, later than all that is there.
+async fn first_date_after(
+    folder: &mut dyn OpenFolder,
+    uid: u32,
+    standing: Folder,
+) -> Result<Option<Time>, SourceError> {
+    let end = standing.uid_next.saturating_sub(1);
+    if uid < end {
+        let page = folder.list(uid + 1, end, NEWEST_LOOKED_AT as usize).await?;
+        if let Some(oldest) = page.mails.iter().filter_map(arrived_at).min() {
+            return Ok(Some(oldest));
+        }
+    }
+    let newest = dates(folder, standing, NEWEST_LOOKED_AT).await?.into_iter().max();
+    Ok(newest.map(|newest| newest.plus(SECOND)))
 }
 
 /// When the newest mails came.

@@ -40,6 +40,10 @@ async fn every_way_to_begin_takes_the_mail_it_says() {
         (Start::Newest(10), &["Question 1", "Question 2", "Question 3", "Question 4"]),
         (Start::Since(day(2)), &["Question 2", "Question 3", "Question 4"]),
         (Start::Since(day(90)), &[]),
+        (Start::AfterUid(0), &["Question 1", "Question 2", "Question 3", "Question 4"]),
+        (Start::AfterUid(2), &["Question 3", "Question 4"]),
+        (Start::AfterUid(4), &[]),
+        (Start::AfterUid(4_000), &[]),
     ] {
         let house = House::new(start, ROLES).await;
         for number in 1..=4 {

@@ -122,6 +122,19 @@ pub const COPY: &str = "Stop every server on either database first. It can be ki
 Examples:
   postway migrate copy --from sqlite:///var/lib/postway/postway.db --to postgres://postway:secret@db.example.com/postway";
 
+/// `postway moving`.
+pub const MOVING: &str =
+    "The old database is only read. Stop the old system before you import: a mail has one home.
+Exit code 0: everything carries over; 1: something does not, and is listed.
+
+Examples:
+  postway moving check 000 --database mysql://reader:secret@db/outbox --payloads /srv/outbox/payloads
+  postway moving check 001 --database sqlite:///srv/proxy/mail.db
+  postway moving import 001 --database sqlite:///srv/proxy/mail.db --skip-wrong
+  postway moving check 002 --database mysql://reader:secret@db/monitor --imap-host imap.example.com
+  postway moving check 003 --database postgres://reader:secret@db/app
+  postway moving check 004 --database postgres://reader:secret@db/mail --tenant-of 7b0c1a=acme";
+
 /// `postway completions`.
 pub const COMPLETIONS: &str = "Examples:
   postway completions bash > /etc/bash_completion.d/postway

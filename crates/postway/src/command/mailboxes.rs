@@ -101,7 +101,7 @@ pub struct SettingsArgs {
     /// Seconds between two looks where the server does not tell of new mail by itself [default: 60]
     #[arg(long, value_name = "N")]
     poll_seconds: Option<u32>,
-    /// Where to begin: now, beginning, newest:N or a time [default: now]
+    /// Where to begin: now, beginning, newest:N, after:UID or a time [default: now]
     #[arg(long, value_parser = start)]
     start: Option<Value>,
     /// What becomes of forwarded mail in doubt: `hold` never sends twice
@@ -171,6 +171,11 @@ pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Fai
 
 /// Where to begin, as the API takes it.
 fn start(text: &str) -> Result<Value, String> {
+    if let Some(uid) = text.strip_prefix("after:") {
+        let uid: u32 =
+            uid.parse().map_err(|_| "write after:UID with a number, such as after:4711".to_owned())?;
+        return Ok(json!({"after_uid": uid}));
+    }
     match (text, text.strip_prefix("newest:")) {
         ("now" | "beginning", _) => Ok(json!(text)),
         (_, Some(count)) => match count.parse::<u32>() {
@@ -179,7 +184,10 @@ fn start(text: &str) -> Result<Value, String> {
         },
         _ => match text.parse::<postway_domain::Time>() {
             Ok(_) => Ok(json!({"since": text})),
-            Err(_) => Err("write now, beginning, newest:100 or a time like 2030-01-31T09:00:00Z".to_owned()),
+            Err(_) => {
+                Err("write now, beginning, newest:100, after:4711 or a time like 2030-01-31T09:00:00Z"
+                    .to_owned())
+            }
         },
     }
 }
@@ -278,6 +286,7 @@ mod tests {
     fn where_to_begin_is_said_in_words() {
         assert_eq!(start("now"), Ok(json!("now")));
         assert_eq!(start("newest:100"), Ok(json!({"newest": 100})));
+        assert_eq!(start("after:4711"), Ok(json!({"after_uid": 4711})));
         assert_eq!(start("2030-01-31T09:00:00Z"), Ok(json!({"since": "2030-01-31T09:00:00Z"})));
         assert!(start("newest:many").is_err() && start("yesterday").is_err());
     }

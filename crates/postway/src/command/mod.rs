@@ -22,6 +22,7 @@ mod keys;
 mod mailboxes;
 mod messages;
 mod migrate;
+mod moving;
 mod nodes;
 mod outbox;
 mod pages;
@@ -168,6 +169,9 @@ enum Command {
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
+    /// Rehearse the move from another system, and bring its tenants, accounts, mailboxes and waiting mail here
+    #[command(subcommand, after_help = examples::MOVING)]
+    Moving(Box<moving::MovingCommand>),
     /// Show the tables of the systems you come from, as views in the database
     #[command(subcommand)]
     Views(views::ViewsCommand),
@@ -263,6 +267,7 @@ impl Cli {
             Command::Inspect(args) => inspect::run(&args),
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,
+            Command::Moving(command) => Box::pin(moving::run(&session, *command)).await,
             Command::Views(command) => views::run(&session, command).await,
             Command::Config(command) => config::run(&session, command),
             Command::Completions(args) => completions::run(&session, &args),

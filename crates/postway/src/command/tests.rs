@@ -42,6 +42,10 @@ fn the_documented_forms_parse() {
         "postway templates delete welcome",
         "postway views install --database postgres://owner@db/mail --schema legacy --index --print",
         "postway views remove --schema legacy",
+        "postway moving check 000 --database mysql://r@db/outbox --payloads files --payloads-were /srv/files",
+        "postway --json moving import 001 --database sqlite:///a.db --skip-wrong --suppress-hard-bounces --tenant-of a=b",
+        "postway moving import 002 --database mysql://r@db/m --imap-host h --imap-host x.example=h2 --imap-port 143 --imap-tls none",
+        "postway mailboxes add --host h --username u --start after:4711",
         "postway recipients list --external-id C-1",
         "postway recipients add ada@example.net --external-id C-1 --name Ada --personal-number 19800101-1234",
         "postway recipients show external:C-1",
@@ -170,6 +174,9 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
         "postway audit --export --all",
         "postway bench --concurrency 0",
         "postway bench --size 10",
+        "postway moving check 005 --database sqlite:///a.db",
+        "postway moving check 001",
+        "postway moving check 000 --database mysql://r@db/o --payloads-were /srv",
     ] {
         assert_eq!(parse(line).map_err(|error| error.exit_code()).unwrap_err(), 2, "{line}");
     }

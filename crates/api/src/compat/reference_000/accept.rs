@@ -130,7 +130,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Bytes>, Vec<Mail>), ApiError> {
 }
 
 /// One of its mails in our words, and what its fields are called.
-fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
+pub(in crate::compat) fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
     let mut ours = Ours::with_capacity(mail.len() + 32);
     let mail = mail.once()?;
     let (mut names, mut wrong) = (NAMES, Vec::new());

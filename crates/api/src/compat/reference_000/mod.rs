@@ -4,7 +4,7 @@
 //! A mail's id is its sender's, a UUID as a rule; the same one again with the same content changes nothing. An error is
 //! `{"error":"…","code":"…","details":[…]}`.
 
-mod accept;
+pub(super) mod accept;
 mod list;
 mod requeue;
 mod word;
@@ -19,10 +19,10 @@ use crate::{error::ApiError, health};
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
 
 /// Our fields in the names of a door.
-type Names = &'static [(&'static str, &'static str)];
+pub(super) type Names = &'static [(&'static str, &'static str)];
 
 /// Our fields in its names.
-const NAMES: Names = &[("html", "body_html"), ("text", "body_text")];
+pub(super) const NAMES: Names = &[("html", "body_html"), ("text", "body_text")];
 /// The same for a mail that calls its headers by the other name.
 const CUSTOM_NAMES: Names = &[("html", "body_html"), ("text", "body_text"), ("headers", "custom_headers")];
 

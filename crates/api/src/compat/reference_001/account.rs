@@ -119,12 +119,15 @@ fn read_id(given: &str) -> Result<AccountId, ApiError> {
     given.parse().map_err(|_| no_account(given))
 }
 
-fn in_its_names(field: &str) -> String {
+pub(in crate::compat) fn in_its_names(field: &str) -> String {
     renamed(field.strip_prefix("limits.").unwrap_or(field), NAMES)
 }
 
 /// Its account in our words.
-fn translate(body: Map<String, Value>, is_new: bool) -> Result<Map<String, Value>, Vec<FieldError>> {
+pub(in crate::compat) fn translate(
+    body: Map<String, Value>,
+    is_new: bool,
+) -> Result<Map<String, Value>, Vec<FieldError>> {
     let (mut ours, mut limits, mut wrong) = (Map::new(), Map::new(), Vec::new());
     let port = body.get("port").and_then(Value::as_u64);
     let use_tls = body.get("use_tls").cloned().unwrap_or(Value::Null);

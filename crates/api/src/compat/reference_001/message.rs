@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// One of its messages in our words.
-pub(super) fn translate(
+pub(in crate::compat) fn translate(
     message: Fields<'_>,
     default_priority: Option<&RawValue>,
 ) -> Result<String, ApiError> {

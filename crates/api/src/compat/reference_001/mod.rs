@@ -4,13 +4,13 @@
 //! admin token names the tenant with `tenant_id`, and must where a command holds, lets go or removes. Every answer has
 //! `ok`; an error is `{"ok":false,"error":"…","detail":"…"}` with what failed, twice, for there are clients of both kinds.
 
-mod account;
+pub(super) mod account;
 mod add;
 mod command;
 mod list;
-mod message;
+pub(super) mod message;
 mod request;
-mod tenant;
+pub(super) mod tenant;
 mod word;
 
 use axum::http::{StatusCode, request::Parts};
@@ -29,7 +29,7 @@ use crate::{
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-token", refuse };
 
 /// Our fields in its names.
-const NAMES: &[(&str, &str)] = &[
+pub(super) const NAMES: &[(&str, &str)] = &[
     ("account", "account_id"),
     ("text", "body"),
     ("html", "body"),

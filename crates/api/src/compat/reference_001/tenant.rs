@@ -148,7 +148,7 @@ fn read_id(given: &str) -> Result<TenantId, ApiError> {
     given.parse().map_err(|_| no_tenant(given))
 }
 
-fn in_its_names(field: &str) -> String {
+pub(in crate::compat) fn in_its_names(field: &str) -> String {
     let (first, rest) = field.split_once('.').unwrap_or((field, ""));
     match (first, rest) {
         ("client_sync" | "attachment_endpoint", rest) if rest.starts_with("auth") => format!("client_{rest}"),
@@ -161,7 +161,7 @@ fn in_its_names(field: &str) -> String {
 
 /// Its tenant in our words, where it is `current` already: one base address and one way to sign in stand for both of our
 /// remotes. A base address alone makes both, at the paths that they have there.
-fn translate(
+pub(in crate::compat) fn translate(
     mut body: Map<String, Value>,
     current: Option<&Value>,
 ) -> Result<Map<String, Value>, Vec<FieldError>> {

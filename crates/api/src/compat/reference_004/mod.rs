@@ -6,7 +6,7 @@
 
 mod event;
 mod refused;
-mod send;
+pub(super) mod send;
 mod show;
 mod word;
 
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
 
 /// Our fields in its names.
-const NAMES: &[(&str, &str)] = &[
+pub(super) const NAMES: &[(&str, &str)] = &[
     ("reply_to", "replyTo"),
     ("external_id", "externalId"),
     ("content_type", "contentType"),

@@ -210,6 +210,19 @@ fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
     }
 }
 
+/// A mail in our words, without a call. Its recipient must be known by an id: there is no directory to look into.
+pub(in crate::compat) fn in_our_words(bytes: &[u8]) -> Result<String, ApiError> {
+    let Translated { mut ours, recipient } = translate(bytes)?;
+    if let Some(Recipient { fields, .. }) = recipient {
+        let mut known = Ours::with_capacity(256);
+        for (name, _, value) in &fields {
+            known.json(name, value.get());
+        }
+        ours.json("recipient", &known.into_json());
+    }
+    Ok(ours.into_json())
+}
+
 fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
     let Ok(mut given) = Fields::read(value.get().as_bytes()) else {
         return Err(vec![FieldError::new("recipient", "must be an object, with each field once")]);

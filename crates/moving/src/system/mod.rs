@@ -1,0 +1,326 @@
+//! The five systems: which tables each has, and what becomes of its rows.
+//!
+//! A system is a list of steps. A step reads rows, and a function without side effects, but for files that a row names,
+//! gives each its verdicts.
+
+mod reference_000;
+mod reference_001;
+mod reference_002;
+mod reference_003;
+mod reference_004;
+
+use std::{fmt, str::FromStr};
+
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    column::{Dialect, FoundTable, Table},
+    database::{OldDatabase, Select},
+    error::MovingError,
+    payload::PayloadFolder,
+    row::OldRow,
+    verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict},
+};
+
+/// A system that users come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceSystem {
+    /// `000`: an outbox with states and callbacks.
+    Outbox,
+    /// `001`: a message proxy for many tenants.
+    Proxy,
+    /// `002`: an IMAP monitor that forwards each mail once.
+    Monitor,
+    /// `003`: account and token mails.
+    Tokens,
+    /// `004`: a validating pipeline.
+    Pipeline,
+}
+
+impl ReferenceSystem {
+    /// Every one, in order.
+    pub const ALL: [Self; 5] = [Self::Outbox, Self::Proxy, Self::Monitor, Self::Tokens, Self::Pipeline];
+
+    /// Its number.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Outbox => "000",
+            Self::Proxy => "001",
+            Self::Monitor => "002",
+            Self::Tokens => "003",
+            Self::Pipeline => "004",
+        }
+    }
+}
+
+impl fmt::Display for ReferenceSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ReferenceSystem {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|system| system.as_str() == text);
+        found.ok_or("must be 000, 001, 002, 003 or 004")
+    }
+}
+
+/// Where mailboxes are, which 002 has in its program and not in its table.
+#[derive(Clone, Debug, Default)]
+pub struct ImapHosts {
+    /// That of every mailbox.
+    pub host: Option<String>,
+    /// Those of single domains.
+    pub by_domain: Vec<(String, String)>,
+    /// Their port.
+    pub port: Option<u16>,
+    /// How connections are protected.
+    pub tls: Option<String>,
+}
+
+impl ImapHosts {
+    fn of(&self, address: &str) -> Option<&str> {
+        let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let own = self.by_domain.iter().find(|(of, _)| of.eq_ignore_ascii_case(domain));
+        own.map(|(_, host)| host.as_str()).or(self.host.as_deref())
+    }
+}
+
+/// What the old database does not say.
+#[derive(Clone, Debug, Default)]
+pub struct MovingOptions {
+    /// 000: where the requests are.
+    pub payloads: Option<PayloadFolder>,
+    /// 002: where the mailboxes are.
+    pub hosts: ImapHosts,
+    /// Whether mail carries over that may have been sent already.
+    pub resend_doubtful: bool,
+    /// 001: whether addresses that bounced get no mail here.
+    pub suppress_hard_bounces: bool,
+}
+
+/// An old system that was opened.
+pub struct OldSystem {
+    database: OldDatabase,
+    options: MovingOptions,
+    layout: Layout,
+}
+
+/// Which tables there are, and what is read of them.
+#[derive(Default)]
+struct Layout {
+    steps: Vec<Step>,
+    faults: Vec<Fault>,
+    unread: Vec<(&'static str, Vec<String>)>,
+}
+
+/// One statement and what becomes of its rows.
+struct Step {
+    table: &'static str,
+    columns: Vec<(&'static str, String)>,
+    from: String,
+    judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+}
+
+impl OldSystem {
+    /// Looks for its tables.
+    pub async fn open(
+        mut database: OldDatabase,
+        system: ReferenceSystem,
+        options: MovingOptions,
+    ) -> Result<Self, MovingError> {
+        let mut layout = Layout::default();
+        match system {
+            ReferenceSystem::Outbox => reference_000::lay_out(&mut database, &options, &mut layout).await?,
+            ReferenceSystem::Proxy => reference_001::lay_out(&mut database, &mut layout).await?,
+            ReferenceSystem::Monitor => reference_002::lay_out(&mut database, &options, &mut layout).await?,
+            ReferenceSystem::Tokens => reference_003::lay_out(&mut database, &mut layout).await?,
+            ReferenceSystem::Pipeline => reference_004::lay_out(&mut database, &mut layout).await?,
+        }
+        Ok(Self { database, options, layout })
+    }
+
+    /// What is wrong with the tables as such. Where there is something, no row is read.
+    pub fn faults(&self) -> &[Fault] {
+        &self.layout.faults
+    }
+
+    /// Columns that are not read, by table.
+    pub fn unread(&self) -> &[(&'static str, Vec<String>)] {
+        &self.layout.unread
+    }
+
+    /// How many steps there are.
+    pub fn steps(&self) -> usize {
+        if self.layout.faults.is_empty() { self.layout.steps.len() } else { 0 }
+    }
+
+    /// What becomes of the rows of a step, one by one.
+    pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
+        let Self { database, options, layout } = self;
+        let step = &layout.steps[step];
+        let select = Select { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
+        let judge = step.judge;
+        let rows = database.rows(&select);
+        rows.map_ok(move |row| stream::iter(judge(row, options).into_iter().map(Ok))).try_flatten().boxed()
+    }
+}
+
+impl Layout {
+    /// Looks for a table that must be there.
+    async fn need(
+        &mut self,
+        database: &mut OldDatabase,
+        table: Table,
+    ) -> Result<Option<FoundTable>, MovingError> {
+        let found = self.look(database, table).await?;
+        if found.is_none() {
+            let place = Place { table: table.name.to_owned(), key: String::new() };
+            let message = "the table is missing: is this the old system's database, fully migrated?";
+            self.faults.push(Fault::new(&place, "", message));
+        }
+        Ok(found)
+    }
+
+    /// Looks for a table that may be missing.
+    async fn look(
+        &mut self,
+        database: &mut OldDatabase,
+        table: Table,
+    ) -> Result<Option<FoundTable>, MovingError> {
+        let (found, faults) = database.find(table).await?;
+        self.faults.extend(faults);
+        if let Some(found) = &found
+            && !found.unread.is_empty()
+        {
+            self.unread.push((table.name, found.unread.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Reads rows.
+    fn read(
+        &mut self,
+        table: &'static str,
+        columns: Vec<(&'static str, String)>,
+        from: String,
+        judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+    ) {
+        self.steps.push(Step { table, columns, from, judge });
+    }
+
+    /// Counts rows by what an expression says of them.
+    fn count(
+        &mut self,
+        table: &'static str,
+        class: String,
+        from: &str,
+        judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+    ) {
+        let from = format!("FROM (SELECT {class} AS class {from}) c GROUP BY c.class ORDER BY c.class");
+        let columns = [("class", "c.class"), ("count", "COUNT(*)")].map(|(name, sql)| (name, sql.to_owned()));
+        self.read(table, columns.to_vec(), from, judge);
+    }
+}
+
+/// A class of rows and how many there are, as `count` reads them.
+fn counted(row: &mut OldRow) -> (String, u64) {
+    let class = row.text("class").unwrap_or_default();
+    let count = row.number("count").and_then(|count| u64::try_from(count).ok()).unwrap_or_default();
+    (class, count)
+}
+
+/// The row as it carries over, or what is wrong with it.
+fn carry(
+    row: OldRow,
+    kind: Kind,
+    form: Form,
+    tenant: Option<String>,
+    body: Map<String, Value>,
+) -> Vec<Verdict> {
+    if !row.is_sound() {
+        return wrong(row);
+    }
+    let place = row.place().clone();
+    vec![Verdict::Carry(Box::new(Carried { kind, place, tenant, form, body }))]
+}
+
+fn wrong(row: OldRow) -> Vec<Verdict> {
+    row.faults().into_iter().map(Verdict::Wrong).collect()
+}
+
+fn leave(row: &OldRow, why: impl Into<String>) -> Vec<Verdict> {
+    vec![Verdict::Leave(Left { place: row.place().clone(), why: why.into() })]
+}
+
+fn stay(table: &str, what: impl Into<String>, count: u64, why: impl Into<String>) -> Vec<Verdict> {
+    match count {
+        0 => Vec::new(),
+        _ => {
+            vec![Verdict::Stay(Stayed { table: table.to_owned(), what: what.into(), count, why: why.into() })]
+        }
+    }
+}
+
+/// Puts a value under a name if there is one.
+fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body.insert(name.to_owned(), value.into());
+    }
+}
+
+/// A column of a table that is read under the alias `r`.
+fn column(found: &FoundTable, dialect: Dialect, name: &str) -> String {
+    found.sql(dialect, "r", name)
+}
+
+/// `FROM` a table under the alias `r`.
+fn from(found: &FoundTable, dialect: Dialect) -> String {
+    format!("FROM {} r", crate::column::quoted(dialect, found.table.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Cell;
+
+    /// A row of texts.
+    pub(super) fn row(table: &str, cells: &[(&'static str, &str)]) -> OldRow {
+        let cells = cells.iter().map(|(name, text)| (*name, Cell::Text((*text).to_owned())));
+        OldRow::new(table, cells.collect())
+    }
+
+    /// The one thing that a row carries over as.
+    pub(super) fn carried(verdicts: Vec<Verdict>) -> Carried {
+        let mut found = verdicts.into_iter().filter_map(|verdict| match verdict {
+            Verdict::Carry(carried) => Some(*carried),
+            _ => None,
+        });
+        let first = found.next().expect("it carries over");
+        assert_eq!(found.next(), None);
+        first
+    }
+
+    #[test]
+    fn a_system_is_known_by_its_number() {
+        for system in ReferenceSystem::ALL {
+            assert_eq!(system.as_str().parse(), Ok(system));
+        }
+        assert!("005".parse::<ReferenceSystem>().is_err());
+    }
+
+    #[test]
+    fn a_domain_of_its_own_has_a_host_of_its_own() {
+        let by_domain = vec![("A.example".to_owned(), "imap.a.example".to_owned())];
+        let hosts = ImapHosts { host: Some("imap.example".to_owned()), by_domain, ..ImapHosts::default() };
+        assert_eq!(hosts.of("x@a.example"), Some("imap.a.example"));
+        assert_eq!(hosts.of("x@b.example"), Some("imap.example"));
+    }
+}

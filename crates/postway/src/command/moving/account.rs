@@ -1,0 +1,116 @@
+//! Accounts, and which of them a tenant's mail takes when it names none.
+
+use postway_domain::AccountId;
+use postway_moving::{Carried, Kind};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::carrier::{Carrier, Mode, text};
+use super::report::MovingReport;
+use crate::client::Body;
+use crate::failure::Failure;
+
+impl Carrier {
+    /// Makes an account unless it is there. One that is stays as it is.
+    pub(super) async fn carry_account(
+        &mut self,
+        row: &Carried,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        if !self.expect_tenant(&row.place, tenant, report).await? {
+            return Ok(());
+        }
+        let id = text(&row.body, "id").to_owned();
+        let is_planned = self.planned_tenants.contains(tenant);
+        let is_here = !is_planned
+            && id.parse::<AccountId>().is_ok()
+            && self.find(Some(tenant), &["v1", "accounts", &id]).await?.is_some();
+        if is_here {
+            report.here(Kind::Account);
+        } else {
+            let trial = self.trial_tenant(tenant).to_owned();
+            match self.make(Some(&trial), &["v1", "accounts"], row).await? {
+                Ok(_) => report.carried(Kind::Account, 1),
+                Err(wrong) => {
+                    report.wrong.extend(wrong);
+                    return Ok(());
+                }
+            }
+        }
+        let is_there = is_here || self.mode == Mode::Import;
+        self.accounts.entry(tenant.to_owned()).or_default().insert(id, is_there);
+        Ok(())
+    }
+
+    /// Whether mail that names no account leaves: by the tenant's own default, or by the one account that it moves with.
+    pub(super) async fn leaves_by_default(
+        &mut self,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<bool, Failure> {
+        if let Some(known) = self.real.get(tenant) {
+            return Ok(*known);
+        }
+        let shown = self.tenant(tenant).await?;
+        let default = shown["default_account"].as_str().unwrap_or("sandbox").to_owned();
+        let is_sandbox = match shown.is_null() {
+            true => true,
+            false => {
+                let account = self.find(Some(tenant), &["v1", "accounts", &default]).await?;
+                account.is_none_or(|account| account["kind"] == "sandbox")
+            }
+        };
+        let moved: Vec<String> =
+            self.accounts.get(tenant).into_iter().flat_map(|all| all.keys().cloned()).collect();
+        let leaves = match (&moved[..], is_sandbox) {
+            (_, false) => true,
+            ([only], true) => {
+                self.set_default(tenant, only, report).await?;
+                true
+            }
+            // Whoever has a tenant for trials wants its mail captured.
+            _ => shown["test"] == true,
+        };
+        if !leaves && moved.len() > 1 {
+            report.note(format!(
+                "tenant {tenant}: has {} accounts and none is its default; choose with `postway tenants update {tenant} --default-account ID`",
+                moved.len()
+            ));
+        }
+        self.real.insert(tenant.to_owned(), leaves);
+        Ok(leaves)
+    }
+
+    async fn set_default(
+        &mut self,
+        tenant: &str,
+        account: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        if self.mode == Mode::Import {
+            let body = json!({"default_account": account});
+            let path = ["v1", "tenants", tenant];
+            let shown = self.client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?;
+            self.tenants.insert(tenant.to_owned(), shown);
+        }
+        let word = if self.mode == Mode::Import { "is now" } else { "becomes" };
+        report.note(format!("tenant {tenant}: its default account {word} {account}; it was the sandbox"));
+        Ok(())
+    }
+
+    /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or not.
+    pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+        let tenants: Vec<String> = self.accounts.keys().cloned().collect();
+        for tenant in tenants {
+            self.leaves_by_default(&tenant, report).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether an account that a message names is still to be made.
+    pub(super) fn is_planned_account(&self, tenant: &str, account: Option<&Value>) -> bool {
+        let account = account.and_then(Value::as_str).unwrap_or_default();
+        self.accounts.get(tenant).and_then(|all| all.get(account)) == Some(&false)
+    }
+}

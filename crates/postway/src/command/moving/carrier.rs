@@ -1,0 +1,321 @@
+//! Brings rows to the server, or tries them there: one way for both, so that a rehearsal is worth something.
+//!
+//! Rows come in an order that works: tenants before accounts, accounts before mail. In a rehearsal what comes first is not
+//! there for what comes later; the carrier remembers what would have been made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use postway_api::{DoorName, FieldError, OldKind, in_our_words, in_their_words};
+use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value};
+
+use super::mail::Page;
+use super::report::MovingReport;
+use crate::client::{Body, Client, refusal};
+use crate::failure::Failure;
+
+/// How often a server that is busy is asked again.
+const BUSY_TRIES_MAX: u32 = 60;
+/// And after how long.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
+
+/// Whether rows are tried or brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is written.
+    Rehearse,
+    /// What passes is made.
+    Import,
+}
+
+/// See the module.
+pub struct Carrier {
+    pub(super) client: Client,
+    pub(super) system: ReferenceSystem,
+    pub(super) mode: Mode,
+    home: String,
+    renamed: Vec<(String, String)>,
+    /// Tenants that were asked for: as the server shows them, or null where there is none.
+    pub(super) tenants: BTreeMap<String, Value>,
+    /// Those that a rehearsal would have made.
+    pub(super) planned_tenants: BTreeSet<String>,
+    /// The old system's accounts, by tenant, with whether the server has them by now.
+    pub(super) accounts: BTreeMap<String, BTreeMap<String, bool>>,
+    /// Tenants whose mail leaves by a real account, as far as that was looked up.
+    pub(super) real: BTreeMap<String, bool>,
+    pub(super) page: Page,
+}
+
+/// What the server said.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Value,
+}
+
+impl Carrier {
+    /// Asks for the tenant that rows without one are for.
+    pub async fn new(
+        client: Client,
+        system: ReferenceSystem,
+        mode: Mode,
+        home: String,
+        renamed: Vec<(String, String)>,
+    ) -> Result<Self, Failure> {
+        let mut carrier = Self {
+            client,
+            system,
+            mode,
+            home: home.clone(),
+            renamed,
+            tenants: BTreeMap::new(),
+            planned_tenants: BTreeSet::new(),
+            accounts: BTreeMap::new(),
+            real: BTreeMap::new(),
+            page: Page::default(),
+        };
+        if carrier.tenant(&home).await?.is_null() {
+            return Err(Failure::NotFound(format!("there is no tenant `{home}`: create it first")));
+        }
+        carrier.expect_dry_runs().await?;
+        Ok(carrier)
+    }
+
+    /// A server that does not know dry runs would make what is only to be tried.
+    async fn expect_dry_runs(&mut self) -> Result<(), Failure> {
+        let document = self.find(None, &["openapi.json"]).await?.unwrap_or_default();
+        let knows = |path: &str| {
+            let parameters = document["paths"][path]["post"]["parameters"].as_array();
+            parameters.is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "dry_run"))
+        };
+        match ["/v1/tenants", "/v1/accounts", "/v1/mailboxes", "/v1/recipients"].into_iter().all(knows) {
+            true => Ok(()),
+            false => Err(anyhow::anyhow!(
+                "the server at {} is of an earlier version, which has no dry runs: bring it up to date first",
+                self.client.base()
+            )
+            .into()),
+        }
+    }
+
+    /// Tries or brings a row. Mail may wait for more of it.
+    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), Failure> {
+        let tenant = self.tenant_of(row.tenant.as_deref());
+        if row.form == Form::Theirs {
+            let kind = old_kind(row.kind);
+            row.body = match in_our_words(self.door(), kind, row.body) {
+                Ok(ours) => ours,
+                Err(wrong) => {
+                    report.wrong.extend(faults(&row.place, &wrong));
+                    return Ok(());
+                }
+            };
+        }
+        if super::is_single(row.kind) {
+            // Mail that was read before goes first.
+            self.flush(report).await?;
+        }
+        match row.kind {
+            Kind::Tenant => self.carry_tenant(&row, report).await,
+            Kind::TenantHold => self.hold_tenant(&row, report).await,
+            Kind::BatchHold => self.hold_batch(&row, &tenant, report).await,
+            Kind::Account => self.carry_account(&row, &tenant, report).await,
+            Kind::Recipient => self.carry_recipient(&row, &tenant, report).await,
+            Kind::Mailbox => self.carry_mailbox(&row, &tenant, report).await,
+            Kind::Suppression | Kind::Message => self.collect(row, tenant, report).await,
+            Kind::Token => {
+                report.carried(Kind::Token, 1);
+                Ok(())
+            }
+        }
+    }
+
+    /// All rows of a kind have come: what waits is brought, and tenants that moved with accounts get theirs.
+    pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+        self.flush(report).await?;
+        self.settle_defaults(report).await
+    }
+
+    /// The tenant that a row is for here.
+    pub(super) fn tenant_of(&self, named: Option<&str>) -> String {
+        let named = named.unwrap_or(&self.home);
+        let renamed = self.renamed.iter().find(|(old, _)| old == named);
+        renamed.map_or(named, |(_, new)| new).to_owned()
+    }
+
+    /// The tenant as the server shows it; null where there is none.
+    pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, Failure> {
+        if let Some(known) = self.tenants.get(id) {
+            return Ok(known.clone());
+        }
+        let found = self.find(None, &["v1", "tenants", id]).await?.unwrap_or(Value::Null);
+        self.tenants.insert(id.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// Whether the tenant is there, or would be by now; says what is wrong if neither.
+    pub(super) async fn expect_tenant(
+        &mut self,
+        place: &Place,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<bool, Failure> {
+        if !self.tenant(tenant).await?.is_null() || self.planned_tenants.contains(tenant) {
+            return Ok(true);
+        }
+        let field = if self.system == ReferenceSystem::Pipeline { "companyId" } else { "tenant_id" };
+        let message = format!(
+            "there is no tenant `{tenant}` here: create it with `postway tenants create`, or name another with --tenant-of {tenant}=TENANT"
+        );
+        report.wrong.push(Fault::new(place, field, message));
+        Ok(false)
+    }
+
+    /// Where a tenant's things are tried: in its own house, or while there is none in the one that is always there.
+    pub(super) fn trial_tenant<'t>(&'t self, tenant: &'t str) -> &'t str {
+        let is_there = self.tenants.get(tenant).is_some_and(|tenant| !tenant.is_null());
+        if is_there { tenant } else { &self.home }
+    }
+
+    /// Makes something, or has it checked only.
+    pub(super) async fn make(
+        &mut self,
+        tenant: Option<&str>,
+        path: &[&str],
+        row: &Carried,
+    ) -> Result<Result<Value, Vec<Fault>>, Failure> {
+        let query = match self.mode {
+            Mode::Rehearse => vec![("dry_run", "true".to_owned())],
+            Mode::Import => Vec::new(),
+        };
+        let body = Value::Object(row.body.clone());
+        let answer = self.ask(tenant, Method::POST, path, &query, Body::Json(&body)).await?;
+        if answer.status.is_success() {
+            return Ok(Ok(answer.body));
+        }
+        Ok(Err(self.refused(&row.place, row.kind, row.form, &answer)?))
+    }
+
+    /// What the server shows; none where it knows no such thing.
+    pub(super) async fn find(
+        &mut self,
+        tenant: Option<&str>,
+        path: &[&str],
+    ) -> Result<Option<Value>, Failure> {
+        // A path cannot carry these; whatever is made under such an id is refused with the reason.
+        if path.iter().any(|step| matches!(*step, "" | "." | "..")) {
+            return Ok(None);
+        }
+        let answer = self.ask(tenant, Method::GET, path, &[], Body::Empty).await?;
+        match answer.status {
+            status if status.is_success() => Ok(Some(answer.body)),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(answer.failure()),
+        }
+    }
+
+    /// Asks the server, again while it is busy.
+    pub(super) async fn ask(
+        &self,
+        tenant: Option<&str>,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Body<'_>,
+    ) -> Result<Answer, Failure> {
+        let client = tenant.map_or_else(|| self.client.clone(), |tenant| self.client.for_tenant(tenant));
+        let bytes = match body {
+            Body::Json(value) => Some((value, Vec::new())),
+            Body::Mail(bytes) => Some((&Value::Null, bytes)),
+            Body::Empty => None,
+        };
+        for tries in 1.. {
+            let body = match &bytes {
+                None => Body::Empty,
+                Some((Value::Null, bytes)) => Body::Mail(bytes.clone()),
+                Some((value, _)) => Body::Json(value),
+            };
+            let (status, bytes) = client.answer(method.clone(), path, query, body).await?;
+            let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+            if !is_busy || tries == BUSY_TRIES_MAX {
+                return Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
+            }
+            tokio::time::sleep(BUSY_WAIT).await;
+        }
+        unreachable!("the tries end")
+    }
+
+    /// What the server finds wrong with a row. What is wrong with the call itself ends everything.
+    pub(super) fn refused(
+        &self,
+        place: &Place,
+        kind: Kind,
+        form: Form,
+        answer: &Answer,
+    ) -> Result<Vec<Fault>, Failure> {
+        let status = answer.status;
+        if !status.is_client_error() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(answer.failure());
+        }
+        Ok(self.faults(place, kind, form, &answer.body["error"]))
+    }
+
+    /// The faults of one row, in the words of the old system.
+    pub(super) fn faults(&self, place: &Place, kind: Kind, form: Form, error: &Value) -> Vec<Fault> {
+        let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
+        let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        if details.is_empty() {
+            return vec![Fault::new(place, "", text(error, "message"))];
+        }
+        let fault = |detail: &Value| {
+            let field = text(detail, "field");
+            let field = match form {
+                Form::Theirs => in_their_words(self.door(), old_kind(kind), &field),
+                Form::Ours => field,
+            };
+            Fault::new(place, field, text(detail, "message"))
+        };
+        details.iter().map(fault).collect()
+    }
+
+    /// The door whose words the rows are in.
+    fn door(&self) -> DoorName {
+        match self.system {
+            ReferenceSystem::Outbox => DoorName::Reference000,
+            ReferenceSystem::Pipeline => DoorName::Reference004,
+            ReferenceSystem::Proxy | ReferenceSystem::Monitor | ReferenceSystem::Tokens => {
+                DoorName::Reference001
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The answer as the reason to stop.
+    pub(super) fn failure(&self) -> Failure {
+        refusal(self.status, self.body.to_string().as_bytes())
+    }
+}
+
+fn old_kind(kind: Kind) -> OldKind {
+    match kind {
+        Kind::Tenant | Kind::TenantHold => OldKind::Tenant,
+        Kind::Account => OldKind::Account,
+        Kind::BatchHold
+        | Kind::Suppression
+        | Kind::Recipient
+        | Kind::Mailbox
+        | Kind::Message
+        | Kind::Token => OldKind::Message,
+    }
+}
+
+fn faults<'a>(place: &'a Place, wrong: &'a [FieldError]) -> impl Iterator<Item = Fault> + 'a {
+    wrong.iter().map(move |fault| Fault::new(place, &fault.field, &fault.message))
+}
+
+/// A text of a body.
+pub(super) fn text<'a>(body: &'a Map<String, Value>, name: &str) -> &'a str {
+    body.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,60 @@
+//! Recipients and mailboxes: one call each.
+
+use postway_moving::{Carried, Kind};
+
+use super::carrier::{Carrier, text};
+use super::report::MovingReport;
+use crate::failure::Failure;
+
+impl Carrier {
+    /// Makes an entry of the directory unless there is one with its external id.
+    pub(super) async fn carry_recipient(
+        &mut self,
+        row: &Carried,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let known = format!("external:{}", text(&row.body, "external_id"));
+        self.carry_one(row, tenant, "recipients", &known, report).await
+    }
+
+    /// Has a mailbox watched unless it is.
+    pub(super) async fn carry_mailbox(
+        &mut self,
+        row: &Carried,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let id = text(&row.body, "id");
+        let uid = row.body.get("start").and_then(|start| start["after_uid"].as_u64());
+        let place = uid.map_or_else(|| "with the newest mail".to_owned(), |uid| format!("behind UID {uid}"));
+        report.note(format!(
+            "mailbox {id}: goes on {place} once you have written its rules and said `postway mailboxes activate {id}`"
+        ));
+        self.carry_one(row, tenant, "mailboxes", id, report).await
+    }
+
+    async fn carry_one(
+        &mut self,
+        row: &Carried,
+        tenant: &str,
+        collection: &str,
+        known: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        if !self.expect_tenant(&row.place, tenant, report).await? {
+            return Ok(());
+        }
+        let kind: Kind = row.kind;
+        let found = self.find(Some(tenant), &["v1", collection, known]).await?;
+        if found.is_some_and(|found| found["deleted_at"].is_null()) {
+            report.here(kind);
+            return Ok(());
+        }
+        match self.make(Some(tenant), &["v1", collection], row).await? {
+            Ok(_) => report.carried(kind, 1),
+            Err(wrong) => report.wrong.extend(wrong),
+        }
+        Ok(())
+    }
+}

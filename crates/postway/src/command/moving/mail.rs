@@ -1,0 +1,338 @@
+//! Mail and suppressed addresses: by the page, one call for each tenant of it.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{ClientId, EmailAddress};
+use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::carrier::{Answer, Carrier, Mode, text};
+use super::report::MovingReport;
+use super::{PAGE_BYTES, PAGE_ROWS};
+use crate::client::Body;
+use crate::failure::Failure;
+
+/// Rows that wait for a call, all of one kind.
+#[derive(Default)]
+pub(super) struct Page {
+    rows: Vec<(String, Carried)>,
+    bytes: usize,
+}
+
+/// One message on its way.
+#[derive(Clone)]
+struct Letter {
+    place: Place,
+    body: Map<String, Value>,
+    form: Form,
+}
+
+/// What a rehearsal tries once more.
+#[derive(Default)]
+struct OnceMore {
+    /// Without a recipient that is still to be made.
+    without_recipient: Vec<Letter>,
+    /// With the files that a batch does not fetch.
+    with_files: Vec<Letter>,
+}
+
+impl Carrier {
+    /// Keeps a row until there is a page of them.
+    pub(super) async fn collect(
+        &mut self,
+        row: Carried,
+        tenant: String,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let bytes: usize = row.body.iter().map(|(name, value)| name.len() + weight(value)).sum();
+        let is_other = self.page.rows.first().is_some_and(|(_, first)| first.kind != row.kind);
+        let is_full = self.page.rows.len() >= PAGE_ROWS || self.page.bytes + bytes > PAGE_BYTES;
+        if is_other || is_full {
+            self.flush(report).await?;
+        }
+        self.page.bytes += bytes;
+        self.page.rows.push((tenant, row));
+        Ok(())
+    }
+
+    /// Tries or brings what waits.
+    pub(super) async fn flush(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+        let Page { rows, .. } = std::mem::take(&mut self.page);
+        let mut by_tenant: BTreeMap<String, Vec<Carried>> = BTreeMap::new();
+        for (tenant, row) in rows {
+            by_tenant.entry(tenant).or_default().push(row);
+        }
+        for (tenant, rows) in by_tenant {
+            match rows.first().map(|row| row.kind) {
+                Some(Kind::Suppression) => self.suppress(&tenant, rows, report).await?,
+                _ => self.send(&tenant, rows, report).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn suppress(
+        &mut self,
+        tenant: &str,
+        rows: Vec<Carried>,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let mut lines = String::new();
+        let mut count = 0;
+        for row in rows {
+            match text(&row.body, "address").parse::<EmailAddress>() {
+                Err(error) => report.wrong.push(Fault::new(&row.place, "payload.to", error.to_string())),
+                Ok(_) if self.expect_tenant(&row.place, tenant, report).await? => {
+                    lines.push_str(&Value::Object(row.body).to_string());
+                    lines.push('\n');
+                    count += 1;
+                }
+                Ok(_) => {}
+            }
+        }
+        if self.mode == Mode::Import && count > 0 {
+            let (path, query) = (["v1", "suppressions", "import"], [("format", "jsonl".to_owned())]);
+            let done =
+                self.ask(Some(tenant), Method::POST, &path, &query, Body::Mail(lines.into_bytes())).await?;
+            if !done.status.is_success() {
+                return Err(done.failure());
+            }
+        }
+        report.carried(Kind::Suppression, count);
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        tenant: &str,
+        rows: Vec<Carried>,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let mut letters = Vec::with_capacity(rows.len());
+        for Carried { place, form, body, .. } in rows {
+            if !self.expect_tenant(&place, tenant, report).await? {
+                continue;
+            }
+            let is_named = body.get("account").is_some_and(|account| !account.is_null());
+            if !is_named && !self.leaves_by_default(tenant, report).await? {
+                let message = format!(
+                    "tenant `{tenant}` has the sandbox as its default account, which captures mail: give it a real one with `postway tenants update {tenant} --default-account ID`"
+                );
+                let field = if self.system == ReferenceSystem::Proxy { "account_id" } else { "" };
+                report.wrong.push(Fault::new(&place, field, message));
+                continue;
+            }
+            letters.push(Letter { place, body, form });
+        }
+        match self.mode {
+            Mode::Import => {
+                self.post(tenant, letters, report).await?;
+                crash_point("moving_page");
+            }
+            Mode::Rehearse => self.rehearse(tenant, letters, report).await?,
+        }
+        Ok(())
+    }
+
+    /// Tries mail whose tenant, account or recipient may not be there yet: what would be made is left out of it.
+    async fn rehearse(
+        &mut self,
+        tenant: &str,
+        mut letters: Vec<Letter>,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let is_new = self.planned_tenants.contains(tenant);
+        letters.retain(|letter| match text(&letter.body, "id").parse::<ClientId>() {
+            Ok(_) => true,
+            Err(error) => {
+                report.wrong.push(Fault::new(&letter.place, "id", error.to_string()));
+                false
+            }
+        });
+        for letter in &mut letters {
+            if is_new || self.is_planned_account(tenant, letter.body.get("account")) {
+                letter.body.remove("account");
+            }
+            if is_new {
+                // In the other tenant the id may be somebody else's, and files of an endpoint are not to be had.
+                letter.body.remove("id");
+                if let Some(Value::Array(files)) = letter.body.get_mut("attachments") {
+                    files.retain(|file| file["fetch_mode"] != "endpoint");
+                }
+            }
+        }
+        let trial = self.trial_tenant(tenant).to_owned();
+        let once_more = self.post(&trial, letters, report).await?;
+        let mut with_files = once_more.with_files;
+        if !once_more.without_recipient.is_empty() {
+            let known = self.post(&trial, once_more.without_recipient, report).await?;
+            with_files.extend(known.with_files);
+        }
+        match is_new {
+            // Where files may come from is the tenant's to say, and there is none yet.
+            true => report.carried(Kind::Message, with_files.len() as u64),
+            false => {
+                for letter in with_files {
+                    self.fetch(&trial, letter, report).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries one message with its files, which a batch does not fetch.
+    async fn fetch(
+        &mut self,
+        tenant: &str,
+        letter: Letter,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let (path, query) = (["v1", "messages"], [("dry_run", "true".to_owned())]);
+        let body = Value::Object(letter.body);
+        let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
+        match answer.status.is_success() {
+            true => report.carried(Kind::Message, 1),
+            false => report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, &answer)?),
+        }
+        Ok(())
+    }
+
+    /// Posts a batch, in halves where it is too large. Gives back what a rehearsal should try once more.
+    async fn post(
+        &mut self,
+        tenant: &str,
+        letters: Vec<Letter>,
+        report: &mut MovingReport,
+    ) -> Result<OnceMore, Failure> {
+        let (mut once_more, mut rest) = (OnceMore::default(), vec![letters]);
+        while let Some(mut letters) = rest.pop() {
+            if letters.is_empty() {
+                continue;
+            }
+            let query = match self.mode {
+                Mode::Rehearse => vec![("dry_run", "true".to_owned())],
+                Mode::Import => Vec::new(),
+            };
+            let messages: Vec<Value> =
+                letters.iter().map(|letter| Value::Object(letter.body.clone())).collect();
+            let body = json!({"messages": messages});
+            let path = ["v1", "messages", "batch"];
+            let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
+            if answer.status == StatusCode::PAYLOAD_TOO_LARGE && letters.len() > 1 {
+                rest.push(letters.split_off(letters.len() / 2));
+                rest.push(letters);
+                continue;
+            }
+            self.settle(letters, &answer, &mut once_more, report)?;
+        }
+        Ok(once_more)
+    }
+
+    fn settle(
+        &mut self,
+        letters: Vec<Letter>,
+        answer: &Answer,
+        once_more: &mut OnceMore,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        if !answer.status.is_success() {
+            for letter in &letters {
+                report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, answer)?);
+            }
+            return Ok(());
+        }
+        let results = answer.body["results"].as_array().map_or(&[][..], Vec::as_slice);
+        if results.len() != letters.len() {
+            return Err(anyhow::anyhow!("the server did not answer for every message").into());
+        }
+        let is_trial = self.mode == Mode::Rehearse;
+        for (mut letter, result) in letters.into_iter().zip(results) {
+            match &result["error"] {
+                Value::Null if result["repeated"] == true => report.here(Kind::Message),
+                Value::Null if is_trial && has_files_elsewhere(&letter.body) => {
+                    once_more.with_files.push(letter)
+                }
+                Value::Null => report.carried(Kind::Message, 1),
+                error if is_trial && letter.body.contains_key("recipient") && is_about_recipient(error) => {
+                    letter.body.remove("recipient");
+                    once_more.without_recipient.push(letter);
+                }
+                error => report.wrong.extend(self.faults(&letter.place, Kind::Message, letter.form, error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message has files that are fetched later.
+fn has_files_elsewhere(body: &Map<String, Value>) -> bool {
+    let files = body.get("attachments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_here = |file: &Value| {
+        let stored = file["storage_path"].as_str();
+        !file["content"].is_null()
+            || file["fetch_mode"] == "base64"
+            || stored.is_some_and(|path| path.starts_with("base64:"))
+    };
+    files.iter().any(|file| !is_here(file))
+}
+
+/// Whether nothing but the entry of the directory is at fault: it is moved before the mail is.
+fn is_about_recipient(error: &Value) -> bool {
+    let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_of_it =
+        |detail: &Value| detail["field"].as_str().is_some_and(|field| field.starts_with("recipient"));
+    !details.is_empty() && details.iter().all(is_of_it)
+}
+
+/// About how many bytes of JSON a value is.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 4,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 4,
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value) + 4).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
+}
+
+/// A place where a test can make the command die, as a power cut would.
+fn crash_point(name: &'static str) {
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!(name, |_| std::process::abort());
+    #[cfg(not(feature = "failpoints"))]
+    let _ = name;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_recipient_that_is_missing_is_forgiven() {
+        assert!(is_about_recipient(&json!({"details": [{"field": "recipient.external_id"}]})));
+        assert!(!is_about_recipient(&json!({"details": [{"field": "recipient"}, {"field": "to"}]})));
+        assert!(!is_about_recipient(&json!({"details": []})));
+    }
+
+    #[test]
+    fn files_that_are_fetched_later_are_known() {
+        for (file, is_elsewhere) in [
+            (json!({"content": "aGk="}), false),
+            (json!({"storage_path": "base64:aGk="}), false),
+            (json!({"storage_path": "aGk=", "fetch_mode": "base64"}), false),
+            (json!({"storage_path": "/a.pdf"}), true),
+            (json!({"path": "/a.pdf"}), true),
+            (json!({"url": "https://x.example/a"}), true),
+        ] {
+            let body = Map::from_iter([("attachments".to_owned(), json!([file]))]);
+            assert_eq!(has_files_elsewhere(&body), is_elsewhere, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn the_weight_of_a_body_is_about_that_of_its_json() {
+        let body = json!({"text": "x".repeat(1_000), "to": ["a@x.example"], "n": 1});
+        let (guess, real) = (weight(&body), body.to_string().len());
+        assert!(guess >= real - 20 && guess < real + 60, "{guess} {real}");
+    }
+}

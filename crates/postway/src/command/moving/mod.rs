@@ -1,0 +1,243 @@
+//! `postway moving`: from another system to this one, rehearsed first.
+//!
+//! `check` reads the old system's database, tries what is there against a running server by its dry runs, and lists what
+//! carries over, what does not, and what is wrong by row. It writes nothing anywhere. `import` does the same and then, if nothing is
+//! wrong, makes it so through the same calls. Everything keeps the id that it had, so an import that was killed is simply run again.
+
+mod account;
+mod carrier;
+mod directory;
+mod mail;
+mod report;
+mod tenant;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use futures::TryStreamExt as _;
+use postway_intake::outbox::{
+    SourceUrl,
+    install::{self, Plan},
+};
+use postway_moving::{
+    ImapHosts, Kind, MovingError, MovingOptions, OldDatabase, OldSystem, PayloadFolder, ReferenceSystem,
+    Verdict,
+};
+
+use self::carrier::{Carrier, Mode};
+use self::report::MovingReport;
+use super::Session;
+use super::input::pair;
+use crate::config::Secret;
+use crate::failure::Failure;
+use crate::progress::Rounds;
+
+#[derive(Debug, Subcommand)]
+pub enum MovingCommand {
+    /// Say what would carry over from an old system, what would not, and why; write nothing
+    Check(SourceArgs),
+    /// Check, and bring over what carries over; run again, it brings what is missing
+    Import(ImportArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct SourceArgs {
+    /// The old system: 000, 001, 002, 003 or 004
+    #[arg(value_parser = |text: &str| text.parse::<ReferenceSystem>())]
+    system: ReferenceSystem,
+    /// Its database: sqlite:// and a path, postgres://… or mysql://…; it is only read
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    database: Secret,
+    /// 000: the folder that payload_file_path leads into
+    #[arg(long, value_name = "FOLDER")]
+    payloads: Option<PathBuf>,
+    /// 000: what that folder was called where the paths were written, if it was moved
+    #[arg(long, value_name = "FOLDER", requires = "payloads")]
+    payloads_were: Option<PathBuf>,
+    /// 001, 004: an old tenant or company and the tenant that it is here; may be repeated [default: the same id]
+    #[arg(long, value_name = "OLD=TENANT")]
+    tenant_of: Vec<String>,
+    /// 001: have addresses that bounced for good get no mail
+    #[arg(long)]
+    suppress_hard_bounces: bool,
+    /// 002: where the mailboxes are, for all or for one domain; may be repeated
+    #[arg(long, value_name = "HOST or DOMAIN=HOST")]
+    imap_host: Vec<String>,
+    /// 002: the port there [default: 993, or 143 where the TLS is not implicit]
+    #[arg(long, value_name = "PORT")]
+    imap_port: Option<u16>,
+    /// 002: how connections there are protected [default: implicit]
+    #[arg(long, value_parser = ["implicit", "starttls", "none"])]
+    imap_tls: Option<String>,
+    /// Also bring mail of which nobody knows whether it was sent; it may arrive twice
+    #[arg(long)]
+    resend_doubtful: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Leave out what is wrong instead of stopping before anything is brought
+    #[arg(long)]
+    skip_wrong: bool,
+}
+
+/// A URL may hold a password.
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text))
+}
+
+pub async fn run(session: &Session, command: MovingCommand) -> Result<(), Failure> {
+    match command {
+        MovingCommand::Check(args) => check(session, &args).await,
+        MovingCommand::Import(args) => import(session, &args).await,
+    }
+}
+
+async fn check(session: &Session, args: &SourceArgs) -> Result<(), Failure> {
+    let mut old = args.open().await?;
+    let report = walk(session, args, &mut old, Mode::Rehearse).await?;
+    report.print(session.output)?;
+    match report.unsettled() {
+        0 => Ok(()),
+        1 => Err(anyhow::anyhow!("1 row does not carry over as it is").into()),
+        rows => Err(anyhow::anyhow!("{rows} rows do not carry over as they are").into()),
+    }
+}
+
+async fn import(session: &Session, args: &ImportArgs) -> Result<(), Failure> {
+    let mut old = args.source.open().await?;
+    let rehearsal = walk(session, &args.source, &mut old, Mode::Rehearse).await?;
+    // Without its tables there is nothing to leave out.
+    if rehearsal.wrong_rows() > 0 && (!args.skip_wrong || !old.faults().is_empty()) {
+        rehearsal.print(session.output)?;
+        return Err(anyhow::anyhow!(
+            "nothing was imported: {} wrong; correct them there, or leave them out with --skip-wrong",
+            report::rows_are(rehearsal.wrong_rows())
+        )
+        .into());
+    }
+    let imported = match args.source.system {
+        ReferenceSystem::Tokens => take_over(&args.source, rehearsal.clone()).await?,
+        _ => walk(session, &args.source, &mut old, Mode::Import).await?,
+    };
+    imported.print(session.output)?;
+    match imported.wrong_rows().saturating_sub(rehearsal.wrong_rows()) {
+        0 => Ok(()),
+        more => {
+            Err(anyhow::anyhow!("{} refused that passed the check; run it again", report::rows_are(more))
+                .into())
+        }
+    }
+}
+
+/// Reads the old system from beginning to end, and tries or makes what carries over.
+async fn walk(
+    session: &Session,
+    args: &SourceArgs,
+    old: &mut OldSystem,
+    mode: Mode,
+) -> Result<MovingReport, Failure> {
+    let mut report = MovingReport::new(args.system, mode);
+    report.wrong.extend(old.faults().iter().cloned());
+    report.note_unread(old.unread());
+    if old.steps() == 0 {
+        return Ok(report);
+    }
+    let client = match args.system {
+        // It is taken over where it is, and no server has to know.
+        ReferenceSystem::Tokens => None,
+        _ => Some(session.client()?),
+    };
+    let home = session.tenant().unwrap_or_else(|| "default".to_owned());
+    let mut carrier = match client {
+        Some(client) => Some(Carrier::new(client, args.system, mode, home, args.tenants()?).await?),
+        None => None,
+    };
+    let mut progress = Rounds::start();
+    for step in 0..old.steps() {
+        let mut verdicts = old.verdicts(step);
+        while let Some(verdict) = verdicts.try_next().await.map_err(failure)? {
+            match (verdict, &mut carrier) {
+                (Verdict::Carry(carried), Some(carrier)) => carrier.carry(*carried, &mut report).await?,
+                (Verdict::Carry(carried), None) => report.carried(carried.kind, 1),
+                (Verdict::Leave(left), _) => report.left.push(left),
+                (Verdict::Stay(stayed), _) => report.stayed(stayed),
+                (Verdict::Wrong(fault), _) => report.wrong.push(fault),
+            }
+            progress.told(format!("{} rows read", report.rows_read()));
+        }
+        if let Some(carrier) = &mut carrier {
+            carrier.end_step(&mut report).await?;
+        }
+    }
+    Ok(report)
+}
+
+/// 003: its tables become ours where they are.
+async fn take_over(args: &SourceArgs, mut report: MovingReport) -> Result<MovingReport, Failure> {
+    let url = SourceUrl::parse(args.database.expose())
+        .map_err(|error| Failure::Usage(format!("--database {error}")))?;
+    let plan = Plan { schema: "postway".to_owned(), accounts_schema: Some("public".to_owned()) };
+    install::install(&url, &plan).await.map_err(|error| Failure::Failed(error.into()))?;
+    report.mode = Mode::Import;
+    report.note(format!(
+        "the outbox, accounts and tokens are installed in {url}; name it in postway.toml under [outbox.NAME] with kind = \"accounts\""
+    ));
+    Ok(report)
+}
+
+impl SourceArgs {
+    async fn open(&self) -> Result<OldSystem, Failure> {
+        let options = self.options()?;
+        let database = OldDatabase::open(self.database.expose()).await.map_err(failure)?;
+        OldSystem::open(database, self.system, options).await.map_err(failure)
+    }
+
+    fn options(&self) -> Result<MovingOptions, Failure> {
+        let payloads =
+            self.payloads.as_deref().map(|root| PayloadFolder::new(root, self.payloads_were.clone()));
+        let payloads =
+            payloads.transpose().map_err(|error| Failure::Usage(format!("--payloads: {error}")))?;
+        let mut hosts =
+            ImapHosts { port: self.imap_port, tls: self.imap_tls.clone(), ..ImapHosts::default() };
+        for host in &self.imap_host {
+            match host.split_once('=') {
+                Some((domain, host)) => hosts.by_domain.push((domain.to_owned(), host.to_owned())),
+                None => hosts.host = Some(host.clone()),
+            }
+        }
+        Ok(MovingOptions {
+            payloads,
+            hosts,
+            resend_doubtful: self.resend_doubtful,
+            suppress_hard_bounces: self.suppress_hard_bounces,
+        })
+    }
+
+    fn tenants(&self) -> Result<Vec<(String, String)>, Failure> {
+        let wrong = |text: &String| Failure::Usage(format!("--tenant-of {text}: write it like OLD=TENANT"));
+        self.tenant_of.iter().map(|text| pair(text).map_err(|_| wrong(text))).collect()
+    }
+}
+
+fn failure(error: MovingError) -> Failure {
+    match error {
+        MovingError::Address(reason) => Failure::Usage(format!("--database {reason}")),
+        MovingError::Option(_) => Failure::Usage(error.to_string()),
+        MovingError::NoFile(_) => Failure::NotFound(error.to_string()),
+        MovingError::Connect { .. } | MovingError::Read { .. } => Failure::Failed(error.into()),
+    }
+}
+
+/// What is held until there is a page of it.
+const PAGE_ROWS: usize = 500;
+/// The same in bytes of JSON.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Whether a kind is brought by a call of its own.
+fn is_single(kind: Kind) -> bool {
+    !matches!(kind, Kind::Message | Kind::Suppression)
+}

@@ -1,0 +1,244 @@
+//! What a walk through an old system found, for people and for programs.
+
+use std::collections::BTreeMap;
+
+use indicatif::HumanCount;
+use postway_moving::{Fault, Kind, Left, Place, ReferenceSystem, Stayed};
+use serde_json::{Value, json};
+
+use super::carrier::Mode;
+use crate::failure::Failure;
+use crate::output::{Output, printable};
+
+/// The most rows that are listed one by one; the others are counted.
+const LISTED_MAX: usize = 1_000;
+/// The longest text of a stranger's that is shown.
+const SHOWN_CHARS_MAX: usize = 300;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct MovingReport {
+    system: ReferenceSystem,
+    pub mode: Mode,
+    carried: BTreeMap<Kind, u64>,
+    here: BTreeMap<Kind, u64>,
+    stayed: BTreeMap<(String, String, String), u64>,
+    pub left: Listed<Left>,
+    pub wrong: Listed<Fault>,
+    notes: Vec<String>,
+}
+
+/// The first of many, and how many there are.
+#[derive(Clone, Debug)]
+pub struct Listed<T> {
+    first: Vec<T>,
+    count: u64,
+}
+
+impl<T> Listed<T> {
+    /// One more.
+    pub fn push(&mut self, one: T) {
+        self.count += 1;
+        if self.first.len() < LISTED_MAX {
+            self.first.push(one);
+        }
+    }
+
+    /// Some more.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = T>) {
+        more.into_iter().for_each(|one| self.push(one));
+    }
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self { first: Vec::new(), count: 0 }
+    }
+}
+
+impl MovingReport {
+    /// Nothing yet.
+    pub fn new(system: ReferenceSystem, mode: Mode) -> Self {
+        Self {
+            system,
+            mode,
+            carried: BTreeMap::new(),
+            here: BTreeMap::new(),
+            stayed: BTreeMap::new(),
+            left: Listed::default(),
+            wrong: Listed::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// These carry over, or were brought.
+    pub fn carried(&mut self, kind: Kind, count: u64) {
+        *self.carried.entry(kind).or_default() += count;
+    }
+
+    /// This was here already.
+    pub fn here(&mut self, kind: Kind) {
+        *self.here.entry(kind).or_default() += 1;
+    }
+
+    /// These may stay where they are.
+    pub fn stayed(&mut self, Stayed { table, what, count, why }: Stayed) {
+        *self.stayed.entry((table, what, why)).or_default() += count;
+    }
+
+    /// A sentence for whoever moves.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// Columns that nobody reads.
+    pub fn note_unread(&mut self, unread: &[(&'static str, Vec<String>)]) {
+        for (table, columns) in unread {
+            self.note(format!("{table}: not read: {}", columns.join(", ")));
+        }
+    }
+
+    /// How many faults there are.
+    pub fn wrong_rows(&self) -> u64 {
+        self.wrong.count
+    }
+
+    /// What is wrong, or waits for somebody's decision.
+    pub fn unsettled(&self) -> u64 {
+        self.wrong.count + self.left.count
+    }
+
+    /// How far it is.
+    pub fn rows_read(&self) -> HumanCount {
+        let counted = self.carried.values().chain(self.here.values()).sum::<u64>();
+        HumanCount(counted + self.unsettled())
+    }
+
+    /// Prints it.
+    pub fn print(&self, output: Output) -> Result<(), Failure> {
+        output.show(&self.json(), |output, _| self.text(output))
+    }
+
+    fn json(&self) -> Value {
+        let counts = |counts: &BTreeMap<Kind, u64>| -> Value {
+            counts.iter().map(|(kind, count)| (kind.plural().replace(' ', "_"), json!(count))).collect()
+        };
+        let place = |Place { table, key }: &Place| (json!(table), json!(shown(key)));
+        json!({
+            "system": self.system.as_str(),
+            "imported": self.mode == Mode::Import,
+            "complete": self.unsettled() == 0,
+            "carried": counts(&self.carried),
+            "already_here": counts(&self.here),
+            "stayed": self.stayed.iter().map(|((table, what, why), count)| {
+                json!({"table": table, "what": shown(what), "count": count, "why": why})
+            }).collect::<Vec<_>>(),
+            "undecided": self.left.count,
+            "undecided_rows": self.left.first.iter().map(|left| {
+                let (table, key) = place(&left.place);
+                json!({"table": table, "key": key, "why": shown(&left.why)})
+            }).collect::<Vec<_>>(),
+            "wrong": self.wrong.count,
+            "wrong_rows": self.wrong.first.iter().map(|fault| {
+                let (table, key) = place(&fault.place);
+                json!({"table": table, "key": key, "field": shown(&fault.field), "message": shown(&fault.message)})
+            }).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+
+    fn text(&self, output: Output) -> String {
+        let (carried, wrong, end) = match self.mode {
+            Mode::Rehearse => ("carries over", "wrong", "nothing was written"),
+            Mode::Import => ("brought", "left out, because it is wrong", "imported; it can be run again"),
+        };
+        let parts = [
+            (carried.to_owned(), counts(&self.carried)),
+            ("already here".to_owned(), counts(&self.here)),
+            ("stays".to_owned(), self.stayed_text(output)),
+            (first_of("somebody has to decide", &self.left), self.left_text(output)),
+            (first_of(wrong, &self.wrong), self.wrong_text(output)),
+            ("to know".to_owned(), self.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n")),
+        ];
+        let parts = parts.into_iter().filter(|(_, body)| !body.is_empty());
+        let parts = parts.map(|(title, body)| format!("{title}\n{}", indented(&body)));
+        parts.chain([end.to_owned()]).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn stayed_text(&self, output: Output) -> String {
+        let row = |((table, what, why), count): (&(String, String, String), &u64)| {
+            vec![table.clone(), shown(what), HumanCount(*count).to_string(), why.clone()]
+        };
+        table(output, &["table", "what", "rows", "why"], self.stayed.iter().map(row).collect())
+    }
+
+    fn left_text(&self, output: Output) -> String {
+        let row = |Left { place, why }: &Left| vec![place.table.clone(), shown(&place.key), shown(why)];
+        table(output, &["table", "key", "why"], self.left.first.iter().map(row).collect())
+    }
+
+    fn wrong_text(&self, output: Output) -> String {
+        let row = |Fault { place, field, message }: &Fault| {
+            vec![place.table.clone(), shown(&place.key), shown(field), shown(message)]
+        };
+        table(output, &["table", "key", "field", "what"], self.wrong.first.iter().map(row).collect())
+    }
+}
+
+/// A line for each kind that there is.
+fn counts(counts: &BTreeMap<Kind, u64>) -> String {
+    let line = |(kind, count): (&Kind, &u64)| {
+        format!("{:>7} {}", HumanCount(*count).to_string(), kind.counted(*count))
+    };
+    counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A table, or nothing where there are no rows.
+fn table(output: Output, head: &[&str], rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() { String::new() } else { output.table(head, rows) }
+}
+
+fn first_of<T>(title: &str, listed: &Listed<T>) -> String {
+    let count = HumanCount(listed.count);
+    match listed.count > listed.first.len() as u64 {
+        true => format!("{title} ({count}, of which the first {})", listed.first.len()),
+        false => format!("{title} ({count})"),
+    }
+}
+
+/// `1 row is`, `2 rows are`.
+pub fn rows_are(count: u64) -> String {
+    if count == 1 { "1 row is".to_owned() } else { format!("{} rows are", HumanCount(count)) }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Texts of the old database come from strangers: bounded, and without control characters.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    printable(&short).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_lists_the_first_of_many_and_counts_all() {
+        let mut report = MovingReport::new(ReferenceSystem::Proxy, Mode::Rehearse);
+        report.carried(Kind::Message, 2);
+        for key in 0..LISTED_MAX + 1 {
+            let place = Place { table: "messages".to_owned(), key: key.to_string() };
+            report.wrong.push(Fault::new(&place, "payload", "is no \u{1b}[31mJSON\n"));
+        }
+        let json = report.json();
+        assert_eq!((json["wrong"].as_u64(), json["complete"].as_bool()), (Some(1_001), Some(false)));
+        assert_eq!(json["wrong_rows"].as_array().map(Vec::len), Some(LISTED_MAX));
+        assert_eq!(json["carried"], json!({"waiting_messages": 2}));
+        let text = report.text(Output::new(false));
+        assert!(text.contains("1,001, of which the first 1000") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.ends_with("nothing was written"), "{text}");
+    }
+}

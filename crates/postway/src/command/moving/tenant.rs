@@ -1,0 +1,88 @@
+//! Tenants and what was suspended.
+
+use postway_domain::{TenantId, id::BatchCode};
+use postway_moving::{Carried, Fault, Kind};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::carrier::{Carrier, Mode, text};
+use super::report::MovingReport;
+use crate::client::Body;
+use crate::failure::Failure;
+
+impl Carrier {
+    /// Makes a tenant unless it is there. One that is stays as it is.
+    pub(super) async fn carry_tenant(
+        &mut self,
+        row: &Carried,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let id = self.tenant_of(Some(text(&row.body, "id")));
+        if let Err(error) = id.parse::<TenantId>() {
+            report.wrong.push(Fault::new(
+                &row.place,
+                "id",
+                format!("{error}; name another with --tenant-of"),
+            ));
+            return Ok(());
+        }
+        if !self.tenant(&id).await?.is_null() {
+            report.here(Kind::Tenant);
+            return Ok(());
+        }
+        let mut row = row.clone();
+        row.body.insert("id".to_owned(), Value::String(id.clone()));
+        match self.make(None, &["v1", "tenants"], &row).await? {
+            Ok(made) => {
+                report.carried(Kind::Tenant, 1);
+                match self.mode {
+                    Mode::Rehearse => drop(self.planned_tenants.insert(id)),
+                    Mode::Import => drop(self.tenants.insert(id, made)),
+                }
+            }
+            Err(wrong) => report.wrong.extend(wrong),
+        }
+        Ok(())
+    }
+
+    /// Holds a tenant's mail before there is any.
+    pub(super) async fn hold_tenant(
+        &mut self,
+        row: &Carried,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let id = self.tenant_of(Some(text(&row.body, "id")));
+        if !self.expect_tenant(&row.place, &id, report).await? {
+            return Ok(());
+        }
+        if self.mode == Mode::Import {
+            let path = ["v1", "tenants", &id, "suspend"];
+            self.client.call(Method::POST, &path, &[], Body::Empty).await?;
+        }
+        report.carried(Kind::TenantHold, 1);
+        Ok(())
+    }
+
+    /// Holds a batch before it has mail.
+    pub(super) async fn hold_batch(
+        &mut self,
+        row: &Carried,
+        tenant: &str,
+        report: &mut MovingReport,
+    ) -> Result<(), Failure> {
+        let code = text(&row.body, "code");
+        if let Err(error) = code.parse::<BatchCode>() {
+            report.wrong.push(Fault::new(&row.place, "suspended_batches", format!("`{code}` {error}")));
+            return Ok(());
+        }
+        if !self.expect_tenant(&row.place, tenant, report).await? {
+            return Ok(());
+        }
+        if self.mode == Mode::Import {
+            let path = ["v1", "batches", code, "suspend"];
+            self.client.for_tenant(tenant).call(Method::POST, &path, &[], Body::Empty).await?;
+        }
+        report.carried(Kind::BatchHold, 1);
+        Ok(())
+    }
+}
