@@ -10,7 +10,11 @@ pub(super) mod send;
 mod show;
 mod word;
 
+use std::time::Instant;
+
 use axum::http::StatusCode;
+use postway_domain::MessageUid;
+use postway_intake::RequestContext;
 use serde_json::{Value, json};
 
 use super::{Dress, routes::DoorRoutes};
@@ -44,4 +48,17 @@ fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
     let code = code.map_or_else(|| error.code().to_uppercase(), str::to_owned);
     let body = json!({"code": code, "message": message, "requestId": request_id, "details": error.details()});
     (error.status(), json!({ "error": body }))
+}
+
+/// The line of the log for a mail that came: what every line about a mail has. Never an address.
+fn log_received(context: &RequestContext, uid: Option<MessageUid>, state: &str, started: Instant) {
+    tracing::info!(
+        uid = uid.map(tracing::field::display),
+        request_id = context.request_id,
+        tenant = %context.tenant,
+        attempt = 0,
+        state,
+        duration_ms = started.elapsed().as_millis() as u64,
+        "received"
+    );
 }

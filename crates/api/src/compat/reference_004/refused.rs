@@ -7,7 +7,7 @@ use postway_domain::{EmailAddress, Mailbox, RecipientKind};
 use postway_intake::{Code, FieldError, RefusedMail, RequestContext};
 use serde_json::value::RawValue;
 
-use super::send::log;
+use super::log_received;
 use crate::{
     compat::translate::{Fields, Items, split_addresses, text},
     error::ApiError,
@@ -27,7 +27,7 @@ pub(super) async fn keep(
 ) {
     let Some(mail) = refused(bytes, error) else { return };
     match app.door.keep_refused(context, mail).await {
-        Ok(uid) => log(context, uid, "invalid", started),
+        Ok(uid) => log_received(context, uid, "invalid", started),
         Err(error) => {
             let request_id = context.request_id.as_str();
             tracing::warn!(request_id, %error, "a refused mail could not be recorded");

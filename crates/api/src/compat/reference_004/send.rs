@@ -12,7 +12,7 @@ use postway_domain::{MessageUid, RecipientKey, TenantId, Time};
 use postway_intake::{Code, RequestContext, count_refused, weighed};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{NAMES, refused};
+use super::{NAMES, log_received, refused};
 use crate::{
     auth::Sender,
     body,
@@ -68,7 +68,7 @@ pub(super) async fn send(
         }
     };
     let Received { uid, external_id } = received;
-    log(&context, Some(uid), "accepted", started);
+    log_received(&context, Some(uid), "accepted", started);
     let mut answer = json!({
         "outboxId": uid,
         "jobId": uid,
@@ -80,19 +80,6 @@ pub(super) async fn send(
         answer["recipient"] = json!({"externalId": id});
     }
     Ok((StatusCode::ACCEPTED, Json(answer)))
-}
-
-/// The line of the log for a mail that came: what every line about a mail has. Never an address.
-pub(super) fn log(context: &RequestContext, uid: Option<MessageUid>, state: &str, started: Instant) {
-    tracing::info!(
-        uid = uid.map(tracing::field::display),
-        request_id = context.request_id,
-        tenant = %context.tenant,
-        attempt = 0,
-        state,
-        duration_ms = started.elapsed().as_millis() as u64,
-        "received"
-    );
 }
 
 /// A mail that was taken.
