@@ -202,7 +202,7 @@ async fn an_attachment_has_one_source_that_can_be_used() {
     for (source, bad) in [
         ("url", "ftp://example.com/b.pdf"),
         ("url", "https://user:password@example.com/b.pdf"),
-        ("path", "b.pdf"),
+        ("path", "../b.pdf"),
         ("endpoint", "doc=7"),
         ("storage_path", "doc=7"),
     ] {

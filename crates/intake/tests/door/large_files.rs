@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::TryStreamExt;
-use postway_domain::{State, TenantSettings, Time, message::Wait};
+use postway_domain::{EventKind, State, TenantSettings, Time, message::Wait};
 use postway_intake::Followed;
 use postway_store::record::Link;
 use postway_testkit::{HttpSource, Reply};
@@ -59,7 +59,8 @@ async fn a_warning_is_noted_and_the_file_is_mailed() {
     for body in [given(1_001, false), with_url(&source.url("/large"))] {
         let receipt = house.send(&body).await.unwrap();
         reaches(&house, receipt.uid, State::Ready).await;
-        let (_, data) = house.events(receipt.uid).await.remove(1);
+        let events = house.events(receipt.uid).await;
+        let (_, data) = events.into_iter().find(|(kind, _)| *kind == EventKind::Validated).unwrap();
         assert_eq!(data["warnings"], json!(["attachments[0] is larger than 1000 bytes (large_files)"]));
         assert_eq!(attachment(&house.raw(receipt.uid).await).len(), 1_001);
     }
