@@ -63,8 +63,7 @@ pub(super) async fn accept(
 ) -> Result<(StatusCode, Json<Answer>), ApiError> {
     let (parts, body) = request.into_parts();
     // Its users know no bound on subjects.
-    let context =
-        RequestContext { any_subject: true, ..door_context(caller, &request_id, &parts.headers)? };
+    let context = RequestContext { any_subject: true, ..door_context(caller, &request_id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;

@@ -95,7 +95,7 @@ async fn receive<'a>(
     bytes: &'a Bytes,
 ) -> Result<Received<'a>, ApiError> {
     let tenant = &context.tenant;
-    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, tenant))?;
+    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, Some(tenant)))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     let mut said = Vec::new();
     if let Some(recipient) = recipient {
@@ -127,7 +127,7 @@ const REQUIRED: [(&str, Code, &str); 3] = [
 ];
 
 /// Its mail in our words.
-fn translate<'a>(bytes: &'a [u8], tenant: &TenantId) -> Result<Translated<'a>, ApiError> {
+fn translate<'a>(bytes: &'a [u8], tenant: Option<&TenantId>) -> Result<Translated<'a>, ApiError> {
     let fields = Fields::read(bytes).map_err(unread)?;
     let mut ours = Ours::with_capacity(bytes.len() + 64);
     let (mut whom, mut wrong) = (None, Vec::new());
@@ -139,7 +139,7 @@ fn translate<'a>(bytes: &'a [u8], tenant: &TenantId) -> Result<Translated<'a>, A
             "replyTo" => ours.addresses("reply_to", value),
             "externalId" => ours.json("external_id", value.get()),
             "companyId" if is_blank(value) => {}
-            "companyId" => wrong.extend(other_company(value, tenant)),
+            "companyId" => wrong.extend(tenant.and_then(|tenant| other_company(value, tenant))),
             "onDoubt" => ours.json("on_doubt", value.get()),
             "recipient" => match recipient(value) {
                 Ok(read) => whom = Some(read),
@@ -199,7 +199,7 @@ fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
 
 /// A mail in our words, without a call. Its recipient must be known by an id: there is no directory to look into.
 pub(in crate::compat) fn in_our_words(bytes: &[u8]) -> Result<String, ApiError> {
-    let Translated { mut ours, recipient } = translate(bytes)?;
+    let Translated { mut ours, recipient } = translate(bytes, None)?;
     if let Some(Recipient { fields, .. }) = recipient {
         let mut known = Ours::with_capacity(256);
         for (name, _, value) in &fields {

@@ -26,8 +26,8 @@ use crate::{
         subscribers::{subscribe, webhook},
     },
     record::{
-        BegunCall, BlobName, BlobRef, Body, Call, Change, Content, DueSubscriber, Finding, MessageKey, NewEvent,
-        NewInbound, NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
+        BegunCall, BlobName, BlobRef, Body, Call, Change, Content, DueSubscriber, Finding, MessageKey,
+        NewEvent, NewInbound, NotificationState, Notified, ReportRequest, Routed, SuspensionScope,
     },
 };
 
