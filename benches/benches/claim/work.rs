@@ -171,6 +171,7 @@ fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
         created_at: at,
         expires_at: None,
         on_doubt: OnDoubt::Resend,
+        error: None,
         recipients: vec![NewRecipient {
             address: format!("user{}@example.net", index % 5_000).parse()?,
             kind: RecipientKind::To,

@@ -94,8 +94,16 @@ pub(crate) struct Post {
     plan: Mutex<Arc<Plan>>,
     circuit: Mutex<Circuit>,
     telling: Mutex<Telling>,
-    /// Whether its tenant is one for tests, and when that was read.
-    of_test_tenant: Mutex<Option<(Instant, bool)>>,
+    /// Whether its tenant is one for tests.
+    of_test_tenant: Mutex<Option<TestTenant>>,
+}
+
+/// What is known of an account's tenant, and since when.
+#[derive(Clone, Copy, Debug)]
+struct TestTenant {
+    is_test: bool,
+    read_at: Instant,
+    generation: u64,
 }
 
 /// Where the store's word on the circuit stands.
@@ -158,18 +166,23 @@ impl Post {
     /// Whether its tenant is one for tests. What changed is known within a moment; what cannot be read is as it was.
     pub async fn is_of_test_tenant(&self, shared: &Shared) -> bool {
         let known = *self.of_test_tenant.lock().unwrap_or_else(PoisonError::into_inner);
-        match known {
-            Some((read_at, is_test)) if read_at.elapsed() < TENANT_FRESH_FOR => return is_test,
-            Some(_) | None => {}
+        // Before it is read: what changes meanwhile looks changed.
+        let generation = shared.store.generation();
+        if let Some(known) = known
+            && known.generation == generation
+            && known.read_at.elapsed() < TENANT_FRESH_FOR
+        {
+            return known.is_test;
         }
         let is_test = match shared.store.tenant(&self.key.tenant).await {
             Ok(tenant) => tenant.is_some_and(|tenant| tenant.settings.test),
             Err(error) => {
                 tracing::warn!(%error, "a tenant could not be read");
-                known.is_some_and(|(_, is_test)| is_test)
+                known.is_some_and(|known| known.is_test)
             }
         };
-        *self.of_test_tenant.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), is_test));
+        let read = TestTenant { is_test, read_at: Instant::now(), generation };
+        *self.of_test_tenant.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
         is_test
     }
 

@@ -34,7 +34,7 @@ pub(crate) type Lookup = Result<Arc<Route>, String>;
 
 /// What a sender is told whose mail would be captured although it is meant to be sent.
 const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
-    (postway accounts add, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
+    (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
     account sandbox, or set the tenant's test to true";
 
 /// The account found, where mail of this sender may take it.

@@ -142,10 +142,10 @@ impl OldRow {
     pub(crate) fn list(&mut self, name: &str) -> Option<Value> {
         let text = self.text(name)?;
         let trimmed = text.trim();
-        if trimmed.starts_with('[') {
-            if let Ok(list @ Value::Array(_)) = serde_json::from_str(trimmed) {
-                return Some(list);
-            }
+        if trimmed.starts_with('[')
+            && let Ok(list @ Value::Array(_)) = serde_json::from_str(trimmed)
+        {
+            return Some(list);
         }
         if let Some(inner) = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
             let items = postgres_items(inner);
@@ -213,13 +213,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_by_row_and_field() {
         let mut wrong = row(&[("id", "a"), ("n", "soon"), ("f", "perhaps"), ("j", "{"), ("o", "[1]")]);
-        (wrong.number("n"), wrong.flag("f"), wrong.object("j"), wrong.object("o"), wrong.needed("none"));
+        let _ =
+            (wrong.number("n"), wrong.flag("f"), wrong.object("j"), wrong.object("o"), wrong.needed("none"));
         let faults = wrong.faults();
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["n", "f", "j", "o", "none"]);
         assert!(faults.iter().all(|fault| fault.place.key == "a" && fault.place.table == "messages"));
         let mut long = OldRow::new("t", vec![("id", Cell::TooLong(9)), ("b", Cell::Unreadable)]);
-        (long.needed("id"), long.text("b"));
+        let _ = (long.needed("id"), long.text("b"));
         assert_eq!(long.faults().len(), 2);
     }
 

@@ -41,7 +41,7 @@ pub(crate) async fn go(browser: &Browser, gateway: &Gateway, place: &str) -> any
 
 #[tokio::test]
 async fn a_newcomer_signs_in_sends_a_mail_and_reads_it() -> anyhow::Result<()> {
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let browser = Browser::start(1280, 800).await?;
     browser.open(&gateway.url()).await?;
     browser.type_into("input[name=key]", "not the key").await?;
@@ -58,7 +58,11 @@ async fn a_newcomer_signs_in_sends_a_mail_and_reads_it() -> anyhow::Result<()> {
     go(&browser, &gateway, "inbox").await?;
     browser.wait_for_text("Welcome aboard").await?;
     browser.wait_for_text("to ada@example.net").await?;
+    browser.wait_for_text("Mail of this tenant is captured").await?;
     browser.screenshot(&picture("inbox")).await?;
+    gateway.patch("/v1/tenants/default", json!({"test": true})).await?;
+    go(&browser, &gateway, "messages").await?;
+    browser.wait_until("no notice", "return !document.querySelector('.capture')").await?;
     // The session's cookie is out of reach of scripts.
     let cookies = browser.run("return document.cookie").await?;
     assert!(!cookies.to_string().contains("postway_session"), "{cookies}");
@@ -304,9 +308,9 @@ async fn hostile_html_is_shown_and_does_nothing() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn every_page_is_accessible_on_a_desk_and_on_a_phone() -> anyhow::Result<()> {
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     gateway.send(json!({"id": "one", "from": "a@example.com", "to": "b@example.net", "subject": "One", "text": "x"})).await?;
-    gateway.wait_for("one", "sent").await?;
+    gateway.wait_for("one", "captured").await?;
     let judge = axe::script();
     for (name, width, height) in [("desk", 1280, 800), ("phone", 390, 844)] {
         let browser = signed_in(&gateway, width, height).await?;

@@ -30,7 +30,7 @@ async fn get_with(client: &Client, key: &str, path: &str) -> anyhow::Result<Stat
 
 #[tokio::test]
 async fn a_tenant_sends_with_its_own_key_and_nobody_else_sees_it() -> anyhow::Result<()> {
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let made = told(&gateway, &["tenants", "create", "acme", "--name", "Acme"]).await?;
     assert_eq!(text(&made, "default_account"), "sandbox", "{made}");
     let created = told(&gateway, &["tenants", "keys", "create", "acme", "--allow-ip", "127.0.0.0/8"]).await?;

@@ -126,9 +126,9 @@ mod tests {
             (
                 DoorName::Reference004,
                 message,
-                json!({"id": "a", "to": "b@x.example", "html": "<p>h",
+                json!({"id": "a", "to": "b@x.example", "subject": "s", "html": "<p>h",
                 "recipient": {"externalId": "C-1", "email": "b@x.example"}}),
-                json!({"to": "b@x.example", "html": "<p>h",
+                json!({"to": "b@x.example", "subject": "s", "html": "<p>h",
                     "recipient": {"external_id": "C-1", "email": "b@x.example"}, "id": "a"}),
             ),
         ] {

@@ -8,7 +8,8 @@ use super::{MAIL, Stage, auth, uid_of};
 #[tokio::test]
 async fn keys_open_by_the_rules_of_the_api() -> anyhow::Result<()> {
     let stage = Stage::set().await?;
-    let created = stage.gateway.post("/v1/tenants", json!({"id": "acme", "name": "Acme"})).await?;
+    let created =
+        stage.gateway.post("/v1/tenants", json!({"id": "acme", "name": "Acme", "test": true})).await?;
     assert_eq!(text(&created, "id"), "acme");
     let reader = stage.new_key(json!({"name": "reader", "scopes": ["read"]})).await?;
     let elsewhere =

@@ -180,8 +180,11 @@ async fn walk(
 async fn take_over(args: &SourceArgs, mut report: MovingReport) -> Result<MovingReport, Failure> {
     let url = SourceUrl::parse(args.database.expose())
         .map_err(|error| Failure::Usage(format!("--database {error}")))?;
-    let plan =
-        Plan { schema: "postway".to_owned(), accounts_schema: Some("public".to_owned()), keep_secrets: false };
+    let plan = Plan {
+        schema: "postway".to_owned(),
+        accounts_schema: Some("public".to_owned()),
+        keep_secrets: false,
+    };
     install::install(&url, &plan).await.map_err(|error| Failure::Failed(error.into()))?;
     report.mode = Mode::Import;
     report.note(format!(

@@ -99,7 +99,7 @@ pub async fn accounts(reached: &Reached) -> Vec<Finding> {
         match (shown, trial) {
             (Ok(shown), _) if shown["kind"] == "sandbox" && captures(&settings_of(tenant).await, &id) => {
                 let found = "mail that names no account is captured by it, and sent to nobody";
-                let advice = "add a relay with `postway accounts add` and make it the tenant's default_account; where the \
+                let advice = "add a relay with `postway accounts create` and make it the tenant's default_account; where the \
                               tenant is there for tests, say so: `postway tenants update ID --test true`";
                 Finding::new(name, Standing::Warning).found(found).advice(advice)
             }
