@@ -223,7 +223,8 @@ mod tests {
                 .filter(|kind| is_told(subscriber, &EventFilter::default(), &entry(**kind, Detail::None)));
             taken.map(|kind| kind.as_str()).collect()
         };
-        let outcomes = ["invalid", "sent", "failed", "cancelled", "expired", "suppressed", "bounced"];
+        let outcomes =
+            ["invalid", "sent", "failed", "cancelled", "expired", "suppressed", "bounced", "captured"];
         assert_eq!(told(SubscriberKind::Callback), outcomes);
         assert!(outcomes.iter().all(|word| told(SubscriberKind::Sync).contains(word)));
         assert!(told(SubscriberKind::Sync).contains(&"pec_delivered"));
