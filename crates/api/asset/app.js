@@ -132,10 +132,10 @@ function CaptureNotice() {
     const { kind } = await get(url`/v1/accounts/${id}`, {}, signal);
     return kind === "sandbox" ? id : null;
   });
-  return tenant.data && html`<p class="capture" role="note"><${Icon} name="warn" />Mail of this tenant is captured by the
+  return tenant.data && html`<aside class="capture" aria-label="Captured mail"><${Icon} name="warn" />Mail of this tenant is captured by the
     account <code>${tenant.data}</code> and sent to nobody. ${may("manage") &&
       html`<a href=${link("accounts")}>Add a relay</a> and make it the default to send, or mark the tenant as
-      one for tests in <a href=${link("settings")}>its settings</a>.`}</p>`;
+      one for tests in <a href=${link("settings")}>its settings</a>.`}</aside>`;
 }
 
 const loaded = new Map();
