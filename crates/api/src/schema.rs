@@ -48,6 +48,9 @@ pub(crate) struct MessageRequest {
     text: Option<String>,
     /// The HTML.
     html: Option<String>,
+    /// Makes the plain text of the HTML where there is none; as `content.auto_text` of your tenant is set when absent.
+    #[schema(default = false)]
+    auto_text: Option<bool>,
     /// Further headers; those that Postway writes itself are refused.
     headers: Option<BTreeMap<String, String>>,
     /// Files that go with it.

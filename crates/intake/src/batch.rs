@@ -240,7 +240,11 @@ impl Door {
             let read = || chunk.iter().map(|text| read_item(text)).collect();
             let items: Vec<Item<'_>> = self.weighed(&ctx.tenant, bytes, read).await?;
             let around = self.look_around(ctx, &items).await?;
-            let heaviest = items.iter().flatten().map(|request| weight(request, bytes)).max();
+            let weights = items.iter().zip(&around).filter_map(|(item, around)| {
+                let bounds = &around.as_ref()?.house.settings.content;
+                Some(weight(item.as_ref().ok()?, bounds, bytes))
+            });
+            let heaviest = weights.max();
             let mut parts = items.into_iter().zip(around).zip(chunk).enumerate();
             let mut chunk_made: Vec<Made> = Vec::with_capacity(chunk.len());
             while chunk_made.len() < chunk.len() {

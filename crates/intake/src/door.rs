@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use postway_domain::{
     ClientId, Clock, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt, secret::SecretKey,
-    verp::VerpKey,
+    tenant::ContentLimits, verp::VerpKey,
 };
 use postway_net::http::HttpClient;
 use postway_store::{
@@ -49,6 +49,8 @@ const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
 const RECIPIENT_BYTES: usize = 256;
 /// Variables of a template are built into values of many times their size: they weigh so much more than other text.
 pub(crate) const VARIABLES_WEIGHT: usize = 16;
+/// Html that is laid out as text weighs so much more than html that is only checked.
+const LAYOUT_WEIGHT: usize = 8;
 
 /// The one way in. One for the whole process, shared.
 pub struct Door {
@@ -224,7 +226,8 @@ impl Door {
             self.rehearse(ctx, request, &around, body.len(), now).await?;
         }
         let prepare = || self.prepare(ctx, request, &around, key, body.clone(), now);
-        self.weighed(&ctx.tenant, weight(request, body.len()), prepare).await?
+        self.weighed(&ctx.tenant, weight(request, &around.house.settings.content, body.len()), prepare)
+            .await?
     }
 
     /// Checks what comes with every kind of request.
@@ -386,10 +389,13 @@ impl Door {
     }
 }
 
-/// How heavy the work on a request is that has this many bytes.
-pub(crate) fn weight(request: &MessageRequest<'_>, bytes: usize) -> usize {
+/// How heavy the work on a request is that has this many bytes, in a house that makes texts of html or does not.
+pub(crate) fn weight(request: &MessageRequest<'_>, bounds: &ContentLimits, bytes: usize) -> usize {
     let variables = request.template.as_ref().and_then(|template| template.0.variables);
-    bytes.max(variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT)))
+    let variables = variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT));
+    let is_laid_out = request.text.is_none() && request.auto_text.unwrap_or(bounds.auto_text);
+    let html = request.html.as_deref().filter(|_| is_laid_out).map_or(0, str::len);
+    bytes.max(variables).max(html.saturating_mul(LAYOUT_WEIGHT))
 }
 
 /// What a composed message takes besides the request that it came with.

@@ -45,6 +45,7 @@ pub(super) fn content<'a>(
     request: &'a MessageRequest<'a>,
     around: &Surroundings,
     limits: &Limits,
+    warnings: &mut Vec<String>,
     findings: &mut Findings,
 ) -> Result<Content<'a>, Refusal> {
     let mut content = match &request.template {
@@ -58,7 +59,23 @@ pub(super) fn content<'a>(
     content.headers = headers(request, findings);
     subject(&content.subject, limits, &subject_bounds(bounds, around.any_subject), findings);
     texts(&content, bounds, findings);
+    if request.auto_text.unwrap_or(bounds.auto_text) && findings.is_empty() {
+        add_text(&mut content, limits, warnings);
+    }
     Ok(content)
+}
+
+/// Makes the text of a message that has html alone. Where none can be made, or it would not fit, the message goes without.
+fn add_text(content: &mut Content<'_>, limits: &Limits, warnings: &mut Vec<String>) {
+    let Some(html) = content.html.as_deref().filter(|_| content.text.is_none()) else { return };
+    match html::to_text(html) {
+        Ok(text) if text.trim().is_empty() => {}
+        Ok(text) if html.len() + text.len() > limits.message_bytes_max => {
+            warnings.push("no text was made of the html: the message would be too large".to_owned());
+        }
+        Ok(text) => content.text = Some(Cow::Owned(text)),
+        Err(error) => warnings.push(format!("no text was made of the html: {error}")),
+    }
 }
 
 /// The words as the request has them; an empty text is none.

@@ -70,6 +70,8 @@ pub(crate) struct MessageRequest<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub unsubscribe: Option<Object<UnsubscribeRequest<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_text: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_submitted: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitive: Option<bool>,
