@@ -49,6 +49,7 @@ mod room;
 mod rule;
 mod schema;
 mod session;
+mod spelling;
 mod state;
 mod statistics;
 mod stats;

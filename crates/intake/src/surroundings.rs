@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use postway_domain::{KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
+use postway_domain::{EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
 use postway_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -133,9 +133,8 @@ pub(crate) fn recipient_faults(
         let fault = FieldError::new("recipient", "give its id or its external_id");
         faults.push(fault.coded(Code::InvalidPayload));
     }
-    let is_to = |address: &str| {
-        to.iter().any(|mailbox| mailbox.address().as_str().eq_ignore_ascii_case(address.trim()))
-    };
+    let is_to =
+        |address: &str| to.iter().any(|mailbox| EmailAddress::is_same(mailbox.address().as_str(), address));
     if let Some(email) = request.email.as_deref()
         && !is_to(email)
     {

@@ -3,7 +3,7 @@
 use std::{any::type_name, str::FromStr};
 
 use postway_domain::{
-    Incarnation, State, Status,
+    EmailAddress, Incarnation, State, Status,
     message::{OnDoubt, Wait},
 };
 
@@ -23,6 +23,12 @@ pub(crate) fn incarnation(bytes: Option<&[u8]>) -> Result<Option<Incarnation>, S
 pub(crate) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
     text.parse()
         .map_err(|_| StoreError::Unexpected(format!("a stored {} that does not parse", type_name::<T>())))
+}
+
+/// An address of a message, also one that an earlier version took and this one would not.
+pub(crate) fn kept_address(text: &str) -> Result<EmailAddress, StoreError> {
+    EmailAddress::read_back(text)
+        .map_err(|error| StoreError::Unexpected(format!("a stored address that does not parse: {error}")))
 }
 
 pub(crate) fn coded<T>(code: i64, from_code: fn(i64) -> Option<T>) -> Result<T, StoreError> {

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, Time, verp::VerpAddress};
+use postway_domain::{EmailAddress, EventKind, Time, verp::VerpAddress};
 use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Report};
 use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
 use serde_json::json;
@@ -79,7 +79,7 @@ fn one(
         }
     };
     if let Some(one) = reported {
-        if recipient.is_some_and(|recipient| !recipient.eq_ignore_ascii_case(&one.address)) {
+        if recipient.is_some_and(|recipient| !EmailAddress::is_same(recipient, &one.address)) {
             set("final_recipient", json!(one.address));
         }
         set("type", json!(bounce_type.map(BounceType::as_str)));
@@ -122,7 +122,7 @@ fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)>
     let named = reported.and_then(|one| {
         let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
         let mut places = ours.filter_map(|address| {
-            traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(address.trim()))
+            traced.recipients.iter().position(|known| EmailAddress::is_same(known, address))
         });
         places.next()
     });
@@ -197,7 +197,7 @@ fn suppression(
     };
     Some(Suppression {
         tenant: traced.tenant.clone(),
-        address: address.to_lowercase(),
+        address: EmailAddress::key_of(address),
         reason,
         note: Some(note),
         created_at: now,

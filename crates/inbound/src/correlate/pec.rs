@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, Time};
+use postway_domain::{EmailAddress, EventKind, Time};
 use postway_mime::pec::{Notice, PecEvent, Receipt, ReceiptForm, ReceiptKind, Signature, TrustStore, verify};
 use postway_store::record::{Body, Finding, NewReceipt, ReceiptView, Traced};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(crate) struct Receipts<'a> {
 pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) -> Finding {
     let concerned = receipt.concerned();
     let position = match concerned.as_slice() {
-        [one] => traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(one.trim())),
+        [one] => traced.recipients.iter().position(|known| EmailAddress::is_same(known, one)),
         _ => None,
     };
     let address = position.map(|at| traced.recipients[at].clone()).or_else(|| match concerned.as_slice() {
@@ -104,7 +104,7 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
             let is_same_mail = earlier.digest == known.digest
                 || receipt.message_id.as_deref().is_some_and(|id| detail["message_id"] == id);
             let is_same_one = match (&earlier.address, address) {
-                (Some(earlier), Some(address)) => earlier.eq_ignore_ascii_case(address),
+                (Some(earlier), Some(address)) => EmailAddress::is_same(earlier, address),
                 (None, None) => true,
                 _ => false,
             };

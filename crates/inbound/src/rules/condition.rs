@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::rule::{Condition, RuleContent, TextMatch};
+use postway_domain::{
+    EmailAddress,
+    rule::{Condition, RuleContent, TextMatch},
+};
 use regex::{Regex, RegexBuilder};
 
 use super::template::Captures;
@@ -187,9 +190,9 @@ fn pattern(given: &str) -> Result<Regex, ConditionError> {
     })
 }
 
-/// The ways in which somebody can be meant: by address, by name, by both.
+/// The ways in which somebody can be meant: by address, in either spelling of its domain, by name, by both.
 fn ways(person: &Person) -> Vec<String> {
-    let mut ways = vec![person.address.clone()];
+    let mut ways: Vec<String> = EmailAddress::spellings_of(&person.address).collect();
     if let Some(name) = &person.name {
         ways.push(name.clone());
         ways.push(person.full().into_owned());

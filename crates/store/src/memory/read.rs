@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use postway_domain::{Lane, MessageUid, Status, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{
@@ -106,8 +106,7 @@ fn holds<T>(wanted: &Option<T>, test: impl FnOnce(&T) -> bool) -> bool {
 fn matches(filter: &Filter, record: &MessageRecord) -> bool {
     let summary = &record.summary;
     let has_recipient = |wanted: &String| {
-        let wanted = wanted.to_lowercase();
-        record.recipients.iter().any(|recipient| recipient.address.to_lowercase() == wanted)
+        record.recipients.iter().any(|recipient| EmailAddress::is_same(&recipient.address, wanted))
     };
     let has_provider_id = |wanted: &String| {
         record.attempts.iter().any(|attempt| attempt.provider_message_id.as_ref() == Some(wanted))

@@ -176,7 +176,7 @@ impl Stored {
 
 /// Whether two addresses are one, in whatever case.
 fn is_it(address: &str, wanted: &str) -> bool {
-    address.to_lowercase() == wanted.to_lowercase()
+    EmailAddress::is_same(address, wanted)
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use sqlx::{Row, mysql::MySqlRow};
 use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state, text, time, unsigned};
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -291,7 +291,7 @@ fn read_recipient(row: &MySqlRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: unsigned(row, 1)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }

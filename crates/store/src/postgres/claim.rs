@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -232,7 +232,7 @@ fn read_recipient(row: &PgRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: unsigned(row, 1)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }

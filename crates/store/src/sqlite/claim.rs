@@ -13,7 +13,7 @@ use sqlx::{Row, sqlite::SqliteRow};
 use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state};
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -232,7 +232,7 @@ fn read_recipient(row: &SqliteRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: row.try_get(1).map_err(failed)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }
