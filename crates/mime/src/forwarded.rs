@@ -79,7 +79,7 @@ pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
 /// A new mail with the text of the draft and the original as an attachment of this name. The draft has no html and no
 /// files of its own.
 pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Result<Composed, ComposeError> {
-    let words = compose(&Draft { html: None, attachments: &[], ..*draft })?;
+    let words = compose(&Draft { html: None, alternatives: &[], attachments: &[], ..*draft })?;
     let end = find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
     let (header, text) = words.bytes.split_at(end);
     let boundary = format!("=_{}_0", draft.uid);
@@ -258,6 +258,7 @@ mod tests {
             subject: "Fwd: Hello",
             text: Some("See below.\n"),
             html: None,
+            alternatives: &[],
             headers: &[],
             attachments: &[],
             message_id: "u@example.net",

@@ -4,7 +4,7 @@
 //! comes out has CRLF line endings only, no NUL, no line over 998 octets and never a `Bcc` field, whatever went
 //! in; what cannot be brought into that form is refused with an error that names the field.
 //!
-//! - [`compose`]: a [`Draft`] (fields, text, html, attachments) becomes an RFC 5322 message.
+//! - [`compose`]: a [`Draft`] (fields, text, html, other forms of the text, attachments) becomes an RFC 5322 message.
 //! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
 //! - [`deliverability`]: the header fields that mailbox providers ask for.
 //! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
@@ -30,12 +30,14 @@ pub mod reading;
 pub mod received;
 pub mod template;
 
+mod alternative;
 mod attachment;
 mod body;
 mod field;
 mod gist;
 mod lines;
 
+pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
 pub use attachment::Attachment;
 pub use compose::{ComposeError, Composed, Draft, compose};
 pub use gist::gist;

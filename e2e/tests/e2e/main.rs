@@ -27,6 +27,7 @@ mod happy_path;
 mod hostile_peers;
 mod hostile_text;
 mod idempotency;
+mod idn;
 mod kill_loop;
 mod large_files;
 mod logs;

@@ -117,7 +117,7 @@ fn labels_that_idna_refuses_are_named() {
     for (text, label) in [
         ("a@xn--ä.de", "xn--ä"),
         ("a@good.xn--a.de", "xn--a"),
-        ("a@xn--.de", "xn--"),
+        ("a@xn--.de", "hyphen"),
         ("a@\u{301}ä.de", "\u{301}ä"),
         ("a@xn--mnchen-3ya\u{430}.de", "xn--mnchen-3ya\u{430}"),
         ("a@xn--example-.de", "hyphen"),
@@ -127,8 +127,8 @@ fn labels_that_idna_refuses_are_named() {
         let error = address(text).expect_err(text).to_string();
         assert!(error.contains(label), "{text:?}: {error}");
     }
-    let long = "ä".repeat(60);
-    assert!(matches!(address(&format!("a@{long}.de")), Err(AddressError::Label(_)) | Ok(_)));
+    let long = "ä".repeat(40);
+    assert!(address(&format!("a@{long}.de")).is_ok(), "80 octets, and fewer than 63 as an A-label");
     let too_long: String = (0..120).map(|n| char::from_u32(0x4e00 + n * 7).unwrap()).collect();
     assert!(address(&format!("a@{too_long}.de")).is_err(), "its A-label has more than 63 octets");
 }

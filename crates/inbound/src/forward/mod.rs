@@ -182,6 +182,7 @@ impl Forwarding<'_> {
             subject: "",
             text: Some(text),
             html: None,
+            alternatives: &[],
             headers: &[],
             attachments: &[],
             message_id: given.message_id,

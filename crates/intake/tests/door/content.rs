@@ -136,6 +136,56 @@ async fn asking_for_a_text_is_part_of_what_a_repeat_is_known_by() {
     assert!(house.send(&message(asked)).await.is_err(), "another mail under the same id");
 }
 
+const INVITATION: &str =
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+
+#[tokio::test]
+async fn an_invitation_goes_as_one() {
+    let house = House::new().await;
+    let invitation = json!({"content_type": "text/calendar", "content": INVITATION, "attach": true});
+    let body = message(json!({"html": "<p>Come</p>", "alternatives": [invitation]}));
+    let raw = house.raw(house.send(&body).await.unwrap().uid).await;
+    let places = [
+        "multipart/mixed",
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+        "text/calendar; charset=utf-8; method=REQUEST",
+        "application/ics",
+    ]
+    .map(|kind| raw.find(&format!("Content-Type: {kind}")).unwrap_or_else(|| panic!("{kind}: {raw}")));
+    assert!(places.is_sorted(), "{raw}");
+}
+
+#[tokio::test]
+async fn alternatives_are_bounded_and_checked() {
+    let house = House::with_limits(Limits::default()).await;
+    let amp = json!({"content_type": "text/x-amp-html", "content": "<html amp4email></html>"});
+    let refused = async |alternatives: serde_json::Value| {
+        faults(house.send(&message(json!({"alternatives": alternatives}))).await)
+    };
+    for (alternatives, field) in [
+        (json!([amp, amp]), "alternatives[1].content_type"),
+        (json!([amp, {"content_type": "text/html", "content": "x"}]), "alternatives[1].content_type"),
+        (
+            json!([{"content_type": "text/calendar; method=CANCEL", "content": INVITATION}]),
+            "alternatives[0].content_type",
+        ),
+        (json!([{"content_type": "text/calendar"}]), "alternatives[0].content"),
+        (json!([{}]), "alternatives[0].content_type"),
+        (json!(vec![amp.clone(); 6]), "alternatives"),
+        (json!([{"content_type": "text/x-amp-html", "content": "x", "colour": 1}]), "alternatives[0].colour"),
+    ] {
+        let found = refused(alternatives.clone()).await;
+        assert_eq!(found.first().map(|(field, _)| field.as_str()), Some(field), "{alternatives}");
+    }
+    let only = message(json!({"text": null, "alternatives": [amp]}));
+    assert_eq!(fields(house.send(&only).await), ["text"], "an alternative is one to something");
+    let content = format!("<html amp4email>{}</html>", "x".repeat(11 * 1024 * 1024));
+    let large = message(json!({"alternatives": [{"content_type": "text/x-amp-html", "content": content}]}));
+    assert!(matches!(house.send(&large).await, Err(postway_intake::Refusal::TooLarge { .. })));
+}
+
 #[tokio::test]
 async fn ready_made_mail_is_exempt_from_rules_of_content_but_not_of_size() {
     let content =

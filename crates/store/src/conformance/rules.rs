@@ -398,6 +398,7 @@ macro_rules! conformance_tests {
                 a_message_to_the_suppressed_alone_is_suppressed
                 a_suppression_ends_with_its_time
                 suppression_ignores_the_case_of_an_address
+                a_suppression_that_was_kept_with_u_labels_holds
                 a_suppression_after_acceptance_is_found_at_the_claim
                 another_tenants_list_does_not_matter
                 suppressions_are_listed_and_renewed
