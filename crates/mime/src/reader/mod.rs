@@ -34,6 +34,8 @@ pub use limit::{PassedLimits, ReaderLimit};
 pub use role::{PartClass, PartRoles};
 pub use transfer::{DecodeBudget, DecodedContent, TransferEncoding};
 
+pub(crate) use word::in_charset;
+
 use walk::{PartRecord, PartWalk};
 
 /// The longest content id that html may refer to.
