@@ -201,7 +201,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
         .collect();
     if !tags.is_empty() {
         sqlx::query(INSERT_TAG)

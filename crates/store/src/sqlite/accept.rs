@@ -182,7 +182,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     super::insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
         .collect();
     for (sql, run) in INSERT_TAG.runs(&tags) {
         let mut query = sqlx::query(sql);
