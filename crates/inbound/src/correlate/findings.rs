@@ -149,7 +149,7 @@ fn suppression_term(proof: Proof, traced: &Traced) -> Option<SuppressionTerm> {
         Proof::Verp => Some(SuppressionTerm::ForEver),
         Proof::SharedVerp => Some(SuppressionTerm::ForATime),
         Proof::PostwayId | Proof::MessageId => (!has_signed_path).then_some(SuppressionTerm::ForATime),
-        Proof::Recipient => None,
+        Proof::ForeignMessageId | Proof::Recipient => None,
     }
 }
 

@@ -218,14 +218,23 @@ async fn take_receipt(
     receipt: &Receipt,
     progress: &mut Progress,
 ) -> Result<Option<String>, Trouble> {
-    let Some(uid) = receipt.postway_uid else {
-        return Ok(Some("the receipt refers to no message of ours".to_owned()));
-    };
     let realm = realm(desk);
-    let traced = means.store.traced(&[uid]).await?;
-    let Some(traced) = traced.into_iter().find(|traced| realm.holds(traced)) else {
-        return Ok(Some("the message that the receipt refers to is not known".to_owned()));
+    let named = match receipt.postway_uid {
+        Some(uid) => means.store.traced(&[uid]).await?.into_iter().find(|traced| realm.holds(traced)),
+        None => None,
     };
+    let is_by_our_id = named.is_some();
+    let found = match (named, receipt.reference.as_deref()) {
+        (None, Some(reference)) => correlate::by_foreign_id(&*means.store, &realm, reference).await?,
+        (named, _) => named,
+    };
+    let Some(traced) = found else {
+        return Ok(Some(match receipt.postway_uid {
+            Some(_) => "the message that the receipt refers to is not known".to_owned(),
+            None => "the receipt refers to no message of ours".to_owned(),
+        }));
+    };
+    let uid = traced.uid;
     if traced.gone {
         return Ok(Some(format!("the message that the receipt refers to, {uid}, was removed")));
     }
@@ -244,6 +253,7 @@ async fn take_receipt(
         body: &body,
         digest: job.digest,
         trust: &means.trust,
+        is_by_our_id,
         earlier: &earlier,
         arrived_at: job.arrived_at.unwrap_or(job.created_at),
     };

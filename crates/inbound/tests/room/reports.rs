@@ -7,6 +7,7 @@ use postway_domain::{
     mailbox::{MailboxRole, Start},
     verp::{self, VerpKey},
 };
+use postway_intake::{RawOptions, RequestContext};
 use postway_store::{
     Directory, Inbound, Read,
     record::{MessageKey, SuppressionReason},
@@ -283,4 +284,49 @@ async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
     house.shelf.deliver(super::mail(1), house.clock.now());
     let mails = house.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::NoMatch, Some("ordinary")));
+}
+
+/// A mail that was handed in ready-made, with a Message-ID that its own program made.
+pub(super) async fn hand_in(house: &House, message_id: &str) -> MessageUid {
+    let mail = format!("From: shop@example.com\r\nTo: ada@example.org\r\nMessage-ID: <{message_id}>\r\n\r\nHi\r\n");
+    let context = RequestContext {
+        tenant: tenant(),
+        request_id: "r".to_owned(),
+        idempotency_key: None,
+        dry_run: false,
+        must_leave: false,
+        any_subject: false,
+        on_doubt: None,
+    };
+    house.door().accept_raw(&context, RawOptions::default(), mail.into()).await.unwrap().uid
+}
+
+/// Whoever can guess it could have written the report: it finds the message and proves nothing.
+#[tokio::test]
+async fn a_message_id_of_others_finds_its_message_without_proof() {
+    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let uid = hand_in(&house, "ticket-77.1@desk").await;
+    let twice = [hand_in(&house, "ticket-78@desk").await, hand_in(&house, "ticket-78@desk").await];
+    for (count, id) in (1..).zip(["ticket-77.1@desk", "ticket-78@desk", "TICKET-77.1@desk"]) {
+        let returned = format!("Message-ID: <{id}>\r\n");
+        let report = bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, &returned);
+        house.shelf.deliver(report, house.clock.now());
+        let mails = house.settled(count).await;
+        let expected = if count == 1 { InboundState::Routed } else { InboundState::NoMatch };
+        let state = mails.iter().filter(|mail| mail.state == expected).count();
+        assert!(state >= 1, "{id}: {mails:?}");
+    }
+    let events = told(&house, uid).await;
+    let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((*kind, data["proof"].as_str()), (EventKind::UnprovenReport, Some("foreign_message_id")));
+    assert_eq!(data["says"], "bounced");
+    assert!(!is_suppressed(&house, "ada@example.org").await);
+    for uid in twice {
+        assert!(told(&house, uid).await.is_empty(), "two with one id cannot be told apart by it");
+    }
+    // Our own id in the same header still proves it.
+    let returned = format!("Message-ID: <ticket-78@desk>\r\n{}", postway_id(twice[1]));
+    house.shelf.deliver(bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, &returned), house.clock.now());
+    house.settled(4).await;
+    assert_eq!(told(&house, twice[1]).await[0].0, EventKind::Bounced);
 }
