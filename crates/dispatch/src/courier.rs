@@ -128,6 +128,10 @@ impl Courier {
             Some(Ok(Sent::Tried(delivery))) => self.note_circuit(delivery, &plan),
             Some(Ok(Sent::Held(_)) | Err(_)) | None => None,
         };
+        let converted = match &sent {
+            Some(Ok(Sent::Tried(delivery))) => delivery.converted,
+            Some(Ok(Sent::Held(_)) | Err(_)) | None => &[],
+        };
         let attempt = Attempt {
             job,
             account: &post.key.account,
@@ -139,6 +143,7 @@ impl Courier {
             policy: &plan.settings.retry,
             account_at_fault,
             certified: plan.settings.pec,
+            converted,
         };
         match sent {
             Some(Ok(Sent::Tried(delivery))) => outcome::judge(&attempt, delivery, &mut rand::rng()),
@@ -313,5 +318,5 @@ fn is_good(connection: &mut SmtpConnection) -> bool {
 
 fn not_sent(job: &Claimed, failure: Failure) -> Delivery {
     let recipients = job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
-    Delivery { recipients, end: DeliveryEnd::NotSent(failure) }
+    Delivery::new(recipients, DeliveryEnd::NotSent(failure))
 }

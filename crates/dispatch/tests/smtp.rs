@@ -2,6 +2,8 @@
 //!
 //! One binary, one file per theme; what they share is here.
 
+#[path = "smtp/converted.rs"]
+mod converted;
 #[path = "smtp/doubt.rs"]
 mod doubt;
 #[path = "smtp/faults.rs"]

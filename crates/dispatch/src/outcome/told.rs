@@ -41,6 +41,9 @@ pub(super) struct Told<'a> {
     /// The places of recipients that are on the suppression list by now.
     #[serde(skip_serializing_if = "<[u32]>::is_empty")]
     suppressed: &'a [u32],
+    /// What of the mail was encoded for a relay that lacks an extension.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    converted: &'static [&'static str],
 }
 
 impl<'a> Told<'a> {
@@ -63,6 +66,7 @@ impl<'a> Told<'a> {
             recipient: None,
             address: None,
             suppressed: &[],
+            converted: &[],
         }
     }
 
@@ -81,6 +85,7 @@ impl<'a> Told<'a> {
             due_at,
             provider_message_id,
             suppressed: &attempt.job.suppressed,
+            converted: attempt.converted,
             ..Self::of(attempt, failure)
         }
     }

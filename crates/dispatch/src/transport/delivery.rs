@@ -68,6 +68,15 @@ pub struct Delivery {
     pub recipients: Vec<RecipientReply>,
     /// How the transaction ended; it speaks for the accepted recipients, and for those not tried.
     pub end: DeliveryEnd,
+    /// What of the mail was encoded because the relay lacks an extension: `header`, `body`.
+    pub converted: &'static [&'static str],
+}
+
+impl Delivery {
+    /// Of a mail that was sent as it is, if at all.
+    pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
+        Self { recipients, end, converted: &[] }
+    }
 }
 
 /// How a transaction ended.

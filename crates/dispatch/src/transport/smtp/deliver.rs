@@ -8,6 +8,7 @@
 use std::{io::Write as _, time::Duration};
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_mime::downgrade::RelayLacks;
 use tokio::time::Instant;
 
 use super::{
@@ -18,7 +19,9 @@ use super::{
     provider_id::provider_message_id,
     wire::Heard,
 };
-use crate::transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+use crate::transport::{
+    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+};
 
 /// The most commands, and about the most bytes of them, before their replies are read: both sides' socket
 /// buffers hold that much, so neither can wait for the other to read (RFC 2920 3.1).
@@ -94,6 +97,14 @@ impl SmtpConnection {
         gate: &mut dyn WireGate,
     ) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
+        let lacks =
+            RelayLacks { eight_bit_mime: !self.offered.eight_bit_mime, smtputf8: !self.offered.smtputf8 };
+        let fitted = FittedMail::new(envelope, body, lacks);
+        let (envelope, body, converted) = match &fitted {
+            Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
+            None => (*envelope, body, &[][..]),
+        };
+        let envelope = &envelope;
         let end = match check(envelope, body, &mut recipients).and_then(|scan| {
             self.check_offer(envelope)?;
             Ok(scan)
@@ -104,7 +115,7 @@ impl SmtpConnection {
             }
             Ok(scan) => self.transact(envelope, body, scan, gate, &mut recipients).await,
         };
-        Delivery { recipients, end }
+        Delivery { recipients, end, converted }
     }
 
     /// Refuses what this relay is known not to take.
