@@ -262,7 +262,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// Hands a mail over; what the answer is.
     async fn send(&mut self, mail: &str) -> String {
-        self.expect("MAIL FROM:<shop@example.com>", "250").await;
+        self.send_from("<shop@example.com>", mail).await
+    }
+
+    /// The same from another sender.
+    async fn send_from(&mut self, sender: &str, mail: &str) -> String {
+        self.expect(&format!("MAIL FROM:{sender}"), "250").await;
         self.expect("RCPT TO:<ada@example.net>", "250").await;
         self.expect("DATA", "354").await;
         self.ask(&format!("{mail}.")).await
