@@ -1,8 +1,8 @@
 //! Header fields that hold octets beyond ASCII, written so that every server takes them.
 //!
 //! Text becomes encoded words (RFC 2047): whole fields where nothing but people read them, names and comments beside
-//! addresses; file names and other parameters become what RFC 2231 has for them. An address itself cannot be encoded,
-//! and neither can an id: those stay as they are, and need SMTPUTF8, unless they are not even UTF-8.
+//! addresses; file names and other parameters become what RFC 2231 has for them. The left side of an address cannot be
+//! encoded, and neither can an id: those stay as they are, and need SMTPUTF8, unless they are not even UTF-8.
 //!
 //! What the octets mean is not said anywhere: they are UTF-8 where they can be, else in the charset of the mail's own text,
 //! else in Windows-1252, which is what is sent by most who do not say so.
@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use mail_builder::headers::{Header, text::Text};
+use postway_domain::EmailAddress;
 
 use crate::{
     raw_header::Field,
@@ -129,6 +130,7 @@ fn write_addresses(text: &str, out: &mut Vec<u8>) {
             }
             match first {
                 '(' if !token.is_ascii() => write_comment(token, out),
+                _ if !token.is_ascii() => write_address(token, out),
                 _ => out.extend_from_slice(token.as_bytes()),
             }
         }
@@ -192,6 +194,18 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(if name.starts_with([' ', '\t']) { b" " } else { b"" });
     write_words(&text.replace(char::is_control, " "), out);
     out.push(b' ');
+}
+
+/// Writes an address, in brackets or not, in the spelling that goes into an envelope, if that is ASCII; else as it is.
+fn write_address(token: &str, out: &mut Vec<u8>) {
+    let bare = token.strip_prefix('<').and_then(|token| token.strip_suffix('>'));
+    match bare.unwrap_or(token).trim().parse::<EmailAddress>() {
+        Ok(address) if address.as_str().is_ascii() && bare.is_some() => {
+            out.extend_from_slice(format!("<{address}>").as_bytes());
+        }
+        Ok(address) if address.as_str().is_ascii() => out.extend_from_slice(address.as_str().as_bytes()),
+        Ok(_) | Err(_) => out.extend_from_slice(token.as_bytes()),
+    }
 }
 
 fn write_comment(comment: &str, out: &mut Vec<u8>) {

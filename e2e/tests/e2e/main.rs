@@ -8,6 +8,7 @@ mod bad_input;
 mod blobs;
 mod bounces;
 mod captured;
+mod carried;
 mod clock_skew;
 mod compat;
 mod content;
