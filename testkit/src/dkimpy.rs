@@ -78,7 +78,10 @@ impl Dkimpy {
 
     fn ask(&mut self, line: &str) -> String {
         let questions = self.questions.as_mut().expect("it is open until this value goes");
-        questions.write_all(line.as_bytes()).and_then(|()| questions.flush()).expect("python takes a message");
+        questions
+            .write_all(line.as_bytes())
+            .and_then(|()| questions.flush())
+            .expect("python takes a message");
         let mut answer = String::new();
         self.answers.read_line(&mut answer).expect("python answers");
         answer.trim_end_matches('\n').to_owned()

@@ -23,7 +23,9 @@ const PLAIN: &str = "taking mail over SMTP address=";
 /// A gateway that takes mail over SMTP and hands it to a sink.
 async fn stage(sink: &SmtpSink) -> anyhow::Result<Gateway> {
     let mut gateway = Gateway::idle()?;
-    gateway.launch(&[("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"), ("POSTWAY_SMTP_EHLO_NAME", "mx.example")]).await?;
+    gateway
+        .launch(&[("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"), ("POSTWAY_SMTP_EHLO_NAME", "mx.example")])
+        .await?;
     gateway.relay_to(sink.port()).await?;
     gateway.patch("/v1/tenants/default", json!({"default_account": "relay"})).await?;
     Ok(gateway)
@@ -36,7 +38,8 @@ struct Session {
 
 impl Session {
     async fn open(gateway: &Gateway) -> anyhow::Result<Self> {
-        let key = gateway.post("/v1/tenants/default/keys", json!({"name": "smtp", "scopes": ["send"]})).await?;
+        let key =
+            gateway.post("/v1/tenants/default/keys", json!({"name": "smtp", "scopes": ["send"]})).await?;
         let address: SocketAddr = eventually("a word of where it takes mail", async || {
             let log = gateway.log();
             let told = log.split_once(PLAIN).and_then(|(_, rest)| rest.split_whitespace().next());
@@ -122,7 +125,8 @@ async fn what_no_server_may_take_is_mended_and_told() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
     let gateway = stage(&sink).await?;
     let mut session = Session::open(&gateway).await?;
-    let long = format!("From: a@example.com\r\nX-Long: {}{REST}{}\r\n", "word ".repeat(400), "x".repeat(3_000));
+    let long =
+        format!("From: a@example.com\r\nX-Long: {}{REST}{}\r\n", "word ".repeat(400), "x".repeat(3_000));
     let cases: [(&[u8], &[u8], &[&str]); 5] = [
         (
             b"From: root (Cron Daemon)\r\nTo: root",
@@ -196,10 +200,10 @@ async fn relays_without_extensions_get_what_they_take() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().capabilities(&["PIPELINING"]).start().await;
     let gateway = stage(&sink).await?;
     let mut session = Session::open(&gateway).await?;
-    let mail = "From: a@example.com\r\nSubject: Gr\u{fc}\u{df}e\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nGr\u{fc}\u{df}e\r\n";
+    let mail = "From: a@example.com\r\nSubject: Gr\u{fc}\u{df}e\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nGr\u{fc}\u{df}e from a town on the Rhine\r\n";
     let uid = session.send(mail.as_bytes()).await?;
     let raw = String::from_utf8(arrived(&sink, &uid).await?)?;
-    assert!(raw.is_ascii() && raw.ends_with("\r\n\r\nGr=C3=BC=C3=9Fe\r\n"), "{raw}");
+    assert!(raw.is_ascii() && raw.ends_with("\r\n\r\nGr=C3=BC=C3=9Fe from a town on the Rhine\r\n"), "{raw}");
     let message = eventually("the mail to be sent", async || {
         let message = gateway.get(&format!("/v1/messages/{uid}")).await?;
         Ok(Some(message).filter(|message| message["status"] == "sent"))

@@ -6,7 +6,7 @@ use postway_testkit::SmtpSink;
 use crate::{Gate, ONE, assert_accepted, connect, envelope, not_sent};
 
 const FOREIGN: &str = "From: Zo\u{eb} <zoe@example.org>\r\nSubject: Gr\u{fc}\u{df}e\r\nMIME-Version: 1.0\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGr\u{fc}\u{df}e aus K\u{f6}ln\r\n";
+    Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGr\u{fc}\u{df}e from a town on the Rhine\r\n";
 
 async fn delivered(sink: &SmtpSink, mail: &str) -> (Vec<u8>, String, &'static [&'static str]) {
     let smtputf8 = !mail.split("\r\n\r\n").next().unwrap().is_ascii();
@@ -34,7 +34,7 @@ async fn without_smtputf8_the_header_is_encoded_and_the_body_stays() {
     let (header, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(header.is_ascii() && header.contains("\r\nSubject: =?utf-8?"), "{header}");
     assert!(header.starts_with("From: =?utf-8?B?Wm/Dqw==?= <zoe@example.org>\r\n"), "{header}");
-    assert_eq!(body, "Gr\u{fc}\u{df}e aus K\u{f6}ln\r\n");
+    assert_eq!(body, "Gr\u{fc}\u{df}e from a town on the Rhine\r\n");
     assert_eq!(parameters, format!("SIZE={} BODY=8BITMIME", text.len()));
     assert_eq!(converted, ["header"]);
 }
@@ -48,7 +48,7 @@ async fn without_either_nothing_beyond_ascii_is_left() {
         text.is_ascii() && text.contains("\r\nContent-Transfer-Encoding: quoted-printable\r\n"),
         "{text}"
     );
-    assert!(text.ends_with("\r\n\r\nGr=C3=BC=C3=9Fe aus K=C3=B6ln\r\n"), "{text}");
+    assert!(text.ends_with("\r\n\r\nGr=C3=BC=C3=9Fe from a town on the Rhine\r\n"), "{text}");
     assert!(!text.contains("8bit") && parameters.is_empty());
     assert_eq!(converted, ["header", "body"]);
 }

@@ -288,7 +288,8 @@ async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
 
 /// A mail that was handed in ready-made, with a Message-ID that its own program made.
 pub(super) async fn hand_in(house: &House, message_id: &str) -> MessageUid {
-    let mail = format!("From: shop@example.com\r\nTo: ada@example.org\r\nMessage-ID: <{message_id}>\r\n\r\nHi\r\n");
+    let mail =
+        format!("From: shop@example.com\r\nTo: ada@example.org\r\nMessage-ID: <{message_id}>\r\n\r\nHi\r\n");
     let context = RequestContext {
         tenant: tenant(),
         request_id: "r".to_owned(),

@@ -30,7 +30,10 @@ async fn a_mail_says_itself_from_whom_and_to_whom() {
         ]
     );
     let raw = house.raw(receipt.uid).await;
-    assert!(!raw.contains("c@example.net") && raw.contains("\r\nMessage-ID: <mine@example.com>\r\n"), "{raw}");
+    assert!(
+        !raw.contains("c@example.net") && raw.contains("\r\nMessage-ID: <mine@example.com>\r\n"),
+        "{raw}"
+    );
     assert!(raw.starts_with(&format!("X-Postway-ID: {}\r\n", receipt.uid)));
     assert_eq!(house.stored(receipt.uid).await.summary.message_id, "mine@example.com");
     assert_eq!(house.stored(receipt.uid).await.summary.subject, "hello");
@@ -91,7 +94,7 @@ async fn with_recipients_of_its_own_the_header_is_not_judged() {
     let receipt = send(&house, options, mail).await.unwrap();
     assert_eq!(recipients(&house, &receipt).await, [("a@example.net".to_owned(), RecipientKind::To)]);
     let raw = house.raw(receipt.uid).await;
-    assert!(raw.contains("\r\nFrom: <shop@example.com>\r\nX-Original-From: root\r\nTo: nobody\r\n"), "{raw}");
+    assert!(raw.contains("\r\nFrom: \"root\" <shop@example.com>\r\nX-Original-From: root\r\nTo: nobody\r\n"), "{raw}");
 }
 
 #[tokio::test]
@@ -110,6 +113,7 @@ async fn bad_options_are_collected() {
         to: vec!["x@example.net".to_owned(), "y".to_owned()],
         tags: vec![String::new()],
         sensitive: false,
+        metadata: Default::default(),
     };
     let mut found = fields(send(&house, options, MAIL).await);
     found.sort();

@@ -157,7 +157,8 @@ async fn an_odd_header_is_carried_and_not_judged() {
 
 /// The changes that a message's history tells.
 fn changes(stored: &postway_store::record::MessageRecord) -> Vec<String> {
-    let validated = stored.events.iter().find(|event| event.kind == postway_domain::EventKind::Validated).unwrap();
+    let validated =
+        stored.events.iter().find(|event| event.kind == postway_domain::EventKind::Validated).unwrap();
     let data: serde_json::Value = serde_json::from_str(validated.data.as_deref().unwrap()).unwrap();
     let words = data["changes"].as_array().into_iter().flatten();
     words.map(|word| word.as_str().unwrap().to_owned()).collect()
@@ -170,12 +171,24 @@ async fn what_was_changed_is_told_in_the_history() {
     let long = format!("From: a@example.com\r\n\r\n{}\r\n", "x".repeat(2_000));
     for (mail, told) in [
         (MAIL, &["message_id_added", "date_added", "mime_version_added"][..]),
-        ("From: root (Cron Daemon)\r\nTo: root\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi\r\n", &["from_completed"]),
+        (
+            "From: root (Cron Daemon)\r\nTo: root\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi\r\n",
+            &["from_completed"],
+        ),
         ("Message-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi\r\n", &["from_completed"]),
-        ("From: a@example.com\r\nSubject: \u{fc}\r\nBcc: x\r\nMessage-ID: odd\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n", &["message_id_replaced", "bcc_removed", "header_8bit_encoded"]),
+        (
+            "From: a@example.com\r\nSubject: \u{fc}\r\nBcc: x\r\nMessage-ID: odd\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n",
+            &["message_id_replaced", "bcc_removed", "header_8bit_encoded"],
+        ),
         (&long, &["message_id_added", "date_added", "mime_version_added", "long_lines_reencoded"]),
-        ("Hi there\r\n", &["from_completed", "message_id_added", "date_added", "mime_version_added", "header_ended"]),
-        ("From: a@example.com\r\nFrom: b@example.com\r\nX-PM-Tag: t\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n", &["author_repeated", "service_fields_removed"]),
+        (
+            "Hi there\r\n",
+            &["from_completed", "message_id_added", "date_added", "mime_version_added", "header_ended"],
+        ),
+        (
+            "From: a@example.com\r\nFrom: b@example.com\r\nX-PM-Tag: t\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n",
+            &["author_repeated", "service_fields_removed"],
+        ),
     ] {
         let stored = house.stored(uid_of(&client.send(mail).await)).await;
         assert_eq!(changes(&stored), told, "{mail}");
@@ -192,7 +205,8 @@ async fn an_author_without_an_address_is_completed_from_the_envelope_or_the_tena
     let refused = client.send_from("<>", cron).await;
     assert!(refused.starts_with("550 5.6.0 from: the mail's From names nobody with an address"), "{refused}");
 
-    let settings = TenantSettings { return_path: Some("bounces@example.com".to_owned()), ..TenantSettings::default() };
+    let settings =
+        TenantSettings { return_path: Some("bounces@example.com".to_owned()), ..TenantSettings::default() };
     let house = House::with(config(), settings).await;
     let mut client = house.sender().await;
     let raw = house.raw(uid_of(&client.send_from("<>", cron).await)).await;
@@ -212,7 +226,12 @@ async fn programs_set_up_for_other_services_choose_in_their_words() {
     assert_eq!(summary.metadata.as_deref(), Some(r#"{"order":"7"}"#));
     assert_eq!(uid_of(&client.send(&format!("{chosen}{MAIL}")).await), uid, "a repeat is the same mail");
     let raw = house.raw(uid).await;
-    assert!(!raw.contains("X-PM-") && !raw.contains("Resend-") && raw.contains("\r\nX-SES-CONFIGURATION-SET: own\r\n"), "{raw}");
+    assert!(
+        !raw.contains("X-PM-")
+            && !raw.contains("Resend-")
+            && raw.contains("\r\nX-SES-CONFIGURATION-SET: own\r\n"),
+        "{raw}"
+    );
 }
 
 #[tokio::test]
