@@ -104,11 +104,26 @@ async fn a_composed_forward_keeps_text_images_and_files() {
     assert_eq!(image.contents(), b"\x89PNG");
 }
 
+/// A signature over raw text, which cannot be encoded without breaking it.
+const SIGNED: &str = "DKIM-Signature: v=1; h=from:subject; b=x\r\n";
+
+#[tokio::test]
+async fn header_text_that_nobody_signed_is_encoded_in_a_redirect() {
+    let house = house().await;
+    house.rule("all", 1, forward("redirect")).await;
+    let raw = "From: é <a@example.org>\r\nSubject: grün\r\nMessage-ID: <1@example.org>\r\n\r\nbody\r\n";
+    house.shelf.deliver(raw, house.clock.now());
+    house.settled(1).await;
+    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    assert!(sent.is_ascii() && sent.contains("\r\nFrom: =?utf-8?B?w6k=?= <a@example.org>\r\n"), "{sent}");
+    assert!(sent.contains("\r\nMessage-ID: <1@example.org>\r\n"), "{sent}");
+}
+
 #[tokio::test]
 async fn an_attached_forward_holds_the_mail_whole_and_so_does_one_that_cannot_be_redirected() {
     for (form, raw) in [
         ("attachment", mail(1)),
-        ("redirect", "From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n".as_bytes().to_vec()),
+        ("redirect", format!("{SIGNED}From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n").into_bytes()),
     ] {
         let house = house().await;
         house.rule("all", 1, forward(form)).await;
@@ -252,7 +267,7 @@ async fn only_mail_that_the_tenant_wrote_is_signed_with_its_key() {
     for (form, raw, is_signed) in [
         ("redirect", spoof.to_owned(), false),
         ("compose", spoof.to_owned(), true),
-        ("redirect", spoof.replace("pay this", "größe"), true),
+        ("redirect", format!("{SIGNED}{}", spoof.replace("pay this", "größe")), true),
         ("attachment", spoof.to_owned(), true),
     ] {
         let house = house().await;

@@ -94,7 +94,10 @@ async fn with_recipients_of_its_own_the_header_is_not_judged() {
     let receipt = send(&house, options, mail).await.unwrap();
     assert_eq!(recipients(&house, &receipt).await, [("a@example.net".to_owned(), RecipientKind::To)]);
     let raw = house.raw(receipt.uid).await;
-    assert!(raw.contains("\r\nFrom: \"root\" <shop@example.com>\r\nX-Original-From: root\r\nTo: nobody\r\n"), "{raw}");
+    assert!(
+        raw.contains("\r\nFrom: \"root\" <shop@example.com>\r\nX-Original-From: root\r\nTo: nobody\r\n"),
+        "{raw}"
+    );
 }
 
 #[tokio::test]
