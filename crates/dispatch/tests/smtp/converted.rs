@@ -9,7 +9,7 @@ const FOREIGN: &str = "From: Zo\u{eb} <zoe@example.org>\r\nSubject: Gr\u{fc}\u{d
     Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGr\u{fc}\u{df}e from a town on the Rhine\r\n";
 
 async fn delivered(sink: &SmtpSink, mail: &str) -> (Vec<u8>, String, &'static [&'static str]) {
-    let smtputf8 = !mail.split("\r\n\r\n").next().unwrap().is_ascii();
+    let smtputf8 = mail.split_once("\r\n\r\n").is_some_and(|(header, _)| !header.is_ascii());
     let envelope = Envelope { eight_bit: true, smtputf8, ..envelope(ONE, mail.as_bytes()) };
     let delivery = connect(sink).await.deliver(&envelope, mail.as_bytes(), &mut Gate::default()).await;
     assert_accepted(&delivery.end);
