@@ -158,7 +158,7 @@ fn assert_carried(raw: &[u8]) {
         date_unix: 0,
         author: None,
         trace: None,
-        is_to_be_signed: raw.len() % 2 == 0,
+        is_to_be_signed: raw.len().is_multiple_of(2),
     };
     let Ok(finished) = finish_raw(raw, &finish) else { return };
     let lacks = RelayLacks { eight_bit_mime: true, smtputf8: true };
