@@ -17,6 +17,8 @@ use crate::{
 
 /// The longest header block that is read.
 pub(crate) const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
+/// The longest name of a field: its line is broken behind the colon at the earliest, never inside the name.
+const FIELD_NAME_OCTETS_MAX: usize = 900;
 /// The longest Message-ID that is kept, without its brackets.
 pub(crate) const MESSAGE_ID_OCTETS_MAX: usize = 512;
 
@@ -262,5 +264,6 @@ impl SignedFields {
 fn field_name(line: &[u8]) -> Option<(&[u8], usize)> {
     let colon = memchr(b':', line)?;
     let name = line[..colon].trim_ascii_end();
-    (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some((name, colon))
+    let is_name = (1..=FIELD_NAME_OCTETS_MAX).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
+    is_name.then_some((name, colon))
 }

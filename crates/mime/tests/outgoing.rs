@@ -193,6 +193,10 @@ fn a_header_that_breaks_off_ends_there_but_never_so_that_bcc_is_read() {
     assert_eq!(inspect_raw(broken).unwrap().bad_header, Some(RawError::Malformed { line: 2 }));
     assert!(finish(broken).ends_with("\r\nSubject: one\r\n\r\nand two\r\nX-More: x\r\n\r\nbody\r\n"));
     assert!(changes(broken).contains(&"header_ended"));
+    let endless = format!("From: a@b\n{}: x\nSubject: s\n\nbody\n", "n".repeat(1_500));
+    let ended = finished(endless.as_bytes());
+    assert!(ended.changes.contains(&RawChange::HeaderEnded), "a name that must be broken is none");
+    assert_eq!(inspect_raw(&ended.bytes).unwrap().bad_header, None);
     assert!(finish(b"just text\n").ends_with("\r\n\r\njust text\r\n"));
     for hidden in
         ["From: a@b\nand two\nBCC: secret@x\n\nbody", "and\n resent-bcc : secret@x", "x\n\tBcc: secret@x\n"]
