@@ -25,9 +25,9 @@ mod mailbox;
 pub use list::split_list;
 pub use mailbox::Mailbox;
 
-/// The longest local part (RFC 5321, 4.5.3.1.1).
-pub const LOCAL_OCTETS_MAX: usize = 64;
-/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) less its angle brackets.
+/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) less its angle brackets. The local part has no bound of its
+/// own: RFC 5321 (4.5.3.1.1) names 64 octets, but VERP, SRS and BATV write a whole address into it, other servers carry them,
+/// and whoever refuses one loses the bounce that comes back to it.
 pub const ADDRESS_OCTETS_MAX: usize = 254;
 /// The longest label of a domain (RFC 1035, 2.3.4).
 pub const LABEL_OCTETS_MAX: usize = 63;
@@ -49,9 +49,6 @@ pub enum AddressError {
     /// The whole is too long.
     #[error("the address is longer than {ADDRESS_OCTETS_MAX} octets")]
     TooLong,
-    /// The part before the `@` is too long.
-    #[error("the part before the @ is longer than {LOCAL_OCTETS_MAX} octets")]
-    LocalTooLong,
     /// The part before the `@` breaks the syntax.
     #[error("the part before the @ {0}")]
     Local(&'static str),
@@ -125,9 +122,6 @@ impl FromStr for EmailAddress {
 fn check_local(local: &str) -> Result<(), AddressError> {
     if local.is_empty() {
         return Err(AddressError::Local("is empty"));
-    }
-    if local.len() > LOCAL_OCTETS_MAX {
-        return Err(AddressError::LocalTooLong);
     }
     if let Some(rest) = local.strip_prefix('"') {
         return check_quoted_local(rest);
