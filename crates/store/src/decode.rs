@@ -4,6 +4,7 @@ use std::{any::type_name, str::FromStr};
 
 use postway_domain::{
     Incarnation, State, Status,
+    dsn::DsnWishes,
     message::{OnDoubt, Wait},
 };
 
@@ -43,6 +44,11 @@ pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
     json.map_or(Ok(Vec::new()), |json| {
         serde_json::from_str(json).map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
     })
+}
+
+/// What a sender wishes to be told. What cannot be read is no wish: it must not keep the mail from leaving.
+pub(crate) fn dsn_wishes(json: Option<&str>) -> Option<DsnWishes> {
+    json.and_then(|json| serde_json::from_str(json).ok())
 }
 
 /// Where bytes of a message are: in the row, so many of them, or in a blob.

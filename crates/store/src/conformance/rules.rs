@@ -59,6 +59,7 @@ macro_rules! conformance_tests {
             }
             claim {
                 due_messages_come_oldest_first
+                what_the_sender_wishes_to_be_told_comes_with_the_claim
                 what_cannot_go_now_is_left
                 a_doubt_past_its_time_is_claimed
                 a_fetch_at_the_head_holds_nobody_back
@@ -201,6 +202,7 @@ macro_rules! conformance_tests {
             }
             keys {
                 a_key_is_found_by_its_digest
+                a_key_is_found_by_its_id_with_its_verifier
                 a_key_id_and_a_digest_are_taken_once
                 keys_are_listed_by_tenant_oldest_first
                 a_key_is_revoked_once_and_by_its_tenant_only

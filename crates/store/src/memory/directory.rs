@@ -129,6 +129,10 @@ impl Directory {
         self.keys.iter().find(|key| key.digest == *digest).cloned()
     }
 
+    pub fn key_by_id(&self, id: &str) -> Option<ApiKey> {
+        self.keys.iter().find(|key| key.id == id).cloned()
+    }
+
     pub fn is_session_ended(&self, id: SessionId) -> bool {
         self.ended_sessions.contains_key(&id)
     }

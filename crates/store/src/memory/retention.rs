@@ -170,7 +170,7 @@ impl Stored {
         record.summary.subject.clear();
         record.summary.metadata = None;
         record.summary.version += 1;
-        (self.raw, self.payload, self.waiting) = (None, None, None);
+        (self.raw, self.payload, self.waiting, self.dsn) = (None, None, None, None);
     }
 }
 

@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use postway_domain::{
-    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, message::OnDoubt,
+    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, dsn::DsnWishes,
+    message::OnDoubt,
 };
 
 use super::{body::Body, change::NewEvent};
@@ -86,9 +87,16 @@ pub struct Content {
     pub payload: Option<Body>,
     /// Whether nobody may read the bodies, which go away once it is sent.
     pub sensitive: bool,
+    /// What its sender wishes to be told about delivery, where it came by SMTP and said so.
+    pub dsn: Option<DsnWishes>,
 }
 
 impl Content {
+    /// What its sender wishes to be told, as it is stored.
+    pub(crate) fn dsn_json(&self) -> Option<String> {
+        self.dsn.as_ref().and_then(|wishes| serde_json::to_string(wishes).ok())
+    }
+
     /// What it is found by in the index of tags: the client's labels, and its external id.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let tags = self.tags.iter().map(|tag| Cow::Borrowed(tag.as_str()));

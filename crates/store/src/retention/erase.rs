@@ -78,7 +78,7 @@ static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipi
 const RENAME: Sql =
     Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
 static CLEAR_CONTENT: Multi = Multi::new(
-    "UPDATE content SET subject = '', metadata = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
+    "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
      payload_blob = NULL, raw = ? WHERE uid IN (",
     1,
     ")",
