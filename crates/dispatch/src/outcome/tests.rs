@@ -56,6 +56,7 @@ fn job(recipients: u32) -> Claimed {
         sensitive: false,
         recipient_deleted: false,
         via: None,
+        dsn: None,
     }
 }
 
@@ -83,6 +84,7 @@ fn attempt(job: &Claimed) -> Attempt<'_> {
         policy: &POLICY,
         account_at_fault: None,
         certified: false,
+        takes_dsn: false,
     }
 }
 

@@ -41,6 +41,9 @@ pub(super) struct Told<'a> {
     /// The places of recipients that are on the suppression list by now.
     #[serde(skip_serializing_if = "<[u32]>::is_empty")]
     suppressed: &'a [u32],
+    /// Whether the sender's wishes about reports went with it, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dsn: Option<&'static str>,
 }
 
 impl<'a> Told<'a> {
@@ -63,6 +66,7 @@ impl<'a> Told<'a> {
             recipient: None,
             address: None,
             suppressed: &[],
+            dsn: None,
         }
     }
 
@@ -81,6 +85,10 @@ impl<'a> Told<'a> {
             due_at,
             provider_message_id,
             suppressed: &attempt.job.suppressed,
+            dsn: attempt.job.dsn.as_ref().filter(|_| attempt.offered).map(|_| match attempt.takes_dsn {
+                true => "passed_on",
+                false => "not_offered",
+            }),
             ..Self::of(attempt, failure)
         }
     }

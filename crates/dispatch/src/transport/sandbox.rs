@@ -61,6 +61,7 @@ mod tests {
         size: 1,
         eight_bit: false,
         smtputf8: false,
+        dsn: None,
     };
 
     #[tokio::test]

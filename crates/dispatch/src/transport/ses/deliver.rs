@@ -105,7 +105,7 @@ impl SesClient {
 
 /// The envelope of a call that sends nothing.
 const NOBODY: Envelope<'_> =
-    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false };
+    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
 
 fn paused(enforcement: Option<&str>) -> Failure {
     let status = enforcement.unwrap_or("unknown");

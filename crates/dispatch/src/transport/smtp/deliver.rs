@@ -275,11 +275,29 @@ impl SmtpConnection {
                 if needs_smtputf8(envelope) {
                     out.extend_from_slice(b" SMTPUTF8");
                 }
+                if let Some(wishes) = envelope.dsn.filter(|_| offered.dsn) {
+                    if let Some(ret) = wishes.ret {
+                        write!(out, " RET={}", ret.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                    if let Some(envid) = &wishes.envid {
+                        write!(out, " ENVID={}", envid.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                }
             }
             Step::Rcpt(at) => {
                 out.extend_from_slice(b"RCPT TO:<");
                 out.extend_from_slice(envelope.recipients[at].as_bytes());
                 out.push(b'>');
+                let wishes = envelope.dsn.filter(|_| offered.dsn);
+                if let Some(wishes) = wishes.and_then(|wishes| wishes.recipients.get(envelope.recipients[at]))
+                {
+                    if let Some(notify) = wishes.notify {
+                        write!(out, " NOTIFY={notify}").expect("writing to a Vec cannot fail");
+                    }
+                    if let Some(orcpt) = &wishes.orcpt {
+                        write!(out, " ORCPT={}", orcpt.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                }
             }
             Step::Data => out.extend_from_slice(b"DATA"),
         }
