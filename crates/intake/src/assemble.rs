@@ -271,6 +271,7 @@ pub(crate) fn assemble(
             raw: Body::Inline(Bytes::from(composed.bytes)),
             payload: Some(Body::Inline(origin.payload)),
             sensitive: mail.sensitive,
+            dsn: None,
         },
         events,
         batch_key: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use postway_domain::{Mailbox, Time};
+use postway_domain::{Mailbox, Time, dsn::DsnWishes};
 use postway_mime::{Composed, RawError, RawInfo, Trace, finish_raw, gist, inspect_raw};
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
@@ -47,6 +47,9 @@ pub struct RawOptions {
     /// Whether nobody may read it, and it goes away once it is sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
+    /// What is to be reported about its delivery (RFC 3461); a repeat may wish otherwise.
+    #[serde(skip)]
+    pub dsn: Option<DsnWishes>,
 }
 
 impl RawOptions {
@@ -223,7 +226,9 @@ impl Door {
         let payload = body.clone();
         let on_doubt = ctx.on_doubt_by(&route, &house);
         let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
-        assemble(origin, terms, &route, mail, limits.message_bytes_max)
+        let mut message = assemble(origin, terms, &route, mail, limits.message_bytes_max)?;
+        message.content.dsn = options.dsn.clone();
+        Ok(message)
     }
 }
 

@@ -78,7 +78,8 @@ mod tests {
 
     fn envelope() -> Envelope {
         let to = vec!["a@example.net".parse().unwrap()];
-        Envelope { from: Some("shop@example.com".parse().unwrap()), to, smtputf8: false }
+        let from = Some("shop@example.com".parse().unwrap());
+        Envelope { from, to, smtputf8: false, dsn: Default::default() }
     }
 
     #[test]
@@ -100,6 +101,7 @@ mod tests {
             to: vec!["a@example.net".to_owned()],
             tags: ["a", "b", "c"].map(str::to_owned).to_vec(),
             sensitive: true,
+            dsn: None,
         };
         let expected = Options { raw, idempotency_key: text("k 1") };
         assert_eq!(Options::of(&envelope(), mail), Ok(expected));

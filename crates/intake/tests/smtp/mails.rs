@@ -127,6 +127,62 @@ async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
     assert_eq!(house.count().await, 1);
 }
 
+/// Python's `sendmail` with bytes, `curl -T` and old scripts end lines as their files do.
+#[tokio::test]
+async fn a_mail_with_bare_line_feeds_is_taken_and_leaves_with_cr_lf() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let uid = uid_of(&client.send(&format!("{}\r\n", MAIL.replace("\r\n", "\n"))).await);
+    let raw = house.raw(uid).await;
+    assert!(raw.ends_with("\r\n\r\nHi.\r\n\r\n"), "{raw}");
+    assert_eq!(raw.matches('\n').count(), raw.matches("\r\n").count(), "{raw}");
+    client.expect("QUIT", "221").await;
+}
+
+/// VERP and SRS, devices without brackets, and the one name that needs no domain.
+#[tokio::test]
+async fn envelopes_are_carried_as_they_are() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";
+    for (mail, rcpt, sender, recipient) in [
+        (format!("<{verp}>"), format!("<{verp}>"), verp, verp),
+        ("a@example.com".to_owned(), " ada@example.net".to_owned(), "a@example.com", "ada@example.net"),
+        ("<>".to_owned(), "<Postmaster>".to_owned(), "", "postmaster@mx.example"),
+        (
+            "<@a.example,@b.example:c@example.com>".to_owned(),
+            "<ada@example.net>".to_owned(),
+            "c@example.com",
+            "ada@example.net",
+        ),
+    ] {
+        client.expect(&format!("MAIL FROM:{mail}"), "250").await;
+        client.expect(&format!("RCPT TO:{rcpt}"), "250").await;
+        client.expect("DATA", "354").await;
+        let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
+        assert_eq!(house.stored(uid).await.recipients[0].address, recipient);
+        assert_eq!(house.sender_of(uid).await, sender);
+    }
+}
+
+#[tokio::test]
+async fn wishes_about_reports_are_kept_with_the_mail() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    client.expect("MAIL FROM:<a@example.com> RET=HDRS ENVID=QQ314159", "250").await;
+    client.expect("RCPT TO:<ada@example.net> NOTIFY=SUCCESS,DELAY ORCPT=rfc822;ada@example.org", "250").await;
+    client.expect("RCPT TO:<bob@example.net>", "250").await;
+    client.expect("DATA", "354").await;
+    let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
+    let plain = uid_of(&client.send(MAIL).await);
+    let claimed = house.claimed().await;
+    let dsn = |uid| claimed.iter().find(|claimed| claimed.uid == uid).unwrap().dsn.clone();
+    let kept = serde_json::to_string(&dsn(uid).unwrap()).unwrap();
+    let expected = r#"{"ret":"HDRS","envid":"QQ314159","recipients":{"ada@example.net":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;ada@example.org"}}}"#;
+    assert_eq!(kept, expected);
+    assert_eq!(dsn(plain), None);
+}
+
 #[tokio::test]
 async fn a_sender_that_is_the_author_leaves_bounces_to_the_tenant() {
     let settings =
