@@ -480,5 +480,6 @@ fn content(uid: MessageUid) -> Content {
         raw: Bytes::from_static(b"Subject: Your order\r\n\r\nThank you.\r\n").into(),
         payload: Some(Bytes::from_static(br#"{"subject":"Your order"}"#).into()),
         sensitive: false,
+        dsn: None,
     }
 }
