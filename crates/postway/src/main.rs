@@ -23,6 +23,7 @@ mod probe;
 mod progress;
 mod reporting;
 mod retention;
+mod self_signed;
 mod sharing;
 mod shutdown;
 #[cfg(test)]
