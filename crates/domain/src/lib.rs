@@ -31,6 +31,7 @@ pub mod template;
 pub mod tenant;
 pub mod time;
 pub mod verp;
+pub mod webhook_form;
 
 pub use account::{Account, AccountKind, AccountSettings, SesAccount, TlsMode};
 pub use address::{EmailAddress, Mailbox};
@@ -52,3 +53,4 @@ pub use subscriber::{Subscriber, SubscriberKind};
 pub use template::Template;
 pub use tenant::{Tenant, TenantSettings};
 pub use time::{Clock, Time};
+pub use webhook_form::WebhookForm;

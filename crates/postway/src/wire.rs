@@ -129,6 +129,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let preparer = Preparer::new(door.clone(), membership.roster().me());
     let notifier = Notifier::new(NotifierParts {
         store: store.clone(),
+        depot: depot.clone(),
         http: report_http(&guard),
         clock: clock.clone(),
         secret_key: secret_key.clone(),
