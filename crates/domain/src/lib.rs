@@ -26,6 +26,7 @@ pub mod reference;
 pub mod retry;
 pub mod rule;
 pub mod secret;
+pub mod spoken_time;
 pub mod subscriber;
 pub mod template;
 pub mod tenant;

@@ -324,7 +324,7 @@ impl Door {
         let defaults = batch.defaults.map(Defaults::read).transpose()?.unwrap_or_default();
         if defaults.len() * messages.len() > self.limits.request_bytes_max {
             let message = "the defaults, repeated for each message, are larger than a request may be \
-                           (request_bytes_max): shorten them or send fewer messages";
+                           (http.max_request_bytes): shorten them or send fewer messages";
             return Err(Refusal::TooLarge { message: message.to_owned() });
         }
         let texts = messages.into_iter().map(|message| match defaults.under(message) {

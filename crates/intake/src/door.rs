@@ -112,6 +112,9 @@ pub struct RequestContext {
     /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own: the way in is that of
     /// a system that knows none.
     pub any_subject: bool,
+    /// Whether `send_at` may be in words, such as `tomorrow at 9am`. A repeat says the same words, so it is the same message
+    /// whenever it comes.
+    pub spoken_times: bool,
     /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
     pub on_doubt: Option<OnDoubt>,
 }
@@ -132,7 +135,8 @@ pub struct Receipt {
 impl RequestContext {
     /// What is settled before anything is known of a message.
     pub(crate) fn settled(&self) -> Settled {
-        Settled { any_subject: self.any_subject, ..Settled::default() }
+        let Self { any_subject, spoken_times, .. } = *self;
+        Settled { any_subject, spoken_times, ..Settled::default() }
     }
 
     /// What to do in doubt with a message that does not say it itself: as the call says, else the account, else the tenant.
@@ -188,6 +192,11 @@ impl Door {
         &self.limits
     }
 
+    /// Where readers of mail reach this gateway, if the operator says so.
+    pub fn public_url(&self) -> Option<&str> {
+        self.public_url.as_deref()
+    }
+
     /// Takes one message, given as a JSON object. It is durable when this returns.
     pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         let taken = self.take_json(ctx, body).await;
@@ -234,7 +243,7 @@ impl Door {
     pub(crate) fn check_request(&self, ctx: &RequestContext, bytes: usize) -> Result<(), Refusal> {
         let bytes_max = self.limits.request_bytes_max;
         if bytes > bytes_max {
-            let message = format!("the request is larger than {bytes_max} bytes (request_bytes_max)");
+            let message = format!("the request is larger than {bytes_max} bytes (http.max_request_bytes)");
             return Err(Refusal::TooLarge { message });
         }
         match &ctx.idempotency_key {
@@ -295,6 +304,7 @@ impl Door {
                 template_version,
                 smtputf8: needs_smtputf8(&sender, &recipients),
                 any_subject: around.any_subject,
+                spoken_times: around.spoken_times,
             };
             (None, Some(serde_json::to_string(&settled).expect("a number and flags are JSON")))
         } else {

@@ -174,7 +174,7 @@ impl Door {
             findings.add("from", "the mail has no From field: add it");
         }
         let route = findings.take("account", route);
-        let terms = terms(&request, &limits, now, &mut findings);
+        let terms = terms(&request, &limits, (now, false), &mut findings);
         let (Some(route), Some(from), true) = (route, &info.from, findings.is_empty()) else {
             return Err(findings.into_refusal());
         };

@@ -175,7 +175,10 @@ impl Refusal {
     /// The refusal of a message over the limit.
     pub(crate) fn message_too_large(bytes_max: usize) -> Self {
         Self::TooLarge {
-            message: format!("the message is larger than {bytes_max} bytes (message_bytes_max)"),
+            message: format!(
+                "the message is larger than {bytes_max} bytes: the gateway's http.max_message_bytes, or the tenant's \
+                 content.message_bytes where that is less"
+            ),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Surroundings {
     pub signers: Signers,
     /// Whether its subject may be of any length where the tenant says nothing.
     pub any_subject: bool,
+    /// Whether its `send_at` may be in words.
+    pub spoken_times: bool,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -38,6 +40,9 @@ pub(crate) struct Settled {
     /// Whether its subject may be of any length where the tenant says nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_subject: bool,
+    /// Whether its `send_at` may be in words, which count from its acceptance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spoken_times: bool,
 }
 
 impl Surroundings {
@@ -72,6 +77,7 @@ impl Door {
             template,
             recipient,
             any_subject: settled.any_subject,
+            spoken_times: settled.spoken_times,
         })
     }
 

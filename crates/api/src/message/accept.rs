@@ -91,6 +91,7 @@ pub(crate) fn context(
         dry_run,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: on_doubt(headers)?,
     })
 }

@@ -63,6 +63,7 @@ impl Forwarding<'_> {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: self.planned.on_doubt.or(self.mailbox.settings.on_doubt),
         };
         let request = ForwardRequest {

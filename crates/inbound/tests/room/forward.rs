@@ -281,6 +281,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };

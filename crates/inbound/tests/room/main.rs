@@ -256,6 +256,7 @@ impl House {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid

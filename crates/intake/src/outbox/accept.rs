@@ -49,6 +49,7 @@ pub(super) async fn accept(
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     let mut answers = Vec::with_capacity(offers.len());

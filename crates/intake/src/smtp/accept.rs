@@ -82,6 +82,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         dry_run: false,
         must_leave: true,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     crash_point("smtp_before_accept");

@@ -126,6 +126,7 @@ impl Spool {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         self.door.accept_json(&ctx, request).await.map(drop)

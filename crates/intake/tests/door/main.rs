@@ -226,6 +226,7 @@ fn ctx() -> RequestContext {
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     }
 }
