@@ -99,6 +99,7 @@ pub fn router(state: ApiState) -> Router {
 /// revoked for the other at once.
 pub fn surface(state: ApiState) -> (Router, KeyCheck) {
     let doors = compat::routes(&state.compat);
+    let unmatched = compat::Unmatched::new(&state.compat);
     let app = Arc::new(App::new(state));
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
@@ -107,7 +108,7 @@ pub fn surface(state: ApiState) -> (Router, KeyCheck) {
         .merge(doors)
         .route("/", axum::routing::get(dashboard::home))
         .route("/assets/{*path}", axum::routing::get(dashboard::asset))
-        .fallback(frame::no_such_path)
+        .fallback(move |state, request| unmatched.clone().answer(state, request))
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(middleware::from_fn_with_state(app.clone(), frame::judge))
         .layer(middleware::from_fn_with_state(clock, frame::frame))

@@ -21,6 +21,7 @@ mod reference_004;
 mod resend;
 mod routes;
 mod translate;
+mod unmatched;
 
 use axum::Router;
 
@@ -28,6 +29,7 @@ pub(crate) use dress::Dress;
 pub use moving::{OldKind, in_our_words, in_their_words};
 pub use name::{CompatConfig, DoorName, UnknownDoor};
 pub use routes::CompatRoute;
+pub(crate) use unmatched::Unmatched;
 
 use self::routes::DoorRoutes;
 use crate::state::Shared;
