@@ -9,6 +9,7 @@
 //! Not here: parsing and checking of messages (that is the door, [`postway_intake`]), sockets and TLS (the binary's).
 
 mod account;
+mod attachment_link;
 mod audit;
 mod auth;
 mod batch;

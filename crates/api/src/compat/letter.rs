@@ -55,7 +55,7 @@ impl Letter {
             from: field("from").map(unbracketed),
             reply_to: field("reply-to")
                 .map_or_else(Vec::new, |list| split_addresses(list).into_iter().map(unbracketed).collect()),
-            text: reading.text,
+            text: reading.text.filter(|_| reading.has_text),
             html: reading.html,
             files: reading.attachments.into_iter().filter_map(|file| file.filename).collect(),
             source: Some(source),

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The mail's bytes, unless they are sensitive, not made yet, or gone.
-async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
+pub(crate) async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
     let message = find(app, tenant, id).await?.summary;
     raw::refuse_sensitive(&message)?;
     match app.store.raw(tenant, message.uid).await? {

@@ -15,9 +15,11 @@ fn filled(route: &CompatRoute, made: &Made) -> Vec<String> {
         "emails" | "messages" | "v1" => uids.chain(MESSAGES).collect(),
         "account" | "accounts" => vec!["first-relay"],
         "tenant" | "tenants" => vec!["default"],
+        "templates" => vec!["first-welcome"],
+        "webhooks" => vec![&made.webhook],
         _ => panic!("teach this test which ids {route:?} takes"),
     };
-    ids.into_iter().map(|id| route.path.replace("{id}", id)).collect()
+    ids.into_iter().map(|id| route.path.replace("{id}", id).replace("{attachment_id}", "att_0")).collect()
 }
 
 /// What to ask of a route: the query and the body. Each would do something to the first tenant, or show it, if it reached that far.
@@ -81,7 +83,19 @@ fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
         ("resend", "POST", "/emails") => vec![("", mail)],
         ("resend", "POST", "/emails/batch") => vec![("", json!([mail]))],
         ("resend", "PATCH", "/emails/{id}") => vec![("", json!({"scheduled_at": "2023-12-02T00:00:00Z"}))],
-        ("resend", "POST", "/emails/{id}/cancel") => vec![("", Value::Null)],
+        (
+            "resend",
+            "POST",
+            "/emails/{id}/cancel" | "/templates/{id}/publish" | "/webhooks/{id}/signing-secret/rotate",
+        ) => vec![("", Value::Null)],
+        ("resend", "POST", "/templates") => vec![("", json!({"name": "first-welcome", "html": "<p>Hi</p>"}))],
+        ("resend", "PATCH", "/templates/{id}") => vec![("", json!({"html": "<p>theirs</p>"}))],
+        ("resend", "POST", "/webhooks") => {
+            vec![("", json!({"endpoint": "https://theirs.example/hook", "events": ["email.sent"]}))]
+        }
+        ("resend", "PATCH", "/webhooks/{id}") => {
+            vec![("", json!({"endpoint": "https://theirs.example/hook"}))]
+        }
         ("postmark", "POST", "/email") => vec![("", postmark)],
         ("postmark", "POST", "/email/batch") => vec![("", json!([postmark]))],
         ("postmark", "POST", "/email/withTemplate") => vec![("", filled_in)],
