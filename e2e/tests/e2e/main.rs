@@ -58,6 +58,7 @@ mod retry_then_success;
 mod rolling;
 mod scheduling;
 mod sdk;
+mod sdk_resend;
 mod second_process;
 mod sensitive;
 mod ses;

@@ -59,7 +59,7 @@ const RESEND: &str = r#"
 
     told.missing = await resend.emails.send({ ...mail("x"), from: undefined });
     told.from = await resend.emails.send({ ...mail("x"), from: "shop" });
-    told.words = await resend.emails.send({ ...mail("x"), scheduledAt: "tomorrow at 9am" });
+    told.words = await resend.emails.send({ ...mail("x"), scheduledAt: "in a while" });
     const soon = await resend.emails.send({ ...mail("soon"), scheduledAt: "in 2 hours" });
     told.soon = await resend.emails.get(soon.data.id);
     await resend.emails.cancel(soon.data.id);
