@@ -102,7 +102,7 @@ async fn what_is_wrong_has_a_number_and_their_names() {
         (json!({"To": ["ada@example.net"]}), 403, "To: must be a text"),
         (json!({"TextBody": null}), 300, "TextBody: "),
         (json!({"Subject": 5}), 300, "Subject: "),
-        (json!({"Tag": "x".repeat(65)}), 300, "Tag: "),
+        (json!({"Tag": "x".repeat(1_001)}), 300, "Tag: "),
         (json!({"MessageStream": "a b"}), 300, "MessageStream: "),
         (json!({"Headers": [{"Name": "Return-Path", "Value": "x"}]}), 300, "Headers.Return-Path: "),
         (json!({"Attachments": [{"Name": "a.txt", "Content": "%"}]}), 300, "Attachments[0].Content: "),

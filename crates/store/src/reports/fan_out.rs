@@ -106,7 +106,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         // Neither form has a word for what is not proven, and their users act on the words that they have.
         | EventKind::UnprovenReport => false,
     };
-    kind == SubscriberKind::Webhook || is_outcome
+    kind.form().is_some() || is_outcome
 }
 
 /// Who is told: what matters of a subscriber here.
@@ -229,6 +229,7 @@ mod tests {
         assert!(outcomes.iter().all(|word| told(SubscriberKind::Sync).contains(word)));
         assert!(told(SubscriberKind::Sync).contains(&"pec_delivered"));
         assert!(told(SubscriberKind::Webhook).contains(&"accepted"));
+        assert_eq!(told(SubscriberKind::ResendWebhook), told(SubscriberKind::Webhook), "whatever its form");
         for kind in [SubscriberKind::Callback, SubscriberKind::Sync, SubscriberKind::Webhook] {
             assert!(is_told(
                 kind,

@@ -410,7 +410,6 @@ mod tests {
         for (part, field) in [
             (json!({"to": vec!["a@example.net"; 51]}), "to"),
             (json!({"to": vec!["a@example.net"; 51].join(",")}), "to"),
-            (json!({"scheduled_at": "in 1 min"}), "scheduled_at"),
             (json!({"topic_id": "t"}), "topic_id"),
             (json!({"tags": {}}), "tags"),
             (json!({"tags": [{"name": "a b", "value": "c"}]}), "tags[0].name"),
