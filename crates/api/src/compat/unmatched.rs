@@ -67,7 +67,7 @@ impl RootDoor {
             let fits = |(part, given): (&str, &str)| part.starts_with('{') || part == given;
             parts().count() == asked().count() && parts().zip(asked()).all(fits)
         };
-        self.paths.iter().any(|route| matches(&route))
+        self.paths.iter().any(|route| matches(route))
     }
 }
 

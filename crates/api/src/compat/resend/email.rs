@@ -77,10 +77,10 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
         }
     }
     // PHP has one empty array, and writes it as a list.
-    if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers)) {
-        if let Err(fault) = self::headers(&mut ours, headers) {
-            faults.push(fault);
-        }
+    if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers))
+        && let Err(fault) = self::headers(&mut ours, headers)
+    {
+        faults.push(fault);
     }
     let written = [
         ("template", template.map(self::template)),

@@ -43,7 +43,8 @@ pub(super) async fn create(
     let said = Said::read(body::json_object_within(request, BODY_BYTES_MAX).await?)?;
     let absent: Vec<FieldError> = [("name", said.name.is_none()), ("html", said.html.is_none())]
         .into_iter()
-        .filter_map(|(name, is_absent)| is_absent.then(|| missing(name)))
+        .filter(|(_, is_absent)| *is_absent)
+        .map(|(name, _)| missing(name))
         .collect();
     if !absent.is_empty() {
         return Err(ApiError::invalid(absent));
