@@ -107,8 +107,8 @@ pub struct RequestContext {
     /// Whether mail that names no account is refused where the sandbox would capture it: whoever came here by changing an
     /// address and a key believes that it is sent.
     pub must_leave: bool,
-    /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own: the way in is that of
-    /// a system that knows none.
+    /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own, and a tag as long as
+    /// it is kept: the way in is that of a system that knows no such bounds.
     pub any_subject: bool,
     /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
     pub on_doubt: Option<OnDoubt>,

@@ -51,6 +51,17 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// The longest tag that a store keeps, in characters and in bytes.
+    const LONG_TAG_CHARS: usize = 1_000;
+    pub(crate) const TAG_BYTES_MAX: usize = 1_024;
+
+    /// The same, with tags as long as they are kept: for ways in of systems that know no shorter ones.
+    pub(crate) fn with_long_tags(&self) -> Self {
+        Self { tag_chars_max: self.tag_chars_max.max(Self::LONG_TAG_CHARS), ..self.clone() }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

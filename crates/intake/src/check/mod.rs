@@ -59,7 +59,10 @@ pub(crate) fn check<'a>(
     let reply_to = people::reply_to(request, limits, &mut findings);
     let return_path = return_path(request, &mut findings);
     let route = findings.take("account", around.route.clone());
-    let terms = terms(request, limits, now, &mut findings);
+    let terms = match around.any_subject {
+        true => terms(request, &limits.with_long_tags(), now, &mut findings),
+        false => terms(request, limits, now, &mut findings),
+    };
     let mut content = content::content(request, around, limits, &mut findings)?;
     let room = limits.message_bytes_max.saturating_sub(content.len());
     let mut warnings = Vec::new();

@@ -113,7 +113,7 @@ fn tags(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) 
         return Vec::new();
     }
     for (index, tag) in tags.iter().enumerate() {
-        if !is_label(tag, limits.tag_chars_max) {
+        if !is_label(tag, limits.tag_chars_max) || tag.len() > Limits::TAG_BYTES_MAX {
             let max = limits.tag_chars_max;
             findings.add(
                 format!("tags[{index}]"),
