@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use postway_domain::{RecipientKind, TenantId};
 use postway_mime::reading::{self, Reading};
-use postway_store::record::MessageRecord;
+use postway_store::record::{MessageRecord, MessageSummary};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -27,7 +27,11 @@ pub(super) struct Letter {
 impl Letter {
     /// That of a message.
     pub(super) async fn read(app: &App, tenant: &TenantId, record: &MessageRecord) -> Result<Self, ApiError> {
-        let message = &record.summary;
+        Self::of(app, tenant, &record.summary).await
+    }
+
+    /// The same, where the rest of the message is not at hand.
+    pub(super) async fn of(app: &App, tenant: &TenantId, message: &MessageSummary) -> Result<Self, ApiError> {
         if message.sensitive {
             return Ok(Self::default());
         }
