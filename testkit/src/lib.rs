@@ -21,6 +21,7 @@ pub mod node;
 pub mod postfix;
 pub mod postgres;
 mod python;
+pub mod python_clients;
 pub mod smtp_sink;
 
 pub use cable::Cable;
@@ -33,4 +34,5 @@ pub use http_source::{HttpSource, Reply};
 pub use imap_sink::{ImapAct, ImapSink};
 pub use node::Node;
 pub use postfix::Postfix;
+pub use python_clients::PythonClients;
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};

@@ -42,6 +42,7 @@ mod page;
 mod partial_recipients;
 mod permanent_failure;
 mod poison;
+mod postmark_clients;
 mod power_cut;
 mod preparation_kill;
 mod reference_000;
