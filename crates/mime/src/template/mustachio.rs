@@ -354,7 +354,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
 fn look(state: &State, steps: Rest<String>) -> Value {
     let Some((first, rest)) = steps.split_first() else { return Value::from(true) };
     // The engine has functions of its own under some names, and they are no variables.
-    let found = state.lookup(first).filter(|value| is_of_json(value));
+    let found = state.lookup(first).filter(is_of_json);
     walk(found.unwrap_or(Value::from(())), rest)
 }
 
