@@ -118,6 +118,8 @@ async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey,
 }
 
 /// List signing keys
+///
+/// All keys of your tenant, each with the DNS record to publish. Private halves are never shown.
 #[utoipa::path(
     get,
     path = "/v1/dkim",
@@ -145,6 +147,8 @@ pub(crate) async fn list(
 }
 
 /// Show a signing key
+///
+/// One key with the DNS record to publish. Its private half is never shown.
 #[utoipa::path(
     get,
     path = "/v1/dkim/{domain}/{selector}",

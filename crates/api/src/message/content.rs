@@ -64,6 +64,9 @@ pub(crate) async fn preview(
 }
 
 /// Get a file of the mail
+///
+/// The bytes of one attachment, to be saved: the answer never opens in a browser. `GET /v1/messages/{id}/content`
+/// lists the files. 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/attachments/{index}",

@@ -161,6 +161,8 @@ async fn add(
 }
 
 /// List suppressed addresses
+///
+/// Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out.
 #[utoipa::path(
     get,
     path = "/v1/suppressions",
@@ -252,6 +254,8 @@ pub(crate) async fn patch(
 }
 
 /// Stop suppressing an address
+///
+/// Mail to it is sent again from now on. 404 where it is not on the list.
 #[utoipa::path(
     delete,
     path = "/v1/suppressions/{address}",

@@ -136,6 +136,8 @@ fn page_of(mut found: Vec<Template>, limit: u32, cursor: impl Fn(&Template) -> S
 }
 
 /// Show a template
+///
+/// Its sources in the latest version, or in the one asked for.
 #[utoipa::path(
     get,
     path = "/v1/templates/{name}",

@@ -111,6 +111,8 @@ pub(crate) async fn list(
 }
 
 /// Show a webhook
+///
+/// One webhook, without its secrets.
 #[utoipa::path(
     get,
     path = "/v1/webhooks/{id}",
