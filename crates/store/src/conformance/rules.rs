@@ -236,6 +236,7 @@ macro_rules! conformance_tests {
             mailboxes {
                 a_mailbox_reads_back_whole
                 a_mailbox_is_taken_once_by_id_and_by_place
+                a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read
                 of_concurrent_mailboxes_of_one_place_one_is_made
                 a_mailbox_that_moves_forgets_its_cursor
                 a_look_at_a_mailbox_is_noted

@@ -298,6 +298,7 @@ pub(super) static TABLES: &[Table] = &[
             text("tenant"),
             text("id"),
             bytes("place"),
+            int("port"),
             text("settings"),
             bytes("secret"),
             int("version"),
