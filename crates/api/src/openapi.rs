@@ -1,6 +1,6 @@
 //! Every route, and the OpenAPI document that is made of them. A route cannot be served without being documented.
 
-pub(crate) mod binary;
+mod binary;
 mod bounds;
 mod example;
 mod named;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::schema;
-use crate::openapi::binary::OCTETS;
+use crate::body::OCTETS;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const BASE: &str = "http://127.0.0.1:8520";

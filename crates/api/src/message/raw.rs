@@ -9,7 +9,7 @@ use postway_domain::Status;
 use postway_store::record::MessageSummary;
 
 use super::{GivenId, find};
-use crate::{auth::Reader, error::ApiError, openapi::binary::OCTETS, room::Counted, state::Shared};
+use crate::{auth::Reader, body::OCTETS, error::ApiError, room::Counted, state::Shared};
 
 /// Get the mail itself
 ///

@@ -8,9 +8,8 @@ use utoipa::openapi::{
 };
 
 use super::named;
+use crate::body::OCTETS;
 
-/// Bytes of any kind.
-pub(crate) const OCTETS: &str = "application/octet-stream";
 /// The call whose body is a mail and nothing else.
 const RAW: &str = "sendRawMessage";
 
