@@ -7,6 +7,7 @@ pub mod axe;
 pub mod cable;
 mod cache;
 pub mod cert;
+pub mod clients;
 pub mod closed_port;
 pub mod disk;
 pub mod dkimpy;
@@ -25,6 +26,7 @@ pub mod smtp_sink;
 
 pub use cable::Cable;
 pub use cert::{TestCa, TestCert};
+pub use clients::{ClientScript, MailClients, OpenApiTools};
 pub use closed_port::ClosedPort;
 pub use disk::{DiskFault, DiskLog, Unsynced, WatchedDisk};
 pub use dkimpy::Dkimpy;
