@@ -20,6 +20,7 @@ mod outbox;
 mod output;
 mod private_hosts;
 mod probe;
+mod process_stats;
 mod progress;
 mod reporting;
 mod retention;

@@ -8,7 +8,11 @@
 //! goes when nothing has touched it for a while, as nothing touches what is deleted. Everything else stays from the start to the
 //! end, so that a counter never begins anew.
 
-use std::{io::BufWriter, time::Duration};
+use std::{
+    env::consts::{ARCH, OS},
+    io::BufWriter,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use metrics::{
@@ -86,7 +90,14 @@ pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
     metrics::set_global_recorder(recorder)
         .map_err(|error| anyhow::anyhow!("cannot install the metrics recorder: {error}"))?;
     describe();
+    tell_build();
     Ok(handles)
+}
+
+/// What is running, as labels of a number that says nothing: queries join it with others.
+fn tell_build() {
+    let labels = [("version", env!("CARGO_PKG_VERSION")), ("arch", ARCH), ("os", OS)];
+    metrics::gauge!("postway_build_info", &labels).set(1.0);
 }
 
 /// Two recorders: one for what has an owner who may go, one for all else.
@@ -154,6 +165,7 @@ fn builder() -> anyhow::Result<PrometheusBuilder> {
 
 /// The help texts of `/metrics`; the labels in use are named in each.
 fn describe() {
+    describe_gauge!("postway_build_info", "1, for the program that runs, by version, arch and os");
     describe_counter!("postway_state_transitions_total", "Messages that entered a state, by state");
     describe_counter!(
         "postway_validation_failures_total",
@@ -300,6 +312,7 @@ mod tests {
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
             describe();
+            tell_build();
             metrics::histogram!("postway_send_seconds").record(0.004);
             metrics::histogram!("postway_store_group_size").record(150.0);
             metrics::counter!("postway_final_states_total", "state" => "sent").increment(1);
@@ -309,5 +322,7 @@ mod tests {
         assert!(text.contains("postway_send_seconds_bucket{le=\"0.005\"} 1"), "{text}");
         assert!(text.contains("postway_store_group_size_bucket{le=\"200\"} 1"), "{text}");
         assert!(text.contains("postway_final_states_total{state=\"sent\"} 1"), "{text}");
+        let build = format!("postway_build_info{{version=\"{}\",", env!("CARGO_PKG_VERSION"));
+        assert!(text.lines().any(|line| line.starts_with(&build) && line.ends_with(" 1")), "{text}");
     }
 }

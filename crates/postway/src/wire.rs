@@ -33,6 +33,7 @@ use crate::{
     outbox::Outboxes,
     private_hosts,
     probe::{InboundTrials, Probe},
+    process_stats,
     reporting::Reporter,
     sharing::Sharing,
     shutdown::Signals,
@@ -163,6 +164,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         admin_key: AdminKey::new(&admin_key.text),
         secret_key: secret_key.clone(),
         metrics: MetricsAccess {
+            process: process_stats::render,
             recorders: metrics.recorders(),
             key: config.telemetry.metrics_key.as_ref().map(|key| MetricsKey::new(key.expose())),
         },
