@@ -138,12 +138,11 @@ fn close_inner(schema: &mut RefOr<Schema>) {
 fn fold(schema: &mut Schema) {
     let Schema::OneOf(choice) = schema else { return };
     let is_null = |one: &RefOr<Schema>| matches!(one, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null));
-    let Some(at) = choice.items.iter().position(is_null) else { return };
-    let [other] = [1 - at.min(1)];
-    if choice.items.len() != 2 {
-        return;
-    }
-    if let RefOr::T(Schema::Object(value)) = &choice.items[other]
+    let value = match choice.items.as_slice() {
+        [null, value] | [value, null] if is_null(null) => value,
+        _ => return,
+    };
+    if let RefOr::T(Schema::Object(value)) = value
         && let SchemaType::Type(kind) = &value.schema_type
         && *kind != Type::Object
     {

@@ -46,6 +46,7 @@ async fn every_example_is_allowed_by_the_document_and_taken_by_the_server() {
             "signIn" => (route.clone(), json!({"key": KEY})),
             // There is no outbox here: the call is answered before the token is looked at.
             "verifyToken" => continue,
+            // The clock of these tests stands in 2023, and a year ahead is the most.
             "rescheduleMessage" => {
                 (route.replace("{id}", "later-1"), json!({"send_at": "2023-12-02T00:00:00Z"}))
             }
