@@ -114,9 +114,9 @@ impl OpenApiTools {
 
     /// Makes a package `client` for Python of the document, in this folder. Content types that it does not know are left out.
     pub async fn python_client(&self, document: &Path, folder: &Path) {
-        let program = self.python.with_file_name("openapi-python-client");
-        let mut command = tokio::process::Command::new(program);
-        command.args(["generate", "--meta", "none", "--path"]).arg(document);
+        // The environment was renamed once it was whole, which scripts in it do not know.
+        let mut command = tokio::process::Command::new(&self.python);
+        command.args(["-m", "openapi_python_client", "generate", "--meta", "none", "--path"]).arg(document);
         command.arg("--output-path").arg(folder.join("client")).current_dir(folder);
         // It runs its own linter, which is beside it.
         let beside = self.python.parent().map(Path::to_owned).unwrap_or_default();
