@@ -144,7 +144,8 @@ impl OpenApiTools {
             import {{ execFileSync }} from "node:child_process";
             const run = (...args) => execFileSync(process.execPath, args, {{ stdio: "pipe", encoding: "utf8" }});
             try {{
-                run({generator:?}, {document:?}, "--output", {types:?});
+                // A field with a default may be left out.
+                run({generator:?}, {document:?}, "--default-non-nullable=false", "--output", {types:?});
                 run({compiler:?}, "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", {program:?});
             }} catch ({{ message, stdout, stderr }}) {{
                 console.error(message, stdout, stderr);
