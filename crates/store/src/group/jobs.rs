@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::TenantId;
+use postway_domain::{Status, TenantId};
 
 use super::{Answer, Engine, Job};
 use crate::{
@@ -223,7 +223,11 @@ async fn accept<E: Engine>(
         stored.map(|(message, _)| *message).filter(|message| message.collapse_key.is_some()).collect();
     if !keyed.is_empty() {
         let superseded = collapse::superseded(&mut *engine.session()?, &keyed).await?;
-        engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
+        let written = engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
+        let moved =
+            superseded.changes.iter().zip(written).filter(|(change, written)| *written && change.moves());
+        let states: Vec<Status> = moved.map(|(change, _)| change.to.status()).collect();
+        engine.after().superseded.extend(states);
         collapse::outdate(&mut *engine.session()?, &superseded.older).await?;
     }
     Ok(answers)

@@ -27,6 +27,7 @@ pub(crate) use writers::Writers;
 
 use crate::{
     blob::BlobJob,
+    collapse,
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
@@ -105,6 +106,8 @@ pub(crate) struct After {
     pub reports: bool,
     /// Whether there is mail to deal with.
     pub inbound: bool,
+    /// Where messages stand now whose place a newer one took.
+    pub superseded: Vec<Status>,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
@@ -264,6 +267,7 @@ impl<E: Engine> Writer<E> {
             metrics::counter!("postway_store_commits_total").increment(1);
             metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
         }
+        after.superseded.into_iter().for_each(collapse::count_entered);
         for parking in after.parked {
             self.handover.park(parking.want, &parking.lease, parking.now);
         }

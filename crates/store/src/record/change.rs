@@ -117,6 +117,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether the message stands elsewhere afterwards.
+    pub(crate) fn moves(&self) -> bool {
+        self.to.status() != self.fence.status
+    }
+
     /// What the table makes of a message in this state, and nothing else. A withdrawal or an expiry that leaves a doubt
     /// behind says so as the failure to show.
     pub fn step(
