@@ -186,6 +186,11 @@ impl Door {
         &self.limits
     }
 
+    /// Why mail of this tenant that names no account would be captured although nobody chose that, if it would be.
+    pub async fn captures_unasked(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
+        self.directory.captures_unasked(tenant).await
+    }
+
     /// Takes one message, given as a JSON object. It is durable when this returns.
     pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         let taken = self.take_json(ctx, body).await;

@@ -2,6 +2,10 @@
 
 use postway_store::StoreError;
 
+/// What a sender is told whose mail would be captured although it is meant to be sent.
+pub(crate) const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
+    (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
+    account sandbox, or set the tenant's test to true";
 /// The most faults that one refusal lists; a request can have millions.
 const DETAILS_MAX: usize = 100;
 
@@ -187,6 +191,19 @@ impl Refusal {
     /// Whether the same may be taken later, without a change.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unavailable(_))
+    }
+
+    /// Whether it was refused only because the sandbox, which nobody chose, would capture it. The same is taken once the tenant has an
+    /// account that sends.
+    pub fn would_capture(&self) -> bool {
+        match self {
+            Self::Invalid { details } => details.iter().any(|detail| detail.message == CAPTURES),
+            Self::Malformed { .. }
+            | Self::Conflict { .. }
+            | Self::TooLarge { .. }
+            | Self::Busy { .. }
+            | Self::Unavailable(_) => false,
+        }
     }
 
     /// The fault of ours, for those who only tell faults of ours from others'; or the refusal itself.

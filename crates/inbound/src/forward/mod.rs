@@ -48,20 +48,37 @@ pub(crate) struct Forwarding<'a> {
 pub(crate) enum NotSent {
     /// It cannot be, for this reason: a matter of the rule.
     Unable(String),
+    /// Not before the tenant has an account that sends: the sandbox, which nobody chose, would capture it.
+    WouldCapture(String),
     /// The door refused it.
     Refused(Refusal),
+}
+
+impl From<Refusal> for NotSent {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.would_capture() {
+            true => Self::WouldCapture(refusal.to_string()),
+            false => Self::Refused(refusal),
+        }
+    }
 }
 
 impl Forwarding<'_> {
     /// Puts it on the outbound queue; the message that it is.
     pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, NotSent> {
         let from = self.from().map_err(NotSent::Unable)?;
+        if self.planned.account.is_none() {
+            let captures = door.captures_unasked(&self.job.key.tenant).await;
+            if let Some(why) = captures.map_err(|error| NotSent::Refused(error.into()))? {
+                return Err(NotSent::WouldCapture(why.to_owned()));
+            }
+        }
         let ctx = RequestContext {
             tenant: self.job.key.tenant.clone(),
             request_id: format!("inbound-{}", self.job.uid),
             idempotency_key: Some(self.key()),
             dry_run: false,
-            must_leave: false,
+            must_leave: true,
             any_subject: false,
             on_doubt: self.planned.on_doubt.or(self.mailbox.settings.on_doubt),
         };
@@ -77,7 +94,7 @@ impl Forwarding<'_> {
             from: from.clone(),
         };
         crash_point("inbound_before_accept");
-        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::Refused)?;
+        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::from)?;
         crash_point("inbound_after_accept");
         Ok(receipt.uid)
     }

@@ -29,6 +29,8 @@ const NAMES_TOLD_MAX: usize = 50;
 const RULE_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long it waits until somebody looks again; a new rule wakes it.
 const RULE_WAIT: Duration = Duration::from_secs(600);
+/// How long mail waits until somebody looks again whether its tenant has an account that sends.
+const ACCOUNT_WAIT: Duration = Duration::from_secs(30);
 const NO_RULE: &str = "the mailbox has no active rule: make one, or give it another role than forward";
 
 /// Asks the rules in order and does what they want.
@@ -130,6 +132,10 @@ async fn send(
             Ok(Ok(uid))
         }
         Err(NotSent::Unable(why)) => Ok(Err(why)),
+        // Nothing is done with it before: a mail that is moved or deleted in its mailbox must have left.
+        Err(NotSent::WouldCapture(why)) => {
+            Err(Trouble::Postponed { wait: ACCOUNT_WAIT, why: format!("rule {}: {why}", rule.id) })
+        }
         Err(NotSent::Refused(refusal)) => {
             let refusal = match refusal.into_store_error() {
                 Ok(error) => return Err(error.into()),

@@ -454,3 +454,22 @@ async fn reminders_end_after_the_times_that_were_asked_for() {
     let raw = house.raw(messages[1].summary.uid).await;
     assert!(raw.contains("Subject: Reminder 1:"), "{raw}");
 }
+
+#[tokio::test]
+async fn a_mail_whose_forward_would_be_captured_waits_and_is_not_moved() {
+    let house = house().await;
+    house.set_test(false).await;
+    let mut rule = forward("redirect");
+    rule["actions"].as_array_mut().unwrap().push(json!({"do": "move", "folder": "Done"}));
+    house.rule("all", 1, rule).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    house
+        .until("the mail to wait", || async {
+            let mails = house.mails().await;
+            mails.first().is_some_and(|mail| mail.state == InboundState::Waiting)
+        })
+        .await;
+    let waiting = house.mails().await.remove(0);
+    assert!(waiting.error.unwrap_or_default().contains("no account of this tenant sends mail yet"));
+    assert!(house.messages().await.is_empty(), "nothing was captured");
+}
