@@ -63,7 +63,8 @@ mod webhook;
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
 pub use compat::{
-    CompatConfig, CompatRoute, DoorName, OldKind, UnknownDoor, compat_routes, in_our_words, in_their_words,
+    CompatConfig, CompatRoute, DoorName, OldKind, REQUEST_ID, UnknownDoor, compat_routes, in_our_words,
+    in_their_words,
 };
 pub use error::{ApiError, FieldError};
 pub use mailbox::probe::{InboundProbe, MailboxStep};

@@ -25,7 +25,7 @@ mod translate;
 use axum::Router;
 
 pub(crate) use dress::Dress;
-pub use moving::{OldKind, in_our_words, in_their_words};
+pub use moving::{OldKind, REQUEST_ID, in_our_words, in_their_words};
 pub use name::{CompatConfig, DoorName, UnknownDoor};
 pub use routes::CompatRoute;
 
