@@ -50,6 +50,7 @@ mod reference_002;
 mod reference_003;
 mod reference_004;
 mod reports;
+mod requirements;
 mod resend;
 mod restored;
 mod retention;
