@@ -300,7 +300,7 @@ async fn a_held_batch_is_suspended_also_past_its_time_and_goes_when_activated() 
     let world = World::make().await?;
     let commands = "tenant_id=default&batch_code=campaign-2024-01";
     world.gateway.post(&format!("/commands/suspend?{commands}"), json!({})).await?;
-    let soon = world.gateway.now().await?.as_second() + 2;
+    let soon = world.gateway.now().await?.as_second() + 8;
     let held = json!({"batch_code": "campaign-2024-01", "deferred_ts": soon, "priority": 0});
     world
         .add(vec![
