@@ -17,7 +17,7 @@ use super::{
     outcome::{Progress, Trouble, Verdict},
 };
 use crate::{
-    forward::{Forwarding, NotSent, guard},
+    forward::{ForwardShape, Forwarding, NotSent, guard},
     mail::{Mail, Summary},
     rules::{Plan, PlannedForward, ReadyRule, WorkStop},
 };
@@ -121,7 +121,8 @@ async fn send(
         return Ok(Err(why));
     }
     let (mailbox, mark) = (&desk.mailbox, desk.marks.written());
-    let forwarding = Forwarding { job, mail, mailbox, rule: &rule.id, planned, mark, reminder };
+    let shape = ForwardShape { mail, planned, mark, reminder };
+    let forwarding = Forwarding { job, mailbox, rule: &rule.id, shape };
     means.turns.wait(job).await;
     match forwarding.send(&means.door).await {
         Ok(uid) => {
@@ -192,7 +193,7 @@ fn next(rule: &ReadyRule, follow_up: FollowUp, reminders: i64, now: Time) -> Opt
 /// What subscribers are told of a mail.
 fn told(job: &ToRoute, mail: &Mail<'_>, tags: &[String]) -> String {
     let Summary { sender, recipients, subject, message_id, dated_at } = Summary::of(mail);
-    let attachments: Vec<String> = mail.attached().names.into_iter().take(NAMES_TOLD_MAX).collect();
+    let attachments: Vec<&String> = mail.attached().names.iter().take(NAMES_TOLD_MAX).collect();
     json!({
         "id": job.uid,
         "mailbox": job.key.mailbox,
