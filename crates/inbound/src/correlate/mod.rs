@@ -69,11 +69,6 @@ impl Proof {
             Self::Recipient => "recipient_only",
         }
     }
-
-    /// Whether it shows that the report's author has seen the message.
-    pub(crate) fn is_proof(self) -> bool {
-        self != Self::Recipient
-    }
 }
 
 /// Whose messages a mailbox may tell about.

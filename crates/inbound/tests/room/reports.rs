@@ -11,7 +11,7 @@ use postway_store::{
     Directory, Inbound, Read,
     record::{MessageKey, SuppressionReason},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{House, secret_key, tenant};
 
@@ -87,7 +87,7 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         // Any of several recipients has seen the path; and one that does not name its recipient is an older one.
         (signed_paths(), both, "verp_shared", for_a_time()),
         (signed_paths(), ada, "verp_shared", for_a_time()),
-        // Where paths are signed, a genuine bounce comes to one.
+        // Where paths are signed, a genuine bounce comes to one, and another is not believed.
         (signed_paths(), ada, "postway_id", None),
         (signed_paths(), both, "message_id", None),
         (plain(), both, "postway_id", for_a_time()),
@@ -107,14 +107,19 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("bounce")));
         let events = told(&house, uid).await;
         let [(kind, data)] = events.as_slice() else { panic!("{proof}: {events:?}") };
-        assert_eq!(*kind, EventKind::Bounced);
+        let is_believed = suppresses_for_a_time.is_some();
+        assert_eq!(*kind, if is_believed { EventKind::Bounced } else { EventKind::UnprovenReport });
         assert_eq!([&data["proof"], &data["status"], &data["type"]], [proof, "5.1.1", "hard"]);
         let expected = suppresses_for_a_time.map(|it| it.then(|| house.clock.now().plus(days_30)));
         assert_eq!(ends(&house).await, expected, "{proof} {to:?}");
         assert!(!is_suppressed(&house, "bob@example.org").await);
         let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
-        assert_eq!(record.recipients[0].outcome, Some(EventKind::Bounced));
+        assert_eq!(record.recipients[0].outcome, is_believed.then_some(EventKind::Bounced));
         assert!(record.recipients[1..].iter().all(|one| one.outcome.is_none()));
+        if !is_believed {
+            assert_eq!((&data["says"], &record.recipients[0].bounce), (&json!("bounced"), &None));
+            continue;
+        }
         let shown: Value = serde_json::from_str(record.recipients[0].bounce.as_deref().unwrap()).unwrap();
         assert_eq!([&shown["type"], &shown["code"], &shown["reason"]], ["hard", "5.1.1", "user_unknown"]);
     }

@@ -88,7 +88,9 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::PecTakenOver
         | EventKind::PecDelivered
         | EventKind::PecFailed
-        | EventKind::PecTimeout => kind == SubscriberKind::Sync,
+        | EventKind::PecTimeout
+        // As an entry of its own status, which has none of the fields that clients act on.
+        | EventKind::UnprovenReport => kind == SubscriberKind::Sync,
         EventKind::Accepted
         | EventKind::Validating
         | EventKind::Validated
@@ -102,9 +104,7 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::AutoReplied
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received
-        // Neither form has a word for what is not proven, and their users act on the words that they have.
-        | EventKind::UnprovenReport => false,
+        | EventKind::Received => false,
     };
     kind == SubscriberKind::Webhook || is_outcome
 }
