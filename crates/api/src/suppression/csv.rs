@@ -115,8 +115,8 @@ mod tests {
             [
                 (1, 32, Some(RecordExcess::Columns)),
                 (2, 2, Some(RecordExcess::Bytes)),
-                (100_002, 1, None),
-                (100_003, 1, Some(RecordExcess::Bytes)),
+                (100_003, 1, None),
+                (100_004, 1, Some(RecordExcess::Bytes)),
             ]
         );
         let bytes = |record: &Record| record.fields.iter().map(String::len).sum::<usize>();
