@@ -31,6 +31,11 @@ fn sent(raw: &[u8], form: ForwardForm) -> Result<Vec<u8>, String> {
     forward(raw, form, &people(&["support@example.net"])[0], &people(&["Bob <bob@example.com>"]))
 }
 
+/// What a mail says, whatever ends its lines.
+fn without_cr(raw: &[u8]) -> Vec<u8> {
+    raw.trim_ascii_end().iter().copied().filter(|byte| *byte != b'\r').collect()
+}
+
 #[test]
 fn hostile_mail_is_sent_on_in_every_form_within_bounds() {
     let composed = Cell::new(0);
@@ -49,7 +54,7 @@ fn hostile_mail_is_sent_on_in_every_form_within_bounds() {
             assert!(header.get(b"x-postway-id").is_some() || form == ForwardForm::Redirect);
             if form == ForwardForm::Attachment {
                 let inside = mail.part(*mail.roles().attachments.last().unwrap()).unwrap().decoded();
-                assert_eq!(inside.bytes.trim_ascii_end(), raw.trim_ascii_end(), "it is whole inside");
+                assert_eq!(without_cr(&inside.bytes), without_cr(raw), "it is whole inside");
             }
             if form == ForwardForm::Compose && !sent.windows(12).any(|part| part == b"original.eml") {
                 composed.set(composed.get() + 1);
@@ -64,7 +69,7 @@ const PATTERNS: &[&str] = &[
     "(a+)+$",
     "(?i)content-(?<what>\\w+)",
     "(?:a?){50}a{50}",
-    "(?-u)[^\\n]*b[^\\n]{0,200}c$",
+    "[^\\n]*b[a-z ]{0,200}c$",
     "(?s).*\\pL.*x",
     "^$",
     "(?<one>.)(?<two>.)?",
