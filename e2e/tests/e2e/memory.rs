@@ -182,7 +182,8 @@ fn unended_mail(key: &str, tenant: &str) -> bytes::Bytes {
         "EHLO x\r\nAUTH PLAIN {key}\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nSubject: x\r\n\r\n"
     )
     .into_bytes();
-    said.extend("0123456789abcdef".repeat(50).into_bytes().into_iter().chain(*b"\r\n").cycle().take(9 * MIB));
+    let line = format!("{}\r\n", "0123456789abcdef".repeat(50));
+    said.extend(line.repeat(9 * MIB / line.len()).into_bytes());
     said.into()
 }
 
@@ -213,11 +214,12 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
     })
     .await?;
 
-    let until = Instant::now() + ATTACK;
     let bodies: Vec<_> = bodies(&source)
         .into_iter()
         .map(|(path, times, body)| (path, times, bytes::Bytes::from(body)))
         .collect();
+    let unended = ATTACKERS.map(|tenant| unended_mail(&gateway.key(), tenant));
+    let until = Instant::now() + ATTACK;
     let (mut posting, mut lingering) = (JoinSet::new(), JoinSet::new());
     for (number, (tenant, uid)) in ATTACKERS.into_iter().zip(&stored).enumerate() {
         let from: IpAddr = format!("127.0.1.{}", number + 1).parse()?;
@@ -229,7 +231,7 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
             }
         }
         // Mails over SMTP that do not end.
-        let mail = unended_mail(&gateway.key(), tenant);
+        let mail = &unended[number];
         for session in 0..30 {
             let from: IpAddr = format!("127.0.4.{}", number * 100 + session / 10 + 1).parse()?;
             lingering.spawn(linger(from, smtp, mail.clone(), until));
