@@ -31,9 +31,19 @@ fn sent(raw: &[u8], form: ForwardForm) -> Result<Vec<u8>, String> {
     forward(raw, form, &people(&["support@example.net"])[0], &people(&["Bob <bob@example.com>"]))
 }
 
-/// What a mail says, whatever ends its lines.
-fn without_cr(raw: &[u8]) -> Vec<u8> {
-    raw.trim_ascii_end().iter().copied().filter(|byte| *byte != b'\r').collect()
+/// The lines of a mail, whatever ends them: on the wire that is CRLF.
+fn lines(raw: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(raw.len());
+    let mut after_cr = false;
+    for &byte in raw.trim_ascii_end() {
+        match byte {
+            b'\n' if after_cr => {}
+            b'\r' | b'\n' => lines.push(b'\n'),
+            byte => lines.push(byte),
+        }
+        after_cr = byte == b'\r';
+    }
+    lines
 }
 
 #[test]
@@ -54,9 +64,10 @@ fn hostile_mail_is_sent_on_in_every_form_within_bounds() {
             assert!(header.get(b"x-postway-id").is_some() || form == ForwardForm::Redirect);
             if form == ForwardForm::Attachment {
                 let inside = mail.part(*mail.roles().attachments.last().unwrap()).unwrap().decoded();
-                assert_eq!(without_cr(&inside.bytes), without_cr(raw), "it is whole inside");
+                assert!(lines(&inside.bytes) == lines(raw), "it is whole inside");
             }
-            if form == ForwardForm::Compose && !sent.windows(12).any(|part| part == b"original.eml") {
+            let last = mail.roles().attachments.last().and_then(|index| mail.part(*index)?.file_name());
+            if form == ForwardForm::Compose && last.as_deref() != Some("original.eml") {
                 composed.set(composed.get() + 1);
             }
         }
