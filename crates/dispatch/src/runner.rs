@@ -7,12 +7,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use postway_domain::{Account, LeaseToken};
+use postway_domain::{Account, LeaseToken, TenantId};
 use postway_store::{
     StoreError,
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, DueAccount, Lease},
@@ -49,6 +52,8 @@ struct Runner {
     shared: Arc<Shared>,
     slots: BTreeMap<AccountKey, Slot>,
     demand: Demand,
+    /// What each tenant has in hand, by all of its accounts.
+    in_hand_by_tenant: HashMap<TenantId, Arc<AtomicUsize>>,
     /// Accounts to be read before anything is claimed for them: new to this node, or changed.
     unread: BTreeSet<AccountKey>,
     /// Room left standing, over all accounts.
@@ -117,6 +122,7 @@ impl Runner {
             shared,
             slots: BTreeMap::new(),
             demand: Demand::default(),
+            in_hand_by_tenant: HashMap::new(),
             unread: BTreeSet::new(),
             standing: 0,
             suspect: None,
@@ -253,7 +259,8 @@ impl Runner {
                 }
             }
             None => {
-                let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
+                let of_tenant = self.in_hand_by_tenant.entry(key.tenant.clone()).or_default().clone();
+                let post = Arc::new(Post::open(key.clone(), plan, of_tenant, &self.shared).await);
                 self.slots.insert(key.clone(), Slot::new(post, generation));
             }
         }
@@ -307,7 +314,9 @@ impl Runner {
         let in_flight_max = self.shared.config.in_flight_max;
         let now = self.shared.clock.now();
         let (slots, crowded) = (&self.slots, self.standing > in_flight_max / 2);
-        let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), |key| {
+        let tenants = &self.in_hand_by_tenant;
+        let held = |tenant: &TenantId| tenants.get(tenant).map_or(0, |count| count.load(Ordering::Relaxed));
+        let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), &held, |key| {
             let Some(slot) = slots.get(key) else { return Appetite::default() };
             slot.appetite(slot.carrier(slots, now), crowded)
         });

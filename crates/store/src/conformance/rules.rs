@@ -290,6 +290,7 @@ macro_rules! conformance_tests {
                 an_outcome_without_a_refund_keeps_the_debit
                 a_stand_in_pays_from_its_own_limits
                 a_stand_in_pays_for_what_is_handed_over
+                a_suspended_account_stands_in_for_nobody
             }
             preparation {
                 what_is_not_composed_is_not_dispatched

@@ -235,12 +235,12 @@ async fn commit_wire<E: Engine>(
     commits: &[&WireCommit],
     terms: &Terms,
 ) -> Result<Vec<bool>, StoreError> {
-    let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.pass(&commit.lane)).collect();
+    let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.may_leave(commit)).collect();
     if open.len() == commits.len() {
         return engine.wire_commit(commits).await;
     }
     let mut given = engine.wire_commit(&open).await?.into_iter();
-    Ok(commits.iter().map(|commit| terms.pass(&commit.lane) && given.next() == Some(true)).collect())
+    Ok(commits.iter().map(|commit| terms.may_leave(commit) && given.next() == Some(true)).collect())
 }
 
 async fn claim<E: Engine>(

@@ -18,6 +18,8 @@ pub struct WireCommit {
     pub uid: MessageUid,
     /// Its lane: what is suspended meanwhile gets no permission.
     pub lane: Lane,
+    /// The account that sends it, where another stands in for the lane's: that one may be suspended, too.
+    pub via: Option<AccountId>,
     /// The claim's token.
     pub token: LeaseToken,
     /// The version the claim gave.
