@@ -3,7 +3,7 @@
 //! Every write of the process goes through here. A writer takes all that has arrived while its last commit ran, does it
 //! in one transaction, and answers after the commit: so an fsync is shared by whoever came in time, and nobody waits on
 //! a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
-//! one by one and only the guilty one is told; if the database is away, all are told.
+//! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
 //!
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
@@ -197,7 +197,8 @@ impl<E: Engine> Writer<E> {
                     let _ = request.answer.send(Ok(answer));
                 }
             }
-            Err(error) if group.len() == 1 => {
+            // What may be durable is not done again: each would meet its own rows.
+            Err(error) if group.len() == 1 || matches!(error, StoreError::Unsettled(_)) => {
                 for request in group {
                     let _ = request.answer.send(Err(error.clone()));
                 }

@@ -281,24 +281,6 @@ async fn a_connection_cut_in_mid_transaction_costs_nothing() {
     }
 }
 
-/// What became of a commit is known to the server, even if its answer was lost.
-#[tokio::test]
-async fn the_server_tells_what_became_of_a_transaction() {
-    let database = PostgresDatabase::create();
-    PostgresStore::migrate(&database.url()).await.unwrap();
-    let options = connect::options(&database.url()).unwrap();
-    for (end, told) in [("COMMIT", "committed"), ("ROLLBACK", "aborted")] {
-        let mut conn = connect::connect(&options, connect::WRITER_SETTINGS).await.unwrap();
-        sqlx::query("BEGIN").execute(&mut conn).await.unwrap();
-        let query = sqlx::query_scalar(engine::COUNT).bind(vec!["t"]).bind(vec![1i64]).bind(vec![1i64]);
-        let id: String = query.bind(0i64).fetch_one(&mut conn).await.unwrap();
-        sqlx::query(end).execute(&mut conn).await.unwrap();
-        let query = sqlx::query_scalar(engine::XACT_STATUS).bind(&id);
-        let status: Option<String> = query.fetch_one(&mut conn).await.unwrap();
-        assert_eq!(status.as_deref(), Some(told));
-    }
-}
-
 /// An id is taken before the commit, a place after it: what commits late comes later, and is not skipped.
 #[tokio::test]
 async fn a_page_that_commits_late_is_told() {
@@ -329,8 +311,8 @@ async fn every_statement_prepares() {
     let pool = PgPool::connect(&database.url()).await.unwrap();
     for sql in [
         engine::COUNT,
-        engine::XACT,
-        engine::XACT_STATUS,
+        engine::MARK,
+        engine::MARKED,
         dedup::DROP_TOMBSTONES,
         dedup::INSERT_DEDUP,
         dedup::FIND_DEDUP,
