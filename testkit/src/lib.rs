@@ -20,6 +20,7 @@ pub mod moto;
 pub mod node;
 pub mod postfix;
 pub mod postgres;
+pub mod postgres_pair;
 mod python;
 pub mod smtp_sink;
 
