@@ -26,6 +26,8 @@ pub struct Gateway {
     life: Option<Life>,
     printed: Arc<Mutex<String>>,
     client: Client,
+    /// The program that it is, where that is not the one under test.
+    program: Option<PathBuf>,
 }
 
 struct Life {
@@ -83,7 +85,12 @@ impl Gateway {
     pub fn idle() -> anyhow::Result<Self> {
         let data = TempDir::new()?;
         let client = Client::new(data.path().join("stderr.log"))?;
-        Ok(Self { data, life: None, printed: Arc::default(), client })
+        Ok(Self { data, life: None, printed: Arc::default(), client, program: None })
+    }
+
+    /// Has it be another program than the one under test, from its next start on.
+    pub fn become_program(&mut self, program: PathBuf) {
+        self.program = Some(program);
     }
 
     /// Starts it, again on the same data, with these variables, and waits until it is ready.
@@ -158,7 +165,7 @@ impl Gateway {
     }
 
     fn command(&self, args: &[&str]) -> anyhow::Result<Command> {
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(self.program.clone().map_or_else(binary, Ok)?);
         command
             .args(args)
             .current_dir(self.data.path())

@@ -29,6 +29,8 @@ const TYPES: &[&[u8]] = &[
     b"text/plain",
     b"text/html",
     b"text/html; charset=utf-7",
+    b"text/plain; charset=windows-1252",
+    b"text/html; charset=windows-1252",
     b"text/plain; charset=iso-2022-jp",
     b"text/csv; charset=\"utf-16\"; name=x.csv",
     b"TEXT/",

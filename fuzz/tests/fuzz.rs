@@ -6,7 +6,9 @@
 use postway_fuzz::{feed, feed_from, mail::HostileMail};
 use postway_intake::smtp::parse_command;
 use postway_mime::{
-    gist, inspect_raw, own_fields, pec,
+    RawFinish,
+    downgrade::{RelayLacks, downgrade},
+    finish_raw, gist, inspect_raw, own_fields, pec,
     reader::{
         ReadMail,
         limit::{
@@ -142,7 +144,36 @@ fn a_mail_is_shown_whatever_it_holds() {
 
 #[test]
 fn a_mail_that_is_handed_in_is_taken_or_refused() {
-    feed(SEEDS, WORDS, |raw| drop(inspect_raw(raw)));
+    feed(SEEDS, WORDS, |raw| {
+        drop(inspect_raw(raw));
+        assert_carried(raw);
+    });
+}
+
+/// What is carried is fit for the wire, whatever came in, and for a relay that offers nothing.
+fn assert_carried(raw: &[u8]) {
+    let finish = RawFinish {
+        message_id: "a@b.example",
+        uid: "u",
+        date_unix: 0,
+        author: None,
+        trace: None,
+        is_to_be_signed: raw.len().is_multiple_of(2),
+    };
+    let Ok(finished) = finish_raw(raw, &finish) else { return };
+    let lacks = RelayLacks { eight_bit_mime: true, smtputf8: true };
+    let downgraded = downgrade(&finished.bytes, lacks).map(|mail| mail.bytes);
+    for bytes in downgraded.iter().chain([&finished.bytes]) {
+        assert!(bytes.split(|byte| *byte == b'\n').all(|line| line.len() <= 999), "{}", bytes.escape_ascii());
+        let bare = (0..bytes.len()).any(|at| match bytes[at] {
+            b'\n' => at == 0 || bytes[at - 1] != b'\r',
+            b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+            _ => false,
+        });
+        assert!(!bare, "{}", bytes.escape_ascii());
+        let header = inspect_raw(bytes).unwrap();
+        assert!(header.bcc.is_empty() && header.bad_header.is_none(), "{}", bytes.escape_ascii());
+    }
 }
 
 /// What the reader promises of any bytes.
@@ -182,6 +213,7 @@ fn hostile_mail_is_read_within_its_limits_by_all_who_read_it() {
         drop(pec::inspect(raw));
         assert!(!matches!(pec::verify(raw, &trust, at), pec::Signature::Verified { .. }));
         drop((gist(raw), inspect_raw(raw), own_fields(raw)));
+        assert_carried(raw);
     });
 }
 

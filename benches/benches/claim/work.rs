@@ -189,6 +189,7 @@ fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
             raw: Bytes::from(vec![b'x'; 512]).into(),
             payload: None,
             sensitive: false,
+            dsn: None,
         },
         batch_key: None,
         collapse_key: None,

@@ -68,6 +68,7 @@ pub fn print() -> anyhow::Result<()> {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         door.accept_json(&ctx, body).await?;

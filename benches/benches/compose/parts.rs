@@ -45,6 +45,7 @@ pub fn print() -> anyhow::Result<()> {
             subject: "Your order",
             text: Some(&text),
             html: Some(&page),
+            alternatives: &[],
             headers: &[],
             attachments,
             message_id: "0199c0de-0000-7000-8000-000000000000@example.com",

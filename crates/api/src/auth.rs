@@ -11,6 +11,7 @@
 
 mod key_check;
 mod ring;
+mod scram;
 mod wrong_keys;
 
 use std::{fmt, net::IpAddr, ops::Deref, sync::Arc};
@@ -20,7 +21,11 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use postway_domain::{ApiKey, Scope, TenantId};
+use postway_domain::{
+    ApiKey, Scope, TenantId,
+    scram::{ScramVerifier, salt_of},
+    secret::SecretKey,
+};
 
 pub use self::key_check::{KeyCheck, KeyDenied};
 pub(crate) use self::ring::{KeyRing, KeyUnread};
@@ -37,22 +42,30 @@ pub(crate) const DEFAULT_TENANT: &str = "default";
 
 /// The key that may do everything, as its digest. The key is long and random, so one round is enough.
 #[derive(Clone)]
-pub struct AdminKey([u8; digest::SHA256_OUTPUT_LEN]);
+pub struct AdminKey {
+    digest: [u8; digest::SHA256_OUTPUT_LEN],
+    scram: Option<ScramVerifier>,
+}
 
 impl AdminKey {
     /// Keeps the digest of `key` and forgets the key.
     pub fn new(key: &str) -> Self {
-        Self(sha256(key.as_bytes()))
+        Self { digest: sha256(key.as_bytes()), scram: None }
+    }
+
+    /// Keeps what `key` is proven against by SCRAM, too.
+    pub fn with_scram(key: &str, secret_key: &SecretKey) -> Self {
+        Self { scram: Some(ScramVerifier::of(key, salt_of(secret_key))), ..Self::new(key) }
     }
 
     /// The digest.
     pub(crate) fn digest(&self) -> &[u8] {
-        &self.0
+        &self.digest
     }
 
     /// Whether this is the key.
     pub fn opens(&self, presented: &[u8]) -> bool {
-        constant_time::verify_slices_are_equal(&self.0, &sha256(presented)).is_ok()
+        constant_time::verify_slices_are_equal(&self.digest, &sha256(presented)).is_ok()
     }
 }
 

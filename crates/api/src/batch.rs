@@ -221,7 +221,7 @@ async fn as_it_is(app: &App, tenant: &TenantId, code: BatchCode) -> Result<Json<
 }
 
 /// The batch of that code, if it has had a message or is suspended.
-async fn find(app: &App, tenant: &TenantId, code: &BatchCode) -> Result<Option<Batch>, ApiError> {
+pub(crate) async fn find(app: &App, tenant: &TenantId, code: &BatchCode) -> Result<Option<Batch>, ApiError> {
     let found = app.store.batches(tenant, just_before(code).as_ref(), 1).await?;
     Ok(found.into_iter().next().filter(|batch| batch.code == *code))
 }

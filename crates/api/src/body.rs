@@ -20,6 +20,8 @@ use crate::{
     room::RequestShare,
 };
 
+/// The media type of bytes of any kind.
+pub(crate) const OCTETS: &str = "application/octet-stream";
 /// The largest body of calls that carry no message.
 pub(crate) const SMALL_BYTES_MAX: usize = 1024 * 1024;
 /// The most values in the JSON of such a call, those within included: each takes far more memory than its text.

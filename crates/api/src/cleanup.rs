@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use axum::{Json, extract::State, http::Uri};
-use postway_domain::Tenant;
+use postway_domain::{Tenant, TenantSettings};
 use postway_store::record::Expunge;
 use serde::Serialize;
 use serde_json::json;
@@ -23,6 +23,8 @@ use crate::{
 
 /// Messages removed in one transaction.
 pub(crate) const SLICE: u32 = 200;
+/// The longest time that can be asked for, as that for which a tenant can have its messages kept.
+pub(crate) const OLDER_THAN_S_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 24 * 60 * 60;
 /// How long one call goes on removing.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(20);
 
@@ -45,7 +47,7 @@ pub(crate) struct Cleanup {
     path = "/v1/cleanup",
     operation_id = "cleanUp",
     tag = "operations",
-    params(("older_than_seconds" = Option<u64>, Query, description = "How old they must be at least; 0 for all")),
+    params(("older_than_seconds" = Option<u64>, Query, description = "How old they must be at least, up to 315,360,000; 0 for all")),
     responses((status = 200, description = "What was removed", body = Cleanup))
 )]
 pub(crate) async fn cleanup(
@@ -56,7 +58,8 @@ pub(crate) async fn cleanup(
 ) -> Result<Json<Cleanup>, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let seconds = query.parse("older_than_seconds", |text| {
-        text.parse().map_err(|_| "must be a whole number of seconds, 0 or more")
+        let seconds = text.parse().ok().filter(|seconds| *seconds <= OLDER_THAN_S_MAX);
+        seconds.ok_or_else(|| format!("must be a whole number of seconds, 0 to {OLDER_THAN_S_MAX}"))
     });
     let older_than = seconds.map(Duration::from_secs);
     query.finish()?;

@@ -74,6 +74,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/mail.js",
     "part/message_acts.js",
     "part/resource.js",
+    "part/spelling.js",
     "part/steps.js",
     "part/table.js",
     "part/tabs.js",

@@ -69,14 +69,24 @@ pub(crate) async fn erase(
     let digest = digest(&app.secret_key, tenant, &address);
     let entry = app.audit(&caller.actor, Some(tenant), "address.erase", digest.as_str(), &request_id, None);
     // Entries from before the log had digests name it as they were given it: in lower case.
-    let target = address.to_lowercase();
-    let redact = DirectoryChange::RedactAudit { tenant: tenant.clone(), target, digest };
-    app.store.change(redact, Some(entry)).await?;
+    let mut entry = Some(entry);
+    for target in EmailAddress::spellings_of(&address.to_lowercase()) {
+        let digest = digest.clone();
+        let redact = DirectoryChange::RedactAudit { tenant: tenant.clone(), target, digest };
+        app.store.change(redact, entry.take()).await?;
+    }
 
     let deadline = Instant::now() + TIME_MAX;
     let mut done = Erasure::default();
     loop {
-        let slice = app.store.erase(tenant, &address, app.clock.now(), SLICE).await?;
+        let mut slice = Erased::default();
+        // What earlier versions took has the domain as people write it.
+        for spelling in EmailAddress::spellings_of(&address) {
+            let erased = app.store.erase(tenant, &spelling, app.clock.now(), SLICE).await?;
+            slice.removed += erased.removed;
+            slice.redacted += erased.redacted;
+            slice.waiting += erased.waiting;
+        }
         let Erased { removed, redacted, waiting } = slice;
         done.removed += removed;
         done.redacted += redacted;

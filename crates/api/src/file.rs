@@ -8,7 +8,14 @@ use axum::{
 };
 use postway_intake::Followed;
 
-use crate::{error::ApiError, path::InPath, state::Shared};
+use crate::{
+    attachment_link::AttachmentLink,
+    error::ApiError,
+    mail_view,
+    message::content,
+    path::InPath,
+    state::{App, Shared},
+};
 
 /// Download a linked file
 ///
@@ -30,6 +37,9 @@ pub(crate) async fn get(
     State(app): State<Shared>,
     InPath(token): InPath<String>,
 ) -> Result<Response, ApiError> {
+    if let Some(link) = AttachmentLink::read(&token, &app.secret_key) {
+        return attached(&app, &link).await;
+    }
     let link = match app.door.follow(&token).await? {
         Followed::File(link) => link,
         Followed::Ended => {
@@ -50,6 +60,21 @@ pub(crate) async fn get(
         (header::CACHE_CONTROL, "private, no-store".to_owned()),
     ];
     Ok((StatusCode::OK, headers, Body::from_stream(stream)).into_response())
+}
+
+/// A file of a mail that is still here.
+async fn attached(app: &App, link: &AttachmentLink) -> Result<Response, ApiError> {
+    if link.until <= app.clock.now() {
+        return Err(ApiError::gone("this link has ended: ask for the email's attachments again"));
+    }
+    let uid = link.uid.to_string();
+    mail_view::attachment(
+        app,
+        &link.tenant,
+        content::bytes(app, &link.tenant, &uid).await?,
+        &link.place.to_string(),
+    )
+    .await
 }
 
 /// The name in a form that no name can break out of (RFC 6266, 8187).

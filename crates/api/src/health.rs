@@ -26,6 +26,8 @@ pub(crate) struct Health {
 }
 
 /// Is the process alive?
+///
+/// Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is needed.
 #[utoipa::path(
     get,
     path = "/health/live",

@@ -9,6 +9,7 @@
 //! Not here: parsing and checking of messages (that is the door, [`postway_intake`]), sockets and TLS (the binary's).
 
 mod account;
+mod attachment_link;
 mod audit;
 mod auth;
 mod batch;
@@ -49,6 +50,7 @@ mod room;
 mod rule;
 mod schema;
 mod session;
+mod spelling;
 mod state;
 mod statistics;
 mod stats;
@@ -63,7 +65,8 @@ mod webhook;
 pub use account::probe::{AccountProbe, ProbeStep};
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
 pub use compat::{
-    CompatConfig, CompatRoute, DoorName, OldKind, UnknownDoor, compat_routes, in_our_words, in_their_words,
+    CompatConfig, CompatRoute, DoorName, OldKind, REQUEST_ID, UnknownDoor, compat_routes, in_our_words,
+    in_their_words,
 };
 pub use error::{ApiError, FieldError};
 pub use mailbox::probe::{InboundProbe, MailboxStep};
@@ -99,6 +102,7 @@ pub fn router(state: ApiState) -> Router {
 /// revoked for the other at once.
 pub fn surface(state: ApiState) -> (Router, KeyCheck) {
     let doors = compat::routes(&state.compat);
+    let unmatched = compat::Unmatched::new(&state.compat);
     let app = Arc::new(App::new(state));
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
@@ -107,7 +111,7 @@ pub fn surface(state: ApiState) -> (Router, KeyCheck) {
         .merge(doors)
         .route("/", axum::routing::get(dashboard::home))
         .route("/assets/{*path}", axum::routing::get(dashboard::asset))
-        .fallback(frame::no_such_path)
+        .fallback(move |state, request| unmatched.clone().answer(state, request))
         .method_not_allowed_fallback(frame::no_such_method)
         .layer(middleware::from_fn_with_state(app.clone(), frame::judge))
         .layer(middleware::from_fn_with_state(clock, frame::frame))

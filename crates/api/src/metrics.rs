@@ -22,6 +22,8 @@ use crate::{
 pub struct MetricsAccess {
     /// The recorders that are shown, one after the other. No metric is in two of them.
     pub recorders: Vec<PrometheusHandle>,
+    /// What the system says of the process, in the same form; read anew for each look.
+    pub process: fn() -> String,
     /// The key that a scraper must show; none: everybody may look. The admin key opens as well.
     pub key: Option<MetricsKey>,
 }
@@ -56,6 +58,7 @@ pub(crate) async fn metrics(State(app): State<Shared>, parts: Parts) -> Result<R
         return Err(ApiError::forbidden("metrics need the key of telemetry.metrics_key, or the admin key"));
     }
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    let text: String = app.metrics.recorders.iter().map(PrometheusHandle::render).collect();
+    let mut text: String = app.metrics.recorders.iter().map(PrometheusHandle::render).collect();
+    text.push_str(&(app.metrics.process)());
     Ok((kind, text).into_response())
 }

@@ -1,6 +1,11 @@
 //! Every route, and the OpenAPI document that is made of them. A route cannot be served without being documented.
 
+mod binary;
+mod bounds;
+mod example;
+mod named;
 mod request;
+mod word_list;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -13,7 +18,8 @@ use bytes::Bytes;
 use utoipa::{
     OpenApi,
     openapi::{
-        Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema,
+        Components, ContentBuilder, KnownFormat, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema,
+        SchemaFormat,
         path::{Operation, Parameter, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
@@ -26,6 +32,9 @@ use crate::{
     state::Shared, statistics, stats, suppression, template, tenant, token, webhook,
 };
 
+/// What a cursor consists of.
+const CURSOR: &str = "^[A-Za-z0-9_-]+$";
+
 /// What the document says before its routes.
 #[derive(OpenApi)]
 #[openapi(
@@ -35,7 +44,13 @@ use crate::{
             as `Authorization: Bearer KEY` or `X-API-Key: KEY`. An admin key names the tenant with `X-Tenant` \
             (`default` when absent); a tenant's key works for its own tenant, within its scopes `send`, `read` and \
             `manage`. Every answer carries `X-Request-Id`, yours if you send one. Times are RFC 3339 in UTC; input also \
-            takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`."
+            takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`: give `next_cursor` back as `cursor`, as it is; \
+            a cursor that no answer gave is refused.",
+        contact(name = "Postway")
+    ),
+    servers(
+        (url = "http://127.0.0.1:8520", description = "A server on this machine, started with its defaults"),
+        (url = "/", description = "The server that this document came from"),
     ),
     tags(
         (name = "messages", description = "Handing mails over, and what became of them."),
@@ -171,14 +186,15 @@ pub fn document() -> Document {
     let none: [&str; 0] = [];
     document.security =
         Some(vec![SecurityRequirement::new("bearer", none), SecurityRequirement::new("key", none)]);
-    for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        for operation in operations.into_iter().flatten() {
-            promise_errors(operation);
-            bound_limit(operation);
-        }
+    for operation in named::operations(&mut document) {
+        promise_errors(operation);
+        bound_paging(operation);
     }
     request::finish(&mut document);
+    word_list::close(&mut document);
+    bounds::set(&mut document);
+    binary::describe(&mut document);
+    example::show(&mut document);
     document
 }
 
@@ -223,14 +239,18 @@ fn bare_calls(document: &Document) -> HashMap<(Method, String), Bare> {
         .collect()
 }
 
-/// A page has one size at most, whatever the list.
-fn bound_limit(operation: &mut Operation) {
+/// A page has one size at most, whatever the list; a cursor is what an answer gave; and a time is a time.
+fn bound_paging(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
-        if let RefOr::T(parameter) = parameter
-            && parameter.name == "limit"
-            && let Some(RefOr::T(Schema::Object(limit))) = &mut parameter.schema
-        {
-            (limit.minimum, limit.maximum) = (Some(1.into()), Some(page::LIMIT_MAX.into()));
+        let RefOr::T(parameter) = parameter else { continue };
+        let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema else { continue };
+        match parameter.name.as_str() {
+            "limit" => (schema.minimum, schema.maximum) = (Some(1.into()), Some(page::LIMIT_MAX.into())),
+            "cursor" | "after" => schema.pattern = Some(CURSOR.to_owned()),
+            "since" | "until" | "send_at" | "expires_at" => {
+                schema.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
+            }
+            _ => {}
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The memory that bodies of requests and answers may take, of all requests together.
 //!
 //! Each body has its bound, and so has their sum: whoever hands over many large mails at once, or asks for many and does not
-//! take them, does not take the memory of the others. One tenant may have half of it. Beyond that a request is 503, and
-//! may come again in a moment. Small bodies are not counted; the number of connections bounds them.
+//! take them, does not take the memory of the others. One tenant may have half of it, and of what others leave as much as it leaves
+//! in turn. Beyond that a request is 503, and may come again in a moment. Small bodies are not counted; the number of connections bounds them.
 //!
 //! An answer counts until its last byte is written or its connection is gone: what counts it travels with the bytes.
 
@@ -154,6 +154,12 @@ impl HeldBytes {
     }
 }
 
+/// The bytes of a mail with the place that it is taken apart in: whoever asked may be gone, and the place is free only when nobody
+/// has the bytes any more.
+pub(crate) fn in_its_place(bytes: Bytes, place: FairShare) -> Bytes {
+    travelling(bytes, place)
+}
+
 fn too_many_answers() -> ApiError {
     ApiError::busy("too many large answers are being read at once; take those, and try again")
 }
@@ -223,7 +229,8 @@ mod tests {
         assert!(body.cover(3 * STEP_BYTES));
         let answer = room.hold(&greedy, 3 * STEP_BYTES).unwrap();
         assert!(room.hold(&greedy, 2 * STEP_BYTES).is_err());
-        assert!(room.hold(&modest, 5 * STEP_BYTES).is_ok());
+        assert!(room.hold(&modest, 4 * STEP_BYTES).is_err(), "some is left for a third");
+        assert!(room.hold(&modest, 3 * STEP_BYTES).is_ok());
         drop((body, answer));
         assert!(room.hold(&greedy, 5 * STEP_BYTES).is_ok());
     }

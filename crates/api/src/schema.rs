@@ -48,6 +48,11 @@ pub(crate) struct MessageRequest {
     text: Option<String>,
     /// The HTML.
     html: Option<String>,
+    /// Makes the plain text of the HTML where there is none; as `content.auto_text` of your tenant is set when absent.
+    #[schema(default = false)]
+    auto_text: Option<bool>,
+    /// Further forms of the text, at most one of each kind: an invitation, an AMP mail.
+    alternatives: Option<Vec<AlternativeRequest>>,
     /// Further headers; those that Postway writes itself are refused.
     headers: Option<BTreeMap<String, String>>,
     /// Files that go with it.
@@ -85,6 +90,22 @@ pub(crate) struct MessageRequest {
     collapse_key: Option<String>,
     /// Your reference to something of your own.
     external_id: Option<String>,
+}
+
+/// A further form of the text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AlternativeRequest {
+    /// `text/calendar` (`; method=REQUEST` unless the calendar has its METHOD), `text/x-amp-html` or `text/watch-html`.
+    #[schema(example = "text/calendar; method=REQUEST")]
+    content_type: String,
+    /// What it says, as text.
+    #[schema(
+        example = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Example//EN\r\nMETHOD:REQUEST\r\nEND:VCALENDAR\r\n"
+    )]
+    content: String,
+    /// Whether a calendar is attached as `invite.ics` as well.
+    #[schema(default = false)]
+    attach: Option<bool>,
 }
 
 /// A template to fill in.

@@ -123,6 +123,8 @@ pub(crate) async fn sign_in(State(app): State<Shared>, request: Request) -> Resu
 }
 
 /// Show who is signed in
+///
+/// For browsers: whom the cookie stands for, and the token that changes must carry. 401 where nobody is signed in.
 #[utoipa::path(
     get,
     path = "/v1/session",

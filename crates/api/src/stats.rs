@@ -39,6 +39,9 @@ pub(crate) struct StatsView {
 }
 
 /// Show counts
+///
+/// How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET
+/// /v1/statistics` has the past.
 #[utoipa::path(
     get,
     path = "/v1/stats",

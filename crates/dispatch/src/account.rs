@@ -120,7 +120,7 @@ enum Telling {
 
 impl Post {
     /// With what other nodes, or this one before its restart, have found out about the account.
-    pub async fn open(key: AccountKey, plan: Plan, shared: &Shared) -> Self {
+    pub async fn open(key: AccountKey, plan: Plan, of_tenant: Arc<AtomicUsize>, shared: &Shared) -> Self {
         let found = match shared.store.circuit(&key).await {
             Ok(found) => found,
             // Whether the account works is found out by using it, too.
@@ -129,17 +129,17 @@ impl Post {
                 None
             }
         };
-        let post = Self::new(key, plan);
+        let post = Self::new(key, plan, of_tenant);
         if let Some(found) = found {
             post.circuit().adopt(found, shared.now());
         }
         post
     }
 
-    fn new(key: AccountKey, plan: Plan) -> Self {
+    fn new(key: AccountKey, plan: Plan, of_tenant: Arc<AtomicUsize>) -> Self {
         Self {
             key,
-            queue: Queue::default(),
+            queue: Queue::new(of_tenant),
             destinations: Arc::default(),
             connections: Arc::default(),
             plan: Mutex::new(Arc::new(plan)),

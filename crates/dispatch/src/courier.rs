@@ -85,6 +85,8 @@ struct Progress {
     /// The relay may have seen something of the mail.
     offered: bool,
     remote: Option<String>,
+    /// Whether the relay took the sender's wishes about reports.
+    takes_dsn: bool,
 }
 
 /// What became of an attempt to send.
@@ -128,6 +130,10 @@ impl Courier {
             Some(Ok(Sent::Tried(delivery))) => self.note_circuit(delivery, &plan),
             Some(Ok(Sent::Held(_)) | Err(_)) | None => None,
         };
+        let converted = match &sent {
+            Some(Ok(Sent::Tried(delivery))) => delivery.converted,
+            Some(Ok(Sent::Held(_)) | Err(_)) | None => &[],
+        };
         let attempt = Attempt {
             job,
             account: &post.key.account,
@@ -139,6 +145,8 @@ impl Courier {
             policy: &plan.settings.retry,
             account_at_fault,
             certified: plan.settings.pec,
+            converted,
+            takes_dsn: progress.takes_dsn,
         };
         match sent {
             Some(Ok(Sent::Tried(delivery))) => outcome::judge(&attempt, delivery, &mut rand::rng()),
@@ -186,6 +194,7 @@ impl Courier {
             size: body.len(),
             eight_bit: job.eight_bit,
             smtputf8: job.smtputf8,
+            dsn: job.dsn.as_ref(),
         };
         match &plan.route {
             Route::Sandbox => {
@@ -238,6 +247,7 @@ impl Courier {
                 return Sent::Held(Hold::PermitExpired);
             }
             progress.offered = true;
+            progress.takes_dsn = line.connection.offers_dsn();
             let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.wire);
             let delivery = line.connection.deliver(envelope, body, &mut gate).await;
             if line.connection.is_reusable() {
@@ -313,5 +323,5 @@ fn is_good(connection: &mut SmtpConnection) -> bool {
 
 fn not_sent(job: &Claimed, failure: Failure) -> Delivery {
     let recipients = job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
-    Delivery { recipients, end: DeliveryEnd::NotSent(failure) }
+    Delivery::new(recipients, DeliveryEnd::NotSent(failure))
 }

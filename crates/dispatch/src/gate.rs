@@ -71,6 +71,7 @@ impl WireGate for StoreGate<'_> {
         let commit = WireCommit {
             uid: self.job.uid,
             lane: self.job.lane.clone(),
+            via: self.job.via.clone(),
             token: self.job.token,
             version: self.job.version,
             at: self.clock.now(),

@@ -37,6 +37,10 @@ pub(crate) struct Attempt<'a> {
     pub account_at_fault: Option<Duration>,
     /// Whether the account sends certified mail, so that a receipt must follow.
     pub certified: bool,
+    /// What of the mail was encoded for the relay.
+    pub converted: &'static [&'static str],
+    /// Whether the relay took the sender's wishes about reports.
+    pub takes_dsn: bool,
 }
 
 impl Attempt<'_> {
@@ -329,6 +333,8 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
         policy: &policy,
         account_at_fault: None,
         certified: false,
+        converted: &[],
+        takes_dsn: false,
     };
     let mut change = settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
     // It was not started, so whatever became of its workers before is still all that is known.

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     pin::pin,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -27,6 +27,8 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     on_job: Notify,
     in_hand: AtomicUsize,
+    /// What all accounts of its tenant have in hand.
+    of_tenant: Arc<AtomicUsize>,
 }
 
 impl Queue {
@@ -34,9 +36,15 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The queue of an account whose tenant counts there.
+    pub fn new(of_tenant: Arc<AtomicUsize>) -> Self {
+        Self { of_tenant, ..Self::default() }
+    }
+
     /// Adds a message. Returns whether another courier should be started, which then counts as one.
     pub fn push(&self, job: Claimed, couriers_max: usize) -> bool {
         self.in_hand.fetch_add(1, Ordering::Relaxed);
+        self.of_tenant.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.lock();
         let urgent = job.lane.priority == Priority::Immediate;
         // Only immediate mail overtakes: what else is in hand was claimed in its order.
@@ -96,6 +104,7 @@ impl Queue {
     /// A message is settled, or given back.
     pub fn done(&self) {
         self.in_hand.fetch_sub(1, Ordering::Relaxed);
+        self.of_tenant.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Messages taken and not settled.

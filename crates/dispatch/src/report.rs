@@ -5,6 +5,14 @@ use postway_store::record::Claimed;
 
 use crate::outcome::{self, Verdict};
 
+/// Counts a message that entered a state.
+pub(crate) fn count_entered(state: Status) {
+    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    if state.is_final() {
+        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
+    }
+}
+
 /// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
 pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
     let word = outcome::word(verdict.outcome);
@@ -31,14 +39,11 @@ pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
             code = %failure.code, category = %failure.category, phase = %failure.phase, "attempt ended"
         ),
     }
-    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    count_entered(state);
     metrics::histogram!("postway_processing_seconds", "state" => "sending").record(verdict.duration);
     if job.attempt == 1 {
         let queued = job.claimed_at.since(job.created_at);
         metrics::histogram!("postway_processing_seconds", "state" => "ready").record(queued);
-    }
-    if state.is_final() {
-        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
     }
     match verdict.outcome {
         Outcome::Sent | Outcome::SentEarlier => {

@@ -7,12 +7,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use postway_domain::{Account, LeaseToken};
+use postway_domain::{Account, LeaseToken, Status, TenantId};
 use postway_store::{
     StoreError,
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, DueAccount, Lease},
@@ -24,7 +27,9 @@ use crate::{
     account::{Plan, Post},
     courier,
     demand::{Appetite, CLAIM_ACCOUNTS_MAX, Demand, Given},
-    outcome, settle,
+    outcome,
+    report::count_entered,
+    settle,
     slot::{Slot, day_used_up},
 };
 
@@ -49,6 +54,8 @@ struct Runner {
     shared: Arc<Shared>,
     slots: BTreeMap<AccountKey, Slot>,
     demand: Demand,
+    /// What each tenant has in hand, by all of its accounts.
+    in_hand_by_tenant: HashMap<TenantId, Arc<AtomicUsize>>,
     /// Accounts to be read before anything is claimed for them: new to this node, or changed.
     unread: BTreeSet<AccountKey>,
     /// Room left standing, over all accounts.
@@ -117,6 +124,7 @@ impl Runner {
             shared,
             slots: BTreeMap::new(),
             demand: Demand::default(),
+            in_hand_by_tenant: HashMap::new(),
             unread: BTreeSet::new(),
             standing: 0,
             suspect: None,
@@ -156,7 +164,7 @@ impl Runner {
         }
         let now = self.shared.clock.now();
         for job in suspects {
-            settle::write(&self.shared, outcome::give_back(&job, now)).await;
+            settle::give_back(&self.shared, outcome::give_back(&job, now)).await;
             self.shared.in_hand.put_down(job.uid);
         }
     }
@@ -253,7 +261,8 @@ impl Runner {
                 }
             }
             None => {
-                let post = Arc::new(Post::open(key.clone(), plan, &self.shared).await);
+                let of_tenant = self.in_hand_by_tenant.entry(key.tenant.clone()).or_default().clone();
+                let post = Arc::new(Post::open(key.clone(), plan, of_tenant, &self.shared).await);
                 self.slots.insert(key.clone(), Slot::new(post, generation));
             }
         }
@@ -307,7 +316,9 @@ impl Runner {
         let in_flight_max = self.shared.config.in_flight_max;
         let now = self.shared.clock.now();
         let (slots, crowded) = (&self.slots, self.standing > in_flight_max / 2);
-        let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), |key| {
+        let tenants = &self.in_hand_by_tenant;
+        let held = |tenant: &TenantId| tenants.get(tenant).map_or(0, |count| count.load(Ordering::Relaxed));
+        let given = self.demand.serve(in_flight_max.saturating_sub(in_hand), &held, |key| {
             let Some(slot) = slots.get(key) else { return Appetite::default() };
             slot.appetite(slot.carrier(slots, now), crowded)
         });
@@ -398,7 +409,10 @@ impl Runner {
     }
 
     async fn hand_out(&mut self, claimed: Vec<Claimed>, handed_over: bool) {
-        claimed.iter().for_each(|job| self.shared.in_hand.take(job.uid));
+        for job in &claimed {
+            self.shared.in_hand.take(job.uid);
+            count_entered(Status::Sending);
+        }
         let (suspects, jobs): (Vec<_>, Vec<_>) = claimed.into_iter().partition(is_suspect);
         if !suspects.is_empty() {
             self.examine(suspects).await;
@@ -428,12 +442,11 @@ impl Runner {
             let (shared, change) = (self.shared.clone(), outcome::give_back(&job, self.shared.clock.now()));
             self.shared.tasks.spawn(async move {
                 let uid = change.uid;
-                settle::write(&shared, change).await;
+                settle::give_back(&shared, change).await;
                 shared.in_hand.put_down(uid);
             });
             return;
         };
-        metrics::counter!("postway_state_transitions_total", "state" => "sending").increment(1);
         if slot.post.queue.push(job, slot.post.plan().connections_max) {
             self.shared.tasks.spawn(courier::run(self.shared.clone(), slot.post.clone()));
         }
@@ -445,15 +458,24 @@ impl Runner {
         let mut left: Vec<Claimed> = self.slots.values().flat_map(|slot| slot.post.queue.clear()).collect();
         left.extend(self.suspect.take());
         if let Some(handed_over) = self.shared.store.handed_over().now_or_never() {
+            handed_over.iter().for_each(|_| count_entered(Status::Sending));
             left.extend(handed_over);
         }
         if left.is_empty() {
             return;
         }
         let now = self.shared.clock.now();
-        let changes = left.iter().map(|job| outcome::give_back(job, now)).collect();
-        if let Err(error) = self.shared.store.apply(changes).await {
-            tracing::warn!(messages = left.len(), %error, "unsent mail could not be given back; it returns at the next start");
+        let changes: Vec<_> = left.iter().map(|job| outcome::give_back(job, now)).collect();
+        let states: Vec<_> = changes.iter().map(|change| change.to.status()).collect();
+        match self.shared.store.apply(changes).await {
+            Ok(held) => {
+                let given_back =
+                    states.into_iter().zip(held).filter_map(|(state, held)| held.then_some(state));
+                given_back.for_each(count_entered);
+            }
+            Err(error) => {
+                tracing::warn!(messages = left.len(), %error, "unsent mail could not be given back; it returns at the next start");
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     Shared,
     account::Post,
     outcome::{Verdict, word},
-    report::report,
+    report::{count_entered, report},
 };
 
 /// The first wait when the store does not answer; doubles up to the last.
@@ -53,6 +53,14 @@ async fn settle_late(shared: &Shared, verdict: &Verdict) -> bool {
 /// Writes a change; false if the fence refused it.
 pub(crate) async fn write(shared: &Shared, change: Change) -> bool {
     write_all(shared, vec![change]).await
+}
+
+/// Gives mail back that was not begun.
+pub(crate) async fn give_back(shared: &Shared, change: Change) {
+    let state = change.to.status();
+    if write(shared, change).await {
+        count_entered(state);
+    }
 }
 
 /// Writes changes of one message together, one after the other; false if a fence refused one.

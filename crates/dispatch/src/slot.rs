@@ -60,7 +60,7 @@ impl Slot {
         // An open circuit takes its standing claim back, and so does an account that nobody uses.
         let idle = crowded && !self.dirty && self.used_at.elapsed() > IDLE_AFTER;
         let withdraws = self.parked > 0 && (capacity == 0 || idle);
-        Appetite { room: if fills && !idle { room } else { 0 }, withdraws }
+        Appetite { room: if fills && !idle { room } else { 0 }, held: in_hand, withdraws }
     }
 
     /// Whether it stands ready and nobody has used it for long.

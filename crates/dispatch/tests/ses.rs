@@ -83,6 +83,7 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
         size: body.len(),
         eight_bit: false,
         smtputf8: false,
+        dsn: None,
     }
 }
 

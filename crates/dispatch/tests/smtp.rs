@@ -2,6 +2,8 @@
 //!
 //! One binary, one file per theme; what they share is here.
 
+#[path = "smtp/converted.rs"]
+mod converted;
 #[path = "smtp/doubt.rs"]
 mod doubt;
 #[path = "smtp/faults.rs"]
@@ -75,7 +77,14 @@ async fn connect(sink: &SmtpSink) -> SmtpConnection {
 }
 
 fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
-    Envelope { sender: "from@example.net", recipients, size: body.len(), eight_bit: false, smtputf8: false }
+    Envelope {
+        sender: "from@example.net",
+        recipients,
+        size: body.len(),
+        eight_bit: false,
+        smtputf8: false,
+        dsn: None,
+    }
 }
 
 async fn send_to(connection: &mut SmtpConnection, recipients: &[&str], body: &[u8]) -> Delivery {

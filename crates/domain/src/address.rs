@@ -6,12 +6,12 @@
 //! no white space and no invisible character at all, not even quoted, because nothing legitimate needs them
 //! and much that is hostile does.
 //!
-//! The domain is kept in lower case (and an address literal in its canonical form), so that two spellings of
-//! one domain are equal, hash alike and sort together. The local part is the receiver's business and is kept
-//! as written. Parsing fails with an [`AddressError`] that says which rule was broken; nothing here panics.
+//! The domain is kept in lower case and as A-labels (and an address literal in its canonical form), so that two
+//! spellings of one domain are equal, hash alike and sort together; [`EmailAddress::to_unicode`] has the spelling
+//! for people. The local part is the receiver's business and is kept as written. Parsing fails with an
+//! [`AddressError`] that says which rule was broken; nothing here panics.
 //!
-//! Not done here: groups, comments, obsolete syntax, and IDNA (a U-label stays one, and
-//! [`EmailAddress::needs_smtputf8`] says so).
+//! Not done here: groups, comments, obsolete syntax.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,15 +19,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod idn;
 mod list;
 mod mailbox;
 
+pub use idn::domain_to_unicode;
 pub use list::split_list;
 pub use mailbox::Mailbox;
 
-/// The longest local part (RFC 5321, 4.5.3.1.1).
-pub const LOCAL_OCTETS_MAX: usize = 64;
-/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) less its angle brackets.
+/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) less its angle brackets. The local part has no bound of its
+/// own: RFC 5321 (4.5.3.1.1) names 64 octets, but VERP, SRS and BATV write a whole address into it, other servers carry them,
+/// and whoever refuses one loses the bounce that comes back to it.
 pub const ADDRESS_OCTETS_MAX: usize = 254;
 /// The longest label of a domain (RFC 1035, 2.3.4).
 pub const LABEL_OCTETS_MAX: usize = 63;
@@ -49,15 +51,15 @@ pub enum AddressError {
     /// The whole is too long.
     #[error("the address is longer than {ADDRESS_OCTETS_MAX} octets")]
     TooLong,
-    /// The part before the `@` is too long.
-    #[error("the part before the @ is longer than {LOCAL_OCTETS_MAX} octets")]
-    LocalTooLong,
     /// The part before the `@` breaks the syntax.
     #[error("the part before the @ {0}")]
     Local(&'static str),
     /// The domain breaks the syntax.
     #[error("the domain {0}")]
     Domain(&'static str),
+    /// A label of the domain is no internationalised name.
+    #[error("the domain has the label `{0}`, which is no valid internationalised name (IDNA)")]
+    Label(Box<str>),
     /// The display name breaks the syntax.
     #[error("the display name {0}")]
     Name(&'static str),
@@ -66,7 +68,7 @@ pub enum AddressError {
     Brackets(&'static str),
 }
 
-/// A valid addr-spec, such as `user@example.org`, with its domain in lower case.
+/// A valid addr-spec, such as `user@example.org`, with its domain in lower case and as A-labels.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EmailAddress(Box<str>);
 
@@ -81,14 +83,59 @@ impl EmailAddress {
         self.split().0
     }
 
-    /// The domain in lower case, or the address literal in its brackets.
+    /// The domain in lower case and as A-labels, or the address literal in its brackets.
     pub fn domain(&self) -> &str {
         self.split().1
     }
 
-    /// Whether a server must offer SMTPUTF8 (RFC 6531) to be handed this address.
+    /// Whether a server must offer SMTPUTF8 (RFC 6531) to be handed this address: the domain never asks for it.
     pub fn needs_smtputf8(&self) -> bool {
         !self.0.is_ascii()
+    }
+
+    /// The address as people write it, with U-labels, where that is another text.
+    pub fn to_unicode(&self) -> Option<String> {
+        let (local, domain) = self.split();
+        domain_to_unicode(domain).map(|domain| format!("{local}@{domain}"))
+    }
+
+    /// An address that was taken and kept, perhaps before domains were kept as A-labels. What IDNA would refuse now stays as
+    /// it is: mail that was accepted must not become unreadable.
+    pub fn read_back(text: &str) -> Result<Self, AddressError> {
+        text.parse().or_else(|error| match error {
+            AddressError::Label(_) => Ok(Self(text.into())),
+            error => Err(error),
+        })
+    }
+
+    /// What an address is compared by, where case does not count: of a text that is no address, the text.
+    pub fn key_of(text: &str) -> String {
+        let text = text.trim();
+        let is_idn = |(_, domain): (&str, &str)| !domain.is_ascii() || idn::has_a_label(domain);
+        let has_idn = text.rsplit_once('@').is_some_and(is_idn);
+        match has_idn.then(|| text.parse::<Self>()) {
+            Some(Ok(address)) => address.as_str().to_lowercase(),
+            Some(Err(_)) | None => text.to_lowercase(),
+        }
+    }
+
+    /// Whether two texts are the same address, whatever the case and the spelling of its domain.
+    pub fn is_same(one: &str, other: &str) -> bool {
+        let (one, other) = (one.trim(), other.trim());
+        one.eq_ignore_ascii_case(other) || Self::key_of(one) == Self::key_of(other)
+    }
+
+    /// The spellings that an address may have been kept or signed under: as given, and that of people or machines where
+    /// it is another.
+    pub fn spellings_of(text: &str) -> impl Iterator<Item = String> + use<> {
+        let other = text.rsplit_once('@').and_then(|(local, domain)| {
+            let other = match domain.is_ascii() {
+                true => domain_to_unicode(domain),
+                false => canonical_domain(domain).ok(),
+            };
+            other.map(|domain| format!("{local}@{domain}"))
+        });
+        std::iter::once(text.to_owned()).chain(other)
     }
 
     fn split(&self) -> (&str, &str) {
@@ -114,7 +161,7 @@ impl FromStr for EmailAddress {
         check_local(local)?;
         let domain = canonical_domain(domain)?;
         let address = format!("{local}@{domain}");
-        // Lower case may be longer than upper case outside ASCII.
+        // A-labels may be longer than what they stand for.
         if address.len() > ADDRESS_OCTETS_MAX {
             return Err(AddressError::TooLong);
         }
@@ -125,9 +172,6 @@ impl FromStr for EmailAddress {
 fn check_local(local: &str) -> Result<(), AddressError> {
     if local.is_empty() {
         return Err(AddressError::Local("is empty"));
-    }
-    if local.len() > LOCAL_OCTETS_MAX {
-        return Err(AddressError::LocalTooLong);
     }
     if let Some(rest) = local.strip_prefix('"') {
         return check_quoted_local(rest);
@@ -160,6 +204,14 @@ fn check_quoted_local(rest: &str) -> Result<(), AddressError> {
     Err(AddressError::Local("has no closing quote"))
 }
 
+/// A domain in the one spelling that is compared and sent: in lower case and as A-labels.
+pub fn domain_to_ascii(domain: &str) -> Result<String, AddressError> {
+    match domain.chars().find(|c| is_unseen(*c)) {
+        Some(bad) => Err(AddressError::Character(bad)),
+        None => canonical_domain(domain),
+    }
+}
+
 fn canonical_domain(domain: &str) -> Result<String, AddressError> {
     if let Some(rest) = domain.strip_prefix('[') {
         let literal = rest.strip_suffix(']').ok_or(AddressError::Domain("has no closing bracket"))?;
@@ -168,11 +220,13 @@ fn canonical_domain(domain: &str) -> Result<String, AddressError> {
     if domain.is_empty() {
         return Err(AddressError::Domain("is empty"));
     }
-    let lower = domain.to_lowercase();
-    for label in lower.split('.') {
+    for label in domain.split('.') {
         check_label(label)?;
     }
-    Ok(lower)
+    if domain.is_ascii() && !idn::has_a_label(domain) {
+        return Ok(domain.to_ascii_lowercase());
+    }
+    idn::to_a_labels(domain)
 }
 
 fn canonical_literal(literal: &str) -> Result<String, AddressError> {
@@ -194,7 +248,8 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     if label.is_empty() {
         return Err(AddressError::Domain("has an empty label (a dot too many)"));
     }
-    if label.len() > LABEL_OCTETS_MAX {
+    // One outside ASCII is as long as its A-label.
+    if label.is_ascii() && label.len() > LABEL_OCTETS_MAX {
         return Err(AddressError::Domain("has a label longer than 63 octets"));
     }
     if label.starts_with('-') || label.ends_with('-') {

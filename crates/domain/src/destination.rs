@@ -11,7 +11,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Time;
+use crate::{
+    address::{domain_to_ascii, domain_to_unicode},
+    time::Time,
+};
 
 /// Stands for every domain that an account does not name.
 pub const ANY_DOMAIN: &str = "*";
@@ -56,7 +59,12 @@ pub fn limit_of<'d>(
     domain: &'d str,
 ) -> Option<(&'d str, DestinationLimit)> {
     // Most accounts name no domain, and most mail goes to none of the providers.
-    let named = if own.is_empty() { None } else { own.get(domain).or_else(|| own.get(ANY_DOMAIN)) };
+    // It may be named with U-labels, as people write it.
+    let by_unicode = || domain_to_unicode(domain).and_then(|unicode| own.get(&unicode));
+    let named = match own.is_empty() {
+        true => None,
+        false => own.get(domain).or_else(by_unicode).or_else(|| own.get(ANY_DOMAIN)),
+    };
     let found = match named {
         Some(limit) => Some((domain, *limit)),
         None => PROVIDERS
@@ -74,9 +82,11 @@ pub fn check(own: &BTreeMap<String, DestinationLimit>) -> Option<String> {
         return Some(format!("may name at most {DOMAINS_MAX} domains"));
     }
     for (domain, limit) in own {
-        // An address keeps its domain in one spelling; a key in another would never match.
-        let is_domain = format!("x@{domain}").parse::<crate::EmailAddress>();
-        if domain != ANY_DOMAIN && !is_domain.is_ok_and(|address| address.domain() == domain) {
+        // A key in another spelling than these two would never match.
+        let is_key = |ascii: String| {
+            ascii == *domain || domain_to_unicode(&ascii).is_some_and(|unicode| unicode == *domain)
+        };
+        if domain != ANY_DOMAIN && !domain_to_ascii(domain).is_ok_and(is_key) {
             let shown: String = domain.chars().take(64).collect();
             return Some(format!(
                 "`{shown}` must be a domain in lower case, or `{ANY_DOMAIN}` for all others"

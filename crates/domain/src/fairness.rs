@@ -4,6 +4,9 @@
 //! Tenants take turns ([`Turns`]): weighted deficit round robin, with messages as the unit. Inside an account, lanes go
 //! by priority, with ageing: each minute of waiting lifts a lane's oldest message by one priority, so low mail is never
 //! starved and immediate mail never waits behind a batch that came after it.
+//!
+//! Turns share what is free; [`places`] bounds what is held. Work that does not end, such as mail to a relay that hangs,
+//! would otherwise collect every place turn by turn, and leave none for anybody else.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -77,6 +80,22 @@ impl Turns {
             false => self.ring.retain(|one| one != tenant),
         }
     }
+}
+
+/// How many times the free places somebody of the default weight may hold.
+const PLACES_PER_FREE: usize = 4;
+
+/// How many more places somebody may take who holds `held`, where `free` are free.
+///
+/// Nobody holds more than a multiple of what stays free, so something always does: one alone ends at four fifths of
+/// all places, and each of n at 4 in 4n + 1. Whoever has nothing gets one as long as there is one.
+pub fn places(free: usize, held: usize, weight: u32) -> usize {
+    let (weight, default) = (weight as usize, TenantSettings::WEIGHT_DEFAULT as usize);
+    // The largest n with held + n <= multiple × (free − n), for a multiple that is a fraction of weights.
+    let multiple = PLACES_PER_FREE.saturating_mul(weight);
+    let more =
+        multiple.saturating_mul(free).saturating_sub(held.saturating_mul(default)) / (multiple + default);
+    more.max(usize::from(held == 0 && free > 0))
 }
 
 /// A lane with work due now.
@@ -160,6 +179,38 @@ mod tests {
         assert_eq!(quota, 2);
         turns.leave(&tenant(0));
         assert!(turns.is_empty() && turns.take().is_none());
+    }
+
+    const WEIGHT: u32 = TenantSettings::WEIGHT_DEFAULT;
+
+    #[test]
+    fn whoever_takes_all_it_may_leaves_places_for_others() {
+        let mut held = [0; 3];
+        let taken = |held: &[usize; 3]| held.iter().sum::<usize>();
+        for one in 0..3 {
+            held[one] += places(500 - taken(&held), held[one], WEIGHT);
+            assert_eq!(places(500 - taken(&held), held[one], WEIGHT), 0, "it has all it may have");
+            assert!(taken(&held) < 500, "{held:?}");
+        }
+        assert_eq!(held, [400, 80, 16]);
+        assert!(places(100, 200, 4 * WEIGHT) > places(100, 200, WEIGHT));
+    }
+
+    #[test]
+    fn those_who_wait_catch_up_when_places_come_free() {
+        let mut held = [400_usize, 0];
+        for _ in 0..1_000 {
+            held[0] -= 1;
+            for one in [0, 1] {
+                held[one] += places(500 - held[0] - held[1], held[one], WEIGHT);
+            }
+        }
+        assert!(held[0].abs_diff(held[1]) <= 10, "{held:?}");
+    }
+
+    #[test]
+    fn a_newcomer_gets_one_of_the_last_places_and_nobody_gets_what_is_not_there() {
+        assert_eq!((places(1, 0, 1), places(1, 1, WEIGHT), places(0, 0, WEIGHT)), (1, 0, 0));
     }
 
     fn lane(name: u8, priority: Priority, due_ms: i64) -> DueLane {

@@ -9,7 +9,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::{id::TenantId, time::Time};
+use crate::{id::TenantId, scram::ScramVerifier, time::Time};
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,7 +44,39 @@ pub struct Network {
     bits: u8,
 }
 
+/// Where addresses are not of the public internet.
+const PRIVATE: [Network; 9] = [
+    Network::v4([10, 0, 0, 0], 8),
+    Network::v4([172, 16, 0, 0], 12),
+    Network::v4([192, 168, 0, 0], 16),
+    Network::v4([127, 0, 0, 0], 8),
+    Network::v4([169, 254, 0, 0], 16),
+    Network::v4([100, 64, 0, 0], 10),
+    Network::v6(0xFC00, 7),
+    Network::v6(0xFE80, 10),
+    Network { address: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), bits: 128 },
+];
+
 impl Network {
+    const fn v4(octets: [u8; 4], bits: u8) -> Self {
+        let [a, b, c, d] = octets;
+        Self { address: IpAddr::V4(std::net::Ipv4Addr::new(a, b, c, d)), bits }
+    }
+
+    const fn v6(first: u16, bits: u8) -> Self {
+        Self { address: IpAddr::V6(std::net::Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0)), bits }
+    }
+
+    /// Whether every address there is belongs to it.
+    pub fn is_everything(&self) -> bool {
+        self.bits == 0
+    }
+
+    /// Whether no address of the public internet belongs to it.
+    pub fn is_private(&self) -> bool {
+        PRIVATE.iter().any(|private| private.bits <= self.bits && private.contains(self.address))
+    }
+
     /// Whether an address belongs to it.
     pub fn contains(&self, other: IpAddr) -> bool {
         let prefix = |address: u128, width: u8| {
@@ -138,6 +170,8 @@ pub struct ApiKey {
     pub last_used_at: Option<Time>,
     /// When it was revoked.
     pub revoked_at: Option<Time>,
+    /// What it is proven against without being shown; keys made by older versions have none.
+    pub scram: Option<ScramVerifier>,
 }
 
 impl ApiKey {
@@ -192,6 +226,19 @@ mod tests {
             assert!(parsed.contains(inside.parse().unwrap()), "{inside} in {network}");
             assert!(!parsed.contains(outside.parse().unwrap()), "{outside} not in {network}");
         }
+        for (network, is_private) in [
+            ("172.18.0.0/16", true),
+            ("10.0.0.0/8", true),
+            ("10.0.0.0/7", false),
+            ("192.0.2.0/24", false),
+            ("0.0.0.0/0", false),
+            ("fd00::/8", true),
+            ("::1", true),
+            ("2001:db8::/32", false),
+        ] {
+            assert_eq!(network.parse::<Network>().unwrap().is_private(), is_private, "{network}");
+        }
+        assert!("::/0".parse::<Network>().unwrap().is_everything());
         for wrong in ["", "10.0.0.0/33", "a/8", "10.0.0.0/x", "::/129"] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }

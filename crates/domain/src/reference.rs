@@ -320,9 +320,9 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
     match event.kind {
         EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
-        EventKind::Scheduled | EventKind::Ready
-            if events[..at].iter().any(|event| begins_attempt(&event)) =>
-        {
+        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        // What is given back only to be ended is not tried again.
+        EventKind::Ready if will_retry(event) && events[..at].iter().any(|event| begins_attempt(&event)) => {
             Sense::Retry
         }
         EventKind::InDoubt if will_retry(event) => Sense::Retry,
@@ -518,12 +518,15 @@ mod tests {
             event(EventKind::InDoubt, again),
             event(EventKind::InDoubt, Some(r#"{"will_retry":false}"#)),
             event(EventKind::InDoubt, None),
+            // Given back because every recipient is suppressed by now.
+            event(EventKind::Ready, Some(r#"{"will_retry":false,"reason":"suppressed"}"#)),
+            event(EventKind::Suppressed, None),
         ];
         let words: Vec<_> = (0..events.len())
             .map(|at| event_004(events[at].kind, sense(&events, at, State::Ready)))
             .collect();
         let retry = Some("RETRY_SCHEDULED");
-        assert_eq!(words, [None, Some("SENT_ATTEMPT"), retry, retry, None, None]);
+        assert_eq!(words, [None, Some("SENT_ATTEMPT"), retry, retry, None, None, None, Some("FAILED")]);
         for (state, attempts, is_due, word) in [
             (State::Ready, 0, true, "VALIDATED"),
             (State::Ready, 8, true, "RETRY_SCHEDULED"),

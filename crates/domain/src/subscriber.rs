@@ -18,16 +18,18 @@ pub enum SubscriberKind {
     Callback = 2,
     /// One call for many outcomes, whose answer says which of them were taken.
     Sync = 3,
+    /// One signed call for each event, in the words of Resend.
+    ResendWebhook = 4,
 }
 
 impl SubscriberKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Webhook, Self::Callback, Self::Sync];
+    pub const ALL: [Self; 4] = [Self::Webhook, Self::Callback, Self::Sync, Self::ResendWebhook];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Webhook => "webhook",
+            Self::Webhook | Self::ResendWebhook => "webhook",
             Self::Callback => "callback",
             Self::Sync => "sync",
         }

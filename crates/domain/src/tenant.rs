@@ -92,6 +92,9 @@ pub struct ContentLimits {
     pub message_bytes: Option<u32>,
     /// Whether every composed message must have html.
     pub html_required: bool,
+    /// Whether a message with html and no text gets a text made of its html, unless it says otherwise itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub auto_text: bool,
 }
 
 impl ContentLimits {

@@ -16,7 +16,7 @@ use std::fmt;
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 
-use crate::{id::MessageUid, secret::SecretKey};
+use crate::{EmailAddress, id::MessageUid, secret::SecretKey};
 
 /// What every address begins with: a mailbox `b` that takes sub-addresses.
 const PREFIX: &str = "b+";
@@ -123,7 +123,9 @@ impl VerpAddress {
             })
         };
         match recipients {
-            [only] if is_made_with(Some(only)) => Some(VerpScope::Recipient),
+            [only] if EmailAddress::spellings_of(only).any(|only| is_made_with(Some(&only))) => {
+                Some(VerpScope::Recipient)
+            }
             _ => is_made_with(None).then_some(VerpScope::Message),
         }
     }

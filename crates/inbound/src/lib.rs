@@ -17,6 +17,7 @@ mod forward;
 mod mail;
 pub mod mailbox;
 mod monitor;
+pub mod offline;
 mod probe;
 mod route;
 pub mod rules;

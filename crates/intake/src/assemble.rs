@@ -89,6 +89,7 @@ pub(crate) fn compose_checked(
         subject: &content.subject,
         text: content.text.as_deref(),
         html: content.html.as_deref(),
+        alternatives: &content.alternatives,
         headers: &content.headers,
         attachments,
         message_id: &names.message_id,
@@ -157,6 +158,15 @@ impl EnvelopeSender<'_> {
     /// The one for these recipients: the request's, else the account's, else one of its own at the tenant's bounce domain, else
     /// the tenant's, else the author.
     pub fn to(&self, recipients: &[NewRecipient]) -> String {
+        let path = self.chosen(recipients);
+        match path.is_ascii() {
+            true => path,
+            // Settings may have been written with U-labels.
+            false => path.parse::<EmailAddress>().map_or(path, |address| address.to_string()),
+        }
+    }
+
+    fn chosen(&self, recipients: &[NewRecipient]) -> String {
         match self.given {
             Some(ReturnPath::Null) => return String::new(),
             Some(ReturnPath::Address(address)) => return address.as_str().to_owned(),
@@ -271,6 +281,7 @@ pub(crate) fn assemble(
             raw: Body::Inline(Bytes::from(composed.bytes)),
             payload: Some(Body::Inline(origin.payload)),
             sensitive: mail.sensitive,
+            dsn: None,
         },
         events,
         batch_key: None,

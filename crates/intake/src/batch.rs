@@ -240,7 +240,11 @@ impl Door {
             let read = || chunk.iter().map(|text| read_item(text)).collect();
             let items: Vec<Item<'_>> = self.weighed(&ctx.tenant, bytes, read).await?;
             let around = self.look_around(ctx, &items).await?;
-            let heaviest = items.iter().flatten().map(|request| weight(request, bytes)).max();
+            let weights = items.iter().zip(&around).filter_map(|(item, around)| {
+                let bounds = &around.as_ref()?.house.settings.content;
+                Some(weight(item.as_ref().ok()?, bounds, bytes))
+            });
+            let heaviest = weights.max();
             let mut parts = items.into_iter().zip(around).zip(chunk).enumerate();
             let mut chunk_made: Vec<Made> = Vec::with_capacity(chunk.len());
             while chunk_made.len() < chunk.len() {
@@ -320,7 +324,7 @@ impl Door {
         let defaults = batch.defaults.map(Defaults::read).transpose()?.unwrap_or_default();
         if defaults.len() * messages.len() > self.limits.request_bytes_max {
             let message = "the defaults, repeated for each message, are larger than a request may be \
-                           (request_bytes_max): shorten them or send fewer messages";
+                           (http.max_request_bytes): shorten them or send fewer messages";
             return Err(Refusal::TooLarge { message: message.to_owned() });
         }
         let texts = messages.into_iter().map(|message| match defaults.under(message) {

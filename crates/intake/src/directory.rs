@@ -11,7 +11,7 @@ use postway_domain::{
 use postway_mime::dkim::Signer;
 use postway_store::{Store, StoreError};
 
-use crate::{door::RequestContext, memory::Memory, signing};
+use crate::{door::RequestContext, memory::Memory, refusal::CAPTURES, signing};
 
 /// How many of each are remembered.
 const REMEMBERED_MAX: usize = 10_000;
@@ -31,11 +31,6 @@ pub(crate) struct Route {
 
 /// The account found, or what is wrong with the name given.
 pub(crate) type Lookup = Result<Arc<Route>, String>;
-
-/// What a sender is told whose mail would be captured although it is meant to be sent.
-const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
-    (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
-    account sandbox, or set the tenant's test to true";
 
 /// The account found, where mail of this sender may take it.
 pub(crate) fn leaving(found: Lookup, ctx: &RequestContext) -> Lookup {
@@ -100,6 +95,15 @@ impl Directory {
             self.routes.put(key, generation, Arc::clone(route));
         }
         Ok(found)
+    }
+
+    /// Why mail of this tenant that names no account would be captured although nobody chose that, if it would be.
+    pub(crate) async fn captures_unasked(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let found = self.route(tenant, None).await?;
+        Ok(found.is_ok_and(|route| route.captures_unasked).then_some(CAPTURES))
     }
 
     async fn read_route(&self, tenant: &TenantId, name: Option<&AccountId>) -> Result<Lookup, StoreError> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use postway_domain::{
     ClientId, Clock, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt, secret::SecretKey,
-    verp::VerpKey,
+    tenant::ContentLimits, verp::VerpKey,
 };
 use postway_net::http::HttpClient;
 use postway_store::{
@@ -49,6 +49,8 @@ const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
 const RECIPIENT_BYTES: usize = 256;
 /// Variables of a template are built into values of many times their size: they weigh so much more than other text.
 pub(crate) const VARIABLES_WEIGHT: usize = 16;
+/// Html that is laid out as text weighs so much more than html that is only checked.
+const LAYOUT_WEIGHT: usize = 8;
 
 /// The one way in. One for the whole process, shared.
 pub struct Door {
@@ -110,6 +112,9 @@ pub struct RequestContext {
     /// Whether a subject may be as long as headers may be, where the tenant has set no bound of its own: the way in is that of
     /// a system that knows none.
     pub any_subject: bool,
+    /// Whether `send_at` may be in words, such as `tomorrow at 9am`. A repeat says the same words, so it is the same message
+    /// whenever it comes.
+    pub spoken_times: bool,
     /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
     pub on_doubt: Option<OnDoubt>,
 }
@@ -130,7 +135,8 @@ pub struct Receipt {
 impl RequestContext {
     /// What is settled before anything is known of a message.
     pub(crate) fn settled(&self) -> Settled {
-        Settled { any_subject: self.any_subject, ..Settled::default() }
+        let Self { any_subject, spoken_times, .. } = *self;
+        Settled { any_subject, spoken_times, ..Settled::default() }
     }
 
     /// What to do in doubt with a message that does not say it itself: as the call says, else the account, else the tenant.
@@ -186,6 +192,16 @@ impl Door {
         &self.limits
     }
 
+    /// Why mail of this tenant that names no account would be captured although nobody chose that, if it would be.
+    pub async fn captures_unasked(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
+        self.directory.captures_unasked(tenant).await
+    }
+
+    /// Where readers of mail reach this gateway, if the operator says so.
+    pub fn public_url(&self) -> Option<&str> {
+        self.public_url.as_deref()
+    }
+
     /// Takes one message, given as a JSON object. It is durable when this returns.
     pub async fn accept_json(&self, ctx: &RequestContext, body: Bytes) -> Result<Receipt, Refusal> {
         let taken = self.take_json(ctx, body).await;
@@ -224,14 +240,15 @@ impl Door {
             self.rehearse(ctx, request, &around, body.len(), now).await?;
         }
         let prepare = || self.prepare(ctx, request, &around, key, body.clone(), now);
-        self.weighed(&ctx.tenant, weight(request, body.len()), prepare).await?
+        self.weighed(&ctx.tenant, weight(request, &around.house.settings.content, body.len()), prepare)
+            .await?
     }
 
     /// Checks what comes with every kind of request.
     pub(crate) fn check_request(&self, ctx: &RequestContext, bytes: usize) -> Result<(), Refusal> {
         let bytes_max = self.limits.request_bytes_max;
         if bytes > bytes_max {
-            let message = format!("the request is larger than {bytes_max} bytes (request_bytes_max)");
+            let message = format!("the request is larger than {bytes_max} bytes (http.max_request_bytes)");
             return Err(Refusal::TooLarge { message });
         }
         match &ctx.idempotency_key {
@@ -292,6 +309,7 @@ impl Door {
                 template_version,
                 smtputf8: needs_smtputf8(&sender, &recipients),
                 any_subject: around.any_subject,
+                spoken_times: around.spoken_times,
             };
             (None, Some(serde_json::to_string(&settled).expect("a number and flags are JSON")))
         } else {
@@ -386,10 +404,13 @@ impl Door {
     }
 }
 
-/// How heavy the work on a request is that has this many bytes.
-pub(crate) fn weight(request: &MessageRequest<'_>, bytes: usize) -> usize {
+/// How heavy the work on a request is that has this many bytes, in a house that makes texts of html or does not.
+pub(crate) fn weight(request: &MessageRequest<'_>, bounds: &ContentLimits, bytes: usize) -> usize {
     let variables = request.template.as_ref().and_then(|template| template.0.variables);
-    bytes.max(variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT)))
+    let variables = variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT));
+    let is_laid_out = request.text.is_none() && request.auto_text.unwrap_or(bounds.auto_text);
+    let html = request.html.as_deref().filter(|_| is_laid_out).map_or(0, str::len);
+    bytes.max(variables).max(html.saturating_mul(LAYOUT_WEIGHT))
 }
 
 /// What a composed message takes besides the request that it came with.

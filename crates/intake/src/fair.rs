@@ -1,7 +1,9 @@
 //! An amount that all tenants share: bytes of memory, or places for work.
 //!
-//! There is only so much of it, and one tenant may have only a part of it, so that one that takes all it can get leaves room
-//! for the others. A share is given back when it is dropped, whatever ends the work that it was taken for.
+//! There is only so much of it, and one tenant may have only a part of it: as much as `tenant_max` while nobody else has any, and in
+//! proportion less as less is left. Where that is half of all, a tenant may have as much as it leaves to others. So those that take
+//! all they can get always leave some for the next, however many they are, and as they give back and take again their parts become
+//! equal. A share is given back when it is dropped, whatever ends the work that it was taken for.
 
 use std::{
     collections::HashMap,
@@ -39,7 +41,7 @@ pub struct FairShare {
 }
 
 impl FairBudget {
-    /// A budget of this amount, of which one tenant may have at most `tenant_max`.
+    /// A budget of this amount, of which one tenant may have at most `tenant_max`, and that only while others have nothing.
     pub fn new(amount_max: usize, tenant_max: usize) -> Arc<Self> {
         let tenant_max = tenant_max.min(amount_max);
         Arc::new(Self { taken: Mutex::default(), amount_max, tenant_max, given_back: Notify::new() })
@@ -79,7 +81,7 @@ impl FairBudget {
         }
     }
 
-    /// The most that one tenant may have.
+    /// The most that one tenant may ever have.
     pub fn tenant_max(&self) -> usize {
         self.tenant_max
     }
@@ -88,7 +90,22 @@ impl FairBudget {
     pub fn left(&self, tenant: &TenantId) -> (usize, usize) {
         let taken = self.taken();
         let own = taken.by_tenant.get(tenant).copied().unwrap_or(0);
-        (self.amount_max.saturating_sub(taken.all), self.tenant_max.saturating_sub(own))
+        (self.amount_max.saturating_sub(taken.all), self.left_for(own, taken.all))
+    }
+
+    /// How much more a tenant may have that has `own` already, of `all` that is taken.
+    ///
+    /// With m as the most of a tenant and M as all there is, what it has then is at most m / (M - m) of what is left then, and one
+    /// more: of places there are few, and the last one is to be had.
+    fn left_for(&self, own: usize, all: usize) -> usize {
+        let left = self.amount_max.saturating_sub(all);
+        if self.amount_max == 0 {
+            return 0;
+        }
+        let (most, whole) = (self.tenant_max as u128, self.amount_max as u128);
+        let others = whole - most;
+        let beyond = (most * left as u128 + others).saturating_sub(others * own as u128) / whole;
+        usize::try_from(beyond).unwrap_or(usize::MAX).min(left).min(self.tenant_max.saturating_sub(own))
     }
 
     fn taken(&self) -> MutexGuard<'_, TakenAmounts> {
@@ -101,10 +118,11 @@ impl FairBudget {
             return false;
         };
         if let Some(tenant) = tenant {
-            let own = taken.by_tenant.get(tenant).copied().unwrap_or(0) + amount;
-            if own > self.tenant_max {
+            let own = taken.by_tenant.get(tenant).copied().unwrap_or(0);
+            if amount > self.left_for(own, taken.all) {
                 return false;
             }
+            let own = own + amount;
             match taken.by_tenant.get_mut(tenant) {
                 Some(entry) => *entry = own,
                 None => drop(taken.by_tenant.insert(tenant.clone(), own)),
@@ -193,8 +211,8 @@ mod tests {
         let greedy: Vec<_> = (0..20).map_while(|_| budget.take(&tenant("greedy"), 1)).collect();
         assert_eq!(greedy.len(), 6);
         assert_eq!(budget.left(&tenant("greedy")), (4, 0));
-        let mut modest = budget.take(&tenant("modest"), 3).unwrap();
-        assert!(modest.grow_to(4) && !modest.grow_to(5), "that is all there is");
+        let mut modest = budget.take(&tenant("modest"), 1).unwrap();
+        assert!(modest.grow_to(2) && !modest.grow_to(3), "some is left for the next");
         drop(greedy);
         assert!(modest.grow_to(6) && !modest.grow_to(7));
         modest.shrink_to(1);
@@ -202,6 +220,49 @@ mod tests {
         drop(modest);
         assert_eq!(budget.left(&tenant("modest")), (10, 6));
         assert!(budget.taken().by_tenant.is_empty(), "nobody who has nothing is remembered");
+    }
+
+    /// Each of these takes all it can, one piece at a time; what each has then, and what is left of the whole.
+    fn taken_by(budget: &Arc<FairBudget>, tenants: usize, piece: usize) -> (Vec<usize>, usize) {
+        let mut shares = Vec::new();
+        let all = (0..tenants).map(|number| {
+            let mut share = budget.share(Some(tenant(&format!("greedy-{number}"))));
+            while share.grow_to(share.amount() + piece) {}
+            shares.push(share);
+            shares[number].amount()
+        });
+        let all = all.collect();
+        (all, budget.left(&tenant("modest")).0)
+    }
+
+    #[test]
+    fn greedy_tenants_together_always_leave_some_for_the_next() {
+        assert_eq!(taken_by(&FairBudget::new(1_200, 600), 2, 1), (vec![600, 300], 300));
+        assert_eq!(taken_by(&FairBudget::new(1_200, 600), 3, 1), (vec![600, 300, 150], 150));
+        assert_eq!(taken_by(&FairBudget::new(1_200, 600), 2, 100), (vec![600, 300], 300));
+        let (all, left) = taken_by(&FairBudget::new(192, 148), 3, 1);
+        assert!(all[0] == 148 && all[1] > all[2] && left > 0, "{all:?} {left}");
+        // And so do places, of which there are few.
+        assert_eq!(taken_by(&FairBudget::new(4, 2), 2, 1), (vec![2, 1], 1));
+        assert_eq!(taken_by(&FairBudget::new(4, 2), 3, 1), (vec![2, 1, 1], 0), "each has one");
+        assert_eq!(taken_by(&FairBudget::new(1, 1), 1, 1), (vec![1], 0));
+        let budget = FairBudget::new(1_200, 600);
+        let _held = budget.take(&tenant("a"), 600).unwrap();
+        assert!(budget.take(&tenant("b"), 301).is_none() && budget.take(&tenant("b"), 300).is_some());
+    }
+
+    #[test]
+    fn who_gave_back_is_given_an_equal_part() {
+        let budget = FairBudget::new(1_200, 600);
+        let mut first = budget.take(&tenant("a"), 600).unwrap();
+        let mut second = budget.take(&tenant("b"), 300).unwrap();
+        for _ in 0..20 {
+            for share in [&mut first, &mut second] {
+                share.shrink_to(0);
+                while share.grow_to(share.amount() + 1) {}
+            }
+        }
+        assert_eq!((first.amount(), second.amount(), budget.left(&tenant("c")).0), (400, 400, 400));
     }
 
     #[test]

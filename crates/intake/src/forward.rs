@@ -17,7 +17,7 @@ use postway_store::record::{DedupKind, NewMessage};
 use crate::{
     assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, Terms},
-    directory::{House, Route, Signers},
+    directory::{House, Route, Signers, leaving},
     door::{Door, Receipt, RequestContext},
     refusal::{Findings, Refusal},
     work::guarded,
@@ -97,7 +97,7 @@ impl Door {
         self.check_request(ctx, 0)?;
         let account = request.account.as_ref().map(AccountId::as_str);
         let mut findings = Findings::default();
-        let route = findings.take("account", self.directory.route(&ctx.tenant, account).await?);
+        let route = findings.take("account", leaving(self.directory.route(&ctx.tenant, account).await?, ctx));
         let house = self.directory.house(&ctx.tenant).await?;
         let signers = self.directory.signers(&ctx.tenant, request.from.address().domain()).await?;
         check::fits(request.to.len(), &self.limits, &mut findings);

@@ -31,6 +31,7 @@ mod memory;
 pub mod outbox;
 mod parse;
 mod prepare;
+pub mod proxy;
 mod raw;
 mod refusal;
 mod refused;

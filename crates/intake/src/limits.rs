@@ -27,7 +27,7 @@ pub struct Limits {
     pub reply_to_max: usize,
     /// The most tags of one message: 20.
     pub tags_max: usize,
-    /// The longest tag, in characters: 64.
+    /// The longest tag, in characters: 1,000.
     pub tag_chars_max: usize,
     /// The largest metadata, in bytes of JSON: 16 KiB.
     pub metadata_bytes_max: usize,
@@ -61,7 +61,7 @@ impl Default for Limits {
             attachments_max: 100,
             reply_to_max: 25,
             tags_max: 20,
-            tag_chars_max: 64,
+            tag_chars_max: 1_000,
             metadata_bytes_max: 16 * 1024,
             external_id_chars_max: 256,
             collapse_key_chars_max: 128,

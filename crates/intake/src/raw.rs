@@ -1,17 +1,25 @@
 //! Ready-made mail: its header says from whom and to whom, its sender says the rest.
+//!
+//! Carried, not judged. Where the envelope names the recipients, the header's are not looked at; an author without a usable
+//! address is completed ([`author`]); what no server would take is encoded, and each change is told in the event `validated`.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use postway_domain::{Mailbox, Time};
-use postway_mime::{Composed, RawError, RawInfo, Trace, finish_raw, gist, inspect_raw};
+use postway_domain::{EmailAddress, Mailbox, Time, dsn::DsnWishes};
+use postway_mime::{
+    Composed, FinishedRaw, RawChange, RawError, RawFinish, RawInfo, Trace, finish_raw, gist, inspect_raw,
+};
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use crate::{
     assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, ReturnPath, terms},
-    directory::{House, Lookup, Signers, leaving},
+    directory::{House, Lookup, Route, Signers, leaving},
     door::{Door, Receipt, RequestContext},
     limits::Limits,
     refusal::{Findings, Refusal},
@@ -47,6 +55,12 @@ pub struct RawOptions {
     /// Whether nobody may read it, and it goes away once it is sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
+    /// What the client wants to find with it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// What is to be reported about its delivery (RFC 3461); a repeat may wish otherwise.
+    #[serde(skip)]
+    pub dsn: Option<DsnWishes>,
 }
 
 impl RawOptions {
@@ -134,17 +148,22 @@ impl Door {
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
         let inspected = self.weighed(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
-        let info = inspected.map_err(|error| refused(&error))?;
-        let around = RawSurroundings {
-            route: leaving(self.directory.route(&ctx.tenant, options.account.as_deref()).await?, ctx),
-            house: self.directory.house(&ctx.tenant).await?,
-            signers: match &info.from {
-                Some(from) => self.directory.signers(&ctx.tenant, from.address().domain()).await?,
-                None => Signers::default(),
-            },
-            info,
-            trace,
+        let mut info = inspected.map_err(|error| refused(&error))?;
+        // Over SMTP such mail has a body all the same; elsewhere it is most likely the wrong file.
+        if let Some(fault) = info.bad_header.take().filter(|_| trace.is_none()) {
+            return Err(refused(&fault));
+        }
+        let route = leaving(self.directory.route(&ctx.tenant, options.account.as_deref()).await?, ctx);
+        let house = self.directory.house(&ctx.tenant).await?;
+        let completed = match &info.from {
+            Some(_) => None,
+            None => author(&info, options, route.as_deref().ok(), &house),
         };
+        let signers = match info.from.as_ref().or(completed.as_ref()) {
+            Some(from) => self.directory.signers(&ctx.tenant, from.address().domain()).await?,
+            None => Signers::default(),
+        };
+        let around = RawSurroundings { route, house, signers, info, completed, trace };
         let prepare =
             || guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now));
         self.weighed(&ctx.tenant, body.len(), prepare).await?
@@ -158,7 +177,7 @@ impl Door {
         around: RawSurroundings<'_>,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
-        let RawSurroundings { route, house, signers, info, trace } = around;
+        let RawSurroundings { route, house, signers, info, completed, trace } = around;
         let limits = self.limits.of(&house.settings.content);
         let mut findings = Findings::default();
         let request = options.as_request();
@@ -170,23 +189,42 @@ impl Door {
                 Some(ReturnPath::Address(mailbox.into_address()))
             }
         });
-        if info.from.is_none() {
-            findings.add("from", "the mail has no From field: add it");
+        let from = info.from.as_ref().or(completed.as_ref());
+        if from.is_none() {
+            findings.add(
+                "from",
+                "the mail's From names nobody with an address, and neither does its envelope sender: add one, or give the \
+                 account or the tenant a return_path",
+            );
         }
         let route = findings.take("account", route);
-        let terms = terms(&request, &limits, now, &mut findings);
-        let (Some(route), Some(from), true) = (route, &info.from, findings.is_empty()) else {
+        let mut terms = terms(&request, &limits, (now, false), &mut findings);
+        if !options.metadata.is_empty() {
+            let metadata = serde_json::json!(options.metadata).to_string();
+            match metadata.len() <= limits.metadata_bytes_max {
+                true => terms.metadata = Some(metadata),
+                false => findings
+                    .add("metadata", format!("must be at most {} bytes of JSON", limits.metadata_bytes_max)),
+            }
+        }
+        let (Some(route), Some(from), true) = (route, from, findings.is_empty()) else {
             return Err(findings.into_refusal());
         };
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
-        let names = Names::new(now, from.address(), &self.mail_domain);
-        let mut bytes = finish_raw(body, &names.message_id, &names.uid_text, now.as_seconds())
-            .map_err(|error| refused(&error))?;
-        if let Some(trace) = trace {
-            bytes.splice(0..0, trace.field(now.as_seconds()).into_bytes());
-        }
+        let mut names = Names::new(now, from.address(), &self.mail_domain);
+        let finish = RawFinish {
+            message_id: &names.message_id,
+            uid: &names.uid_text,
+            date_unix: now.as_seconds(),
+            author: completed.as_ref(),
+            trace,
+            is_to_be_signed: signers.iter().next().is_some(),
+        };
+        let finished = finish_raw(body, &finish).map_err(|error| refused(&error))?;
+        let FinishedRaw { mut bytes, message_id, eight_bit, smtputf8, changes } = finished;
+        names.message_id = message_id;
         let wished = return_path.filter(
             |path| !matches!(path, ReturnPath::Address(to) if trace.is_some() && to == from.address()),
         );
@@ -207,23 +245,20 @@ impl Door {
             sender: sender.to(&envelope),
             names,
             subject,
-            composed: Some(Composed { bytes, eight_bit: info.eight_bit, smtputf8: info.smtputf8 }),
+            composed: Some(Composed { bytes, eight_bit, smtputf8 }),
             recipients: envelope,
             known_recipient: None,
             sensitive: options.sensitive,
-            validated: format!(
-                "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{}}},\
-                 {{\"check\":\"RECIPIENT\",\"recipients\":{}}}]}}",
-                body.len(),
-                recipients.len(),
-            ),
+            validated: validated(body.len(), recipients.len(), &changes),
             settled: None,
         };
         let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
         let payload = body.clone();
         let on_doubt = ctx.on_doubt_by(&route, &house);
         let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
-        assemble(origin, terms, &route, mail, limits.message_bytes_max)
+        let mut message = assemble(origin, terms, &route, mail, limits.message_bytes_max)?;
+        message.content.dsn = options.dsn.clone();
+        Ok(message)
     }
 }
 
@@ -233,8 +268,38 @@ struct RawSurroundings<'a> {
     house: Arc<House>,
     signers: Signers,
     info: RawInfo,
+    /// The author it is given, where it names none with an address.
+    completed: Option<Mailbox>,
     /// How it came by SMTP, if it did.
     trace: Option<Trace<'a>>,
+}
+
+/// The author of a mail that names none with an address (RFC 6409, 8.1): its envelope sender, else where the account or the tenant
+/// has failures go. It keeps the name it has.
+fn author(info: &RawInfo, options: &RawOptions, route: Option<&Route>, house: &House) -> Option<Mailbox> {
+    let envelope = options.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
+    let stored =
+        [route.and_then(|route| route.return_path.as_deref()), house.settings.return_path.as_deref()];
+    let address: EmailAddress = match envelope {
+        Some(sender) => sender.into_address(),
+        None => stored.into_iter().flatten().find_map(|path| path.parse().ok())?,
+    };
+    let named = Mailbox::new(info.from_name.as_deref(), address.clone());
+    named.or_else(|_| Mailbox::new(None, address)).ok()
+}
+
+/// What was checked, and what was changed, as the particulars of the event `validated`.
+pub(crate) fn validated(bytes: usize, recipients: usize, changes: &BTreeSet<RawChange>) -> String {
+    let mut data = format!(
+        "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{bytes}}},\
+         {{\"check\":\"RECIPIENT\",\"recipients\":{recipients}}}]"
+    );
+    if !changes.is_empty() {
+        let words: Vec<_> = changes.iter().map(|change| change.as_str()).collect();
+        data += &format!(",\"changes\":{}", serde_json::json!(words));
+    }
+    data.push('}');
+    data
 }
 
 /// The envelope's recipients: those given, each as what the mail names it, or else those of the mail.
@@ -245,6 +310,10 @@ fn recipients(
     findings: &mut Findings,
 ) -> Recipients {
     if request.to.is_none() {
+        if let Some(fault) = &info.bad_recipient {
+            findings.add(field_of(fault), fault.to_string());
+            return Recipients::default();
+        }
         let named = Recipients { to: info.to.clone(), cc: info.cc.clone(), bcc: info.bcc.clone() };
         check::fits(named.len(), limits, findings);
         return named;
@@ -267,17 +336,17 @@ fn identity(options: &RawOptions, body: &[u8], submitted: bool) -> Result<[u8; 3
 
 /// The refusal of a mail, with the field of the request that its fault belongs to.
 fn refused(error: &RawError) -> Refusal {
-    let field = match error {
-        RawError::Repeated { field } | RawError::Address { field, .. } => {
-            field.to_ascii_lowercase().replace('-', "_")
-        }
+    Refusal::field(field_of(error), error.to_string())
+}
+
+fn field_of(error: &RawError) -> String {
+    match error {
+        RawError::Address { field, .. } => field.to_ascii_lowercase().replace('-', "_"),
         RawError::NoHeader
         | RawError::Malformed { .. }
         | RawError::HeaderTooLong
-        | RawError::LineTooLong { .. }
-        | RawError::Nul { .. }
-        | RawError::NotUtf8 => "body".to_owned(),
+        | RawError::Signed
+        | RawError::Nul { .. } => "body".to_owned(),
         RawError::Id(_) => String::new(),
-    };
-    Refusal::field(field, error.to_string())
+    }
 }

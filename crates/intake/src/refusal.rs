@@ -2,6 +2,10 @@
 
 use postway_store::StoreError;
 
+/// What a sender is told whose mail would be captured although it is meant to be sent.
+pub(crate) const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
+    (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
+    account sandbox, or set the tenant's test to true";
 /// The most faults that one refusal lists; a request can have millions.
 const DETAILS_MAX: usize = 100;
 
@@ -175,7 +179,10 @@ impl Refusal {
     /// The refusal of a message over the limit.
     pub(crate) fn message_too_large(bytes_max: usize) -> Self {
         Self::TooLarge {
-            message: format!("the message is larger than {bytes_max} bytes (message_bytes_max)"),
+            message: format!(
+                "the message is larger than {bytes_max} bytes: the gateway's http.max_message_bytes, or the tenant's \
+                 content.message_bytes where that is less"
+            ),
         }
     }
 
@@ -187,6 +194,19 @@ impl Refusal {
     /// Whether the same may be taken later, without a change.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unavailable(_))
+    }
+
+    /// Whether it was refused only because the sandbox, which nobody chose, would capture it. The same is taken once the tenant has an
+    /// account that sends.
+    pub fn would_capture(&self) -> bool {
+        match self {
+            Self::Invalid { details } => details.iter().any(|detail| detail.message == CAPTURES),
+            Self::Malformed { .. }
+            | Self::Conflict { .. }
+            | Self::TooLarge { .. }
+            | Self::Busy { .. }
+            | Self::Unavailable(_) => false,
+        }
     }
 
     /// The fault of ours, for those who only tell faults of ours from others'; or the refusal itself.

@@ -128,6 +128,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
             raw: Body::Inline(Bytes::new()),
             payload: None,
             sensitive: false,
+            dsn: None,
         },
         events: vec![
             NewEvent { kind: EventKind::Accepted, data: Some(accepted) },

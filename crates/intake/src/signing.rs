@@ -1,7 +1,7 @@
 //! Signing keys: made for a domain, sealed for the store, opened to sign.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::{DkimAlgorithm, DkimKey, TenantId, Time, secret::SecretKey};
+use postway_domain::{DkimAlgorithm, DkimKey, TenantId, Time, address::domain_to_ascii, secret::SecretKey};
 use postway_mime::dkim::{self, Signer};
 use secrecy::ExposeSecret;
 
@@ -29,10 +29,9 @@ pub fn new_key(
     secret_key: &SecretKey,
     now: Time,
 ) -> Result<DkimKey, SigningError> {
-    let (domain, selector) = (domain.to_ascii_lowercase(), selector.to_ascii_lowercase());
-    if format!("x@{domain}").parse::<postway_domain::EmailAddress>().is_err() || !domain.is_ascii() {
-        return Err(SigningError::Name("domain: must be a domain in ASCII (xn--… for others)".to_owned()));
-    }
+    let selector = selector.to_ascii_lowercase();
+    let domain = domain_to_ascii(domain)
+        .map_err(|error| SigningError::Name(format!("domain: must be a domain: {error}")))?;
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use postway_domain::{KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
+use postway_domain::{EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
 use postway_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub(crate) struct Surroundings {
     pub signers: Signers,
     /// Whether its subject may be of any length where the tenant says nothing.
     pub any_subject: bool,
+    /// Whether its `send_at` may be in words.
+    pub spoken_times: bool,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -38,6 +40,9 @@ pub(crate) struct Settled {
     /// Whether its subject may be of any length where the tenant says nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_subject: bool,
+    /// Whether its `send_at` may be in words, which count from its acceptance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spoken_times: bool,
 }
 
 impl Surroundings {
@@ -72,6 +77,7 @@ impl Door {
             template,
             recipient,
             any_subject: settled.any_subject,
+            spoken_times: settled.spoken_times,
         })
     }
 
@@ -133,9 +139,8 @@ pub(crate) fn recipient_faults(
         let fault = FieldError::new("recipient", "give its id or its external_id");
         faults.push(fault.coded(Code::InvalidPayload));
     }
-    let is_to = |address: &str| {
-        to.iter().any(|mailbox| mailbox.address().as_str().eq_ignore_ascii_case(address.trim()))
-    };
+    let is_to =
+        |address: &str| to.iter().any(|mailbox| EmailAddress::is_same(mailbox.address().as_str(), address));
     if let Some(email) = request.email.as_deref()
         && !is_to(email)
     {

@@ -21,10 +21,9 @@ use crate::{
 
 /// From here on, parsing and composing take longer than a runtime's thread may be kept: about a millisecond.
 const HEAVY_BYTES: usize = 256 * 1024;
-/// Heavy work at once: one for each processor, within these bounds. Each may take some forty MiB while it lasts.
-const HEAVY_AT_ONCE: (usize, usize) = (4, 16);
-/// This part of the places for heavy work is out of reach of any one tenant.
-const HEAVY_KEPT_SHARE: usize = 4;
+/// Heavy work at once: one for each processor, within these bounds. Each may take some forty MiB while it lasts, and the ceiling of
+/// memory that the guide states counts with the most of them.
+const HEAVY_AT_ONCE: (usize, usize) = (4, 6);
 /// The longest wait for such a place.
 const HEAVY_WAIT_S_MAX: Duration = Duration::from_secs(60);
 
@@ -32,7 +31,7 @@ const HEAVY_WAIT_S_MAX: Duration = Duration::from_secs(60);
 pub(crate) fn heavy_places() -> Arc<FairBudget> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let places = processors.clamp(HEAVY_AT_ONCE.0, HEAVY_AT_ONCE.1);
-    FairBudget::new(places, places - places / HEAVY_KEPT_SHARE)
+    FairBudget::new(places, places / 2)
 }
 
 impl Door {

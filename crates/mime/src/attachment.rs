@@ -1,12 +1,15 @@
 //! Files beside the text: attached, or shown inside the html.
 //!
 //! Content is always base64 and comes out octet for octet, with one exception that RFC 2046 (5.2.1) demands:
-//! a `message/…` part may not be encoded, so it goes as 7bit text when it can and otherwise as
-//! `application/octet-stream`.
+//! a `message/rfc822` part may not be encoded, so it goes as 7bit or 8bit text when it can and otherwise as
+//! `application/octet-stream`. Other `message/…` parts must be 7bit.
+//!
+//! A name stands in `filename` by RFC 2231, and once more in `name` of the type, where old Outlooks look for it: there as
+//! they write it themselves, with encoded words in the quotes.
 
 use mail_builder::headers::{Header, content_type::ContentType, raw::Raw};
 
-use crate::body::{Encoding, survey, write_base64, write_text};
+use crate::body::{Encoding, Survey, survey_mail, write_base64, write_text};
 use crate::compose::ComposeError;
 
 /// The longest file name, in characters.
@@ -50,13 +53,15 @@ impl Attachment {
     /// Writes the part: its header fields, a blank line, the content without a last line ending.
     pub(crate) fn write(&self, marker: &str, out: &mut Vec<u8>) {
         let unencoded = self.message_survey(marker);
-        let is_message = starts_with_ignore_case(&self.content_type, "message/");
-        let content_type = match is_message && unencoded.is_none() {
+        let content_type = match self.is_message() && unencoded.is_none() {
             true => "application/octet-stream",
             false => &self.content_type,
         };
         out.extend_from_slice(b"Content-Type: ");
         Raw::new(content_type).write_header(out, "Content-Type: ".len());
+        if !has_name(content_type) {
+            self.write_name(out);
+        }
         if let Some(id) = &self.content_id {
             out.extend_from_slice(b"Content-ID: <");
             out.extend_from_slice(id.as_bytes());
@@ -65,7 +70,7 @@ impl Attachment {
         self.write_disposition(out);
         match unencoded {
             Some(survey) => {
-                out.extend_from_slice(Encoding::SevenBit.field());
+                out.extend_from_slice(survey.encoding.field());
                 out.extend_from_slice(b"\r\n");
                 write_text(&self.content, survey, out);
             }
@@ -77,10 +82,36 @@ impl Attachment {
         }
     }
 
-    fn message_survey(&self, marker: &str) -> Option<crate::body::Survey> {
+    /// Whether it is mail itself, or a part of mail, which may not be encoded.
+    pub(crate) fn is_message(&self) -> bool {
         starts_with_ignore_case(&self.content_type, "message/")
-            .then(|| survey(&self.content, Some(marker)))
-            .filter(|survey| survey.encoding == Encoding::SevenBit)
+    }
+
+    /// Whether its octets over 127 are written as they are.
+    pub(crate) fn is_eight_bit(&self, marker: &str) -> bool {
+        self.message_survey(marker).is_some_and(|survey| survey.encoding == Encoding::EightBit)
+    }
+
+    fn message_survey(&self, marker: &str) -> Option<Survey> {
+        let essence = self.content_type.split(';').next().unwrap_or_default().trim();
+        // Only this one may be 8bit (RFC 2046, 5.2.2 and 5.2.3).
+        let may_be_eight_bit = essence.eq_ignore_ascii_case("message/rfc822");
+        self.is_message()
+            .then(|| survey_mail(&self.content, marker))
+            .flatten()
+            .filter(|survey| may_be_eight_bit || survey.encoding == Encoding::SevenBit)
+    }
+
+    /// Adds the name to the content type that was written last.
+    fn write_name(&self, out: &mut Vec<u8>) {
+        out.truncate(out.len() - b"\r\n".len());
+        out.extend_from_slice(b";\r\n name=\"");
+        if self.filename.is_ascii() && survives_quoting(&self.filename) {
+            push_quoted(&self.filename, out);
+        } else {
+            write_words(&self.filename, out);
+        }
+        out.extend_from_slice(b"\"\r\n");
     }
 
     fn write_disposition(&self, out: &mut Vec<u8>) {
@@ -95,12 +126,7 @@ impl Attachment {
         if survives_quoting(&self.filename) {
             // Not folded inside the quotes, as mail-builder would do: readers keep the line break.
             out.extend_from_slice(b";\r\n filename=\"");
-            for byte in self.filename.bytes() {
-                if matches!(byte, b'"' | b'\\') {
-                    out.push(b'\\');
-                }
-                out.push(byte);
-            }
+            push_quoted(&self.filename, out);
             out.extend_from_slice(b"\"\r\n");
         } else {
             out.extend_from_slice(b";\r\n filename*=UTF-8''");
@@ -110,6 +136,41 @@ impl Attachment {
             out.extend_from_slice(b"\r\n");
         }
     }
+}
+
+fn push_quoted(name: &str, out: &mut Vec<u8>) {
+    for byte in name.bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+}
+
+/// Writes a name as encoded words (RFC 2047), one on a line, none of which splits a character.
+fn write_words(name: &str, out: &mut Vec<u8>) {
+    /// Octets of a word, so that it has at most 75 characters with all that is around it.
+    const OCTETS_MAX: usize = 42;
+    let mut rest = name;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(OCTETS_MAX);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (word, after) = rest.split_at(end);
+        out.extend_from_slice(b"=?utf-8?B?");
+        write_base64(word.as_bytes(), out);
+        out.extend_from_slice(b"?=");
+        if !after.is_empty() {
+            out.extend_from_slice(b"\r\n ");
+        }
+        rest = after;
+    }
+}
+
+/// Whether a content type has a name of its own.
+fn has_name(content_type: &str) -> bool {
+    content_type.split(';').skip(1).any(|parameter| starts_with_ignore_case(parameter.trim_start(), "name"))
 }
 
 /// Whether readers find an ASCII name again in a quoted string, which they trim, unfold and decode too eagerly.

@@ -15,6 +15,7 @@ use crate::lines::{Ending, LINE_OCTETS_MAX, Lines, write_crlf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     SevenBit,
+    EightBit,
     QuotedPrintable,
     Base64,
 }
@@ -24,6 +25,7 @@ impl Encoding {
     pub(crate) fn field(self) -> &'static [u8] {
         match self {
             Self::SevenBit => b"Content-Transfer-Encoding: 7bit\r\n",
+            Self::EightBit => b"Content-Transfer-Encoding: 8bit\r\n",
             Self::QuotedPrintable => b"Content-Transfer-Encoding: quoted-printable\r\n",
             Self::Base64 => b"Content-Transfer-Encoding: base64\r\n",
         }
@@ -63,6 +65,24 @@ pub(crate) fn survey(text: &[u8], marker: Option<&str>) -> Survey {
     Survey { encoding, canonical, bare_cr }
 }
 
+/// Looks over a mail that may not be encoded (RFC 2046, 5.2.1): 7bit or 8bit, and none where it cannot travel as it is: a
+/// line is too long, there is a NUL, or a boundary of the mail around it.
+pub(crate) fn survey_mail(mail: &[u8], marker: &str) -> Option<Survey> {
+    let (mut canonical, mut bare_cr) = (true, false);
+    for (line, ending) in Lines::new(mail) {
+        canonical &= matches!(ending, Ending::CrLf | Ending::None);
+        bare_cr |= ending == Ending::Cr;
+        if line.len() > LINE_OCTETS_MAX {
+            return None;
+        }
+    }
+    if mail.contains(&0) || contains(mail, marker.as_bytes()) {
+        return None;
+    }
+    let encoding = if mail.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
+    Some(Survey { encoding, canonical, bare_cr })
+}
+
 /// A control character other than the tab (CR and LF are never inside a line).
 fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
@@ -86,8 +106,8 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
 /// Writes a text in the encoding that [`survey`] chose for it. The last line has an ending only if the text had.
 pub(crate) fn write_text(text: &[u8], survey: Survey, out: &mut Vec<u8>) {
     match survey.encoding {
-        Encoding::SevenBit if survey.canonical => out.extend_from_slice(text),
-        Encoding::SevenBit => write_crlf(text, out),
+        Encoding::SevenBit | Encoding::EightBit if survey.canonical => out.extend_from_slice(text),
+        Encoding::SevenBit | Encoding::EightBit => write_crlf(text, out),
         Encoding::QuotedPrintable => {
             // mail-builder makes CRLF of a bare LF, but not of a bare CR.
             let text = if survey.bare_cr { canonical(text) } else { Cow::Borrowed(text) };

@@ -1,20 +1,22 @@
 //! Composing: a draft becomes an RFC 5322 message with an RFC 2045 body.
 //!
-//! The structure is `mixed(alternative(text, related(html, inline…)), attachments…)`, with every level that
-//! would have one child left out. The bytes depend on the draft alone: date, Message-ID and uid are given, and
+//! The structure is `mixed(alternative(text, …, related(html, inline…), calendar), attachments…)`, with every level that
+//! would have one child left out (`alternative.rs` has the order). The bytes depend on the draft alone: date, Message-ID and uid are given, and
 //! boundaries come from the uid, so composing again after a crash gives the same message.
 //!
 //! A boundary starts with `=_`, which occurs neither in base64 nor in quoted-printable; a plain part that
 //! happens to contain one is encoded. Hence no boundary is ever found in content.
 //!
-//! There is no field for Bcc: the envelope knows those recipients, the message does not. Addresses outside
-//! ASCII go into the header as they are (RFC 6532) and set [`Composed::smtputf8`]; all else is ASCII.
+//! There is no field for Bcc: the envelope knows those recipients, the message does not. Local parts outside
+//! ASCII go into the header as they are (RFC 6532) and set [`Composed::smtputf8`]; domains are A-labels. All else is
+//! ASCII, but for mails that are attached as they are.
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::Mailbox;
 
+use crate::alternative::Alternative;
 use crate::attachment::{Attachment, FILENAME_CHARS_MAX};
-use crate::body::{survey, write_text};
+use crate::body::{Encoding, survey, write_base64, write_text};
 use crate::field::{write_extra, write_mailboxes, write_subject};
 use crate::header::{HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header};
 
@@ -42,6 +44,8 @@ pub struct Draft<'a> {
     pub text: Option<&'a str>,
     /// The html, if any.
     pub html: Option<&'a str>,
+    /// Further forms of the text, in any order.
+    pub alternatives: &'a [Alternative<'a>],
     /// Further header fields, in order.
     pub headers: &'a [(String, String)],
     /// Files, in order.
@@ -141,13 +145,16 @@ pub fn compose(draft: &Draft<'_>) -> Result<Composed, ComposeError> {
     check(draft)?;
     let mut out = Vec::with_capacity(estimate(draft));
     write_header(draft, &mut out);
-    // Header fields end here; all that follows is ASCII.
+    // Header fields end here; all that follows is ASCII, but for mails that are attached.
     let smtputf8 = !out.is_ascii();
+    let header_end = out.len();
     write_node(&root(draft)?, &mut Boundaries::new(draft), &mut out);
     if !out.ends_with(b"\r\n") {
         out.extend_from_slice(b"\r\n");
     }
-    Ok(Composed { bytes: out, eight_bit: smtputf8, smtputf8 })
+    let has_mail = draft.attachments.iter().any(Attachment::is_message);
+    let eight_bit = smtputf8 || has_mail && !out[header_end..].is_ascii();
+    Ok(Composed { bytes: out, eight_bit, smtputf8 })
 }
 
 fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
@@ -172,7 +179,8 @@ fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
 
 /// Room for the message without growing in the common case.
 fn estimate(draft: &Draft<'_>) -> usize {
-    let texts = draft.text.map_or(0, str::len) + draft.html.map_or(0, str::len);
+    let alternatives: usize = draft.alternatives.iter().map(|one| one.content().len() * 3).sum();
+    let texts = draft.text.map_or(0, str::len) + draft.html.map_or(0, str::len) + alternatives;
     let files: usize = draft.attachments.iter().map(|file| file.content.len() / 2 * 3 + 1024).sum();
     let fields: usize = draft.headers.iter().map(|(name, value)| name.len() + value.len() + 16).sum();
     1024 + 64 * (draft.to.len() + draft.cc.len()) + fields + texts + texts / 8 + files
@@ -212,8 +220,22 @@ pub(crate) fn write_own_fields(message_id: &str, uid: &str, out: &mut Vec<u8>) {
 /// The body's tree. Every node writes its header fields, a blank line and its content without a last CRLF.
 enum Node<'a> {
     Text(&'static str, &'a str),
+    Alternative(&'a Alternative<'a>),
+    /// A calendar as a file.
+    Invitation(&'a Alternative<'a>),
     File(&'a Attachment),
     Multipart(&'static str, Vec<Node<'a>>),
+}
+
+impl Node<'_> {
+    /// Whether it has octets over 127 as they are: what is around it must say so (RFC 2045, 6.4).
+    fn is_eight_bit(&self, marker: &str) -> bool {
+        match self {
+            Node::File(file) => file.is_eight_bit(marker),
+            Node::Multipart(_, children) => children.iter().any(|child| child.is_eight_bit(marker)),
+            Node::Text(..) | Node::Alternative(_) | Node::Invitation(_) => false,
+        }
+    }
 }
 
 fn root<'a>(draft: &Draft<'a>) -> Result<Node<'a>, ComposeError> {
@@ -224,13 +246,24 @@ fn root<'a>(draft: &Draft<'a>) -> Result<Node<'a>, ComposeError> {
         let inline = draft.attachments.iter().filter(goes_with_html).map(Node::File);
         wrap("related; type=\"text/html\"", Node::Text("html", html), inline)
     });
-    let words = match (text, html) {
-        (Some(text), Some(html)) => Node::Multipart("alternative", vec![text, html]),
-        (Some(only), None) | (None, Some(only)) => only,
-        (None, None) => return Err(ComposeError::NoBody),
-    };
+    if text.is_none() && html.is_none() {
+        return Err(ComposeError::NoBody);
+    }
+    let (before, after): (Vec<&Alternative<'_>>, Vec<_>) = in_order(draft.alternatives);
+    let forms = text.into_iter().chain(before.into_iter().map(Node::Alternative)).chain(html);
+    let mut forms = forms.chain(after.into_iter().map(Node::Alternative));
+    let first = forms.next().ok_or(ComposeError::NoBody)?;
+    let words = wrap("alternative", first, forms);
     let files = draft.attachments.iter().filter(|file| !goes_with_html(file)).map(Node::File);
-    Ok(wrap("mixed", words, files))
+    let invitations = draft.alternatives.iter().filter(|one| one.is_attached()).map(Node::Invitation);
+    Ok(wrap("mixed", words, files.chain(invitations)))
+}
+
+/// Those that stand before the html and those that stand after it, each in their order.
+fn in_order<'a>(alternatives: &'a [Alternative<'a>]) -> (Vec<&'a Alternative<'a>>, Vec<&'a Alternative<'a>>) {
+    let mut sorted: Vec<&Alternative<'_>> = alternatives.iter().collect();
+    sorted.sort_by_key(|one| one.kind());
+    sorted.into_iter().partition(|one| one.is_before_html())
 }
 
 /// The first node alone, or in a multipart with the others.
@@ -251,7 +284,9 @@ struct Boundaries {
 
 impl Boundaries {
     fn new(draft: &Draft<'_>) -> Self {
-        let single_part = draft.attachments.is_empty() && !(draft.text.is_some() && draft.html.is_some());
+        let single_part = draft.attachments.is_empty()
+            && draft.alternatives.is_empty()
+            && !(draft.text.is_some() && draft.html.is_some());
         Self { marker: format!("=_{}_", draft.uid), used: 0, single_part }
     }
 
@@ -273,12 +308,39 @@ fn write_node(node: &Node<'_>, boundaries: &mut Boundaries, out: &mut Vec<u8>) {
             out.extend_from_slice(b"\r\n");
             write_text(text.as_bytes(), survey, out);
         }
+        Node::Alternative(alternative) => {
+            let content = alternative.content().as_bytes();
+            let mut survey = survey(content, Some(&boundaries.marker));
+            if survey.encoding != Encoding::SevenBit {
+                // Calendar programs are poor at quoted-printable.
+                survey.encoding = Encoding::Base64;
+            }
+            for piece in ["Content-Type: ", &alternative.content_type(), "\r\n"] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+            out.extend_from_slice(survey.encoding.field());
+            out.extend_from_slice(b"\r\n");
+            write_text(content, survey, out);
+        }
+        Node::Invitation(calendar) => {
+            out.extend_from_slice(
+                b"Content-Type: application/ics;\r\n name=\"invite.ics\"\r\n\
+                  Content-Disposition: attachment;\r\n filename=\"invite.ics\"\r\n",
+            );
+            out.extend_from_slice(Encoding::Base64.field());
+            out.extend_from_slice(b"\r\n");
+            write_base64(calendar.content().as_bytes(), out);
+        }
         Node::File(file) => file.write(&boundaries.marker, out),
         Node::Multipart(kind, children) => {
             let boundary = boundaries.next();
-            for piece in ["Content-Type: multipart/", kind, ";\r\n boundary=\"", &boundary, "\"\r\n\r\n"] {
+            for piece in ["Content-Type: multipart/", kind, ";\r\n boundary=\"", &boundary, "\"\r\n"] {
                 out.extend_from_slice(piece.as_bytes());
             }
+            if children.iter().any(|child| child.is_eight_bit(&boundaries.marker)) {
+                out.extend_from_slice(Encoding::EightBit.field());
+            }
+            out.extend_from_slice(b"\r\n");
             for child in children {
                 for piece in ["--", &boundary, "\r\n"] {
                     out.extend_from_slice(piece.as_bytes());

@@ -153,6 +153,7 @@ mod tests {
             subject: "s",
             text: Some("t"),
             html: None,
+            alternatives: &[],
             headers: &headers,
             attachments: &[],
             message_id: "u@example.com",

@@ -5,7 +5,8 @@
 //! stands in `Resent-Message-ID`, our id in `X-Postway-ID`. It is never to be signed with a tenant's key: its author may be
 //! anybody who claims to be of the tenant's domain. [`compose_around`] puts a mail, whole and octet for octet, into a new one.
 //!
-//! Mail that others wrote need not be fit for the wire. [`resend`] refuses what no server would take; [`compose_around`] encodes it.
+//! Mail that others wrote need not be fit for the wire. [`resend`] folds and encodes what no server would take, unless it is
+//! signed, and then refuses it; [`compose_around`] encodes all of it.
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::Mailbox;
@@ -14,8 +15,9 @@ use crate::{
     Composed, RawError,
     compose::{ComposeError, Draft, check_ids, compose},
     field::write_mailboxes,
-    lines::Lines,
-    outgoing::{Field, split},
+    lines::{Lines, are_short},
+    raw_header::{Field, RawHeader},
+    raw_writer::{RawChange, RawWriter, WrittenRaw},
 };
 
 /// What every composed header ends with; what follows belongs to the body.
@@ -43,43 +45,39 @@ pub struct Resent<'a> {
 /// The mail with `Resent-` fields in front of it.
 pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
     check_ids(resent.message_id, resent.uid)?;
-    let (fields, body) = split(bytes)?;
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 32 + 1024);
-    write_mailboxes("Resent-From", std::slice::from_ref(resent.from), &mut out);
-    write_mailboxes("Resent-To", resent.to, &mut out);
-    out.extend_from_slice(b"Resent-Date: ");
-    Date::new(resent.date_unix).write_rfc822(&mut out);
-    for piece in ["\r\nResent-Message-ID: <", resent.message_id, ">\r\nX-Postway-ID: ", resent.uid, "\r\n"] {
-        out.extend_from_slice(piece.as_bytes());
+    let header = RawHeader::read_whole(bytes)?;
+    let mut writer = RawWriter::new(bytes, &header);
+    let out = &mut writer.out;
+    write_mailboxes("Resent-From", std::slice::from_ref(resent.from), out);
+    write_mailboxes("Resent-To", resent.to, out);
+    let date = Date::new(resent.date_unix).to_rfc822();
+    let Resent { message_id, uid, .. } = resent;
+    let mut fields =
+        format!("Resent-Date: {date}\r\nResent-Message-ID: <{message_id}>\r\nX-Postway-ID: {uid}\r\n");
+    if let Some(prefix) = resent.subject_prefix.filter(|_| header.first("Subject").is_none()) {
+        fields += &format!("Subject: {}\r\n", prefix.trim_end());
     }
-    for field in fields.iter().filter(|field| !is_ours_to_write(field)) {
-        write_field(field, resent.subject_prefix, &mut out);
+    if writer.lacks(&header, "Date") {
+        fields += &format!("Date: {date}\r\n");
     }
-    let lacks = |name: &str| !fields.iter().any(|field| field.is(name));
-    if let Some(prefix) = resent.subject_prefix.filter(|_| lacks("Subject")) {
-        out.extend_from_slice(format!("Subject: {}\r\n", prefix.trim_end()).as_bytes());
+    if writer.lacks(&header, "Message-ID") {
+        fields += &format!("Message-ID: <{message_id}>\r\n");
     }
-    if lacks("Date") {
-        out.extend_from_slice(b"Date: ");
-        Date::new(resent.date_unix).write_rfc822(&mut out);
-        out.extend_from_slice(b"\r\n");
+    writer.out.extend_from_slice(fields.as_bytes());
+    for field in header.fields.iter().filter(|field| !is_ours_to_write(field)) {
+        write_field(field, resent.subject_prefix, &mut writer);
     }
-    if lacks("Message-ID") {
-        out.extend_from_slice(format!("Message-ID: <{}>\r\n", resent.message_id).as_bytes());
+    let WrittenRaw { bytes, eight_bit, smtputf8, changes } = writer.finish(header.body, false);
+    match changes.contains(&RawChange::SignedContentChanged) {
+        true => Err(RawError::Signed),
+        false => Ok(Composed { bytes, eight_bit, smtputf8 }),
     }
-    if std::str::from_utf8(&out).is_err() {
-        return Err(RawError::NotUtf8);
-    }
-    let smtputf8 = !out.is_ascii();
-    out.extend_from_slice(b"\r\n");
-    write_lines(body, &mut out);
-    Ok(Composed { eight_bit: smtputf8 || !body.is_ascii(), smtputf8, bytes: out })
 }
 
 /// A new mail with the text of the draft and the original as an attachment of this name. The draft has no html and no
 /// files of its own.
 pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Result<Composed, ComposeError> {
-    let words = compose(&Draft { html: None, attachments: &[], ..*draft })?;
+    let words = compose(&Draft { html: None, alternatives: &[], attachments: &[], ..*draft })?;
     let end = find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
     let (header, text) = words.bytes.split_at(end);
     let boundary = format!("=_{}_0", draft.uid);
@@ -119,7 +117,7 @@ fn is_ours_to_write(field: &Field<'_>) -> bool {
     is_of_a_hop || (field.is_ours() && !field.is_mark())
 }
 
-fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, out: &mut Vec<u8>) {
+fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, writer: &mut RawWriter) {
     match subject_prefix {
         Some(prefix) if field.is("Subject") => {
             let mut value = Vec::with_capacity(field.value.len() + prefix.len() + 3);
@@ -128,9 +126,9 @@ fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, out: &mut Vec<u8
             // On a line of its own, so that no line becomes too long by it.
             value.extend_from_slice(b"\r\n ");
             value.extend_from_slice(field.value.trim_ascii_start());
-            Field { name: field.name, value: &value }.write(out);
+            writer.write(&Field { name: field.name, value: &value });
         }
-        _ => field.write(out),
+        _ => writer.write(field),
     }
 }
 
@@ -143,9 +141,9 @@ enum Form {
 
 /// How a mail can travel inside another: as it is where the wire allows it, for a `message/` part may not be encoded.
 fn form(original: &[u8], boundary: &str) -> Form {
-    let Ok((fields, body)) = split(original) else { return Form::Encoded };
+    let Ok(RawHeader { fields, body, .. }) = RawHeader::read_whole(original) else { return Form::Encoded };
     let is_plain = fields.iter().all(|field| field.name.is_ascii() && field.value.is_ascii());
-    if !is_plain || find(original, boundary.as_bytes()).is_some() {
+    if !is_plain || !are_short(original) || find(original, boundary.as_bytes()).is_some() {
         return Form::Encoded;
     }
     if body.is_ascii() { Form::SevenBit } else { Form::EightBit }
@@ -242,9 +240,16 @@ mod tests {
     #[test]
     fn mail_that_no_server_takes_is_not_redirected() {
         assert!(resent(b"no header", None).is_err());
-        assert!(resent(&[b"A: b\n\n", &[b'x'; 2_000][..]].concat(), None).is_err());
-        assert_eq!(resent(b"Subject: \xff\n\n", None), Err(RawError::NotUtf8));
-        assert!(resent("Subject: é\n\n".as_bytes(), None).unwrap().smtputf8);
+        let long = [b"A: b\n\n", &[b'x'; 2_000][..]].concat();
+        let signed = b"DKIM-Signature: v=1; h=Subject : From; b=x\n";
+        assert_eq!(resent(&[signed, &long[..]].concat(), None), Err(RawError::Signed));
+        assert_eq!(resent(&[signed, &b"Subject: \xff\n\n"[..]].concat(), None), Err(RawError::Signed));
+        let signed = resent(&[signed, "Subject: é\n\n".as_bytes()].concat(), None).unwrap();
+        assert!(signed.smtputf8, "what is signed is not encoded");
+        for unsigned in [&long[..], b"Subject: \xff\n\n", "Subject: é\n\n".as_bytes()] {
+            let sent = resent(unsigned, None).unwrap();
+            assert!(sent.bytes.is_ascii() && !sent.smtputf8 && are_short(&sent.bytes));
+        }
     }
 
     fn around(original: &[u8]) -> Composed {
@@ -258,6 +263,7 @@ mod tests {
             subject: "Fwd: Hello",
             text: Some("See below.\n"),
             html: None,
+            alternatives: &[],
             headers: &[],
             attachments: &[],
             message_id: "u@example.net",

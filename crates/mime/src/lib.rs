@@ -4,10 +4,11 @@
 //! comes out has CRLF line endings only, no NUL, no line over 998 octets and never a `Bcc` field, whatever went
 //! in; what cannot be brought into that form is refused with an error that names the field.
 //!
-//! - [`compose`]: a [`Draft`] (fields, text, html, attachments) becomes an RFC 5322 message.
+//! - [`compose`]: a [`Draft`] (fields, text, html, other forms of the text, attachments) becomes an RFC 5322 message.
 //! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
 //! - [`deliverability`]: the header fields that mailbox providers ask for.
 //! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
+//! - [`downgrade`]: mail for a relay that lacks an extension.
 //! - [`forwarded`]: mail that came in, sent on: resent as it is, or whole inside another.
 //! - [`header`]: which header fields a user may set, and what they may say.
 //! - [`html`]: what an html body may not contain, and the text that stands for it.
@@ -20,6 +21,7 @@
 pub mod compose;
 pub mod deliverability;
 pub mod dkim;
+pub mod downgrade;
 pub mod forwarded;
 pub mod header;
 pub mod html;
@@ -30,16 +32,22 @@ pub mod reading;
 pub mod received;
 pub mod template;
 
+mod alternative;
 mod attachment;
 mod body;
 mod field;
 mod gist;
+mod header_text;
 mod lines;
+mod raw_header;
+mod raw_writer;
+mod recode;
 
+pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
 pub use attachment::Attachment;
 pub use compose::{ComposeError, Composed, Draft, compose};
 pub use gist::gist;
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
-pub use outgoing::{
-    MARK_CHARS, MARK_FIELD, RawError, RawInfo, Trace, finish_raw, inspect_raw, is_mark, own_fields,
-};
+pub use outgoing::{FinishedRaw, RawFinish, RawInfo, Trace, finish_raw, inspect_raw, own_fields};
+pub use raw_header::{MARK_CHARS, MARK_FIELD, RawError, is_mark};
+pub use raw_writer::RawChange;

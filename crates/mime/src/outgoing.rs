@@ -1,183 +1,228 @@
-//! Ready-made mail, as handed in by `postway send --eml` or raw submission.
+//! Ready-made mail, as handed in over SMTP, by `postway send --eml` or raw submission: carried, not judged.
 //!
-//! [`inspect_raw`] reads the recipients and the subject and refuses what no server would take: no header, a
-//! header over 256 KiB, lines over 998 octets, NUL. [`finish_raw`] makes the mail ours: CRLF everywhere, `Bcc` and
-//! `Return-Path` gone, our Message-ID (the user's is kept in `X-Original-Message-ID`) and `X-Postway-ID`, and
-//! `Date` and `MIME-Version` where they were missing. The body is not touched but for its line endings. Of all other
-//! `X-Postway-…` fields only marks against loops stay ([`MARK_FIELD`]): another gateway may have made them.
+//! [`inspect_raw`] reads from whom and to whom it says it is. [`finish_raw`] makes the mail ours: CRLF everywhere, `Bcc` and
+//! `Return-Path` gone, `X-Postway-ID` and what was missing (`Message-ID`, `Date`, `MIME-Version`, an author) in front of it.
+//! All else is passed on byte for byte, above all what somebody signed, unless no server may take it so: lines over 998
+//! octets are folded or encoded, and so is a header that is not ASCII. What was changed is told ([`RawChange`]). Refused are
+//! only NUL and a header over 256 KiB.
 //!
-//! Both read the header through the same iterator, so nothing is hidden from one that the other sees: a `Bcc`
-//! behind a bare CR, with a space before its colon or after a line of white space is a `Bcc`.
+//! A Message-ID that is one is kept. Of all other `X-Postway-…` fields only marks against loops stay ([`crate::MARK_FIELD`]): another
+//! gateway may have made them. Fields by which other services are spoken to go as well, for they mean nothing to readers.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
-use crate::compose::{IdError, check_ids, write_own_fields};
-use crate::lines::{LINE_OCTETS_MAX, Lines};
-use crate::reader::{HeaderAddress, addresses, unstructured};
+use crate::{
+    compose::check_ids,
+    field::write_mailboxes,
+    lines::Lines,
+    raw_header::{Field, HEADER_BLOCK_OCTETS_MAX, RawError, RawHeader},
+    raw_writer::{RawChange, RawWriter, WrittenRaw},
+    reader::{HeaderAddress, addresses, unstructured},
+};
 
-/// The field that marks a forwarded mail, once for each mailbox that it was forwarded from.
-pub const MARK_FIELD: &str = "X-Postway-Forwarded";
-/// How long a mark is: 16 octets of a keyed digest, in hex.
-pub const MARK_CHARS: usize = 32;
 /// How many marks a mail keeps. Far more than a mail may have and still be forwarded.
 const MARKS_MAX: usize = 32;
-
-/// Whether a text may be a mark, of whichever gateway: others may put anything into the field.
-pub fn is_mark(text: &str) -> bool {
-    text.len() == MARK_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The longest header block that is read.
-const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
+/// Fields by which Postmark and Resend are spoken to over SMTP. What they choose is read before ([`own_fields`]).
+const OF_OTHER_SERVICES: [&str; 2] = ["X-PM-", "Resend-Idempotency-Key"];
 
 /// What a ready-made mail says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawInfo {
-    /// The first author.
+    /// The first author with an address that can be used.
     pub from: Option<Mailbox>,
+    /// What an author without such an address is called.
+    pub from_name: Option<String>,
     /// The recipients in `To`, groups dissolved.
     pub to: Vec<Mailbox>,
     /// The recipients in `Cc`.
     pub cc: Vec<Mailbox>,
     /// The recipients in `Bcc`, which will not be in the finished mail.
     pub bcc: Vec<Mailbox>,
+    /// The first recipient that is none. It matters only to who has no other list of recipients.
+    pub bad_recipient: Option<RawError>,
+    /// Why the header ends where it does, if it is not whole.
+    pub bad_header: Option<RawError>,
     /// The subject, decoded.
     pub subject: Option<String>,
+}
+
+/// What a ready-made mail is finished with.
+#[derive(Debug, Clone, Copy)]
+pub struct RawFinish<'a> {
+    /// The Message-ID for a mail without one, `uid@domain`, without angle brackets.
+    pub message_id: &'a str,
+    /// The message's uid, for `X-Postway-ID`.
+    pub uid: &'a str,
+    /// The time for a mail without a Date, in seconds since 1970.
+    pub date_unix: i64,
+    /// The author of a mail that names none that can be used.
+    pub author: Option<&'a Mailbox>,
+    /// How it came, if it came over SMTP.
+    pub trace: Option<Trace<'a>>,
+    /// Whether we sign it: then octets beyond ASCII are encoded first, so that no relay has to (RFC 6376, 5.3).
+    pub is_to_be_signed: bool,
+}
+
+/// A ready-made mail, ready for the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedRaw {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its Message-ID, without angle brackets: its own, or the one it was given.
+    pub message_id: String,
     /// Whether there is an octet over 127 in it, so that it needs 8BITMIME.
     pub eight_bit: bool,
     /// Whether there is one in its header, so that it needs SMTPUTF8.
     pub smtputf8: bool,
+    /// What was changed.
+    pub changes: BTreeSet<RawChange>,
 }
 
-/// Why a ready-made mail cannot be sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RawError {
-    /// There is no header at all.
-    #[error("the mail has no header: it must begin with fields such as \"From: …\" and a blank line")]
-    NoHeader,
-    /// A header line is neither a field nor the continuation of one.
-    #[error("line {line} of the mail is no header field: a blank line must part header and body")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// The header is too long.
-    #[error("the header of the mail is longer than {HEADER_BLOCK_OCTETS_MAX} octets")]
-    HeaderTooLong,
-    /// A line is too long for SMTP.
-    #[error(
-        "line {line} of the mail is longer than {LINE_OCTETS_MAX} octets: encode the part as quoted-printable or base64"
-    )]
-    LineTooLong {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// There is a NUL.
-    #[error("line {line} of the mail contains a NUL character")]
-    Nul {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// The header has octets over 127 that are not UTF-8.
-    #[error("the header of the mail is neither ASCII nor UTF-8: encode it as RFC 2047 says")]
-    NotUtf8,
-    /// A field that may occur once occurs twice, and readers would differ about which one counts.
-    #[error("the mail has more than one {field} field")]
-    Repeated {
-        /// The name of the field.
-        field: &'static str,
-    },
-    /// An address in the header is not valid.
-    #[error("the {field} field of the mail has a bad address: {error}")]
-    Address {
-        /// The name of the field.
-        field: &'static str,
-        /// What is wrong with it.
-        error: AddressError,
-    },
-    /// The ids that the message was given are unfit for a header.
-    #[error(transparent)]
-    Id(#[from] IdError),
-}
-
-/// Reads the header and checks that the mail can be sent.
+/// Reads the header.
 pub fn inspect_raw(bytes: &[u8]) -> Result<RawInfo, RawError> {
-    let (fields, body) = split(bytes)?;
-    for once in ["From", "Sender", "Reply-To", "To", "Cc", "Bcc", "Subject", "Date"] {
-        if fields.iter().filter(|field| field.is(once)).count() > 1 {
-            return Err(RawError::Repeated { field: once });
-        }
-    }
-    if fields.iter().any(|field| std::str::from_utf8(field.value).is_err()) {
-        return Err(RawError::NotUtf8);
-    }
-    let smtputf8 = fields.iter().any(|field| !field.is_dropped() && !field.value.is_ascii());
-    let eight_bit = smtputf8 || !body.is_ascii();
-    let subject = fields.iter().find(|field| field.is("Subject")).map(|field| unstructured(field.value));
-    Ok(RawInfo {
-        from: mailboxes("From", &fields)?.into_iter().next(),
-        to: mailboxes("To", &fields)?,
-        cc: mailboxes("Cc", &fields)?,
-        bcc: mailboxes("Bcc", &fields)?,
-        // An encoded word may hold any character; nobody who shows or stores a subject wants a line break.
-        subject: subject.filter(|text| !text.is_empty()).map(|text| text.replace(char::is_control, " ")),
-        eight_bit,
-        smtputf8,
-    })
-}
-
-/// Makes the mail ours and ready for the wire. The addresses in it are [`inspect_raw`]'s to check.
-pub fn finish_raw(bytes: &[u8], message_id: &str, uid: &str, date_unix: i64) -> Result<Vec<u8>, RawError> {
-    check_ids(message_id, uid)?;
-    let (fields, body) = split(bytes)?;
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 32 + 512);
-    let (mut original_id, mut marks) = (None, 0);
-    for field in &fields {
-        if field.is("Message-ID") {
-            original_id = original_id.or(Some(field));
-        } else if field.is_mark() {
-            marks += 1;
-            if marks <= MARKS_MAX {
-                field.write(&mut out);
+    let header = RawHeader::read(bytes)?;
+    let mut info = RawInfo { bad_header: header.fault.clone(), ..RawInfo::default() };
+    let authors = header.fields.iter().filter(|field| field.is("From"));
+    for found in authors.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX)) {
+        match mailbox(&found) {
+            Ok(author) => {
+                info.from = Some(author);
+                break;
             }
-        } else if !field.is_dropped() {
-            field.write(&mut out);
+            Err(_) => info.from_name = info.from_name.or(found.name),
         }
     }
-    if let Some(field) = original_id {
-        field.write_renamed("X-Original-Message-ID", &mut out);
-    }
-    if !fields.iter().any(|field| field.is("Date")) {
-        out.extend_from_slice(b"Date: ");
-        Date::new(date_unix).write_rfc822(&mut out);
-        out.extend_from_slice(b"\r\n");
-    }
-    write_own_fields(message_id, uid, &mut out);
-    if !fields.iter().any(|field| field.is("MIME-Version")) {
-        out.extend_from_slice(b"MIME-Version: 1.0\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    for (line, _) in Lines::new(body) {
-        out.extend_from_slice(line);
-        out.extend_from_slice(b"\r\n");
-    }
-    Ok(out)
+    info.to = recipients("To", &header, &mut info.bad_recipient);
+    info.cc = recipients("Cc", &header, &mut info.bad_recipient);
+    info.bcc = recipients("Bcc", &header, &mut info.bad_recipient);
+    // An encoded word may hold any character; nobody who shows or stores a subject wants a line break.
+    let subject = header.first("Subject").map(|field| unstructured(field.value));
+    info.subject = subject.filter(|text| !text.is_empty()).map(|text| text.replace(char::is_control, " "));
+    Ok(info)
 }
 
-/// The fields of a mail that speak to Postway, `X-Postway-…`: their names and what they say, unfolded and decoded, in order: what
-/// is not ASCII, or is long, mail programs write as encoded words. Only marks against loops are in the finished mail. Looks at the
-/// header only; the rest is [`inspect_raw`]'s to check.
+/// Makes the mail ours and ready for the wire.
+pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, RawError> {
+    check_ids(finish.message_id, finish.uid)?;
+    let header = RawHeader::read(bytes)?;
+    if header.fault.is_some() && hides_bcc(header.body) {
+        return Err(header.fault.unwrap_or(RawError::NoHeader));
+    }
+    let mut writer = RawWriter::new(bytes, &header);
+    let message_id = header.message_id();
+    write_in_front(&mut writer, &header, message_id, finish);
+    write_fields(&mut writer, &header, message_id.is_some(), finish.author.is_some());
+    if header.fault.is_some() {
+        writer.changes.insert(RawChange::HeaderEnded);
+    }
+    let WrittenRaw { bytes, eight_bit, smtputf8, changes } =
+        writer.finish(header.body, finish.is_to_be_signed);
+    let message_id = message_id.unwrap_or(finish.message_id).to_owned();
+    Ok(FinishedRaw { bytes, message_id, eight_bit, smtputf8, changes })
+}
+
+/// Whether what stands behind a broken header looks like its rest and has a `Bcc`, which everybody would then read.
+fn hides_bcc(rest: &[u8]) -> bool {
+    let header = Lines::new(rest).map(|(line, _)| line).take_while(|line| !line.is_empty());
+    let is_bcc = |line: &[u8]| {
+        let line = line.trim_ascii_start();
+        let name =
+            line.get(..7).filter(|name| name.eq_ignore_ascii_case(b"resent-")).map_or(line, |_| &line[7..]);
+        name.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(b"bcc"))
+    };
+    header.take(10_000).any(is_bcc)
+}
+
+/// Our own fields, before those of the mail: a signature counts fields of one name from the end. A field that somebody signed as
+/// missing stays so.
+fn write_in_front(
+    writer: &mut RawWriter,
+    header: &RawHeader<'_>,
+    message_id: Option<&str>,
+    finish: &RawFinish<'_>,
+) {
+    let mut fields = String::with_capacity(512);
+    if let Some(trace) = &finish.trace {
+        fields += &trace.field(finish.date_unix);
+    }
+    fields += &format!("X-Postway-ID: {}\r\n", finish.uid);
+    let ids = header.count("Message-ID");
+    if message_id.is_none() && (ids > 0 || writer.lacks(header, "Message-ID")) {
+        fields += &format!("Message-ID: <{}>\r\n", finish.message_id);
+        let change = if ids > 0 { RawChange::MessageIdReplaced } else { RawChange::MessageIdAdded };
+        writer.changes.insert(change);
+    }
+    if writer.lacks(header, "Date") {
+        fields += &format!("Date: {}\r\n", Date::new(finish.date_unix).to_rfc822());
+        writer.changes.insert(RawChange::DateAdded);
+    }
+    if writer.lacks(header, "MIME-Version") {
+        fields += "MIME-Version: 1.0\r\n";
+        writer.changes.insert(RawChange::MimeVersionAdded);
+    }
+    writer.out.extend_from_slice(fields.as_bytes());
+    if let Some(author) = finish.author {
+        write_mailboxes("From", std::slice::from_ref(author), &mut writer.out);
+        writer.changes.insert(RawChange::FromCompleted);
+    }
+}
+
+/// The fields of the mail, in their order.
+fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, has_other_author: bool) {
+    let is_usable = |field: &Field<'_>| {
+        addresses(field.value, HEADER_BLOCK_OCTETS_MAX).iter().any(|one| mailbox(one).is_ok())
+    };
+    let mut authors = header.fields.iter().enumerate().filter(|(_, field)| field.is("From"));
+    let author = match header.count("From") {
+        1 => authors.next(),
+        _ => authors.find(|(_, field)| is_usable(field)),
+    };
+    let author = author.map(|(at, _)| at);
+    let sender = header.fields.iter().position(|field| field.is("Sender"));
+    let is_of_a_service = |field: &Field<'_>| OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix));
+    let (mut marks, mut ids) = (0, 0);
+    for (at, field) in header.fields.iter().enumerate() {
+        if field.is("Bcc") || field.is("Resent-Bcc") {
+            writer.changes.insert(RawChange::BccRemoved);
+        } else if field.is("Message-ID") && !keeps_id {
+            ids += 1;
+            if ids == 1 {
+                writer.write(&Field { name: b"X-Original-Message-ID", value: field.value });
+            }
+        } else if field.is("Return-Path") || (field.is("X-Original-Message-ID") && !keeps_id) {
+            continue;
+        } else if field.is_ours() {
+            marks += usize::from(field.is_mark());
+            if field.is_mark() && marks <= MARKS_MAX {
+                field.write(&mut writer.out);
+            }
+        } else if field.is("From") && (has_other_author || author != Some(at)) {
+            writer.write(&Field { name: b"X-Original-From", value: field.value });
+            writer.changes.extend((!has_other_author).then_some(RawChange::AuthorRepeated));
+        } else if field.is("Sender") && sender != Some(at) {
+            writer.write(&Field { name: b"X-Original-Sender", value: field.value });
+            writer.changes.insert(RawChange::AuthorRepeated);
+        } else if is_of_a_service(field) && !writer.signed.cover(field.name) {
+            writer.changes.insert(RawChange::ServiceFieldsRemoved);
+        } else {
+            writer.write(field);
+        }
+    }
+}
+
+/// The fields of a mail that speak to Postway, `X-Postway-…`, or to a service that it stands in for, `X-PM-…` and
+/// `Resend-Idempotency-Key`: their names and what they say, unfolded and decoded, in order: what is not ASCII, or is long, mail
+/// programs write as encoded words. Only marks against loops are in the finished mail. Looks at the header only.
 pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
-    let (fields, _) = read_fields(bytes)?;
+    let header = RawHeader::read(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(fields
-        .iter()
-        .filter(|field| field.is_ours())
-        .map(|field| (text(field.name), unstructured(field.value).trim().to_owned()))
-        .collect())
+    let speaks =
+        |field: &&Field<'_>| field.is_ours() || OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix));
+    let spoken = header.fields.iter().filter(speaks);
+    Ok(spoken.map(|field| (text(field.name), unstructured(field.value).trim().to_owned())).collect())
 }
 
 /// From whom a mail was taken over SMTP, as its trace field tells (RFC 5321, 4.4).
@@ -210,128 +255,22 @@ impl Trace<'_> {
     }
 }
 
-/// One header field: its first line and its continuations, with whatever endings they have.
-pub(crate) struct Field<'a> {
-    pub(crate) name: &'a [u8],
-    /// What follows the colon, up to the next field.
-    pub(crate) value: &'a [u8],
+fn mailbox(found: &HeaderAddress) -> Result<Mailbox, AddressError> {
+    let address: EmailAddress = found.address.as_deref().unwrap_or_default().parse()?;
+    Mailbox::new(found.name.as_deref(), address)
 }
 
-impl Field<'_> {
-    pub(crate) fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name.as_bytes())
-    }
-
-    /// Whether it speaks to a gateway: it chooses something, names the message or marks it.
-    pub(crate) fn is_ours(&self) -> bool {
-        const OURS: &[u8] = b"X-Postway-";
-        self.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
-    }
-
-    /// Whether it is a mark against loops.
-    pub(crate) fn is_mark(&self) -> bool {
-        self.is(MARK_FIELD) && std::str::from_utf8(self.value).is_ok_and(|value| is_mark(value.trim()))
-    }
-
-    fn is_dropped(&self) -> bool {
-        ["Bcc", "Resent-Bcc", "Return-Path", "X-Original-Message-ID"].iter().any(|name| self.is(name))
-            || self.is_ours()
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.name);
-        out.push(b':');
-        // A continuation of white space alone says nothing, and some readers take it for the end of the header.
-        for (index, (line, _)) in Lines::new(self.value).enumerate() {
-            if index > 0 && is_blank(line) {
-                continue;
-            }
-            if index > 0 {
-                out.extend_from_slice(b"\r\n");
-            }
-            out.extend_from_slice(line);
-        }
-        out.extend_from_slice(b"\r\n");
-    }
-
-    fn write_renamed(&self, name: &str, out: &mut Vec<u8>) {
-        let fits = |line: &[u8]| line.len() + name.len() < LINE_OCTETS_MAX;
-        if Lines::new(self.value).all(|(line, _)| fits(line)) {
-            Field { name: name.as_bytes(), value: self.value }.write(out);
-        }
-    }
-}
-
-fn is_blank(line: &[u8]) -> bool {
-    line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
-}
-
-/// Parts header fields and body, of a mail whose every line is fit to send.
-pub(crate) fn split(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
-    check_lines(bytes)?;
-    read_fields(bytes)
-}
-
-fn read_fields(bytes: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), RawError> {
-    let mut lines = Lines::new(bytes);
-    let mut fields: Vec<Field<'_>> = Vec::new();
-    // Where the value of the field being read begins.
-    let mut value_start = 0;
-    let mut number = 0;
-    loop {
-        let start = bytes.len() - lines.rest().len();
-        let next = lines.next();
-        number += 1;
-        if start > HEADER_BLOCK_OCTETS_MAX {
-            return Err(RawError::HeaderTooLong);
-        }
-        let continues = matches!(next, Some(([b' ' | b'\t', ..], _)));
-        if continues && !fields.is_empty() {
-            continue;
-        }
-        if let Some(field) = fields.last_mut() {
-            field.value = &bytes[value_start..start];
-        }
-        match next {
-            None | Some(([], _)) if fields.is_empty() => return Err(RawError::NoHeader),
-            None | Some(([], _)) => return Ok((fields, lines.rest())),
-            // The envelope line of an mbox file is no part of the mail.
-            Some((line, _)) if number == 1 && line.starts_with(b"From ") => {}
-            Some((line, _)) => {
-                let (name, colon) = field_name(line).ok_or(RawError::Malformed { line: number })?;
-                value_start = start + colon + 1;
-                fields.push(Field { name, value: &[] });
-            }
-        }
-    }
-}
-
-fn field_name(line: &[u8]) -> Option<(&[u8], usize)> {
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    let name = line[..colon].trim_ascii_end();
-    (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some((name, colon))
-}
-
-fn check_lines(bytes: &[u8]) -> Result<(), RawError> {
-    for (index, (line, _)) in Lines::new(bytes).enumerate() {
-        if line.len() > LINE_OCTETS_MAX {
-            return Err(RawError::LineTooLong { line: index + 1 });
-        }
-        if line.contains(&0) {
-            return Err(RawError::Nul { line: index + 1 });
-        }
-    }
-    Ok(())
-}
-
-/// The mailboxes in the field of that name, groups dissolved.
-fn mailboxes(name: &'static str, fields: &[Field<'_>]) -> Result<Vec<Mailbox>, RawError> {
-    let Some(field) = fields.iter().find(|field| field.is(name)) else { return Ok(Vec::new()) };
-    let mailbox = |found: HeaderAddress| -> Result<Mailbox, AddressError> {
-        let address: EmailAddress = found.address.as_deref().unwrap_or_default().parse()?;
-        Mailbox::new(found.name.as_deref(), address)
-    };
+/// The mailboxes in the fields of that name, groups dissolved; the first that is none is noted.
+fn recipients(name: &'static str, header: &RawHeader<'_>, bad: &mut Option<RawError>) -> Vec<Mailbox> {
+    let fields = header.fields.iter().filter(|field| field.is(name));
     // The header is bounded, and so is what it can name.
-    let found = addresses(field.value, HEADER_BLOCK_OCTETS_MAX).into_iter();
-    found.map(|found| mailbox(found).map_err(|error| RawError::Address { field: name, error })).collect()
+    let found = fields.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX));
+    let good = found.filter_map(|found| match mailbox(&found) {
+        Ok(mailbox) => Some(mailbox),
+        Err(error) => {
+            bad.get_or_insert(RawError::Address { field: name, error });
+            None
+        }
+    });
+    good.collect()
 }

@@ -4,7 +4,7 @@
 
 use mail_parser::{HeaderForm, Message, MessageParser, MimeHeaders, PartType};
 use postway_domain::address::Mailbox;
-use postway_mime::{Attachment, ComposeError, Composed, Draft, HeaderError, compose};
+use postway_mime::{Alternative, Attachment, ComposeError, Composed, Draft, HeaderError, compose};
 use proptest::prelude::*;
 
 const UID: &str = "0190b5a2-7c1e-7d3a-9f00-0123456789ab";
@@ -41,6 +41,7 @@ fn draft(from: &Mailbox) -> Draft<'_> {
         subject: "Hello",
         text: Some("Hi\n"),
         html: None,
+        alternatives: &[],
         headers: &[],
         attachments: &[],
         message_id: "0190b5a2@example.org",
@@ -424,4 +425,138 @@ proptest! {
             assert_fit_for_the_wire(&composed);
         }
     }
+}
+
+const INVITATION: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Example//EN\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\n\
+    UID:1@example.org\r\nDTSTAMP:20261118T090000Z\r\nDTSTART:20261120T090000Z\r\nSUMMARY:Meeting\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+const AMP: &str = "<!doctype html><html amp4email><head></head><body>Hi</body></html>";
+
+fn alternatives(attach: bool) -> [Alternative<'static>; 3] {
+    [
+        Alternative::new("text/calendar", INVITATION, attach).unwrap(),
+        Alternative::new("text/x-amp-html", AMP, false).unwrap(),
+        Alternative::new("text/watch-html", "<b>Hi</b>", false).unwrap(),
+    ]
+}
+
+#[test]
+fn alternatives_stand_in_the_order_that_readers_want() {
+    let from = mailbox("a@b");
+    let (all, attached) = (alternatives(false), alternatives(true));
+    let pdf = [file("a.pdf", "application/pdf", b"%PDF")];
+    for (text, html, alternatives, attachments, expected) in [
+        (true, true, &all[..], &[][..], "alternative(plain, watch-html, x-amp-html, html, calendar)"),
+        (true, false, &all[..1], &[], "alternative(plain, calendar)"),
+        (false, true, &all[..2], &[], "alternative(x-amp-html, html, calendar)"),
+        (true, true, &attached[..1], &pdf, "mixed(alternative(plain, html, calendar), pdf, ics)"),
+    ] {
+        let composed = compose(&Draft {
+            text: text.then_some("Hi\n"),
+            html: html.then_some("<p>Hi</p>"),
+            alternatives,
+            attachments,
+            ..draft(&from)
+        });
+        let composed = composed.unwrap();
+        assert_fit_for_the_wire(&composed);
+        assert_eq!(shape(&parse(&composed.bytes), 0), expected);
+    }
+    let alone = Draft { text: None, alternatives: &all, ..draft(&from) };
+    assert_eq!(compose(&alone), Err(ComposeError::NoBody));
+}
+
+#[test]
+fn an_invitation_is_written_exactly_and_outside_ascii_in_base64() {
+    let from = mailbox("a@b");
+    let all = alternatives(true);
+    let composed = compose(&Draft { alternatives: &all[..1], ..draft(&from) }).unwrap();
+    let text = String::from_utf8(composed.bytes).unwrap();
+    let part = format!(
+        "\r\nContent-Type: text/calendar; charset=utf-8; method=REQUEST\r\nContent-Transfer-Encoding: 7bit\r\n\r\n{INVITATION}\r\n--"
+    );
+    assert!(text.contains(&part), "{text}");
+    assert!(text.contains("Content-Type: application/ics;\r\n name=\"invite.ics\"\r\n"), "{text}");
+    let accented = INVITATION.replace("Meeting", "Besprechung über Größe");
+    let accented = [Alternative::new("text/calendar", &accented, false).unwrap()];
+    let composed = compose(&Draft { alternatives: &accented, ..draft(&from) }).unwrap();
+    let message = parse(&composed.bytes);
+    let calendar = message.attachment(0).unwrap();
+    assert_eq!(calendar.content_type().unwrap().attribute("method"), Some("REQUEST"));
+    assert!(calendar.text_contents().unwrap().contains("über Größe"));
+    assert!(
+        String::from_utf8(composed.bytes.clone())
+            .unwrap()
+            .contains("method=REQUEST\r\nContent-Transfer-Encoding: base64")
+    );
+    let boundary = INVITATION.replace("Meeting", &format!("--=_{UID}_1--"));
+    let boundary = [Alternative::new("text/calendar", &boundary, false).unwrap()];
+    let composed = compose(&Draft { alternatives: &boundary, ..draft(&from) }).unwrap();
+    assert_eq!(shape(&parse(&composed.bytes), 0), "alternative(plain, calendar)", "no boundary in content");
+}
+
+#[test]
+fn an_attached_mail_keeps_its_type_and_its_octets() {
+    let from = mailbox("a@b");
+    for (mail, eight_bit) in [
+        (&b"From: x@y\r\nSubject: inner\r\n\r\nsignature\r\n-- \r\n"[..], false),
+        ("From: x@y\r\nSubject: inner\r\n\r\nGrüße\r\n".as_bytes(), true),
+        (b"From: x@y\r\nSubject: inner\r\n\r\n\x1b$B%F\x1b(B\r\n", false),
+        (b"From: x@y\r\nSubject: inner\r\n\r\n\xe9t\xe9\r\n", true),
+    ] {
+        let attachments = [file("m.eml", "message/rfc822", mail)];
+        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        assert_fit_for_the_wire(&composed);
+        assert_eq!(composed.eight_bit, eight_bit);
+        assert!(composed.bytes.windows(mail.len()).any(|window| window == mail), "not an octet is changed");
+        let message = parse(&composed.bytes);
+        assert_eq!(shape(&message, 0), "mixed(plain, rfc822)");
+        let words = String::from_utf8_lossy(&composed.bytes).into_owned();
+        assert_eq!(
+            words.matches("Transfer-Encoding: 8bit").count(),
+            if eight_bit { 2 } else { 0 },
+            "{words}"
+        );
+    }
+    for mail in [format!("From: x@y\n\n{}\n", "x".repeat(999)), "From: x@y\n\na\0b\n".to_owned()] {
+        let attachments = [file("m.eml", "message/rfc822", mail.as_bytes())];
+        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        assert_eq!(shape(&parse(&composed.bytes), 0), "mixed(plain, octet-stream)");
+        assert!(!composed.eight_bit);
+    }
+}
+
+#[test]
+fn names_stand_where_old_and_new_readers_look() {
+    let from = mailbox("a@b");
+    let long = format!("{}.pdf", "Größe ".repeat(20));
+    for (name, content_type, written) in [
+        ("a \"b\".txt", "text/csv", "Content-Type: text/csv;\r\n name=\"a \\\"b\\\".txt\"\r\n"),
+        (
+            "Größe.pdf",
+            "application/pdf",
+            "Content-Type: application/pdf;\r\n name=\"=?utf-8?B?R3LDtsOfZS5wZGY=?=\"\r\n",
+        ),
+        ("b.txt", "text/plain; name=own", "Content-Type: text/plain; name=own\r\n"),
+        (&long, "application/pdf", "?=\r\n =?utf-8?B?"),
+    ] {
+        let attachments = [file(name, content_type, b"x")];
+        let composed = compose(&Draft { attachments: &attachments, ..draft(&from) }).unwrap();
+        assert_fit_for_the_wire(&composed);
+        let text = String::from_utf8(composed.bytes.clone()).unwrap();
+        assert!(text.contains(written), "{text}");
+        assert_eq!(parse(&composed.bytes).attachment(0).unwrap().attachment_name(), Some(name));
+    }
+}
+
+#[test]
+fn domains_outside_ascii_are_written_as_a_labels() {
+    let from = mailbox("Zoë <zoe@müller.example>");
+    let to = [mailbox("ada@exämple.net")];
+    let composed = compose(&Draft { to: &to, ..draft(&from) }).unwrap();
+    let header = header_block(&composed.bytes);
+    assert!(
+        header.contains("<zoe@xn--mller-kva.example>") && header.contains("<ada@xn--exmple-cua.net>"),
+        "{header}"
+    );
+    assert!(!composed.smtputf8 && !composed.eight_bit);
 }

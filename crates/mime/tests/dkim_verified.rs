@@ -69,6 +69,7 @@ fn composed() -> Vec<u8> {
         subject: "Grüße, and a subject that is long enough to be folded into more than one line of header",
         text: Some("Hello,  Ada \n\n\nbye\n \n\t\n"),
         html: Some("<p>Hello,\t<b>Ada</b></p>\n\n"),
+        alternatives: &[],
         headers: &headers,
         attachments: &[Attachment {
             filename: "a.bin".into(),

@@ -21,8 +21,19 @@ const ADDRESSES_MAX: usize = 8;
 /// Connects to `host` (a name or an address literal) before `deadline`, at an address that the guard lets through, with
 /// Nagle's algorithm off: SMTP is a conversation of small packets.
 pub async fn connect(host: &str, port: u16, deadline: Instant, guard: &Guard) -> Result<TcpStream, NetError> {
+    connect_to(host, port, lookup_host((host, port)), deadline, guard).await
+}
+
+/// The same with the resolver's answer to the name.
+async fn connect_to<A: Iterator<Item = SocketAddr>>(
+    host: &str,
+    port: u16,
+    resolved: impl Future<Output = io::Result<A>>,
+    deadline: Instant,
+    guard: &Guard,
+) -> Result<TcpStream, NetError> {
     let timeout = |what| NetError::Timeout { host: host.to_owned(), port, what };
-    let addresses = timeout_at(deadline, lookup_host((host, port)))
+    let addresses = timeout_at(deadline, resolved)
         .await
         .map_err(|_| timeout("answer from the resolver"))?
         .map_err(|source| NetError::Resolve { host: host.to_owned(), source })?;
@@ -98,6 +109,24 @@ mod tests {
         let error = connect("127.0.0.1", port, soon(), &Guard::with_loopback()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resolver_that_does_not_answer_is_given_up_at_the_deadline() {
+        let (began, within) = (Instant::now(), Duration::from_secs(30));
+        let guard = Guard::with_loopback();
+        let silent = std::future::pending::<io::Result<std::vec::IntoIter<SocketAddr>>>();
+        let error = connect_to("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
+        assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, within));
+        assert!(error.to_string().contains("resolver"), "{error}");
+        // One that is slow leaves what is left of the deadline, and no more.
+        let slow = async {
+            sleep(within - Duration::from_secs(1)).await;
+            Ok(Vec::<SocketAddr>::new().into_iter())
+        };
+        let began = Instant::now();
+        assert!(connect_to("mx.example", 25, slow, began + within, &guard).await.is_err());
+        assert!(began.elapsed() <= within);
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ mod crash;
 mod desk;
 mod look;
 mod outcome;
+mod resend_form;
 mod runner;
 mod schedule;
 mod sequencer;

@@ -9,6 +9,7 @@ use postway_domain::{Clock, Incarnation, Time, secret::SecretKey};
 use postway_net::http::HttpClient;
 use postway_store::{
     Store,
+    blob::Depot,
     record::{DueSubscriber, NotificationKey, Notified},
 };
 use tokio::{
@@ -46,6 +47,8 @@ const CLAIM_PART: u32 = 3;
 pub struct NotifierParts {
     /// Where everything is.
     pub store: Arc<dyn Store>,
+    /// Where large mails are.
+    pub depot: Arc<Depot>,
     /// The guarded way out.
     pub http: HttpClient,
     /// The time.
@@ -93,9 +96,10 @@ pub struct Notifier {
 impl Notifier {
     /// A room at rest.
     pub fn new(parts: NotifierParts) -> Self {
-        let NotifierParts { store, http, clock, secret_key, node, incarnation, poll, patience } = parts;
+        let NotifierParts { store, depot, http, clock, secret_key, node, incarnation, poll, patience } =
+            parts;
         Self {
-            means: Arc::new(Means { store, http, clock, secret_key, patience }),
+            means: Arc::new(Means { store, depot, http, clock, secret_key, patience }),
             node,
             incarnation,
             poll,

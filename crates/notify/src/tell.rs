@@ -7,7 +7,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::FutureExt;
 use postway_domain::{Clock, Event, EventKind, SubscriberKind, secret::SecretKey};
 use postway_net::http::HttpClient;
-use postway_store::{Store, StoreError, record::Call};
+use postway_store::{Store, StoreError, blob::Depot, record::Call};
 
 use crate::{
     call, callback, client_sync,
@@ -27,6 +27,8 @@ const STANDING_LASTS: Duration = Duration::from_secs(2);
 pub(crate) struct Means {
     /// Where everything is.
     pub store: Arc<dyn Store>,
+    /// Where large mails are.
+    pub depot: Arc<Depot>,
     /// The guarded way out.
     pub http: HttpClient,
     /// The time.
@@ -43,7 +45,9 @@ pub(crate) async fn tell(means: &Means, batch: &Batch) -> Told {
         match &batch.target.reach {
             Err(reason) => Ok(unreachable_at(means, batch, reason)),
             Ok(reach) => match batch.target.kind() {
-                SubscriberKind::Webhook => webhook::tell(means, batch, reach).await,
+                SubscriberKind::Webhook | SubscriberKind::ResendWebhook => {
+                    webhook::tell(means, batch, reach).await
+                }
                 SubscriberKind::Callback => callback::tell(means, batch, reach).await,
                 SubscriberKind::Sync => client_sync::tell(means, batch, reach).await,
             },

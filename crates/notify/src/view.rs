@@ -13,7 +13,7 @@ use serde_json::{Value, value::RawValue};
 use crate::standing::Standing;
 
 /// What stands in the place of a sensitive message's subject.
-const HIDDEN: &str = "[hidden]";
+pub(crate) const HIDDEN: &str = "[hidden]";
 
 /// The body of a webhook.
 #[derive(Debug, Serialize)]

@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use postway_domain::{
-    Clock, EventKind, MessageUid, Subscriber, SubscriberKind, Time, secret::SecretKey, subscriber::event_name,
-};
+use postway_domain::{Clock, EventKind, MessageUid, Subscriber, Time, WebhookForm, secret::SecretKey};
 use postway_net::http::{Answer, HttpClient};
 use postway_store::{
     StoreError,
@@ -20,6 +18,7 @@ use crate::{
     call::{self, Called, LOGGED_BYTES_MAX},
     desk::Batch,
     outcome::{Conduct, Leased, Told, Verdict},
+    resend_form,
     signature::signatures,
     target::{self, Reach},
     tell::{Means, look_up, verdict},
@@ -31,11 +30,15 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long this process leaves a subscriber alone that it has just disabled. Short, since somebody may switch it on again
 /// at once; as long as it is off the store gives out nothing for it.
 const DISABLED_FOR: Duration = Duration::from_secs(5);
+/// Under which names a call carries its id, its time and its signature: those of Standard Webhooks, and those that it took over
+/// from Svix, which receivers written for Resend and others read.
+const HEADER_PREFIXES: [&str; 2] = ["webhook", "svix"];
 
 /// Tells the one notification of the batch.
 pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<Told, StoreError> {
     let Some(leased) = batch.leased.first() else { return Ok(Told::uncalled(Vec::new(), None)) };
-    let body = match body(means, leased).await? {
+    let form = batch.target.kind().form().unwrap_or(WebhookForm::Postway);
+    let body = match body(means, leased, form).await? {
         Ok(body) => body,
         Err(reached) => return Ok(Told::uncalled(vec![verdict(means, leased, reached, None)], None)),
     };
@@ -63,9 +66,24 @@ pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<
 }
 
 /// What is told, or why nothing is. Of mail that came in the event has all there is to tell.
-async fn body(means: &Means, leased: &Leased) -> Result<Result<String, Verdict>, StoreError> {
+async fn body(
+    means: &Means,
+    leased: &Leased,
+    form: WebhookForm,
+) -> Result<Result<String, Verdict>, StoreError> {
     let Some(event) = &leased.job.event else { return Ok(Err(Verdict::Gone)) };
-    let Some(name) = event_name(event.kind, leased.job.deferred) else { return Ok(Err(Verdict::Pointless)) };
+    let deferred = leased.job.deferred;
+    let Some(name) = form.event_name(event.kind, deferred) else { return Ok(Err(Verdict::Pointless)) };
+    if form == WebhookForm::Resend {
+        let body = match event.kind {
+            EventKind::Received => resend_form::of_received(event),
+            _ => match look_up(means, leased).await? {
+                Some((standing, event)) => resend_form::of_message(means, &standing, event, deferred).await?,
+                None => return Ok(Err(Verdict::Gone)),
+            },
+        };
+        return Ok(body.map(|body| body.to_string()).ok_or(Verdict::Pointless));
+    }
     let (timestamp, sequence) = (event.at, event.seq);
     let body = match event.kind {
         EventKind::Received => {
@@ -100,12 +118,14 @@ async fn post(
     timeout: Duration,
 ) -> Called {
     let now_s = clock.now().as_seconds();
-    let mut headers =
-        vec![("webhook-id".to_owned(), id.to_owned()), ("webhook-timestamp".to_owned(), now_s.to_string())];
+    let mut proof = vec![("id", id.to_owned()), ("timestamp", now_s.to_string())];
     if !reach.secrets.is_empty() {
-        let signed = signatures(&reach.secrets, id, now_s, body.as_bytes());
-        headers.push(("webhook-signature".to_owned(), signed));
+        proof.push(("signature", signatures(&reach.secrets, id, now_s, body.as_bytes())));
     }
+    let named = |prefix: &'static str| {
+        proof.iter().map(move |(name, value)| (format!("{prefix}-{name}"), value.clone()))
+    };
+    let headers = HEADER_PREFIXES.into_iter().flat_map(named).collect();
     let body = Bytes::copy_from_slice(body.as_bytes());
     call::post(http, clock, (&reach.url, &reach.auth), headers, body, timeout).await
 }
@@ -160,26 +180,27 @@ pub async fn call_test(
 ) -> Tested {
     let now = clock.now();
     let refused = |answer: String| Tested { status: None, latency: Duration::ZERO, answer };
-    if subscriber.kind != SubscriberKind::Webhook {
+    let Some(form) = subscriber.kind.form() else {
         return refused("only a webhook takes a test event".to_owned());
-    }
+    };
     let reach = match target::webhook(subscriber, secret_key, now) {
         Ok(reach) => reach,
         Err(reason) => return refused(reason),
     };
-    let body = test_body(subscriber, now);
+    let body = test_body(subscriber, form, now);
     let id = id_of(MessageUid::new(now, &mut rand::rng()), 0);
     let called = post(http, clock, &reach, (&id, &body), TIMEOUT).await;
     let logged = called.logged("", LOGGED_BYTES_MAX);
     Tested { status: logged.status, latency: called.latency, answer: logged.answer }
 }
 
-fn test_body(subscriber: &Subscriber, now: Time) -> String {
-    json!({
-        "type": "webhook.test",
-        "timestamp": now,
-        "sequence": 0,
-        "data": { "tenant": subscriber.tenant, "webhook": subscriber.id },
-    })
-    .to_string()
+fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
+    let data = json!({ "tenant": subscriber.tenant, "webhook": subscriber.id });
+    let body = match form {
+        WebhookForm::Postway => {
+            json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
+        }
+        WebhookForm::Resend => resend_form::of_test(data, now),
+    };
+    body.to_string()
 }

@@ -45,6 +45,7 @@ pub struct Client {
     base: Url,
     key: Option<Secret>,
     tenant: Option<String>,
+    request_id: Option<String>,
 }
 
 impl Client {
@@ -84,7 +85,7 @@ impl Client {
         }
         let http =
             builder.build().map_err(|error| anyhow::Error::new(error).context("cannot set up HTTP"))?;
-        Ok(Self { http, base, key, tenant })
+        Ok(Self { http, base, key, tenant, request_id: None })
     }
 
     /// The server's address.
@@ -99,7 +100,15 @@ impl Client {
             base: self.base.clone(),
             key: self.key.clone(),
             tenant: Some(tenant.to_owned()),
+            request_id: self.request_id.clone(),
         }
+    }
+
+    /// The same, with what is asked being known by this id of a request.
+    pub fn for_request(mut self, request_id: Option<String>) -> Self {
+        // What no header can carry was no header's value there either.
+        self.request_id = request_id.filter(|id| reqwest::header::HeaderValue::from_str(id).is_ok());
+        self
     }
 
     /// Whether the server is on this machine, as far as its address says.
@@ -163,6 +172,9 @@ impl Client {
         }
         if let Some(tenant) = &self.tenant {
             request = request.header("X-Tenant", tenant);
+        }
+        if let Some(id) = &self.request_id {
+            request = request.header("X-Request-Id", id);
         }
         request = match body {
             Body::Empty => request,

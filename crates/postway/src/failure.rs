@@ -9,7 +9,7 @@ use crate::config::ConfigErrors;
 /// Shown at the end of `--help`.
 pub const EXIT_CODES: &str = "Exit codes:
   0  done
-  1  failed (also: a message that was waited for did not end in `sent`)
+  1  failed (also: a message that was waited for ended neither in `sent` nor in `captured`)
   2  wrong usage or configuration
   3  the server cannot be reached
   4  the server refused the request

@@ -1,12 +1,20 @@
 //! Housekeeping: what nobody else does.
 //!
 //! Takes back work whose worker is gone, ends what has expired, and measures the queue. Each duty is a read, a decision
-//! by the domain's table, and one fenced write; a crash in between leaves the work for the next round.
+//! by the domain's table, and one fenced write; a crash in between leaves the work for the next round. Duties run beside each
+//! other: takeover never waits for a sweep.
 
 mod steps;
 mod verdict;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use postway_dispatch::InHand;
 use postway_domain::{
@@ -27,7 +35,7 @@ use self::{
 };
 use crate::{config, membership::Membership, retention::Retention, sweep};
 
-/// How often each duty is done.
+/// How often a duty is done that says nothing else.
 const EVERY: Duration = Duration::from_secs(1);
 /// Messages in one round; a full round is followed by another at once.
 const ROUND_MESSAGES: u32 = 500;
@@ -42,7 +50,7 @@ const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// Slices of ready mail that are made due in one round, after the clock was set back.
-const PULLS_MAX: u32 = 20;
+const SLICES_MAX: u32 = 20;
 
 /// Does its rounds until told to stop.
 pub struct Housekeeping {
@@ -64,76 +72,114 @@ pub struct Housekeeping {
 const DUTY: &str = "housekeeping";
 
 impl Housekeeping {
-    /// Runs until cancelled, beside rooms that tell what they have in hand. A round that fails is tried again.
+    /// Runs until cancelled, beside rooms that tell what they have in hand. Each duty has its own pace, and none waits for
+    /// another: one that fails, or takes long, is tried again and stops nothing else.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
-        let strays = Strays { in_hand, preparing, met: HashMap::new(), look_at: Instant::now() };
-        let retention = Retention::new(self.secret_key.clone(), self.kept.clone());
-        let mut rounds = Rounds {
-            strays,
-            outstayed: HashMap::new(),
-            retention,
-            retain_at: Instant::now(),
-            sweep_at: Instant::now(),
-            measure_at: Instant::now(),
-            steps: Steps::new(self.clock.now(), Instant::now()),
-            pulls: false,
-        };
-        loop {
-            if let Err(error) = self.round(&mut rounds).await {
-                tracing::warn!(%error, "a housekeeping round failed");
-            }
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(EVERY) => {}
-            }
+        let pace = &Pace { stop, has_duty: AtomicBool::new(false) };
+        tokio::join!(
+            self.keep_taking_over(pace),
+            self.keep_looking_for_strays(pace, Strays { in_hand, preparing, met: HashMap::new() }),
+            self.keep_following_the_clock(pace),
+            self.keep_measuring(pace),
+            self.keep_expiring(pace),
+            self.keep_taking_back_inbound(pace),
+            self.keep_timing_out_receipts(pace),
+            self.keep_sweeping(pace),
+            self.keep_retention(pace),
+        );
+    }
+
+    async fn keep_taking_over(&self, pace: &Pace) {
+        let mut outstayed = Outstayed::new();
+        while pace.goes_on() {
+            let done = self.take_over(pace, &mut outstayed).await;
+            pace.rest("takeover", done.map(|()| EVERY)).await;
         }
     }
 
-    async fn round(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
-        if rounds.steps.went_back(self.clock.now(), Instant::now()) {
-            tracing::warn!("the clock was set back: mail that was ready before is due now");
-            rounds.pulls = true;
+    async fn keep_looking_for_strays(&self, pace: &Pace, mut strays: Strays) {
+        while pace.goes_on() {
+            let done = self.reclaim_strays(&mut strays).await;
+            pace.rest("strays", done.map(|()| STRAYS_EVERY)).await;
         }
-        if rounds.pulls {
-            self.pull_ready(rounds).await?;
+    }
+
+    async fn keep_following_the_clock(&self, pace: &Pace) {
+        let (mut steps, mut pulls) = (Steps::new(self.clock.now(), Instant::now()), false);
+        while pace.goes_on() {
+            pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
         }
-        if self.membership.roster().is_calm() && self.membership.holds(DUTY).await? {
-            self.reclaim().await?;
-            self.reclaim_outstayed(&mut rounds.outstayed).await?;
-            self.membership.strike_dead().await?;
-            self.expire().await?;
-            self.reclaim_inbound().await?;
-            self.time_out_receipts().await?;
-            if rounds.sweep_at <= Instant::now() {
-                sweep::sweep(&*self.store, &self.depot, self.clock.now()).await?;
-                rounds.sweep_at = Instant::now() + sweep::EVERY;
-            }
-            if rounds.retain_at <= Instant::now() {
-                self.retain(rounds).await?;
-            }
+    }
+
+    async fn keep_measuring(&self, pace: &Pace) {
+        while pace.goes_on() {
+            pace.rest("measuring", self.measure().await).await;
         }
-        let strays = &mut rounds.strays;
-        if strays.look_at <= Instant::now() {
-            self.reclaim_strays(strays).await?;
-            strays.look_at = Instant::now() + STRAYS_EVERY;
+    }
+
+    async fn keep_expiring(&self, pace: &Pace) {
+        while pace.comes_on_duty().await {
+            pace.rest("expiry", self.expire().await).await;
         }
-        if rounds.measure_at <= Instant::now() {
-            let began = Instant::now();
-            self.measure().await?;
-            rounds.measure_at = Instant::now() + (began.elapsed() * MEASURE_SHARE).min(MEASURE_AFTER);
+    }
+
+    async fn keep_taking_back_inbound(&self, pace: &Pace) {
+        while pace.comes_on_duty().await {
+            pace.rest("inbound leases", self.reclaim_inbound().await).await;
         }
-        Ok(())
+    }
+
+    async fn keep_timing_out_receipts(&self, pace: &Pace) {
+        while pace.comes_on_duty().await {
+            pace.rest("receipts", self.time_out_receipts().await).await;
+        }
+    }
+
+    async fn keep_sweeping(&self, pace: &Pace) {
+        while pace.comes_on_duty().await {
+            let swept = sweep::sweep(&*self.store, &self.depot, self.clock.now()).await;
+            pace.rest("sweeping", swept.map(|()| sweep::EVERY)).await;
+        }
+    }
+
+    async fn keep_retention(&self, pace: &Pace) {
+        let mut retention = Retention::new(self.secret_key.clone(), self.kept.clone());
+        while pace.comes_on_duty().await {
+            pace.rest("retention", self.retain(&mut retention).await).await;
+        }
+    }
+
+    /// Takes over what the dead had, and what was kept for too long, where this node does it for all.
+    async fn take_over(&self, pace: &Pace, outstayed: &mut Outstayed) -> Result<(), StoreError> {
+        let on_duty = self.membership.roster().is_calm() && self.membership.holds(DUTY).await?;
+        pace.has_duty.store(on_duty, Ordering::Relaxed);
+        if !on_duty {
+            return Ok(());
+        }
+        self.reclaim().await?;
+        self.membership.strike_dead().await?;
+        self.reclaim_outstayed(outstayed).await
     }
 
     /// Removes what ended and was told, some of it at a time.
-    async fn retain(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
-        let round = rounds.retention.round(&*self.store, self.clock.now(), RETAIN_MAX).await?;
+    async fn retain(&self, retention: &mut Retention) -> Result<Duration, StoreError> {
+        let round = retention.round(&*self.store, self.clock.now(), RETAIN_MAX).await?;
         if round.removed > 0 {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
-        rounds.retain_at = Instant::now() + if round.more { EVERY } else { sweep::EVERY };
-        Ok(())
+        Ok(if round.more { EVERY } else { sweep::EVERY })
+    }
+
+    /// Makes mail due that would wait for the time that the clock had before it was set back.
+    async fn follow_clock(&self, steps: &mut Steps, pulls: &mut bool) -> Result<Duration, StoreError> {
+        if steps.went_back(self.clock.now(), Instant::now()) {
+            tracing::warn!("the clock was set back: mail that was ready before is due now");
+            *pulls = true;
+        }
+        if *pulls {
+            *pulls = self.pull_ready().await?;
+        }
+        Ok(EVERY)
     }
 
     /// Takes back what is leased to this very node and not in its hands.
@@ -177,36 +223,31 @@ impl Housekeeping {
         self.take_back(over, now).await.map(drop)
     }
 
-    /// Makes ready mail due that would wait for the time that the clock had, some of it at a time.
-    async fn pull_ready(&self, rounds: &mut Rounds) -> Result<(), StoreError> {
-        for _ in 0..PULLS_MAX {
+    /// Makes ready mail due that would wait for the time that the clock had, some of it at a time. Tells whether there may be more.
+    async fn pull_ready(&self) -> Result<bool, StoreError> {
+        for _ in 0..SLICES_MAX {
             let pull = DirectoryChange::PullReady(self.clock.now(), ROUND_MESSAGES);
             if self.store.change(pull, None).await? != Changed::Done {
-                rounds.pulls = false;
-                return Ok(());
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives back mail that the dead, and those past their backstop, were dealing with.
-    async fn reclaim_inbound(&self) -> Result<(), StoreError> {
-        loop {
-            let alive = self.membership.roster().alive();
-            let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
-            if taken > 0 {
-                tracing::info!(mails = taken, "took back mail whose workers are gone");
-            }
-            if taken < ROUND_MESSAGES {
-                return Ok(());
-            }
+    async fn reclaim_inbound(&self) -> Result<Duration, StoreError> {
+        let alive = self.membership.roster().alive();
+        let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
+        if taken > 0 {
+            tracing::info!(mails = taken, "took back mail whose workers are gone");
         }
+        Ok(if taken < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
     /// Tells of certified mail whose receipt has not come in time.
-    async fn time_out_receipts(&self) -> Result<(), StoreError> {
-        while self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await? >= ROUND_MESSAGES {}
-        Ok(())
+    async fn time_out_receipts(&self) -> Result<Duration, StoreError> {
+        let told = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
+        Ok(if told < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
     /// Ends these leases, and returns how many that were.
@@ -236,25 +277,23 @@ impl Housekeeping {
         Ok(accounts.into_iter().map(policy).collect())
     }
 
-    async fn expire(&self) -> Result<(), StoreError> {
-        loop {
-            let now = self.clock.now();
-            let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
-            if overdue.is_empty() {
-                return Ok(());
-            }
-            let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
-            let held = self.store.apply(changes.clone()).await?;
-            let written = changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change));
-            // Where somebody else moved them all, or the table knows none, the next round looks again.
-            if written.inspect(|change| count(change)).count() == 0 {
-                return Ok(());
-            }
+    /// Ends what has expired, some of it at a time.
+    async fn expire(&self) -> Result<Duration, StoreError> {
+        let now = self.clock.now();
+        let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
+        let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
+        if changes.is_empty() {
+            return Ok(EVERY);
         }
+        let held = self.store.apply(changes.clone()).await?;
+        let written = changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change));
+        // Where somebody else moved them all, the next round looks again.
+        Ok(if written.inspect(|change| count(change)).count() == 0 { EVERY } else { Duration::ZERO })
     }
 
-    async fn measure(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
+    /// Sets the gauges. That costs by the lanes there are, so it takes its share of the time.
+    async fn measure(&self) -> Result<Duration, StoreError> {
+        let (began, now) = (Instant::now(), self.clock.now());
         let stats = self.store.stats(None, now).await?;
         for &status in Status::ALL.iter().filter(|status| !status.is_final()) {
             let depth = stats.by_status.get(&status).copied().unwrap_or(0);
@@ -266,21 +305,46 @@ impl Housekeeping {
         metrics::gauge!("postway_in_doubt_held").set(stats.doubts_held as f64);
         let circuits = self.store.circuits(None).await?;
         metrics::gauge!("postway_circuits_open").set(circuits.len() as f64);
-        Ok(())
+        Ok((began.elapsed() * MEASURE_SHARE).clamp(EVERY, MEASURE_AFTER))
     }
 }
 
-/// What a round remembers for the next.
-struct Rounds {
-    strays: Strays,
-    outstayed: Outstayed,
-    retention: Retention,
-    retain_at: Instant,
-    sweep_at: Instant,
-    measure_at: Instant,
-    steps: Steps,
-    /// Whether there may be ready mail that waits for the time that the clock had.
-    pulls: bool,
+/// When duties are done.
+struct Pace {
+    stop: CancellationToken,
+    /// Whether this node does what one node at a time does for all.
+    has_duty: AtomicBool,
+}
+
+impl Pace {
+    fn goes_on(&self) -> bool {
+        !self.stop.is_cancelled()
+    }
+
+    /// Waits for the time after which a duty wants to be done again. One that failed is tried again soon.
+    async fn rest(&self, duty: &'static str, done: Result<Duration, StoreError>) {
+        let wait = done.unwrap_or_else(|error| {
+            tracing::warn!(duty, %error, "a duty of housekeeping failed");
+            EVERY
+        });
+        self.wait(wait).await;
+    }
+
+    /// Waits until this node does it for all; false if it is told to stop before.
+    async fn comes_on_duty(&self) -> bool {
+        while self.goes_on() && !self.has_duty.load(Ordering::Relaxed) {
+            self.wait(EVERY).await;
+        }
+        self.goes_on()
+    }
+
+    async fn wait(&self, time: Duration) {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            () = tokio::time::sleep(time) => {}
+        }
+    }
 }
 
 /// A time before every lease: by it nothing is past its backstop.
@@ -310,7 +374,6 @@ struct Strays {
     /// Those met at the last look, with their versions. A lease on its way from the store to the dispatcher looks the
     /// same, but not twice.
     met: HashMap<MessageUid, i64>,
-    look_at: Instant,
 }
 
 impl Strays {

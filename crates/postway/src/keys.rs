@@ -87,7 +87,7 @@ fn current_secret_key(config: &Config) -> anyhow::Result<SecretKey> {
 
 /// Writes a file whole or not at all, readable by its owner only, durable when this returns. A draft that an earlier try left, or
 /// that somebody else put there, is not written into: it keeps its permissions and whoever has it open.
-fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let draft = path.with_extension("key.draft");
         match fs::remove_file(&draft) {

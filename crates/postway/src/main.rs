@@ -20,9 +20,11 @@ mod outbox;
 mod output;
 mod private_hosts;
 mod probe;
+mod process_stats;
 mod progress;
 mod reporting;
 mod retention;
+mod self_signed;
 mod sharing;
 mod shutdown;
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl InboundProbe for InboundTrials {
         rule: &RuleContent,
         mail: Bytes,
     ) -> Result<RuleTrial, StoreError> {
-        let trial = postway_inbound::try_rule(&*self.store, tenant, rule, &mail).await?;
+        let trial = postway_inbound::try_rule(&*self.store, tenant, rule, mail).await?;
         let conditions = trial.conditions.into_iter().map(|(holds, why)| TriedCondition { holds, why });
         Ok(RuleTrial {
             matched: trial.matched,

@@ -239,6 +239,7 @@ mod tests {
                 raw: Bytes::from_static(b"Subject: Your order\r\n\r\n").into(),
                 payload: None,
                 sensitive: false,
+                dsn: None,
             },
             batch_key: None,
             error: None,

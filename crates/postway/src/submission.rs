@@ -1,29 +1,51 @@
 //! The submission listener of this process: its settings, and whose keys open it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use postway_api::{KeyCheck, KeyDenied};
-use postway_domain::TenantId;
-use postway_intake::smtp::{Denied, Gatekeeper, Listener, Service, SmtpConfig};
+use postway_domain::{Clock, TenantId};
+use postway_intake::smtp::{
+    Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramOffer, Service, SmtpConfig,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Smtp;
+use crate::{config::Smtp, self_signed};
+
+/// A listener that is open, and what keeps its certificate good.
+pub struct Submission {
+    listener: Listener,
+    /// The folder of a certificate of the server's own.
+    self_signed: Option<PathBuf>,
+    name: String,
+}
 
 /// Opens the sockets; none where none are configured.
-pub async fn bind(smtp: &Smtp) -> anyhow::Result<Option<Listener>> {
+pub async fn bind(smtp: &Smtp, data_dir: &Path, clock: &dyn Clock) -> anyhow::Result<Option<Submission>> {
     if smtp.listen.is_none() && smtp.tls_listen.is_none() {
         return Ok(None);
     }
+    let certificate = match smtp.makes_certificate {
+        true => Some(self_signed::ensure(data_dir, &smtp.ehlo_name, clock.now())?),
+        false => smtp.certificate.clone(),
+    };
     let config = SmtpConfig {
         listen: smtp.listen,
         tls_listen: smtp.tls_listen,
-        certificate: smtp.certificate.clone(),
+        certificate,
+        certificate_is_own: smtp.makes_certificate,
         connections_max: smtp.max_connections,
         connections_per_client_max: smtp.max_connections_per_client,
         recipients_max: smtp.max_recipients,
+        plaintext_networks: smtp.plaintext_networks.clone(),
+        open_networks: smtp.open_networks.clone(),
+        proxy_networks: smtp.proxy_networks.clone(),
         ..SmtpConfig::new(&smtp.ehlo_name)
     };
     let listener = Listener::bind(config).await;
@@ -35,38 +57,76 @@ pub async fn bind(smtp: &Smtp) -> anyhow::Result<Option<Listener>> {
     if let Some(address) = listener.tls_address() {
         tracing::info!(%address, "taking mail over SMTP under TLS");
     }
-    Ok(Some(listener))
+    for open in &smtp.open_networks {
+        let (network, tenant) = (&open.network, &open.tenant);
+        tracing::info!(%network, %tenant, "mail is taken over SMTP without a key from this network");
+    }
+    let self_signed = smtp.makes_certificate.then(|| data_dir.to_owned());
+    Ok(Some(Submission { listener, self_signed, name: smtp.ehlo_name.clone() }))
 }
 
 /// Where it listens, as lines for the person at the terminal.
-pub fn announced(listener: &Listener) -> String {
+pub fn announced(submission: &Submission) -> String {
     let line = |name: &str, address: Option<SocketAddr>| {
         address.map(|address| format!("  {name}: {address}\n")).unwrap_or_default()
     };
-    line("smtp", listener.address()) + &line("smtps", listener.tls_address())
+    let certificate = match &submission.self_signed {
+        Some(_) => {
+            "  smtp certificate: self-signed, as none is given (smtp.tls_certificate_file); clients must be told to trust it\n"
+        }
+        None => "",
+    };
+    let listener = &submission.listener;
+    line("smtp", listener.address()) + &line("smtps", listener.tls_address()) + certificate
 }
 
 /// Serves it, if there is one, until it is stopped.
 pub async fn run(
-    listener: Option<Listener>,
+    submission: Option<Submission>,
+    clock: Arc<dyn Clock>,
     service: watch::Receiver<Option<Service>>,
     stop: CancellationToken,
 ) {
-    if let Some(listener) = listener {
-        listener.run(service, stop).await;
-    }
+    let Some(Submission { listener, self_signed, name }) = submission else { return };
+    let renewing = async {
+        if let Some(folder) = self_signed {
+            self_signed::keep(&folder, &name, &*clock, stop.clone()).await;
+        }
+    };
+    tokio::join!(listener.run(service, stop.clone()), renewing);
 }
 
 /// Lets in whom the API would.
 pub struct Keys(pub KeyCheck);
 
+/// Why somebody is not let in, in the listener's words.
+fn denied(denied: KeyDenied) -> Denied {
+    match denied {
+        KeyDenied::Refused(why) => Denied::Refused(why),
+        KeyDenied::TooManyWrong(_) => Denied::Later(denied.to_string()),
+        KeyDenied::Unavailable(error) => Denied::Unavailable(error),
+    }
+}
+
 #[async_trait]
 impl Gatekeeper for Keys {
     async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, Denied> {
-        self.0.sender(username, key, peer).await.map_err(|denied| match denied {
-            KeyDenied::Refused(why) => Denied::Refused(why),
-            KeyDenied::TooManyWrong(_) => Denied::Later(denied.to_string()),
-            KeyDenied::Unavailable(error) => Denied::Unavailable(error),
-        })
+        self.0.sender(username, key, peer).await.map_err(denied)
+    }
+
+    async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, Denied> {
+        self.0.scram_offer(username, peer).await.map_err(denied)
+    }
+
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, Denied> {
+        self.0.sender_proven(key, peer).await.map_err(denied)
+    }
+
+    async fn refuse_proof(&self, peer: IpAddr) -> Denied {
+        denied(self.0.refuse_proof(peer))
+    }
+
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<TenantId, Denied> {
+        self.0.tenant_without_key(&open.tenant).await.map_err(denied)
     }
 }

@@ -21,8 +21,14 @@ const SLICES_MAX: u32 = 200;
 /// Forgets used limits, suppressions and links that are over, removes what is left of deleted tenants, and then blobs that
 /// nothing refers to any more.
 pub async fn sweep(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
-    store.change(DirectoryChange::Forget(now), None).await?;
-    remove_deleted(store).await?;
+    // Each is tried, whatever became of the one before.
+    let forgotten = store.change(DirectoryChange::Forget(now), None).await.map(drop);
+    let removed = remove_deleted(store).await;
+    let swept = sweep_blobs(store, depot, now).await;
+    forgotten.and(removed).and(swept)
+}
+
+async fn sweep_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
         let removed = depot.sweep(store, now.minus(RESERVED_FOR), SLICE).await?;
         if removed < SLICE as usize {

@@ -8,7 +8,12 @@
 //! goes when nothing has touched it for a while, as nothing touches what is deleted. Everything else stays from the start to the
 //! end, so that a counter never begins anew.
 
-use std::{io::BufWriter, time::Duration};
+use std::{
+    env::consts::{ARCH, OS},
+    io::BufWriter,
+    sync::OnceLock,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use metrics::{
@@ -17,6 +22,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_util::MetricKindMask;
+use tracing_appender::non_blocking::ErrorCounter;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
@@ -28,18 +34,24 @@ const SECONDS: &[f64] = &[
 ];
 const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0];
 
+/// Counts the lines of the log that found no room.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
 /// Writes what is left of the log when it is dropped: keep it until the end.
 pub type LogGuard = tracing_appender::non_blocking::WorkerGuard;
 
 /// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of its own
-/// writes them: a slow terminal or disk must not slow down mail. It waits rather than lose a line.
+/// writes them: a slow terminal or disk must not slow down mail. Where nobody reads them, 128,000 wait; the rest is dropped and
+/// counted, because a gateway that waits for its log sends nothing.
 pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
-        .lossy(false)
+        .lossy(true)
         .thread_name("postway-log")
         .finish(BufWriter::with_capacity(64 * 1024, std::io::stderr()));
+    // Set once: a second start fails below.
+    DROPPED.get_or_init(|| writer.error_counter());
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     let started = match log.format {
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).try_init(),
@@ -67,8 +79,12 @@ impl MetricsHandles {
         vec![self.lasting.clone(), self.owned.clone()]
     }
 
-    /// Folds histograms.
+    /// Folds histograms, and counts what the log has lost.
     pub fn upkeep(&self) {
+        if let Some(dropped) = DROPPED.get() {
+            let lines = dropped.dropped_lines() as u64;
+            metrics::counter!("postway_log_lines_dropped_total").absolute(lines);
+        }
         self.lasting.run_upkeep();
         self.owned.run_upkeep();
     }
@@ -86,7 +102,14 @@ pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
     metrics::set_global_recorder(recorder)
         .map_err(|error| anyhow::anyhow!("cannot install the metrics recorder: {error}"))?;
     describe();
+    tell_build();
     Ok(handles)
+}
+
+/// What is running, as labels of a number that says nothing: queries join it with others.
+fn tell_build() {
+    let labels = [("version", env!("CARGO_PKG_VERSION")), ("arch", ARCH), ("os", OS)];
+    metrics::gauge!("postway_build_info", &labels).set(1.0);
 }
 
 /// Two recorders: one for what has an owner who may go, one for all else.
@@ -154,6 +177,7 @@ fn builder() -> anyhow::Result<PrometheusBuilder> {
 
 /// The help texts of `/metrics`; the labels in use are named in each.
 fn describe() {
+    describe_gauge!("postway_build_info", "1, for the program that runs, by version, arch and os");
     describe_counter!("postway_state_transitions_total", "Messages that entered a state, by state");
     describe_counter!(
         "postway_validation_failures_total",
@@ -175,6 +199,10 @@ fn describe() {
     describe_counter!(
         "postway_http_connections_cut_total",
         "HTTP connections that were refused or closed for want of room, by reason"
+    );
+    describe_counter!(
+        "postway_log_lines_dropped_total",
+        "Lines of the log that were dropped because nobody reads it"
     );
     describe_counter!("postway_keys_refused_total", "Keys that opened nothing, by outcome");
     describe_counter!(
@@ -300,6 +328,7 @@ mod tests {
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
             describe();
+            tell_build();
             metrics::histogram!("postway_send_seconds").record(0.004);
             metrics::histogram!("postway_store_group_size").record(150.0);
             metrics::counter!("postway_final_states_total", "state" => "sent").increment(1);
@@ -309,5 +338,7 @@ mod tests {
         assert!(text.contains("postway_send_seconds_bucket{le=\"0.005\"} 1"), "{text}");
         assert!(text.contains("postway_store_group_size_bucket{le=\"200\"} 1"), "{text}");
         assert!(text.contains("postway_final_states_total{state=\"sent\"} 1"), "{text}");
+        let build = format!("postway_build_info{{version=\"{}\",", env!("CARGO_PKG_VERSION"));
+        assert!(text.lines().any(|line| line.starts_with(&build) && line.ends_with(" 1")), "{text}");
     }
 }

@@ -33,6 +33,7 @@ use crate::{
     outbox::Outboxes,
     private_hosts,
     probe::{InboundTrials, Probe},
+    process_stats,
     reporting::Reporter,
     sharing::Sharing,
     shutdown::Signals,
@@ -74,9 +75,10 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let stop_http = CancellationToken::new();
     let http = tokio::spawn(http::serve(listener, http_bounds(config), router, stop_http.clone()));
     let (serve_smtp, smtp_service) = watch::channel(None);
-    let submission = submission::bind(&config.smtp).await?;
+    let submission = submission::bind(&config.smtp, &config.data_dir, &*clock).await?;
     let smtp_announced = submission.as_ref().map(submission::announced).unwrap_or_default();
-    let submission = tokio::spawn(submission::run(submission, smtp_service, stop_http.clone()));
+    let submission =
+        tokio::spawn(submission::run(submission, clock.clone(), smtp_service, stop_http.clone()));
 
     let started = async {
         let store = database::open(&config.database).await?;
@@ -129,6 +131,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let preparer = Preparer::new(door.clone(), membership.roster().me());
     let notifier = Notifier::new(NotifierParts {
         store: store.clone(),
+        depot: depot.clone(),
         http: report_http(&guard),
         clock: clock.clone(),
         secret_key: secret_key.clone(),
@@ -160,9 +163,10 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         store: store.clone(),
         door: door.clone(),
         clock: clock.clone(),
-        admin_key: AdminKey::new(&admin_key.text),
+        admin_key: AdminKey::with_scram(&admin_key.text, &secret_key),
         secret_key: secret_key.clone(),
         metrics: MetricsAccess {
+            process: process_stats::render,
             recorders: metrics.recorders(),
             key: config.telemetry.metrics_key.as_ref().map(|key| MetricsKey::new(key.expose())),
         },

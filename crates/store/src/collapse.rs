@@ -100,6 +100,14 @@ fn read(row: &Row) -> Result<Older, StoreError> {
     })
 }
 
+/// Counts a message that entered a state because a newer one took its place: whoever accepts that one knows nothing of it.
+pub(crate) fn count_entered(state: Status) {
+    metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
+    if state.is_final() {
+        metrics::counter!("postway_final_states_total", "state" => state.as_str()).increment(1);
+    }
+}
+
 /// A message whose place a newer one takes.
 pub(crate) struct Older {
     pub uid: MessageUid,

@@ -3,7 +3,8 @@
 use std::{any::type_name, str::FromStr};
 
 use postway_domain::{
-    Incarnation, State, Status,
+    EmailAddress, Incarnation, State, Status,
+    dsn::DsnWishes,
     message::{OnDoubt, Wait},
 };
 
@@ -25,6 +26,12 @@ pub(crate) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
         .map_err(|_| StoreError::Unexpected(format!("a stored {} that does not parse", type_name::<T>())))
 }
 
+/// An address of a message, also one that an earlier version took and this one would not.
+pub(crate) fn kept_address(text: &str) -> Result<EmailAddress, StoreError> {
+    EmailAddress::read_back(text)
+        .map_err(|error| StoreError::Unexpected(format!("a stored address that does not parse: {error}")))
+}
+
 pub(crate) fn coded<T>(code: i64, from_code: fn(i64) -> Option<T>) -> Result<T, StoreError> {
     from_code(code).ok_or_else(|| {
         StoreError::Unexpected(format!("a stored {} with the unknown code {code}", type_name::<T>()))
@@ -43,6 +50,11 @@ pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
     json.map_or(Ok(Vec::new()), |json| {
         serde_json::from_str(json).map_err(|error| StoreError::Unexpected(format!("stored tags: {error}")))
     })
+}
+
+/// What a sender wishes to be told. What cannot be read is no wish: it must not keep the mail from leaving.
+pub(crate) fn dsn_wishes(json: Option<&str>) -> Option<DsnWishes> {
+    json.and_then(|json| serde_json::from_str(json).ok())
 }
 
 /// Where bytes of a message are: in the row, so many of them, or in a blob.

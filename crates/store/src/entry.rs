@@ -181,6 +181,7 @@ impl Entry<'_> {
             suppressed: Vec::new(),
             sensitive: message.content.sensitive,
             recipient_deleted: false,
+            dsn: message.content.dsn.clone(),
         })
     }
 }

@@ -6,6 +6,13 @@ pub enum StoreError {
     /// The database is away, full or overloaded: nothing was acknowledged, try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// A statement took longer than it may, on a database that works. It was undone; the same call may take as long again.
+    #[error("the database took too long over a statement: {0}")]
+    TooSlow(String),
+    /// The connection was lost with the answer to a commit, and whether it is durable could not be found out. A caller who
+    /// repeats the call under the same id or key gets one of it.
+    #[error("whether it was stored is not known: {0}; repeat the call under the same id or idempotency key")]
+    Unsettled(String),
     /// Another transaction was in the way (deadlock, serialization failure, lock timeout) and this one was undone. The
     /// writers try again by themselves; a caller sees it only when that did not help.
     #[error("the database is busy with conflicting work: {0}")]
@@ -35,7 +42,11 @@ impl StoreError {
     /// Whether the same call may succeed later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Locked(_) => true,
+            StoreError::Unavailable(_)
+            | StoreError::TooSlow(_)
+            | StoreError::Unsettled(_)
+            | StoreError::Conflict(_)
+            | StoreError::Locked(_) => true,
             StoreError::Unexpected(_) | StoreError::HalfCopied | StoreError::SchemaTooNew { .. } => false,
         }
     }

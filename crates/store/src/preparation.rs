@@ -106,7 +106,7 @@ const LINK: Sql = Sql::or_mysql(
      SELECT m.uid, ?, m.tenant, ?, ?, ?, ? FROM message m WHERE m.uid = ?",
 );
 static ERASE: Multi = Multi::new(
-    "UPDATE content SET subject = '', metadata = NULL, raw = ?, raw_blob = NULL, payload = NULL, payload_blob = NULL WHERE uid IN (",
+    "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, raw = ?, raw_blob = NULL, payload = NULL, payload_blob = NULL WHERE uid IN (",
     1,
     ")",
 );

@@ -1,6 +1,9 @@
 //! The register of nodes, and their duties: the same for every server.
 
+use std::time::Duration;
+
 use postway_domain::{Incarnation, Time};
+use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     error::StoreError,
@@ -31,6 +34,46 @@ const NEXT_TERM: Sql =
     Sql::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM];
+
+/// How long a word with the register may take. A connection that went silent must be found out, and another be made, before
+/// others take this node for dead.
+const WORD_LASTS_MAX: Duration = Duration::from_secs(3);
+
+/// A connection for the register alone: a heartbeat must wait neither for writers nor for whoever reads.
+pub(crate) struct Registrar<C>(Mutex<Option<C>>);
+
+impl<C> Registrar<C> {
+    pub fn new(conn: C) -> Self {
+        Self(Mutex::new(Some(conn)))
+    }
+
+    /// Does something on the connection; one that fails is replaced at the next call.
+    pub async fn with<T>(
+        &self,
+        connect: impl AsyncFnOnce() -> Result<C, StoreError>,
+        work: impl AsyncFnOnce(&mut C) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut held = self.0.lock().await;
+        let done = timeout(WORD_LASTS_MAX, async {
+            let conn = match held.take() {
+                Some(conn) => held.insert(conn),
+                None => held.insert(connect().await?),
+            };
+            work(conn).await
+        });
+        let late = |_| Err(StoreError::Unavailable("the database did not answer in time".to_owned()));
+        let done = done.await.unwrap_or_else(late);
+        if done.is_err() {
+            *held = None;
+        }
+        done
+    }
+
+    /// The connection, to take leave of the server.
+    pub async fn take(&self) -> Option<C> {
+        self.0.lock().await.take()
+    }
+}
 
 /// Moves a node's counter, or registers it, and reads the register.
 pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 /// One step of the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Its number, from 1 without gaps.
+    /// Its number; each is higher than the one before.
     pub version: i64,
     /// What it does, in a word or two.
     pub name: &'static str,
@@ -39,11 +39,14 @@ macro_rules! migrations {
     ($folder:literal) => {{
         macro_rules! step {
             ($version:literal, $name:literal, writable from $from:literal) => {
+                step!("000", $version, $name, writable from $from)
+            };
+            ($zeros:literal, $version:literal, $name:literal, writable from $from:literal) => {
                 $crate::schema::Migration {
                     version: $version,
                     name: $name,
                     writable_from: $from,
-                    sql: include_str!(concat!("../../migrations/", $folder, "/000", $version, "_", $name, ".sql")),
+                    sql: include_str!(concat!("../../migrations/", $folder, "/", $zeros, $version, "_", $name, ".sql")),
                 }
             };
         }
@@ -51,7 +54,8 @@ macro_rules! migrations {
         // of the second know no suspensions, those of the third no bodies outside the database, those of the fourth
         // write no journal, those of the fifth would take the bytes of mail that came in for nobody's. The seventh only
         // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
-        // ninth cannot read rules and tenants that say what to do in doubt.
+        // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
+        // what they leave at 0.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -62,10 +66,17 @@ macro_rules! migrations {
             step!(7, "reading", writable from 6),
             step!(8, "guards", writable from 8),
             step!(9, "moving", writable from 9),
+            step!("00", 10, "submission", writable from 9),
+            step!("00", 11, "mailbox_port", writable from 9),
         ]
     }};
 }
 pub(crate) use migrations;
+
+/// The version of a database that lacks nothing.
+pub(crate) fn newest(known: &[Migration]) -> i64 {
+    known.last().map_or(0, |migration| migration.version)
+}
 
 /// What a database lacks, in order.
 pub(crate) fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
@@ -79,7 +90,7 @@ pub(crate) fn states(known: &'static [Migration], found: i64) -> Vec<MigrationSt
 
 /// Refuses a schema that has gone on without this program. `writable_from` is the most that the found migrations ask.
 pub(crate) fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
-    let newest = known.len() as i64;
+    let newest = newest(known);
     if writable_from > newest {
         return Err(StoreError::SchemaTooNew { found, known: newest });
     }

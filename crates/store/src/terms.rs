@@ -6,7 +6,7 @@ use crate::{
     allowance::Allowances,
     directory::{Gates, Suppressed},
     handover::HandOver,
-    record::{AccountKey, AccountWant, Claimed, Lease, NewMessage, Permit},
+    record::{AccountKey, AccountWant, Claimed, Lease, NewMessage, Permit, WireCommit},
 };
 
 /// A slot of a standing claim.
@@ -40,7 +40,8 @@ impl Terms {
         if !self.gates.pass(&message.lane) {
             return None;
         }
-        let is_covered = |want: &AccountWant| self.allowances.covers(want);
+        let is_covered =
+            |want: &AccountWant| self.allowances.covers(want) && self.gates.may_send(&want.sender());
         let (lease, want) = handover.take(&key, message.created_at, is_covered)?;
         // Something is left, so this cannot fail.
         let permit = self.allowances.take(&want.sender()).unwrap_or_default();
@@ -49,6 +50,10 @@ impl Terms {
 
     /// How much of a want's room may be filled. What is beyond a limit that rejects is leased too, to be refused.
     pub fn room(&self, want: &AccountWant) -> u32 {
+        // The lanes of an account that is suspended are closed; one that stands in has lanes of its own only.
+        if !self.gates.may_send(&want.sender()) {
+            return 0;
+        }
         match want.limits.behavior {
             LimitBehavior::Defer => want.room.min(self.allowances.left(&want.sender())),
             LimitBehavior::Reject => want.room,
@@ -58,6 +63,11 @@ impl Terms {
     /// Whether a lane may be claimed from.
     pub fn pass(&self, lane: &Lane) -> bool {
         self.gates.pass(lane)
+    }
+
+    /// Whether a message may leave now: neither its lane nor the account that sends it is suspended.
+    pub fn may_leave(&self, commit: &WireCommit) -> bool {
+        self.gates.may_leave(commit)
     }
 
     /// Gives claimed messages their sender and their permits, as far as they go; the rest is over the limit.

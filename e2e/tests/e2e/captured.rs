@@ -1,9 +1,16 @@
 //! Captured is not sent: what the sandbox took is never called sent, to nobody and nowhere, but for a tenant that is there for tests.
 
+use anyhow::{Context, ensure};
+use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, Receiver, column, event_types, eventually, text};
-use postway_testkit::{HttpSource, Reply};
+use postway_testkit::{HttpSource, Reply, SmtpSink, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    time::timeout,
+};
 
 /// A door, and a mail as it takes it that names no account.
 fn doors() -> [(&'static str, Value); 5] {
@@ -103,5 +110,153 @@ async fn a_door_takes_no_mail_for_a_tenant_that_cannot_send_unless_the_sandbox_w
     assert_eq!(shown["status"], "SENT", "{shown}");
     let doctor = gateway.cli(&["doctor"]).await?;
     assert!(!doctor.out.contains("captured by it"), "{doctor:?}");
+    Ok(())
+}
+
+/// What a tenant that cannot send is told, wherever its mail comes in.
+const SENTENCE: &str = "no account of this tenant sends mail yet";
+
+/// Hands one mail over by SMTP; the last reply.
+async fn submit(address: &str, key: &str, mail: &str) -> anyhow::Result<String> {
+    let mut stream = BufReader::new(TcpStream::connect(address).await?);
+    let secret = BASE64_STANDARD.encode(format!("\0default\0{key}"));
+    let steps = [
+        String::new(),
+        "EHLO client.example\r\n".to_owned(),
+        format!("AUTH PLAIN {secret}\r\n"),
+        "MAIL FROM:<shop@example.com>\r\n".to_owned(),
+        "RCPT TO:<ada@example.net>\r\n".to_owned(),
+        "DATA\r\n".to_owned(),
+        format!("{mail}\r\n.\r\n"),
+    ];
+    let mut reply = String::new();
+    for step in steps {
+        stream.get_mut().write_all(step.as_bytes()).await?;
+        loop {
+            reply.clear();
+            let read = timeout(PATIENCE, stream.read_line(&mut reply)).await.context("no answer")??;
+            ensure!(read > 0, "the connection ended");
+            if reply.as_bytes().get(3) == Some(&b' ') {
+                break;
+            }
+        }
+        if !reply.starts_with(['2', '3']) {
+            break;
+        }
+    }
+    Ok(reply)
+}
+
+#[tokio::test]
+async fn submission_and_spool_refuse_what_the_sandbox_would_capture_unless_it_is_named() -> anyhow::Result<()>
+{
+    let mut gateway = Gateway::idle()?;
+    let spool = gateway.folder().join("spool");
+    let folder = spool.to_string_lossy().into_owned();
+    gateway.launch(&[("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"), ("POSTWAY_SPOOL_FOLDER", &folder)]).await?;
+    let made = gateway.post("/v1/tenants/default/keys", json!({"name": "smtp", "scopes": ["send"]})).await?;
+    let address = eventually("a word of where it takes mail", async || {
+        let log = gateway.log();
+        let told = log.split("taking mail over SMTP address=").nth(1);
+        Ok(told.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned))
+    })
+    .await?;
+    let mail = |fields: &str| {
+        format!("From: shop@example.com\r\nTo: ada@example.net\r\nSubject: Hello\r\n{fields}\r\nHi.")
+    };
+    let refused = submit(&address, text(&made, "key"), &mail("")).await?;
+    assert!(refused.starts_with("550") && refused.contains(SENTENCE), "{refused}");
+    let fields = "X-Postway-Account: sandbox\r\nX-Postway-On-Doubt: hold\r\n";
+    let taken = submit(&address, text(&made, "key"), &mail(fields)).await?;
+    assert!(taken.starts_with("250"), "{taken}");
+    let list = eventually("the mail to be captured", async || {
+        let list = gateway.get("/v1/messages?status=captured").await?;
+        Ok((!column(&list, "data", "uid").is_empty()).then_some(list))
+    })
+    .await?;
+    let message = gateway.message(text(&list["data"][0], "uid")).await?;
+    assert_eq!(message["on_doubt"], "hold", "{message:#}");
+
+    let file = json!({"from": "shop@example.com", "to": "ada@example.net", "subject": "Hi", "text": "Hi"});
+    std::fs::write(spool.join("bare.part"), file.to_string())?;
+    std::fs::rename(spool.join("bare.part"), spool.join("bare.json"))?;
+    let why = eventually("the file to be set aside", async || {
+        let files = postway_e2e::files_below(&spool.join("failed"))?;
+        let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+        Ok(texts.into_iter().find(|text| text.contains(SENTENCE)))
+    });
+    why.await.with_context(|| gateway.log())?;
+    Ok(())
+}
+
+/// A database with accounts, and a gateway that serves it and is otherwise as its users find it.
+#[tokio::test]
+async fn tokens_wait_for_an_account_that_sends_and_say_what_was_captured() -> anyhow::Result<()> {
+    let (database, sink) = (PostgresDatabase::create(), SmtpSink::start().await);
+    let mut gateway = Gateway::idle()?;
+    let url = database.url();
+    let ran =
+        gateway.run(&["outbox", "install", "--database", &url, "--preset", "accounts"], &[], b"").await?;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let env = [
+        ("POSTWAY_OUTBOX_URL", url.as_str()),
+        ("POSTWAY_OUTBOX_FROM", "App <app@example.com>"),
+        ("POSTWAY_OUTBOX_BATCH_TIMEOUT", "0"),
+        ("POSTWAY_OUTBOX_POLL_SECONDS", "1"),
+        ("POSTWAY_OUTBOX_KIND", "accounts"),
+        ("POSTWAY_OUTBOX_LINK_BASE_URL", "https://app.example.com"),
+    ];
+    gateway.launch(&env).await?;
+    database.run("INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')");
+    let waits = eventually("the source to say why it waits", async || {
+        let status = gateway.cli(&["--json", "outbox", "status"]).await?;
+        Ok(status.out.contains(SENTENCE).then_some(()))
+    });
+    waits.await.with_context(|| gateway.log())?;
+    assert_eq!(database.run("SELECT state, mail_status IS NULL FROM tokens"), "issued|t");
+    let (code, said) = {
+        let ran = gateway.cli(&["moving", "check", "003", "--database", &url]).await?;
+        (ran.code, ran.out + &ran.err)
+    };
+    assert!(said.contains("has the sandbox as its default account, and tokens wait"), "{code:?} {said}");
+
+    // Named, the sandbox takes it, and the token says so.
+    gateway.terminate().await?;
+    let named: Vec<_> = env.iter().copied().chain([("POSTWAY_OUTBOX_ACCOUNT", "sandbox")]).collect();
+    gateway.launch(&named).await?;
+    let told = "SELECT mail_status, mail_error, sent_at IS NULL FROM tokens";
+    eventually("the token to be told", async || {
+        Ok((database.run(told) == "captured|the sandbox captured it|t").then_some(()))
+    })
+    .await?;
+
+    gateway.relay_to(sink.port()).await?;
+    gateway.patch("/v1/tenants/default", json!({"default_account": "relay"})).await?;
+    gateway.terminate().await?;
+    gateway.launch(&env).await?;
+    database.run("INSERT INTO accounts (email, login) VALUES ('bob@example.net', 'bob')");
+    sink.wait_for(1, PATIENCE).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_that_a_newer_one_took_the_place_of_is_counted_once() -> anyhow::Result<()> {
+    let gateway = Gateway::start_untouched(&[]).await?;
+    gateway.post("/v1/tenants/default/suspend", json!({})).await?;
+    for id in ["first", "second"] {
+        let mail = json!({"id": id, "from": "shop@example.com", "to": "ada@example.net", "subject": "Hi", "text": "Hi",
+            "collapse_key": "stock"});
+        gateway.send(mail).await?;
+    }
+    gateway.wait_for("first", "cancelled").await?;
+    let metrics = String::from_utf8(gateway.bytes("/metrics").await?.2)?;
+    for (metric, state, count) in [
+        ("postway_state_transitions_total", "cancelled", 1),
+        ("postway_final_states_total", "cancelled", 1),
+        ("postway_state_transitions_total", "ready", 2),
+    ] {
+        let line = format!("{metric}{{state=\"{state}\"}} {count}");
+        assert!(metrics.lines().any(|shown| shown == line), "{line}\n{metrics}");
+    }
     Ok(())
 }

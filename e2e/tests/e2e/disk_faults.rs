@@ -235,3 +235,25 @@ async fn a_rotten_database_is_refused_with_a_sentence() -> anyhow::Result<()> {
     assert_eq!(gateway.get("/v1/stats").await?["by_status"]["sent"], 50, "nothing was written meanwhile");
     tokio::time::timeout(Duration::from_secs(60), gateway.wait_until_ready()).await?
 }
+
+/// Its files go on without a name, and would be gone with the process.
+#[tokio::test]
+async fn nothing_is_acknowledged_into_a_data_folder_that_is_gone() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let sink = SmtpSink::start().await;
+    gateway.relay_to(sink.port()).await?;
+    gateway.send(mail("before", "ada@example.net")).await?;
+    sink.wait_for(1, PATIENCE).await;
+    let elsewhere = gateway.folder().join("elsewhere");
+    fs::rename(gateway.data_dir(), &elsewhere)?;
+    let refused = gateway.request(Method::POST, "/v1/messages").json(&mail("lost", "ada@example.net"));
+    let refused = refused.send().await?;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.headers().contains_key("retry-after"));
+    let (ready, _) = gateway.call(Method::GET, "/health/ready", None).await?;
+    assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
+    fs::rename(&elsewhere, gateway.data_dir())?;
+    gateway.send(mail("after", "ada@example.net")).await?;
+    sink.wait_for(2, PATIENCE).await;
+    Ok(())
+}

@@ -8,6 +8,8 @@
 //! one transaction (`crash_points.rs`, `power_cut.rs`), no way out of PROCESSING and INTAKING after a crash (`kill_loop.rs`,
 //! `preparation_kill.rs`), paths that climb out of a folder (`fetch::tests` of intake), line breaks in headers and the same id twice
 //! (`api/tests/compat/reference_000.rs`), the history that grows for ever (`retention.rs`).
+//!
+//! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/000.md`.
 
 mod callbacks;
 mod files;

@@ -7,6 +7,8 @@
 //! and path (`attachments::files_from_anywhere…`); large files with links (`large_files`); retention of seven days and its bounds
 //! (`retention::what_is_reported_goes_by_itself…`); tenants apart (`tenants`); bounces of a real server (`bounces`); each rejected
 //! message by id and field, keys and tenants of calls (`crates/api/tests/compat/reference_001*.rs`).
+//!
+//! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/001.md`.
 
 use postway_e2e::{ALLOW_LOOPBACK, Gateway, PATIENCE, eventually, node_env};
 use postway_testkit::{
@@ -41,7 +43,7 @@ impl World {
         let url = database.url();
         let mut env = node_env(&url, "reference.test");
         env.extend([ALLOW_LOOPBACK, ("POSTWAY_COMPAT_ROOT", "001")]);
-        let gateway = Gateway::start_with(&env).await?;
+        let gateway = Gateway::start_untouched(&env).await?;
         let installed = gateway.run(&["views", "install", "--database", &url], &[], b"").await?;
         assert_eq!(installed.code, Some(0), "{}", installed.err);
         let world = Self { gateway, database, relay, client };
@@ -155,6 +157,25 @@ fn with(mut message: Value, fields: Value) -> Value {
     message
 }
 
+/// 31: what the sandbox took is captured in door, view and report, and is sent in none of them.
+/// Requirement 31.
+#[tokio::test]
+async fn what_was_captured_is_told_as_captured_alike() -> anyhow::Result<()> {
+    let world = World::make().await?;
+    world.add(vec![with(message("trial", "ada@example.net"), json!({"account_id": "sandbox"}))]).await?;
+    let told = world.until_told("trial", "captured").await?;
+    assert!(told["error"].as_str().is_some_and(|error| error.contains("captured")), "{told}");
+    let shown = world.until_status("trial", "REPORTED").await?;
+    assert!(shown["sent_ts"].is_null(), "{shown}");
+    assert_eq!(world.viewed("trial", &["status", "sent_ts"]), ["REPORTED", ""]);
+    assert!(world.told("trial", "sent").is_none());
+    world.client.serve("/mail-proxy/sync", Reply::status(503));
+    world.add(vec![with(message("later", "ada@example.net"), json!({"account_id": "sandbox"}))]).await?;
+    world.until_status("later", "CAPTURED").await?;
+    assert_eq!(world.viewed("later", &["status"]), ["CAPTURED"]);
+    Ok(())
+}
+
 /// A delivery status notification about a mail.
 fn notification(mail: &ReceivedMail, to: &str, action: &str, status: &str, diagnostic: &str) -> String {
     let uid = mail.postway_id.as_deref().unwrap_or_default();
@@ -185,6 +206,7 @@ fn receipt(mail: &ReceivedMail, kind: &str, error: &str, words: &str) -> String 
 }
 
 /// The lifecycle: PENDING, SENDING, SENT, ERROR, DEFERRED, BOUNCED, REPORTED, and every field of it.
+/// Requirements 1, 2, 7–13, 16–21, 26, 27, 35–50, 54, 66.
 #[tokio::test]
 async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::Result<()> {
     let world = World::make().await?;
@@ -272,12 +294,13 @@ async fn a_message_goes_through_its_states_and_each_is_told_alike() -> anyhow::R
 }
 
 /// Batches: held messages are not fetched, whatever they waited for; others go on.
+/// Requirements 3–6, 34, 36, 51, 52.
 #[tokio::test]
 async fn a_held_batch_is_suspended_also_past_its_time_and_goes_when_activated() -> anyhow::Result<()> {
     let world = World::make().await?;
     let commands = "tenant_id=default&batch_code=campaign-2024-01";
     world.gateway.post(&format!("/commands/suspend?{commands}"), json!({})).await?;
-    let soon = world.gateway.now().await?.as_second() + 2;
+    let soon = world.gateway.now().await?.as_second() + 8;
     let held = json!({"batch_code": "campaign-2024-01", "deferred_ts": soon, "priority": 0});
     world
         .add(vec![
@@ -300,6 +323,7 @@ async fn a_held_batch_is_suspended_also_past_its_time_and_goes_when_activated() 
 }
 
 /// Attachments: a file must be the one that the message means.
+/// Requirement 64.
 #[tokio::test]
 async fn a_file_with_another_digest_is_an_error_that_names_it() -> anyhow::Result<()> {
     let world = World::make().await?;
@@ -326,11 +350,12 @@ async fn a_file_with_another_digest_is_an_error_that_names_it() -> anyhow::Resul
 }
 
 /// Retention: as the instance says, for tenants that say nothing of their own.
+/// Requirements 58, 60.
 #[tokio::test]
 async fn what_is_reported_goes_after_the_time_that_is_set_for_the_instance() -> anyhow::Result<()> {
     let relay = SmtpSink::start().await;
     let env = [ALLOW_LOOPBACK, ("POSTWAY_RETENTION_REPORT_RETENTION_SECONDS", "0")];
-    let mut gateway = Gateway::start_with(&env).await?;
+    let mut gateway = Gateway::start_untouched(&env).await?;
     let own = json!({"id": "own", "name": "Own", "report_retention_seconds": 604_800});
     gateway.post("/v1/tenants", own).await?;
     for tenant in ["default", "own"] {

@@ -5,6 +5,8 @@
 //! `forwarding.rs`), mail that breaks its worker (49: `poison.rs`), the words of the views in every database (7–28: the store's
 //! `views/tests/words.rs`), one page after the other, a proxy, a failing mailbox beside others (32–35, 45, 51: `crates/inbound/tests`), and
 //! metrics (40–43: `crates/inbound/src/tally.rs` and the guide's tests).
+//!
+//! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/002.md`.
 
 use anyhow::Context;
 use postway_e2e::{Gateway, PATIENCE, eventually, text};
@@ -77,11 +79,12 @@ fn arrived(sink: &SmtpSink) -> Vec<usize> {
 }
 
 /// 6, 15, 19–21, 26–28, 31, 38, 39, 44, 48, and the page's own order: mailbox, contacts, rules.
+/// Requirements 1, 6, 15, 18, 19, 21, 31, 39–43, 48.
 #[tokio::test]
 async fn a_mover_who_follows_the_page_finds_every_mail_in_order() -> anyhow::Result<()> {
     const MAILS: usize = 200;
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     gateway.relay_to(sink.port()).await?;
     let mails: Vec<Vec<u8>> = (0..MAILS).map(|n| received(n, &format!("case of ada {n}"))).collect();
     dovecot.append_all("desk", "INBOX", &mails);
@@ -110,15 +113,30 @@ async fn a_mover_who_follows_the_page_finds_every_mail_in_order() -> anyhow::Res
     assert!(content["text"].as_str().is_some_and(|text| text.contains("Body of 199")), "{content:#}");
     let message = gateway.message(text(&task["messages"][0], "uid")).await?;
     assert_eq!((text(&message, "status"), text(&message, "batch")), ("sent", "mailbox:desk"), "{message:#}");
+    let metrics = String::from_utf8(gateway.bytes("/metrics").await?.2)?;
+    let of_desk = |name: &str| {
+        let start = format!("postway_{name}{{tenant=\"default\",mailbox=\"desk\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok())
+    };
+    assert_eq!(of_desk("inbound_processed_total"), Some(MAILS as f64), "{metrics}");
+    assert_eq!(of_desk("mailbox_lag"), Some(0.0), "{metrics}");
+    // The first try of each found no rule.
+    for name in ["inbound_tries_total", "inbound_retries_total", "mailbox_round_seconds_count"] {
+        assert!(of_desk(name).is_some_and(|count| count >= 1.0), "{name}\n{metrics}");
+    }
+    for name in ["inbound_skipped_total", "inbound_failed_total"] {
+        assert_eq!(of_desk(name).unwrap_or(0.0), 0.0, "{name}\n{metrics}");
+    }
     Ok(())
 }
 
 /// 22, 25, 29, 30, 37, 38, 46 and the first day: contacts that come later, an account that a rule needs, a relay that refuses.
+/// Requirements 22, 25, 28–30, 37, 38, 46.
 #[tokio::test]
 async fn what_was_not_forwarded_can_be_forwarded_later_and_once() -> anyhow::Result<()> {
     let dovecot = Dovecot::start();
     let sink = SmtpSink::builder().rcpt("refused@", "550 5.1.1 no such user").start().await;
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     gateway.relay_to(sink.port()).await?;
     watch(&gateway, &dovecot, "desk", json!({"mail_bytes_max": 65_536})).await?;
     gateway.post("/v1/rules", to_their_lawyer("desk", json!({}))).await?;
@@ -165,13 +183,51 @@ async fn what_was_not_forwarded_can_be_forwarded_later_and_once() -> anyhow::Res
     Ok(())
 }
 
+/// 27: a mail counts as forwarded, and is moved, only once its forward has left: without an account that sends it waits, and what the
+/// sandbox took on purpose is an error.
+/// Requirement 27.
+#[tokio::test]
+async fn a_mail_whose_forward_would_be_captured_waits_and_stays_where_it_is() -> anyhow::Result<()> {
+    let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
+    let gateway = Gateway::start_untouched(&[]).await?;
+    contact(&gateway, "ada").await?;
+    dovecot.append("desk", "INBOX", &received(1, "case of ada 1"));
+    watch(&gateway, &dovecot, "desk", json!({})).await?;
+    let mut rule = to_their_lawyer("desk", json!({"account": null}));
+    rule["actions"].as_array_mut().context("no list")?.push(json!({"do": "mark_seen"}));
+    gateway.post("/v1/rules", rule).await?;
+    let sentence = "no account of this tenant sends mail yet";
+    let waiting = eventually("the mail to wait for an account", async || {
+        let waiting = of_status(&gateway, "desk", "waiting").await?;
+        Ok(waiting.first().filter(|mail| text(mail, "error").contains(sentence)).cloned())
+    });
+    let waiting = waiting.await.with_context(|| gateway.log())?;
+    assert_eq!(gateway.get("/v1/messages").await?["data"], json!([]), "nothing was captured");
+    gateway.relay_to(sink.port()).await?;
+    gateway.patch("/v1/tenants/default", json!({"default_account": "relay"})).await?;
+    // By itself, within half a minute.
+    let routed = wait_for(&gateway, "desk", "routed", 1).await?;
+    assert_eq!(routed[0]["id"], waiting["id"]);
+    sink.wait_for(1, PATIENCE).await;
+
+    dovecot.append("trial", "INBOX", &received(2, "case of ada 2"));
+    watch(&gateway, &dovecot, "trial", json!({})).await?;
+    gateway.post("/v1/rules", to_their_lawyer("trial", json!({"account": "sandbox"}))).await?;
+    let routed = wait_for(&gateway, "trial", "routed", 1).await?;
+    let task = gateway.get(&format!("/v1/inbound/{}", text(&routed[0], "id"))).await?;
+    gateway.wait_for(text(&task["messages"][0], "uid"), "captured").await?;
+    assert_eq!(sink.mails().len(), 1);
+    Ok(())
+}
+
 /// 2: never twice, said by the rule, whatever is killed and when; and what nobody can know is listed, and settled by a word.
+/// Requirement 2.
 #[tokio::test]
 async fn with_hold_no_second_copy_arrives_whatever_is_killed() -> anyhow::Result<()> {
     const MAILS: usize = 200;
     const KILLS: usize = 5;
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
-    let mut gateway = Gateway::start().await?;
+    let mut gateway = Gateway::start_untouched(&[]).await?;
     gateway.relay_to(sink.port()).await?;
     let mails: Vec<Vec<u8>> = (0..MAILS).map(|n| received(n, &format!("case of ada {n}"))).collect();
     dovecot.append_all("desk", "INBOX", &mails);
@@ -220,10 +276,11 @@ async fn with_hold_no_second_copy_arrives_whatever_is_killed() -> anyhow::Result
 }
 
 /// 2: who says what to do in doubt, and who is heard first: the message, the call, the rule, the mailbox, the account, the tenant.
+/// Requirement 2.
 #[tokio::test]
 async fn every_door_and_every_level_says_what_to_do_in_doubt() -> anyhow::Result<()> {
     let (dovecot, sink) = (Dovecot::start(), SmtpSink::start().await);
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     gateway.relay_to(sink.port()).await?;
     gateway.patch("/v1/tenants/default", json!({"default_account": "relay"})).await?;
     let doors = [

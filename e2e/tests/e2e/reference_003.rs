@@ -3,6 +3,8 @@
 //! Shown elsewhere: the preset on an empty database, the link and `POST /v1/tokens/verify` (`outbox.rs`); the triggers one by
 //! one, tokens that wait, end and expire, wrong codes, crashes, late commits, two collectors and lost connections
 //! (`crates/intake/tests/outbox`).
+//!
+//! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/003.md`.
 
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -80,6 +82,7 @@ async fn mail(sink: &SmtpSink, count: usize) -> anyhow::Result<impl Fn(&str) -> 
     })
 }
 
+/// Requirements 1–3, 5–7, 9–11, 19, 23, 24, 31, 45.
 #[tokio::test]
 async fn an_application_goes_on_over_its_own_tables_and_finds_tokens_by_secret_and_code() -> anyhow::Result<()>
 {
@@ -151,6 +154,7 @@ async fn an_application_goes_on_over_its_own_tables_and_finds_tokens_by_secret_a
     Ok(())
 }
 
+/// Requirement 6.
 #[tokio::test]
 async fn without_kept_secrets_a_token_is_found_by_the_secret_of_its_link() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();

@@ -4,6 +4,8 @@
 //! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES (`crates/dispatch/tests/ses`),
 //! durability of what was received (`compat.rs`), one call of the door at a time (`crates/api/tests/compat/reference_004.rs`),
 //! every state and event in the views of each database (`crates/store/src/views/tests`), the graceful stop (`graceful_drain.rs`).
+//!
+//! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/004.md`.
 
 use postway_e2e::{Gateway, column, eventually, node_env, text};
 use postway_testkit::{HttpSource, Reply, postgres::PostgresDatabase};
@@ -27,7 +29,7 @@ async fn pipeline(store: &PostgresDatabase, ses: &HttpSource) -> anyhow::Result<
     let url = store.url();
     let mut env = node_env(&url, "pipeline.example");
     env.extend([("POSTWAY_COMPAT_ROOT", "004"), ("POSTWAY_LOG_FORMAT", "json")]);
-    let gateway = Gateway::start_with(&env).await?;
+    let gateway = Gateway::start_untouched(&env).await?;
     let account = json!({"id": "ses", "kind": "ses", "region": "eu-south-1", "access_key_id": "AKIDEXAMPLE",
         "secret_access_key": "wJalrXUtnFEMI", "endpoint": ses.url(""), "retry": {"delays_s": [1, 1], "jitter": 0.0}});
     gateway.post("/v1/accounts", account).await?;
@@ -71,6 +73,7 @@ fn said(log: &Value, kind: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
+/// Requirements 1–7, 11–17, 19–21, 45, 46, 48, 49, 51, 52, 54–60.
 #[tokio::test]
 async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> anyhow::Result<()> {
     let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);
@@ -147,6 +150,30 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     gateway.patch("/v1/accounts/ses", json!({"secret_access_key": "wJalrXUtnFEMI"})).await?;
     logged(&gateway, &id, |log| log["status"] == "SENT").await?;
 
+    // A call without an answer, a pause and a sender that SES does not know: each says that it waits, and why.
+    for (n, reply, code) in [
+        (1, Reply::Raw(Vec::new()), "NETWORK_ERROR"),
+        (2, refused(400, "SendingPausedException"), "SES_ACCOUNT_SENDING_PAUSED"),
+        (3, refused(400, "MailFromDomainNotVerifiedException"), "SES_MAIL_FROM_DOMAIN_NOT_VERIFIED"),
+    ] {
+        ses.serve_in_turn(SEND_PATH, vec![reply, taken(&format!("0100018d-{n}"))]);
+        let (_, answer) = send(&gateway, &format!("held-{n}"), &mail(json!({}))).await?;
+        let id = text(&answer, "outboxId").to_owned();
+        let codes = |log: &Value| said(log, "RETRY_SCHEDULED", "errorCode");
+        let held = logged(&gateway, &id, |log| !codes(log).is_empty()).await?;
+        assert_eq!(codes(&held)[0], code, "{held:#}");
+        gateway.patch("/v1/accounts/ses", json!({"secret_access_key": "wJalrXUtnFEMI"})).await?;
+        logged(&gateway, &id, |log| log["status"] == "SENT").await?;
+    }
+
+    // What the sandbox took was sent to nobody.
+    let captured = json!({"id": "trial", "account": "sandbox", "to": "ada@example.net", "subject": "s", "html": "<p>Hi</p>"});
+    gateway.send(captured).await?;
+    gateway.wait_for("trial", "captured").await?;
+    let row = "SELECT status, \"sentAt\" IS NULL FROM VIEW.email_logs WHERE \"outboxId\" = 'trial'";
+    assert_eq!(rows(row), "CAPTURED|t");
+    assert_eq!(gateway.get("/v1/emails/trial").await?["status"], "CAPTURED");
+
     // Refused for good, and after the last retry.
     ses.serve(SEND_PATH, refused(400, "MessageRejected"));
     let (_, answer) = send(&gateway, "req-3", &mail(json!({}))).await?;
@@ -160,6 +187,7 @@ async fn every_state_every_retry_and_its_reason_are_told_in_door_and_views() -> 
     Ok(())
 }
 
+/// Requirements 25–33, 35–39, 41, 44, 55–57, 63, 64, 67, 68.
 #[tokio::test]
 async fn a_mail_that_fails_a_check_has_its_code_its_row_and_its_count() -> anyhow::Result<()> {
     let (store, ses) = (PostgresDatabase::create(), HttpSource::start().await);

@@ -1,7 +1,12 @@
 //! A rolling upgrade, seen by the nodes that are not upgraded yet: a newer program has brought the schema further. As long as it only
 //! added to it, they go on, also through a restart; once it took something away they write nothing more, say so, and lose nothing.
+//!
+//! What a newer program does to the schema is simulated: there is one program here. `POSTWAY_OLD_BINARY` names a really older one, which
+//! then runs beside this one.
 
-use postway_e2e::{Load, audit, eventually, node_env, start_node};
+use std::path::PathBuf;
+
+use postway_e2e::{Gateway, Load, audit, eventually, mail, node_env, start_node};
 use postway_testkit::{SmtpSink, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -59,5 +64,37 @@ async fn an_older_program_goes_on_beside_a_newer_schema_until_it_is_left_behind(
     load.wait_for(load.acknowledged() + 60).await?;
     let acknowledged = load.stop().await?;
     audit(&first, &sink, &acknowledged).await?;
+    Ok(())
+}
+
+/// Starts a node that is the older program, where there is one.
+async fn start_older(url: &str) -> anyhow::Result<Gateway> {
+    let mut node = Gateway::idle()?;
+    if let Some(program) = std::env::var_os("POSTWAY_OLD_BINARY") {
+        node.become_program(PathBuf::from(program));
+    }
+    node.launch(&node_env(url, "older.example")).await?;
+    Ok(node)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_before_this_one_goes_on_beside_it_or_says_why_not_and_loses_nothing()
+-> anyhow::Result<()> {
+    let database = PostgresDatabase::create();
+    let sink = SmtpSink::start().await;
+    let url = database.url();
+    let older = start_older(&url).await?;
+    older.relay_with(sink.port(), json!({"max_connections": 4})).await?;
+    let before: Vec<_> = (0..60).map(|n| mail(&format!("before-{n}"), "ada@example.net")).collect();
+    let mut all = Load::of(&[older.client()], &before).finish().await?;
+
+    // This one brings the schema up to date under it.
+    let newer = start_node(&url, "newer.example").await?;
+    let load = Load::start(&[older.client(), newer.client()], true);
+    load.wait_for(200).await?;
+    let is_left_behind = older.log().contains("use a newer postway");
+    assert!(is_left_behind || load.refusals() == 0, "it refuses and does not say why\n{}", older.log());
+    all.extend(load.stop().await?);
+    audit(&newer, &sink, &all).await?;
     Ok(())
 }

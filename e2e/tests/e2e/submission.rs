@@ -4,6 +4,7 @@ mod clients;
 mod durable;
 mod hostile_mail;
 mod keys;
+mod networks;
 mod tls;
 
 use std::{net::SocketAddr, path::Path, process::Stdio};
@@ -199,7 +200,7 @@ fn auth(username: &str, key: &str) -> String {
 
 /// The uid in the answer to a mail that was taken.
 fn uid_of(reply: &str) -> anyhow::Result<String> {
-    match reply.strip_prefix("250 2.0.0 accepted as ") {
+    match reply.strip_prefix("250 2.0.0 Ok: queued as ") {
         Some(uid) => Ok(uid.to_owned()),
         None => bail!("not taken: {reply}"),
     }

@@ -11,6 +11,9 @@ const WORDS_MAX: usize = 14;
 const KEYS: &[&str] = &["AHNob3AAZ29vZA==", "AHNob3AAd3Jvbmc=", "!!!!", "", "AA==", "AHNob3AAZ29vZA"];
 /// `shop`, `good` and others, for AUTH LOGIN.
 const LOGIN_WORDS: &[&str] = &["c2hvcA==", "Z29vZA==", "d3Jvbmc=", "*", "????", ""];
+/// The answers of a login by SCRAM.
+const SCRAM_WORDS: &[&str] =
+    &["Yz1iaXdzLHI9eG9mZmxpbmUscD1BQUFB", "", "*", "Yz1iaXdzLHI9eA==", "????", "biwsbj1zaG9wLHI9eA=="];
 const GREETINGS: &[&str] = &["EHLO me.example", "HELO me.example", "EHLO [127.0.0.1]", "EHLO", "EHLO a b"];
 const SENDERS: &[&str] = &[
     "<shop@example.com>",
@@ -22,9 +25,21 @@ const SENDERS: &[&str] = &[
     "<nobody>",
     "shop@example.com",
     " <shop@example.com>",
+    "<shop@example.com> RET=HDRS ENVID=a+2Bb",
+    "<shop@example.com> ENVID=a+0Db",
+    "shop@example.com>",
 ];
-const RECIPIENTS: &[&str] =
-    &["<ada@example.net>", "<bob@example.net>", "<\"a>b\"@example.net>", "<>", "<é@example.net>", "<ada"];
+const RECIPIENTS: &[&str] = &[
+    "<ada@example.net>",
+    "<bob@example.net>",
+    "<\"a>b\"@example.net>",
+    "<>",
+    "<é@example.net>",
+    "<ada",
+    "<Postmaster>",
+    "ada@example.net NOTIFY=NEVER",
+    "<ada@example.net> ORCPT=x",
+];
 const SIMPLE: &[&str] = &["NOOP", "RSET", "VRFY ada", "HELP", "NOOP x", "EXPN list", "TURN", "XYZZY", ""];
 /// Lines of mail, some of which look like commands or ends.
 const LINES: &[&[u8]] = &[
@@ -55,6 +70,11 @@ const TRICKS: &[&[u8]] = &[
     b"\r\n.\r\r\n",
     b"\r\r\n",
     b"\n\r\n",
+    b"\n\r\n.\r\n",
+    b"\r\n\n.\r\n",
+    b"\n\n.\n",
+    b"\n..\n",
+    b"\n.x\n",
     b"\0",
     b"\r\n.\0\r\n",
     b"\r\n. \r\n",
@@ -137,7 +157,7 @@ fn end_line(random: &mut StdRng, stream: &mut Vec<u8>) {
 
 /// A login, whole, refused, called off or cut in the middle.
 fn login(random: &mut StdRng, stream: &mut Vec<u8>) {
-    match random.random_range(0..4) {
+    match random.random_range(0..5) {
         0 => {
             let key = one_of(random, KEYS);
             command(random, stream, &format!("AUTH PLAIN {key}"));
@@ -151,6 +171,14 @@ fn login(random: &mut StdRng, stream: &mut Vec<u8>) {
             command(random, stream, "AUTH LOGIN");
             for _ in 0..random.random_range(0..3) {
                 let word = one_of(random, LOGIN_WORDS);
+                line(random, stream, word.as_bytes());
+            }
+        }
+        3 => {
+            // `n,,n=shop,r=x`, and proofs of the key `good`, of nothing, and none.
+            command(random, stream, "AUTH SCRAM-SHA-256 biwsbj1zaG9wLHI9eA==");
+            for _ in 0..random.random_range(0..3) {
+                let word = one_of(random, SCRAM_WORDS);
                 line(random, stream, word.as_bytes());
             }
         }

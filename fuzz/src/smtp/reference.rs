@@ -76,9 +76,11 @@ impl ClientStream {
         Some(taken)
     }
 
-    /// A mail after DATA, line by line; leading dots are taken off.
+    /// A mail after DATA, line by line; leading dots are taken off. A line may end with a bare LF; a dot that is a line must
+    /// have CR LF on both sides, and is the end.
     fn data(&mut self) -> Result<Vec<u8>, ReadHalt> {
         let mut mail = Vec::new();
+        let mut after_cr_lf = true;
         loop {
             let rest = &self.bytes[self.at..];
             let Some(end) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
@@ -87,14 +89,19 @@ impl ClientStream {
             if rest[end..] == *b"\r" {
                 return Err(ReadHalt::Unfinished);
             }
-            if !rest[end..].starts_with(b"\r\n") {
+            let ends_with_cr_lf = rest[end..].starts_with(b"\r\n");
+            if rest[end] == b'\r' && !ends_with_cr_lf {
                 return Err(ReadHalt::Bad);
             }
             let line = &rest[..end];
-            self.at += end + 2;
+            if line == b"." && !(after_cr_lf && ends_with_cr_lf) {
+                return Err(ReadHalt::Bad);
+            }
+            self.at += end + if ends_with_cr_lf { 2 } else { 1 };
             if line == b"." {
                 return Ok(mail);
             }
+            after_cr_lf = ends_with_cr_lf;
             mail.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
             mail.extend_from_slice(b"\r\n");
         }
@@ -191,7 +198,7 @@ pub fn check(pieces: &[Vec<u8>], heard: &HeardSession<'_>) -> Result<(), String>
                     let mut whole = chunks.take().unwrap_or_default();
                     whole.extend_from_slice(&chunk);
                     if last {
-                        take_mail(&whole)?;
+                        take_mail(&with_cr_lf(&whole))?;
                         has_sender = false;
                     } else {
                         chunks = Some(whole);
@@ -250,6 +257,18 @@ pub fn check(pieces: &[Vec<u8>], heard: &HeardSession<'_>) -> Result<(), String>
         true => Err("a mail was taken with a bare CR or LF in it".to_owned()),
         false => Ok(()),
     }
+}
+
+/// The same with CR LF for each bare LF.
+fn with_cr_lf(mail: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(mail.len());
+    for &byte in mail {
+        if byte == b'\n' && written.last() != Some(&b'\r') {
+            written.push(b'\r');
+        }
+        written.push(byte);
+    }
+    written
 }
 
 fn has_bare_ending(mail: &[u8]) -> bool {
@@ -322,6 +341,9 @@ mod tests {
         mailed("DATA\r\n..x\r\n.\r\nQUIT\r\n", "354 x\r\n250 x\r\n221 x\r\n", &[".x\r\n"], true).unwrap();
         mailed("BDAT 2\r\na\rBDAT 1 LAST\r\n\n", "250 x\r\n250 x\r\n", &["a\r\n"], false).unwrap();
         mailed("DATA\r\na\n.\r\n", "354 x\r\n554 x\r\n", &[], true).unwrap();
+        mailed("DATA\r\na\r\n.\n", "354 x\r\n554 x\r\n", &[], true).unwrap();
+        mailed("DATA\r\na\n\r\n.\r\n", "354 x\r\n250 x\r\n", &["a\r\n\r\n"], false).unwrap();
+        mailed("BDAT 2\r\na\nBDAT 1 LAST\r\n\n", "250 x\r\n250 x\r\n", &["a\r\n\r\n"], false).unwrap();
         judged(&["STARTTLS\r\nMAIL FROM:<>\r\n", "NOOP\r\n"], "220 x\r\n220 x\r\n250 x\r\n", &[], false)
             .unwrap();
     }
@@ -334,6 +356,19 @@ mod tests {
                 "a bare LF as the end",
                 mailed("DATA\r\na\n.\r\nNOOP\r\n", "354 x\r\n250 x\r\n250 x\r\n", &["a\n"], false),
             ),
+            (
+                "a bare LF before the last dot as the end",
+                mailed("DATA\r\na\n.\r\nNOOP\r\n", "354 x\r\n250 x\r\n250 x\r\n", &["a\r\n"], false),
+            ),
+            (
+                "a bare LF behind the last dot as the end",
+                mailed("DATA\r\na\r\n.\nNOOP\r\n", "354 x\r\n250 x\r\n250 x\r\n", &["a\r\n"], false),
+            ),
+            (
+                "a bare LF that stays",
+                mailed("DATA\r\na\n\r\n.\r\n", "354 x\r\n250 x\r\n", &["a\n\r\n"], false),
+            ),
+            ("a bare LF that stays in a chunk", mailed("BDAT 1 LAST\r\n\n", "250 x\r\n", &["\n"], false)),
             (
                 "a chunk beyond its size",
                 mailed("BDAT 1 LAST\r\naNOOP\r\n", "250 x\r\n250 x\r\n", &["aN"], false),

@@ -9,6 +9,7 @@ import { Copy } from "../part/button.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Mail } from "../part/mail.js";
+import { spellings } from "../part/spelling.js";
 import { Facts, Table, under } from "../part/table.js";
 import { Ago } from "../part/time.js";
 import { Timeline, said } from "../part/timeline.js";
@@ -123,7 +124,7 @@ function Why({ path, one }) {
 
 const Recipients = ({ list }) =>
   html`<${Table} caption="Recipients" rows=${list} rowKey=${(one) => `${one.kind} ${one.address}`} columns=${[
-    { head: "Address", cell: (one) => html`<span class="break">${one.address}</span>` },
+    { head: "Address", cell: (one) => html`<span class="break">${spellings(one.address, one.address_unicode)}</span>` },
     { head: "As", cell: (one) => one.kind },
     {
       head: "State",

@@ -4,6 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { url } from "../api.js";
 import { Filters } from "../part/filters.js";
 import { Resource } from "../part/resource.js";
+import { spellings } from "../part/spelling.js";
 import { Ago } from "../part/time.js";
 
 const FILTERS = [
@@ -13,7 +14,7 @@ const FILTERS = [
 
 const columns = [
   { head: "Name", cell: (row) => row.name },
-  { head: "Address", cell: (row) => html`<span class="break">${row.address}</span>` },
+  { head: "Address", cell: (row) => html`<span class="break">${spellings(row.address, row.address_unicode)}</span>` },
   { head: "Your id", cell: (row) => row.external_id },
   { head: "Personal number", cell: (row) => row.personal_number },
   { head: "Changed", cell: (row) => html`<${Ago} at=${row.updated_at} />` },

@@ -6,6 +6,7 @@ import { Switched } from "../part/badge.js";
 import { Copy } from "../part/button.js";
 import { ask } from "../part/dialog.js";
 import { resource, switching } from "../part/resource.js";
+import { spellings } from "../part/spelling.js";
 import { Ago } from "../part/time.js";
 
 const at = (row) => url`/v1/dkim/${row.domain}/${row.selector}`;
@@ -24,7 +25,7 @@ const publish = (row) =>
   );
 
 const columns = [
-  { head: "Domain", cell: (row) => row.domain },
+  { head: "Domain", cell: (row) => spellings(row.domain, row.domain_unicode) },
   { head: "Selector", cell: (row) => row.selector },
   { head: "Algorithm", cell: (row) => row.algorithm },
   { head: "State", cell: (row) => html`<${Switched} on=${row.active} />` },

@@ -7,6 +7,7 @@ import { Button } from "../part/button.js";
 import { ask } from "../part/dialog.js";
 import { Icon } from "../part/icon.js";
 import { resource } from "../part/resource.js";
+import { spellings } from "../part/spelling.js";
 import { Ago, count } from "../part/time.js";
 
 const REASONS = [
@@ -16,7 +17,7 @@ const REASONS = [
 ];
 
 const columns = [
-  { head: "Address", cell: (row) => html`<span class="break">${row.address}</span>` },
+  { head: "Address", cell: (row) => html`<span class="break">${spellings(row.address, row.address_unicode)}</span>` },
   { head: "Reason", cell: (row) => html`<${Badge} status=${row.reason} />` },
   { head: "Note", kind: "wide", cell: (row) => row.note },
   { head: "Since", cell: (row) => html`<${Ago} at=${row.created_at} />` },

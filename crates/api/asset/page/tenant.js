@@ -57,6 +57,7 @@ const FIELDS = [
     ],
   },
   { name: "content.html_required", label: "Every composed message must have HTML", kind: "check" },
+  { name: "content.auto_text", label: "Mail with HTML alone gets a text made of it", kind: "check" },
   { name: "auto_submitted", label: "Mail says that a program sent it", kind: "check" },
   { name: "test", label: "For tests: what the sandbox captures counts as sent", kind: "check" },
 ];

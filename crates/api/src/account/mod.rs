@@ -66,6 +66,9 @@ fn key_of(account: &Account) -> AccountKey {
 }
 
 /// Create an account
+///
+/// Settings are checked as a whole, and nothing is called: `POST /v1/accounts/{id}/test` tries them. 409 where the id
+/// is taken.
 #[utoipa::path(
     post,
     path = "/v1/accounts",
@@ -215,6 +218,9 @@ fn seal(
 }
 
 /// List accounts
+///
+/// All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and how much
+/// of its limits is used.
 #[utoipa::path(
     get,
     path = "/v1/accounts",

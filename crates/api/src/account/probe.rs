@@ -121,6 +121,7 @@ pub(crate) async fn test(
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use postway_domain::{Scope, TenantId};
+use postway_domain::{ApiKey, Scope, TenantId};
 use postway_store::StoreError;
 
 use super::{DEFAULT_TENANT, ring::KeyUnread};
@@ -39,16 +39,31 @@ impl KeyCheck {
                 _ => refused("with the admin key the user name must be a tenant that exists".to_owned()),
             };
         }
-        match app.keys.valid(key, RequestOrigin::direct(peer).client(), app).await? {
-            None => refused("this key does not open: use one that is valid".to_owned()),
-            Some(key) if !key.allows(Some(peer)) => {
-                refused("this key may not be used from your address (its allow_ips)".to_owned())
-            }
-            Some(key) if !key.scopes.contains(&Scope::Send) => {
-                refused("this key lacks the scope `send`: use one that has it".to_owned())
-            }
-            Some(key) => Ok(key.tenant.clone()),
+        let key = app.keys.valid(key, RequestOrigin::direct(peer).client(), app).await?;
+        may_send(key.as_deref(), peer)
+    }
+
+    /// The same tenant, where there is one: for mail that its network lets in.
+    pub async fn tenant_without_key(&self, tenant: &TenantId) -> Result<TenantId, KeyDenied> {
+        match self.0.knows_tenant(tenant).await? {
+            true => Ok(tenant.clone()),
+            false => Err(KeyDenied::Refused(format!("there is no tenant `{tenant}` (smtp.open_networks)"))),
         }
+    }
+}
+
+/// For which tenant somebody from `peer` sends who has this key, if there is one.
+pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<TenantId, KeyDenied> {
+    let refused = |why: &str| Err(KeyDenied::Refused(why.to_owned()));
+    match key {
+        None => refused("this key does not open: use one that is valid"),
+        Some(key) if !key.allows(Some(peer)) => {
+            refused("this key may not be used from your address (its allow_ips)")
+        }
+        Some(key) if !key.scopes.contains(&Scope::Send) => {
+            refused("this key lacks the scope `send`: use one that has it")
+        }
+        Some(key) => Ok(key.tenant.clone()),
     }
 }
 

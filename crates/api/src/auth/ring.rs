@@ -102,6 +102,23 @@ impl KeyRing {
         Ok(key)
     }
 
+    /// Returns how long `client` must wait before a key or a proof of its is looked at, if it must.
+    pub(crate) fn wait(&self, client: Option<ClientAddress>) -> Option<Duration> {
+        let wait = client.and_then(|client| self.wrong.wait(client, Instant::now()));
+        if wait.is_some() {
+            count_refused("throttled");
+        }
+        wait
+    }
+
+    /// Counts a proof of `client` that does not hold, as a wrong key.
+    pub(crate) fn count_wrong(&self, client: Option<ClientAddress>) {
+        count_refused("wrong");
+        if let Some(client) = client {
+            self.wrong.count(client, Instant::now());
+        }
+    }
+
     /// The key with this digest, if it opens now.
     pub(crate) async fn valid_digest(
         &self,
@@ -212,6 +229,7 @@ mod tests {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            scram: None,
         }
     }
 

@@ -9,7 +9,7 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, any},
 };
 use serde_json::Value;
@@ -25,23 +25,46 @@ pub(crate) struct Dress {
     pub(crate) refuse: fn(&ApiError, &str) -> (StatusCode, Value),
 }
 
-/// A door under a prefix of its own: all below it is its. Who gave the prefix with a slash at its end, or ends paths with
-/// one, means the same path, as the systems that these doors stand for understood it.
-pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
-    bare: Router<S>,
-    dress: &'static Dress,
-) -> Router<S> {
-    let strict =
-        bare.clone().fallback(frame::no_such_path).method_not_allowed_fallback(frame::no_such_method);
-    let look_again = |State(state): State<S>, mut request: Request| async move {
-        if let Some(uri) = tidied(request.uri()) {
-            *request.uri_mut() = uri;
+/// A door as those find it who missed its routes: slashes that say nothing are passed over, as the systems that these doors stand
+/// for understood them, and what the door does not have it refuses in its own words.
+#[derive(Clone)]
+pub(super) struct LooseDoor<S> {
+    strict: Router<S>,
+}
+
+impl<S: Clone + Send + Sync + 'static> LooseDoor<S> {
+    /// A door with these routes.
+    pub(super) fn new(bare: Router<S>, dress: &'static Dress) -> Self {
+        let strict = bare
+            .fallback(no_such_call)
+            .method_not_allowed_fallback(frame::no_such_method)
+            .layer(middleware::from_fn_with_state(dress, wear));
+        Self { strict }
+    }
+
+    /// Answers a request for a path of the door, the prefix taken off.
+    pub(super) async fn answer(&self, state: S, path: &str, mut request: Request) -> Response {
+        match tidied(path, request.uri().query()) {
+            Some(uri) => *request.uri_mut() = uri,
+            None => return no_such_call().await.into_response(),
         }
-        let strict: Router = strict.with_state(state);
+        let strict: Router = self.strict.clone().with_state(state);
         match strict.oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }
+    }
+}
+
+/// A door under a prefix of its own: all below it is its.
+pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
+    bare: Router<S>,
+    dress: &'static Dress,
+) -> Router<S> {
+    let loose = LooseDoor::new(bare.clone(), dress);
+    let look_again = |State(state): State<S>, request: Request| async move {
+        let path = request.uri().path().to_owned();
+        loose.answer(state, &path, request).await
     };
     bare.fallback(look_again)
         .method_not_allowed_fallback(frame::no_such_method)
@@ -50,21 +73,24 @@ pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
 
 /// What is at a prefix itself.
 pub(super) fn nowhere(dress: &'static Dress) -> MethodRouter<Shared> {
-    any(frame::no_such_path).layer(middleware::from_fn_with_state(dress, wear))
+    any(no_such_call).layer(middleware::from_fn_with_state(dress, wear))
 }
 
-/// An address without slashes that say nothing; none if nothing is left. One behind the prefix is gone already.
-fn tidied(uri: &Uri) -> Option<Uri> {
-    let parts = uri.path().split('/').filter(|part| !part.is_empty());
+/// 404 for a call that a door does not have.
+async fn no_such_call() -> ApiError {
+    ApiError::not_found("this door has no such call; the guide's pages on moving list what each door has")
+}
+
+/// An address without slashes that say nothing.
+fn tidied(path: &str, query: Option<&str>) -> Option<Uri> {
+    let parts = path.split('/').filter(|part| !part.is_empty());
     let path: String = parts.flat_map(|part| ["/", part]).collect();
-    if path.is_empty() {
-        return None;
-    }
-    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let path = if path.is_empty() { "/" } else { &path };
+    let query = query.map_or_else(String::new, |query| format!("?{query}"));
     format!("{path}{query}").parse().ok()
 }
 
-/// A door among our own routes: only the paths that it has are its.
+/// A door among our own routes: only the paths that it has are its. What is asked for beside them, [`LooseDoor`] answers.
 pub(super) fn at_root(bare: Router<Shared>, dress: &'static Dress) -> Router<Shared> {
     bare.method_not_allowed_fallback(frame::no_such_method)
         .route_layer(middleware::from_fn_with_state(dress, wear))

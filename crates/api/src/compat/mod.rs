@@ -21,13 +21,15 @@ mod reference_004;
 mod resend;
 mod routes;
 mod translate;
+mod unmatched;
 
 use axum::Router;
 
 pub(crate) use dress::Dress;
-pub use moving::{OldKind, in_our_words, in_their_words};
+pub use moving::{OldKind, REQUEST_ID, in_our_words, in_their_words};
 pub use name::{CompatConfig, DoorName, UnknownDoor};
 pub use routes::CompatRoute;
+pub(crate) use unmatched::Unmatched;
 
 use self::routes::DoorRoutes;
 use crate::state::Shared;

@@ -42,6 +42,9 @@ pub fn in_our_words(
     said.map_err(faults)
 }
 
+/// Where a message that moves has the id of the request that it came with; it is no field of a call.
+pub const REQUEST_ID: &str = "request_id";
+
 /// One of our fields in the names of that door.
 pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
     match (door, kind) {
@@ -54,13 +57,14 @@ pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
     }
 }
 
-/// The ids of 004 are its own, and no call names them.
+/// The ids of 004 are its own, and no call names them; that of the request is a header there and here.
 fn of_004(mut body: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldError>> {
-    let id = body.remove("id");
+    let (id, request_id) = (body.remove("id"), body.remove("requestId"));
     let json = Value::Object(body).to_string();
     let mut ours =
         reference_004::send::in_our_words(json.as_bytes()).and_then(|json| object(&json)).map_err(faults)?;
     ours.extend(id.map(|id| ("id".to_owned(), id)));
+    ours.extend(request_id.map(|id| (REQUEST_ID.to_owned(), id)));
     Ok(ours)
 }
 

@@ -91,6 +91,8 @@ pub(crate) async fn list(
 }
 
 /// Show a contact
+///
+/// One entry of the directory that rules look names up in.
 #[utoipa::path(
     get,
     path = "/v1/contacts/{id}",
@@ -108,6 +110,8 @@ pub(crate) async fn show(
 }
 
 /// Delete a contact
+///
+/// Rules that look its name up find nobody from then on; mail that was sent on stays as it is.
 #[utoipa::path(
     delete,
     path = "/v1/contacts/{id}",

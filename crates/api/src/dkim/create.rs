@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{KeyView, NamedKey, normal};
+use super::{KeyView, NamedKey, normal, normal_domain};
 use crate::{
     auth::Manager,
     body,
@@ -101,7 +101,7 @@ fn read(body: Map<String, Value>, now: Time) -> Result<(NamedKey, DkimAlgorithm)
     if !fields.has("domain") {
         fields.refuse("domain", "is needed: the domain in your From addresses");
     }
-    let domain = fields.text("domain", NAME_CHARS_MAX).map(|domain| normal(&domain));
+    let domain = fields.text("domain", NAME_CHARS_MAX).map(|domain| normal_domain(&domain));
     let selector = fields.text("selector", NAME_CHARS_MAX).map(|selector| normal(&selector));
     let algorithm = fields.read("algorithm", "must be rsa or ed25519").unwrap_or(DkimAlgorithm::Rsa);
     fields.finish("is not a field of a signing key");

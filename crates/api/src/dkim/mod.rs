@@ -11,7 +11,10 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, Uri, request::Parts},
 };
-use postway_domain::{DkimKey, TenantId, Time};
+use postway_domain::{
+    DkimKey, TenantId, Time,
+    address::{domain_to_ascii, domain_to_unicode},
+};
 use postway_intake::signing;
 use postway_store::record::{Changed, DirectoryChange};
 use serde::Serialize;
@@ -30,9 +33,13 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningKey)]
 pub(crate) struct KeyView {
-    /// The domain it signs for.
+    /// The domain it signs for; one outside ASCII as A-labels (`xn--…`).
     #[schema(example = "example.com")]
     domain: String,
+    /// The domain as people write it, where that is another spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "exämple.com")]
+    domain_unicode: Option<String>,
     /// The name by which receivers find the public half.
     #[schema(example = "pw202611")]
     selector: String,
@@ -56,6 +63,7 @@ impl From<&DkimKey> for KeyView {
     fn from(key: &DkimKey) -> Self {
         Self {
             domain: key.domain.clone(),
+            domain_unicode: domain_to_unicode(&key.domain),
             selector: key.selector.clone(),
             algorithm: key.algorithm.as_str(),
             active: key.active,
@@ -102,13 +110,19 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
             Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|_| {
                 ApiError::malformed("the names in the path cannot be read: use percent-encoded UTF-8")
             })?;
-        Ok(Self { domain: normal(&domain), selector: normal(&selector) })
+        Ok(Self { domain: normal_domain(&domain), selector: normal(&selector) })
     }
 }
 
 /// A name of DNS in the form that is stored.
 fn normal(name: &str) -> String {
     name.trim().trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// A domain in the form that is stored; what is none stays as it is, and is refused or not found.
+fn normal_domain(domain: &str) -> String {
+    let domain = normal(domain);
+    domain_to_ascii(&domain).unwrap_or(domain)
 }
 
 async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey, ApiError> {
@@ -118,6 +132,8 @@ async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey,
 }
 
 /// List signing keys
+///
+/// All keys of your tenant, each with the DNS record to publish. Private halves are never shown.
 #[utoipa::path(
     get,
     path = "/v1/dkim",
@@ -136,7 +152,7 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Json<KeyList>, ApiError> {
     let mut query = Parameters::of(&uri)?;
-    let domain = query.take("domain").map(|domain| normal(&domain));
+    let domain = query.take("domain").map(|domain| normal_domain(&domain));
     let part = Part::take(&mut query);
     query.finish()?;
     let keys = app.store.dkim_keys(Some(&caller.tenant), domain.as_deref()).await?;
@@ -145,6 +161,8 @@ pub(crate) async fn list(
 }
 
 /// Show a signing key
+///
+/// One key with the DNS record to publish. Its private half is never shown.
 #[utoipa::path(
     get,
     path = "/v1/dkim/{domain}/{selector}",

@@ -13,6 +13,8 @@ use crate::{
 };
 
 /// Let a key sign
+///
+/// Mail of its domain that is composed from now on is signed with it. Publish its record first.
 #[utoipa::path(
     post,
     path = "/v1/dkim/{domain}/{selector}/activate",

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::schema;
+use crate::body::OCTETS;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const BASE: &str = "http://127.0.0.1:8520";
@@ -29,13 +30,11 @@ impl Call<'_> {
             .is_some_and(|ways| ways.iter().any(|way| way.as_object().is_some_and(|way| way.is_empty())))
     }
 
-    /// The request body's media type and schema.
+    /// The request body's media type and what is said of it. Plain octets stand for another type that is there too.
     fn body(&self) -> Option<(&str, &Value)> {
         let content = self.operation.pointer("/requestBody/content")?.as_object()?;
-        content
-            .iter()
-            .next()
-            .map(|(kind, content)| (kind.as_str(), content.get("schema").unwrap_or(&Value::Null)))
+        let (kind, content) = content.iter().find(|(kind, _)| *kind != OCTETS).or(content.iter().next())?;
+        Some((kind.as_str(), content))
     }
 }
 
@@ -104,12 +103,13 @@ fn article(document: &Value, call: &Call<'_>) -> String {
         method = call.method,
     );
     html += &parameters(call);
-    if let Some((kind, schema)) = call.body() {
+    if let Some((kind, content)) = call.body() {
+        let schema = content.get("schema").unwrap_or(&Value::Null);
         html +=
             &format!("<h4>Body <code>{}</code></h4>{}", escape(kind), schema::table(document, schema, true));
     }
     html += &responses(call);
-    html += &format!("<h4>Example</h4><pre>{}</pre></article>", escape(&curl(document, call)));
+    html += &format!("<h4>Example</h4><pre>{}</pre></article>", escape(&curl(call)));
     html
 }
 
@@ -157,7 +157,7 @@ fn responses(call: &Call<'_>) -> String {
 }
 
 /// A command line that makes the call.
-fn curl(document: &Value, call: &Call<'_>) -> String {
+fn curl(call: &Call<'_>) -> String {
     let id = if call.path.starts_with("/v1/accounts") { "relay-1" } else { "order-1" };
     let mut command = match call.method {
         "get" => "curl".to_owned(),
@@ -168,8 +168,8 @@ fn curl(document: &Value, call: &Call<'_>) -> String {
         command += " \\\n  -H \"Authorization: Bearer $POSTWAY_KEY\"";
     }
     match call.body() {
-        Some(("application/json", schema)) => {
-            let body = schema::example(document, schema).unwrap_or_default();
+        Some(("application/json", content)) => {
+            let body = content.get("example").unwrap_or(&Value::Null);
             let body = body.to_string().replace('\'', "'\\''");
             command += &format!(" \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'");
         }

@@ -1,11 +1,8 @@
-//! What a JSON schema of the document says, as HTML: its type, its fields, an example.
+//! What a JSON schema of the document says, as HTML: its type and its fields.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::render::{escape, prose};
-
-/// How deep an example goes; schemas may hold themselves.
-const DEPTH_MAX: u32 = 6;
 
 /// A field of an object.
 struct Field<'a> {
@@ -102,28 +99,4 @@ pub(super) fn table(document: &Value, schema: &Value, show_needed: bool) -> Stri
     format!(
         "<div class=\"scroll\"><table><tr><th>Field</th><th>Type</th><th>Meaning</th></tr>{rows}</table></div>"
     )
-}
-
-/// A value that the schema's own examples make: required fields, and all that have an example.
-pub(super) fn example(document: &Value, schema: &Value) -> Option<Value> {
-    example_at(document, schema, 0)
-}
-
-fn example_at(document: &Value, schema: &Value, depth: u32) -> Option<Value> {
-    if depth > DEPTH_MAX {
-        return None;
-    }
-    let schema = resolve(document, schema);
-    if let Some(example) = schema.get("example") {
-        return Some(example.clone());
-    }
-    if schema.get("type").and_then(Value::as_str) == Some("array") {
-        return example_at(document, schema.get("items")?, depth + 1).map(|item| Value::Array(vec![item]));
-    }
-    let made: Map<String, Value> = fields(document, schema)
-        .into_iter()
-        .filter(|field| field.needed || field.schema.get("example").is_some())
-        .filter_map(|field| Some((field.name.to_owned(), example_at(document, field.schema, depth + 1)?)))
-        .collect();
-    (!made.is_empty()).then_some(Value::Object(made))
 }

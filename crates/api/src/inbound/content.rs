@@ -52,6 +52,9 @@ pub(crate) async fn preview(
 }
 
 /// Get a file of an inbound mail
+///
+/// The bytes of one attachment as they came, to be saved: the answer never opens in a browser. `GET
+/// /v1/inbound/{id}/content` lists the files.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}/attachments/{index}",

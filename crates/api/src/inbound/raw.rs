@@ -2,11 +2,18 @@
 
 use axum::{
     extract::State,
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 
 use super::{NamedInbound, bytes_of};
-use crate::{auth::Reader, error::ApiError, message::raw::headers, room::Counted, state::Shared};
+use crate::{
+    auth::Reader,
+    error::ApiError,
+    message::raw::{headers, kind_for},
+    room::Counted,
+    state::Shared,
+};
 
 /// Get an inbound mail itself
 ///
@@ -23,7 +30,9 @@ pub(crate) async fn raw(
     State(app): State<Shared>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
+    asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let bytes = bytes_of(&app, &caller.tenant, uid).await?;
-    Ok((Counted, headers("message/rfc822", &format!("{uid}.eml")), bytes).into_response())
+    let headers = headers(kind_for(&asked, "message/rfc822"), &format!("{uid}.eml"));
+    Ok((Counted, headers, bytes).into_response())
 }

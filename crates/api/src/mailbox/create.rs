@@ -106,5 +106,7 @@ async fn taken(app: &App, tenant: &TenantId, id: &MailboxId) -> Result<ApiError,
 
 /// Two readers of one folder would each have its mail.
 pub(super) fn watched_already() -> ApiError {
-    ApiError::conflict("another mailbox watches this folder of this user on this host; change that one")
+    ApiError::conflict(
+        "another mailbox watches this folder of this user on this host and port; change that one",
+    )
 }

@@ -104,6 +104,8 @@ fn proxy_host(proxy: &str) -> Option<String> {
 }
 
 /// List mailboxes
+///
+/// All watched mailboxes of your tenant, without their secrets, each with how the last look at it went.
 #[utoipa::path(
     get,
     path = "/v1/mailboxes",

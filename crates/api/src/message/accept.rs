@@ -39,6 +39,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
         ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
         ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503"),
+        ("any_subject" = Option<bool>, Query, description = "Take a subject as long as headers may be, where the tenant has set no bound of its own"),
     ),
     request_body(content(
         (MessageRequest = "application/json"),
@@ -61,8 +62,9 @@ pub(crate) async fn accept(
     let (parts, body) = request.into_parts();
     let mut query = Parameters::of(&parts.uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
+    let any_subject = query.parse("any_subject", flag).unwrap_or(false);
     query.finish()?;
-    let context = context(caller, &id, &parts.headers, dry_run)?;
+    let context = RequestContext { any_subject, ..context(caller, &id, &parts.headers, dry_run)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let receipt = take(&app, &context, bytes).await?;
@@ -91,6 +93,7 @@ pub(crate) fn context(
         dry_run,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: on_doubt(headers)?,
     })
 }

@@ -67,6 +67,7 @@ pub(crate) struct BatchItem {
         ("Idempotency-Key" = Option<String>, Header, description = "Names this batch, for repeats"),
         ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
+        ("any_subject" = Option<bool>, Query, description = "Take subjects as long as headers may be, where the tenant has set no bound of its own"),
     ),
     request_body = BatchRequest,
     responses(
@@ -83,8 +84,9 @@ pub(crate) async fn accept(
     let (parts, body) = request.into_parts();
     let mut query = Parameters::of(&parts.uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
+    let any_subject = query.parse("any_subject", flag).unwrap_or(false);
     query.finish()?;
-    let context = context(caller, &id, &parts.headers, dry_run)?;
+    let context = RequestContext { any_subject, ..context(caller, &id, &parts.headers, dry_run)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let timed = AcceptTimer::start();

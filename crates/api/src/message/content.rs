@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The mail's bytes, unless they are sensitive, not made yet, or gone.
-async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
+pub(crate) async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
     let message = find(app, tenant, id).await?.summary;
     raw::refuse_sensitive(&message)?;
     match app.store.raw(tenant, message.uid).await? {
@@ -64,6 +64,9 @@ pub(crate) async fn preview(
 }
 
 /// Get a file of the mail
+///
+/// The bytes of one attachment, to be saved: the answer never opens in a browser. `GET /v1/messages/{id}/content`
+/// lists the files. 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/attachments/{index}",

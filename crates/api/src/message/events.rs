@@ -9,6 +9,8 @@ use super::{
 use crate::{auth::Reader, error::ApiError, page::Part, state::Shared};
 
 /// Show a message's history
+///
+/// Everything that happened to it, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",

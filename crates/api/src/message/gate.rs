@@ -3,8 +3,10 @@
 //! Suspensions are facts of the lane, limits and circuits of the account; they show in `held_by` too, which
 //! [`postway_store::Holds`] reads for many messages at once. The rest the message knows by itself.
 
+use std::time::Duration;
+
 use postway_domain::{
-    Account, AccountLimits, Span, State as Stands, Time, limit::LimitBehavior, message::Wait,
+    Account, AccountLimits, Span, State as Stands, Status, Time, limit::LimitBehavior, message::Wait,
 };
 use postway_store::record::{AccountKey, Circuit, MessageSummary, Suspension, SuspensionScope, Used};
 use serde::Serialize;
@@ -16,10 +18,13 @@ use crate::{error::ApiError, state::App};
 /// The code under which dispatch gives back a message that its receiving domain cannot take now.
 const DESTINATION_LIMIT: &str = "destination_limit";
 
+/// A message that is due for this long waits for a turn; before, it is just about to go.
+const TURN_AFTER: Duration = Duration::from_secs(2);
+
 /// One thing that holds a message.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Gate {
-    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt` or `clock`.
+    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`, `clock` or `turn`.
     #[schema(example = "retry")]
     pub(super) gate: &'static str,
     /// Why, for people.
@@ -37,6 +42,8 @@ pub(super) struct Facts {
     pub(super) circuit: Option<Circuit>,
     pub(super) limits: AccountLimits,
     pub(super) used: Vec<(Span, Used)>,
+    /// Messages of its tenant that are being sent.
+    pub(super) sending: i64,
 }
 
 impl Facts {
@@ -48,6 +55,10 @@ impl Facts {
             return Ok(Self { suspensions, ..Self::default() });
         };
         let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
+        let sending = match is_overdue(message, now) {
+            true => app.store.stats(Some(&lane.tenant), now).await?.by_status.get(&Status::Sending).copied(),
+            false => None,
+        };
         let limits = account.settings.effective_limits(now);
         Ok(Self {
             suspensions: app.store.suspensions(&lane.tenant).await?,
@@ -55,6 +66,7 @@ impl Facts {
             used: if limits.is_unlimited() { Vec::new() } else { app.store.used(&key, &limits, now).await? },
             limits,
             account: Some(account),
+            sending: sending.unwrap_or(0),
         })
     }
 
@@ -74,7 +86,22 @@ impl Facts {
         }
         let has_circuit = gates.iter().any(|gate| gate.gate == "circuit");
         gates.extend(own_gate(message, has_circuit, now));
+        if gates.is_empty() && is_overdue(message, now) {
+            gates.push(self.turn());
+        }
         gates
+    }
+
+    /// Nothing else holds it: it waits behind others, of its tenant or of all.
+    fn turn(&self) -> Gate {
+        let reason = match self.sending {
+            0 => "it is due and waits for its turn: other mail is being sent".to_owned(),
+            sending => format!(
+                "it is due and waits for its turn: {sending} messages of its tenant are being sent and have no answer yet; \
+                 a tenant or an account whose mail does not end gets no more places until some of it does"
+            ),
+        };
+        Gate { gate: "turn", reason, until: None }
     }
 
     fn suspended(&self, message: &MessageSummary) -> Vec<Gate> {
@@ -121,6 +148,11 @@ impl Facts {
         // When its time is up, one message at a time tries.
         Some(Gate { gate: "circuit", reason, until: Some((*open_until).max(now)) })
     }
+}
+
+/// Whether it could have been sent a while ago.
+fn is_overdue(message: &MessageSummary, now: Time) -> bool {
+    message.due_at.is_some_and(|due_at| due_at.plus(TURN_AFTER) < now)
 }
 
 fn meanwhile(account: &Account) -> String {

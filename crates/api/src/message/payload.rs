@@ -2,6 +2,7 @@
 
 use axum::{
     extract::State,
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 
@@ -28,6 +29,7 @@ pub(crate) async fn payload(
     State(app): State<Shared>,
     caller: Reader,
     GivenId(id): GivenId,
+    asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
     raw::refuse_sensitive(&message)?;
@@ -39,7 +41,7 @@ pub(crate) async fn payload(
     let bytes = app.load(&caller.tenant, body).await?;
     let (kind, ending) = match is_json(&bytes) {
         true => ("application/json", "json"),
-        false => ("message/rfc822", "eml"),
+        false => (raw::kind_for(&asked, "message/rfc822"), "eml"),
     };
     Ok((Counted, raw::headers(kind, &format!("{uid}.{ending}")), bytes).into_response())
 }

@@ -9,6 +9,7 @@ use std::io::{Cursor, Write};
 use aws_lc_rs::digest;
 use axum::{
     extract::State,
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 use super::{
     GivenId, find,
     pec::PecReceipt,
-    raw::{headers, refuse_sensitive},
+    raw::{headers, kind_for, refuse_sensitive},
 };
 use crate::{
     auth::Reader,
@@ -102,13 +103,15 @@ pub(crate) async fn export(
     State(app): State<Shared>,
     caller: Reader,
     GivenId(id): GivenId,
+    asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
     refuse_sensitive(&record.summary)?;
     let uid = record.summary.uid;
     let _place = EXPORTS.acquire().await.map_err(ApiError::internal)?;
     let archive = archive(&app, &caller.tenant, record).await?;
-    Ok((Counted, headers("application/zip", &format!("{uid}-pec.zip")), archive).into_response())
+    let headers = headers(kind_for(&asked, "application/zip"), &format!("{uid}-pec.zip"));
+    Ok((Counted, headers, archive).into_response())
 }
 
 async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<Bytes, ApiError> {

@@ -2,14 +2,14 @@
 
 use axum::{
     extract::State,
-    http::{HeaderName, header},
+    http::{HeaderMap, HeaderName, header},
     response::{IntoResponse, Response},
 };
 use postway_domain::Status;
 use postway_store::record::MessageSummary;
 
 use super::{GivenId, find};
-use crate::{auth::Reader, error::ApiError, room::Counted, state::Shared};
+use crate::{auth::Reader, body::OCTETS, error::ApiError, room::Counted, state::Shared};
 
 /// Get the mail itself
 ///
@@ -27,6 +27,7 @@ pub(crate) async fn raw(
     State(app): State<Shared>,
     caller: Reader,
     GivenId(id): GivenId,
+    asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
     refuse_sensitive(&message)?;
@@ -34,7 +35,8 @@ pub(crate) async fn raw(
         return Err(absent(&message));
     };
     let bytes = app.load(&caller.tenant, body).await?;
-    Ok((Counted, headers("message/rfc822", &format!("{}.eml", message.uid)), bytes).into_response())
+    let headers = headers(kind_for(&asked, "message/rfc822"), &format!("{}.eml", message.uid));
+    Ok((Counted, headers, bytes).into_response())
 }
 
 /// What is sensitive is for its recipients alone; no key opens it.
@@ -57,6 +59,23 @@ pub(crate) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, Strin
     ]
 }
 
+/// As what bytes of this kind are given to whoever asked: as plain octets where nothing else was asked for.
+pub(crate) fn kind_for(asked: &HeaderMap, own: &'static str) -> &'static str {
+    let accepted: Vec<&str> = asked
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|range| range.split(';').next().unwrap_or_default().trim())
+        .collect();
+    let takes = |kind: &str| accepted.iter().any(|range| range.eq_ignore_ascii_case(kind));
+    let takes_own = accepted.iter().any(|range| {
+        let family = range.strip_suffix("/*").is_some_and(|family| own.split('/').next() == Some(family));
+        *range == "*/*" || range.eq_ignore_ascii_case(own) || family
+    });
+    if takes(OCTETS) && !takes_own { OCTETS } else { own }
+}
+
 /// Why there is no mail.
 pub(super) fn absent(message: &MessageSummary) -> ApiError {
     let uid = message.uid;
@@ -67,4 +86,30 @@ pub(super) fn absent(message: &MessageSummary) -> ApiError {
         Status::Invalid => format!("message `{uid}` was refused, so its mail was never composed"),
         _ => format!("the mail of message `{uid}` is no longer kept"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_octets_are_for_those_who_ask_for_nothing_else() {
+        let mail = "message/rfc822";
+        let kind = |accept: &[&str]| {
+            let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            kind_for(&values.collect(), mail)
+        };
+        assert_eq!(kind(&["application/octet-stream"]), OCTETS);
+        assert_eq!(kind(&["application/json", "Application/Octet-Stream;q=0.5"]), OCTETS);
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["application/json"],
+            &["application/octet-stream, message/rfc822"],
+            &["application/octet-stream", "message/*;q=0.1"],
+            &["application/octet-stream, */*"],
+        ] {
+            assert_eq!(kind(accept), mail, "{accept:?}");
+        }
+    }
 }

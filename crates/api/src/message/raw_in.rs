@@ -82,6 +82,7 @@ pub(super) async fn take(
         to: query.take_all("to"),
         tags: query.take_all("tag"),
         sensitive: query.parse("sensitive", flag).unwrap_or(false),
+        ..RawOptions::default()
     };
     query.finish()?;
     let context = context(caller, id, &parts.headers, dry_run)?;

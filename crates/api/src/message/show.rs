@@ -15,6 +15,8 @@ use crate::{
 };
 
 /// Show a message
+///
+/// Where it stands, its recipients with what became of each, and its attempts. 404 once it was removed.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",

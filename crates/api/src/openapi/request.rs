@@ -2,14 +2,15 @@
 //!
 //! Unknown fields are refused, so no request schema takes any. What `GET` shows may be sent back with a change, so what is
 //! only shown belongs to the schemas of changes, as `readOnly`. And a value that may be written in several ways, or left
-//! out, is one choice and not a choice within a choice. A body that may be left out is still none that may be `null`.
+//! out, is one choice and not a choice within a choice; one that is either `null` or of one type is of both types, which
+//! generators of clients understand better than a choice. A body that may be left out is still none that may be `null`.
 
 use std::collections::BTreeSet;
 
 use utoipa::openapi::{
-    Components, Content, OpenApi as Document, RefOr, Schema,
+    Components, Content, OpenApi as Document, RefOr, Schema, Type,
     path::{Operation, PathItem},
-    schema::{AdditionalProperties, ArrayItems, OneOf},
+    schema::{AdditionalProperties, ArrayItems, OneOf, SchemaType},
 };
 
 const JSON: &str = "application/json";
@@ -129,6 +130,28 @@ fn close(schema: &mut Schema) {
 fn close_inner(schema: &mut RefOr<Schema>) {
     if let RefOr::T(schema) = schema {
         close(schema);
+        fold(schema);
+    }
+}
+
+/// Makes a choice between one plain value and `null` a value that may be `null`.
+fn fold(schema: &mut Schema) {
+    let Schema::OneOf(choice) = schema else { return };
+    let is_null = |one: &RefOr<Schema>| matches!(one, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null));
+    let value = match choice.items.as_slice() {
+        [null, value] | [value, null] if is_null(null) => value,
+        _ => return,
+    };
+    if let RefOr::T(Schema::Object(value)) = value
+        && let SchemaType::Type(kind) = &value.schema_type
+        && *kind != Type::Object
+    {
+        let mut value = value.clone();
+        value.schema_type = SchemaType::Array(vec![kind.clone(), Type::Null]);
+        value.description = choice.description.take().or(value.description);
+        value.default = choice.default.take().or(value.default);
+        value.example = choice.example.take().or(value.example);
+        *schema = Schema::Object(value);
     }
 }
 

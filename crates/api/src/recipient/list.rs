@@ -52,7 +52,7 @@ pub(crate) async fn list(
     let keys = keys(&app, &caller.tenant, external_id.as_deref(), personal_number.as_deref());
     let found = one(&app, &caller.tenant, &keys).await?;
     let holds = |one: &KnownRecipient| {
-        let at_address = address.as_ref().is_none_or(|address| one.address.eq_ignore_ascii_case(address));
+        let at_address = address.as_ref().is_none_or(|address| EmailAddress::is_same(&one.address, address));
         let so_called = external_id.is_none() || one.external_id == external_id;
         at_address && so_called && one.deleted_at.is_none()
     };

@@ -28,7 +28,7 @@ pub(super) fn body(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
     let mut wrong = Vec::new();
     let mut fields = Fields::of(body, &mut wrong);
     // Only shown; what GET shows may be sent back.
-    for shown in ["id", "created_at", "updated_at", "deleted_at"] {
+    for shown in ["id", "address_unicode", "created_at", "updated_at", "deleted_at"] {
         fields.take(shown);
     }
     let given = Given {

@@ -4,6 +4,8 @@ use postway_domain::{KnownRecipient, Time};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::spelling;
+
 /// Somebody a tenant writes to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KnownRecipient)]
@@ -17,9 +19,13 @@ pub(crate) struct RecipientView {
     /// The name, for people.
     #[schema(example = "Ada Lovelace")]
     name: Option<String>,
-    /// Where to.
+    /// Where to; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
     address: String,
+    /// The address as people write it, where that is another spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ada@exämple.net")]
+    address_unicode: Option<String>,
     /// The personal number, all but its end hidden; the whole is never shown.
     #[schema(example = "*********234")]
     personal_number: Option<String>,
@@ -47,11 +53,13 @@ pub(crate) struct RecipientList {
 
 impl From<KnownRecipient> for RecipientView {
     fn from(recipient: KnownRecipient) -> Self {
+        let address = spelling::ascii(recipient.address);
         Self {
+            address_unicode: spelling::unicode(&address),
             id: recipient.id.to_string(),
             external_id: recipient.external_id,
             name: recipient.name,
-            address: recipient.address,
+            address,
             personal_number: recipient.personal_number_masked,
             version: recipient.version,
             created_at: recipient.created_at,

@@ -116,6 +116,8 @@ pub(crate) async fn list(
 }
 
 /// Show a rule
+///
+/// One rule with its conditions and actions.
 #[utoipa::path(
     get,
     path = "/v1/rules/{id}",

@@ -21,7 +21,7 @@ use crate::{
     error::{ApiError, FieldError},
     fields::Fields,
     inbound,
-    room::RequestShare,
+    room::{RequestShare, in_its_place},
     state::Shared,
 };
 
@@ -113,7 +113,7 @@ pub(crate) async fn dry_run(
         TriedMail::Given(raw) => held.around(raw),
         TriedMail::Stored(uid) => inbound::bytes_of(&app, tenant, uid).await?,
     };
-    let _place = app.room.look(tenant).await?;
+    let raw = in_its_place(raw, app.room.look(tenant).await?);
     Ok(Json(app.inbound.try_rule(tenant, &content, raw).await?))
 }
 

@@ -33,11 +33,8 @@ forms! {
     Texts => text_or_list();
     /// Recipients: one, or a list of them.
     Recipients => shown_as(text_or_list(), json!(["ada@example.net"]));
-    /// A time: RFC 3339, or Unix seconds.
-    When => one_of([
-        text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))),
-        of_type(Type::Number).description(Some("Unix seconds")),
-    ]);
+    /// A time. Unix seconds are taken as well, but one type is what clients can be made of.
+    When => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
     /// How urgent: a number, or a word.
     Urgency => one_of([
         of_type(Type::Integer).minimum(Some(0)).maximum(Some(3)),
@@ -61,9 +58,16 @@ pub(crate) fn shown_as(choice: OneOfBuilder, example: Value) -> RefOr<Schema> {
 /// object besides.
 pub(crate) fn told<F: PartialSchema>(about: &str, example: Option<Value>) -> RefOr<Schema> {
     let mut form = F::schema();
-    if let RefOr::T(Schema::OneOf(choice)) = &mut form {
-        choice.description = Some(about.to_owned());
-        choice.example = example.or(choice.example.take());
+    match &mut form {
+        RefOr::T(Schema::OneOf(choice)) => {
+            choice.description = Some(about.to_owned());
+            choice.example = example.or(choice.example.take());
+        }
+        RefOr::T(Schema::Object(object)) => {
+            object.description = Some(about.to_owned());
+            object.example = example.or(object.example.take());
+        }
+        _ => {}
     }
     form
 }

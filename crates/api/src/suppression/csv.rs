@@ -1,10 +1,26 @@
 //! Comma-separated values (RFC 4180), as spreadsheets write them: quotes where needed, doubled inside, CRLF or LF.
 
+/// The most columns of a record.
+const COLUMNS_MAX: usize = 32;
+/// The most bytes of a record.
+pub(super) const RECORD_BYTES_MAX: usize = 64 * 1024;
+
 /// A record and the line it begins on, from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) line: usize,
     pub(super) fields: Vec<String>,
+    /// What it has too much of; what is beyond is not in its fields.
+    pub(super) excess: Option<RecordExcess>,
+}
+
+/// What a record has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RecordExcess {
+    #[error("has more than {COLUMNS_MAX} columns")]
+    Columns,
+    #[error("has more than {RECORD_BYTES_MAX} bytes")]
+    Bytes,
 }
 
 /// The records of a text; empty lines are none. A quote that is never closed takes the rest of the text into its field.
@@ -16,9 +32,14 @@ pub(super) fn records(text: &str) -> impl Iterator<Item = Record> {
             chars.peek()?;
             let begins = line;
             let mut fields = vec![String::new()];
-            let mut quoted = false;
+            let (mut quoted, mut bytes, mut excess) = (false, 0, None);
             while let Some(c) = chars.next() {
                 line += usize::from(c == '\n');
+                bytes += c.len_utf8();
+                if bytes > RECORD_BYTES_MAX {
+                    excess = excess.or(Some(RecordExcess::Bytes));
+                }
+                let count = fields.len();
                 let field = fields.last_mut()?;
                 match c {
                     '"' if quoted && chars.peek() == Some(&'"') => {
@@ -27,14 +48,17 @@ pub(super) fn records(text: &str) -> impl Iterator<Item = Record> {
                     }
                     '"' if quoted => quoted = false,
                     '"' if field.is_empty() => quoted = true,
-                    ',' if !quoted => fields.push(String::new()),
                     '\n' if !quoted => break,
+                    // It is read to its end, and not kept.
+                    _ if excess.is_some() => {}
+                    ',' if !quoted && count == COLUMNS_MAX => excess = Some(RecordExcess::Columns),
+                    ',' if !quoted => fields.push(String::new()),
                     '\r' if !quoted => {}
                     c => field.push(c),
                 }
             }
-            if fields.iter().any(|field| !field.trim().is_empty()) {
-                return Some(Record { line: begins, fields });
+            if excess.is_some() || fields.iter().any(|field| !field.trim().is_empty()) {
+                return Some(Record { line: begins, fields, excess });
             }
         }
     })
@@ -76,5 +100,27 @@ mod tests {
         let read: Vec<Vec<String>> = records("a,b\n\n,\r\nc\"d,\"e").map(|record| record.fields).collect();
         assert_eq!(read, [["a", "b"], ["c\"d", "e"]]);
         assert_eq!(records("").count(), 0);
+    }
+
+    #[test]
+    fn a_record_without_end_is_read_over_and_not_kept() {
+        let many = ",x".repeat(100_000);
+        let long = format!("a,\"{}\",b", "x\n".repeat(100_000));
+        let text = format!("{many}\n{long}\r\nlast\n\"{}", "y".repeat(100_000));
+        let read: Vec<Record> = records(&text).collect();
+        let kept: Vec<_> =
+            read.iter().map(|record| (record.line, record.fields.len(), record.excess)).collect();
+        assert_eq!(
+            kept,
+            [
+                (1, 32, Some(RecordExcess::Columns)),
+                (2, 2, Some(RecordExcess::Bytes)),
+                (100_003, 1, None),
+                (100_004, 1, Some(RecordExcess::Bytes)),
+            ]
+        );
+        let bytes = |record: &Record| record.fields.iter().map(String::len).sum::<usize>();
+        assert!(read.iter().map(bytes).max().unwrap() <= RECORD_BYTES_MAX);
+        assert_eq!(read[2].fields, ["last"]);
     }
 }

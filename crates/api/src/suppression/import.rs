@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use postway_domain::{TenantId, Time};
+use postway_intake::{JsonBounds, JsonFault, read_object};
 use postway_store::record::Suppression;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,6 +18,9 @@ use crate::{auth::Manager, body, error::ApiError, query::Parameters, request_id:
 
 /// The largest file.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest line of JSON, and the most values in it.
+const LINE_BYTES_MAX: usize = csv::RECORD_BYTES_MAX;
+const LINE_VALUES_MAX: usize = 100;
 /// Addresses stored together.
 const TOGETHER: usize = 1_000;
 /// The most wrong lines that are told one by one.
@@ -55,8 +59,8 @@ type Entry = (usize, Result<Suppression, String>);
 /// Import suppressed addresses
 ///
 /// A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
-/// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. Wrong
-/// lines are left out and told by number.
+/// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at
+/// most 64 KiB, and 32 columns or 100 values. Wrong lines are left out and told by number.
 #[utoipa::path(
     post,
     path = "/v1/suppressions/import",
@@ -137,11 +141,16 @@ fn from_csv(text: &str, tenant: &TenantId, now: Time) -> impl Iterator<Item = En
             .iter()
             .any(|name| matches!(name.trim().to_ascii_lowercase().as_str(), "address" | "email"))
     };
-    let columns: Vec<String> = match records.next_if(is_head) {
+    // Where its head is not kept whole, nobody knows what a file's columns are.
+    let has_lost_head = records.peek().is_some_and(|first| first.excess.is_some() && is_head(first));
+    let columns: Vec<String> = match records.next_if(|first| first.excess.is_none() && is_head(first)) {
         Some(head) => head.fields.iter().map(|name| column(name)).collect(),
         None => COLUMNS.map(str::to_owned).to_vec(),
     };
-    records.map(move |record| {
+    records.take(if has_lost_head { 1 } else { usize::MAX }).map(move |record| {
+        if let Some(excess) = record.excess {
+            return (record.line, Err(excess.to_string()));
+        }
         let too_many = record.fields.iter().skip(columns.len()).any(|field| !field.trim().is_empty());
         let fields = columns.iter().zip(record.fields).filter(|(_, field)| !field.trim().is_empty());
         let object = fields.map(|(name, field)| (name.clone(), Value::String(field.trim().to_owned())));
@@ -162,16 +171,23 @@ fn column(name: &str) -> String {
 
 fn from_lines(text: &str, tenant: &TenantId, now: Time) -> impl Iterator<Item = Entry> {
     let lines = text.lines().zip(1..).filter(|(text, _)| !text.trim().is_empty());
-    lines.map(move |(text, line)| {
-        let entry = match serde_json::from_str(text) {
-            Ok(Value::Object(object)) => read::entry(object, tenant, now),
-            Ok(Value::String(address)) => {
-                read::entry(Map::from_iter([("address".to_owned(), Value::String(address))]), tenant, now)
-            }
-            Ok(_) => Err("must be an object or an address".to_owned()),
-            Err(error) => Err(format!("is not JSON: {error}")),
-        };
-        (line, entry)
+    lines.map(move |(text, line)| (line, json_line(text).and_then(|object| read::entry(object, tenant, now))))
+}
+
+/// The object that a line is, or stands for.
+fn json_line(text: &str) -> Result<Map<String, Value>, String> {
+    const BOUNDS: JsonBounds = JsonBounds { values_max: LINE_VALUES_MAX, text_bytes_max: LINE_BYTES_MAX };
+    if text.len() > LINE_BYTES_MAX {
+        return Err(format!("has more than {LINE_BYTES_MAX} bytes"));
+    }
+    if text.trim_start().starts_with('"') {
+        let address: String = serde_json::from_str(text)
+            .map_err(|error| JsonFault::Malformed(error.to_string()).to_string())?;
+        return Ok(Map::from_iter([("address".to_owned(), Value::String(address))]));
+    }
+    read_object(text.as_bytes(), BOUNDS).map_err(|fault| match fault {
+        JsonFault::NotObject => "must be an object or an address".to_owned(),
+        fault => fault.to_string(),
     })
 }
 
@@ -205,6 +221,8 @@ mod tests {
             .filter_map(|(line, entry)| entry.is_err().then_some(line))
             .collect();
         assert_eq!(wrong, [2, 4, 6], "an unknown reason, a note of two lines, too many columns");
+        let lost = format!("address{}\na@example.net\n", ",x".repeat(40));
+        assert_eq!(told(from_csv(&lost, &tenant(), now)), [(1, "has more than 32 columns".to_owned())]);
     }
 
     #[test]

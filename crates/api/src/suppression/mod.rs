@@ -29,6 +29,7 @@ use crate::{
     page::{self, Paging},
     query::Parameters,
     request_id::RequestId,
+    spelling,
     state::{App, Shared},
 };
 
@@ -39,9 +40,13 @@ const ADDRESSES_MAX: usize = 1_000;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Suppression)]
 pub(crate) struct SuppressionView {
-    /// The address, in lower case.
+    /// The address, in lower case; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
     address: String,
+    /// The address as people write it, where that is another spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ada@exämple.net")]
+    address_unicode: Option<String>,
     /// `hard_bounce`, `complaint` or `manual`.
     #[schema(example = "manual")]
     reason: &'static str,
@@ -57,8 +62,10 @@ pub(crate) struct SuppressionView {
 
 impl From<Suppression> for SuppressionView {
     fn from(one: Suppression) -> Self {
+        let address = spelling::ascii(one.address);
         Self {
-            address: one.address,
+            address_unicode: spelling::unicode(&address),
+            address,
             reason: one.reason.as_str(),
             note: one.note,
             created_at: one.created_at,
@@ -161,6 +168,8 @@ async fn add(
 }
 
 /// List suppressed addresses
+///
+/// Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out.
 #[utoipa::path(
     get,
     path = "/v1/suppressions",
@@ -252,6 +261,8 @@ pub(crate) async fn patch(
 }
 
 /// Stop suppressing an address
+///
+/// Mail to it is sent again from now on. 404 where it is not on the list.
 #[utoipa::path(
     delete,
     path = "/v1/suppressions/{address}",

@@ -5,7 +5,7 @@
 //! every template it extends or includes is there.
 
 pub(crate) mod preview;
-mod read;
+pub(crate) mod read;
 mod schema;
 mod view;
 pub(crate) mod write;
@@ -32,7 +32,7 @@ use crate::{
 const RESERVED: &str = "preview";
 
 /// `{name}` in a path. What cannot be a template's name names none.
-pub(crate) struct NamedTemplate(TemplateName);
+pub(crate) struct NamedTemplate(pub(crate) TemplateName);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedTemplate {
     type Rejection = ApiError;
@@ -41,7 +41,14 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedTemplate {
         let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
             ApiError::malformed("the name in the path cannot be read: use percent-encoded UTF-8")
         })?;
-        given.parse().map(Self).map_err(|_| no_template(&given, None))
+        Self::parse(&given)
+    }
+}
+
+impl NamedTemplate {
+    /// From its name.
+    pub(crate) fn parse(given: &str) -> Result<Self, ApiError> {
+        given.parse().map(Self).map_err(|_| no_template(given, None))
     }
 }
 
@@ -54,7 +61,7 @@ fn no_template(given: &str, version: Option<i64>) -> ApiError {
 }
 
 /// The template in this version, or in its latest.
-async fn find(
+pub(crate) async fn find(
     app: &App,
     tenant: &TenantId,
     name: &TemplateName,
@@ -136,6 +143,8 @@ fn page_of(mut found: Vec<Template>, limit: u32, cursor: impl Fn(&Template) -> S
 }
 
 /// Show a template
+///
+/// Its sources in the latest version, or in the one asked for.
 #[utoipa::path(
     get,
     path = "/v1/templates/{name}",

@@ -7,7 +7,7 @@ use super::RESERVED;
 use crate::{error::FieldError, fields::Fields};
 
 /// The largest body: sources of the largest template as JSON, which writes some characters as several.
-pub(super) const BODY_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
+pub(crate) const BODY_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
 const SUBJECT_CHARS_MAX: usize = 2_000;
 const DESCRIPTION_CHARS_MAX: usize = 500;
 const SAMPLE_BYTES_MAX: usize = 64 * 1024;

@@ -6,9 +6,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use postway_domain::Template;
+use postway_domain::{Template, TemplateName};
 use postway_store::record::{Changed, DirectoryChange};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     NamedTemplate,
@@ -45,6 +45,16 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let body = body::json_object_within(request, read::BODY_BYTES_MAX).await?;
+    make(&app, &caller, &request_id, body).await
+}
+
+/// Makes a template of a body, whichever call brought it.
+pub(crate) async fn make(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    body: Map<String, Value>,
+) -> Result<Response, ApiError> {
     let template =
         read::body(body, Named::InBody, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
     let name = template.name.clone();
@@ -57,7 +67,7 @@ pub(crate) async fn create(
         return Err(taken());
     }
     app.door.check_template(&template).await?;
-    store(&app, &caller, &request_id, template).await?.ok_or_else(taken)
+    store(app, caller, request_id, template).await?.ok_or_else(taken)
 }
 
 /// Make the next version of a template
@@ -83,7 +93,18 @@ pub(crate) async fn put(
     NamedTemplate(name): NamedTemplate,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let mut body = body::json_object_within(request, read::BODY_BYTES_MAX).await?;
+    let body = body::json_object_within(request, read::BODY_BYTES_MAX).await?;
+    make_next(&app, &caller, &request_id, name, body).await
+}
+
+/// Makes the next version of a template of a body, whichever call brought it.
+pub(crate) async fn make_next(
+    app: &App,
+    caller: &Caller,
+    request_id: &RequestId,
+    name: TemplateName,
+    mut body: Map<String, Value>,
+) -> Result<Response, ApiError> {
     // What GET shows may be sent back as it is.
     body.remove("created_at");
     let expected = body.remove("version").filter(|version| !version.is_null());
@@ -105,7 +126,7 @@ pub(crate) async fn put(
             None => 1,
         };
         let template = Template { version: next, ..template.clone() };
-        if let Some(made) = store(&app, &caller, &request_id, template).await? {
+        if let Some(made) = store(app, caller, request_id, template).await? {
             return Ok(made);
         }
     }

@@ -148,6 +148,7 @@ fn content(fields: &mut Fields<'_>) -> ContentLimits {
         html_bytes: fields.number("html_bytes"),
         message_bytes: fields.number("message_bytes"),
         html_required: fields.read("html_required", FLAG).unwrap_or_default(),
+        auto_text: fields.read("auto_text", FLAG).unwrap_or_default(),
     }
 }
 

@@ -1,12 +1,16 @@
 //! `/v1/tenants/{id}/keys`: what a tenant's programs show to be let in. A key is shown once, when it is made; only its
-//! digest is stored.
+//! digest is stored, and what it is proven against over SMTP.
 
 use axum::{
     Json,
     extract::{FromRequestParts, Path, Request, State},
     http::{StatusCode, request::Parts},
 };
-use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time, key::Network};
+use postway_domain::{
+    ApiKey, KeyDigest, Scope, TenantId, Time,
+    key::Network,
+    scram::{ScramVerifier, salt_of},
+};
 use postway_store::record::{Changed, DirectoryChange};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -149,6 +153,7 @@ pub(crate) async fn make(
             expires_at: wanted.expires_at,
             last_used_at: None,
             revoked_at: None,
+            scram: Some(ScramVerifier::of(&text, salt_of(&app.secret_key))),
         };
         let view = KeyView::from(&key);
         let detail = json!({

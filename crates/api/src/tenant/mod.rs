@@ -194,6 +194,8 @@ fn read_id(given: Option<Value>) -> Result<TenantId, FieldError> {
 }
 
 /// List tenants
+///
+/// All tenants with their settings, without secrets. For the admin key.
 #[utoipa::path(
     get,
     path = "/v1/tenants",
@@ -233,6 +235,8 @@ pub(crate) async fn page_of(app: &App, Paging { limit, cursor }: Paging) -> Resu
 }
 
 /// Show a tenant
+///
+/// One tenant with its settings, without secrets. For the admin key.
 #[utoipa::path(
     get,
     path = "/v1/tenants/{id}",

@@ -87,6 +87,9 @@ pub(crate) struct ContentRequest {
     /// Whether every composed message must have html.
     #[schema(default = false)]
     html_required: Option<bool>,
+    /// Whether a message with html and no text gets a text made of its html, unless its own `auto_text` is `false`.
+    #[schema(default = false)]
+    auto_text: Option<bool>,
 }
 
 forms! {

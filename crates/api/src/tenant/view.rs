@@ -88,6 +88,8 @@ pub(crate) struct ContentView {
     message_bytes: Option<u32>,
     /// Whether every composed message must have html.
     html_required: bool,
+    /// Whether a message with html and no text gets a text made of its html.
+    auto_text: bool,
 }
 
 /// What becomes of attachments too large to mail.
@@ -161,6 +163,7 @@ impl TenantView {
                 html_bytes: settings.content.html_bytes,
                 message_bytes: settings.content.message_bytes,
                 html_required: settings.content.html_required,
+                auto_text: settings.content.auto_text,
             },
             retention_days: settings.retention_days,
             report_retention_seconds: settings.report_retention_seconds,

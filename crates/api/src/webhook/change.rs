@@ -4,16 +4,23 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Subscriber, Time};
+use postway_domain::{Subscriber, Time, id::SubscriberId};
 use postway_store::record::{Changed, DirectoryChange};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     NamedWebhook, TRIES_MAX, WebhookView, busy,
     edit::{self, Given, WebhookRequest},
     find, refuse_client,
 };
-use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared, target};
+use crate::{
+    auth::Manager,
+    body,
+    error::ApiError,
+    request_id::RequestId,
+    state::{App, Shared},
+    target,
+};
 
 /// Change a webhook
 ///
@@ -35,12 +42,25 @@ pub(crate) async fn patch(
     NamedWebhook(id): NamedWebhook,
     request: Request,
 ) -> Result<Json<WebhookView>, ApiError> {
-    let given = edit::read(body::json_object(request).await?).map_err(ApiError::invalid)?;
+    let body = body::json_object(request).await?;
+    change(&app, &caller, &request_id, &id, body).await.map(Json)
+}
+
+/// Changes a webhook by a body, whichever call brought it.
+pub(crate) async fn change(
+    app: &App,
+    caller: &Manager,
+    request_id: &RequestId,
+    id: &SubscriberId,
+    body: Map<String, Value>,
+) -> Result<WebhookView, ApiError> {
+    let given = edit::read(body).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
-        let current = find(&app, tenant, &id).await?;
-        if given.url.is_some() || given.events.is_some() {
-            refuse_client(&id, "change it")?;
+        let current = find(app, tenant, id).await?;
+        let changes_form = given.form.is_some() && given.form != current.kind.form();
+        if given.url.is_some() || given.events.is_some() || changes_form {
+            refuse_client(id, "change it")?;
         }
         let expected = current.version;
         if given.version.is_some_and(|version| version != expected) {
@@ -49,17 +69,16 @@ pub(crate) async fn patch(
         }
         // What is sent back as it was shown is no new target.
         if let Some(url) = given.url.as_ref().filter(|url| **url != current.url) {
-            target::check(&app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+            target::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         let webhook = changed(current, &given, app.clock.now());
         let view = WebhookView::from(webhook.clone());
         let detail = Some(json!({"fields": given.fields, "version": webhook.version}));
-        let entry =
-            app.audit(&caller.actor, Some(tenant), "webhook.change", id.as_str(), &request_id, detail);
+        let entry = app.audit(&caller.actor, Some(tenant), "webhook.change", id.as_str(), request_id, detail);
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, webhook = %id, version = expected + 1, "webhook changed");
-            return Ok(Json(view));
+            return Ok(view);
         }
     }
     Err(busy())
@@ -71,6 +90,9 @@ fn changed(mut webhook: Subscriber, given: &Given, now: Time) -> Subscriber {
     }
     if let Some(events) = &given.events {
         webhook.events.clone_from(events);
+    }
+    if let Some(form) = given.form.filter(|form| webhook.kind.form() != Some(*form)) {
+        webhook.kind = form.kind();
     }
     if let Some(description) = &given.description {
         webhook.description.clone_from(description);

@@ -6,9 +6,10 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use postway_domain::{Subscriber, SubscriberKind, Time, id::SubscriberId};
+use postway_domain::{Subscriber, Time, WebhookForm, id::SubscriberId};
 use postway_store::record::{Changed, DirectoryChange};
 use rand::Rng;
+use serde_json::{Map, Value};
 
 use super::{
     WebhookView,
@@ -16,7 +17,14 @@ use super::{
     is_client, secret,
     view::WithSecret,
 };
-use crate::{auth::Manager, body, error::ApiError, request_id::RequestId, state::Shared, target};
+use crate::{
+    auth::Manager,
+    body,
+    error::ApiError,
+    request_id::RequestId,
+    state::{App, Shared},
+    target,
+};
 
 /// The most webhooks of one tenant.
 const WEBHOOKS_MAX: usize = 100;
@@ -38,10 +46,21 @@ pub(crate) async fn create(
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let Given { url, events, description, active, .. } =
-        edit::read(body::json_object(request).await?).map_err(ApiError::invalid)?;
+    let view = make(&app, &caller, &request_id, body::json_object(request).await?).await?;
+    let location = [(header::LOCATION, format!("/v1/webhooks/{}", view.webhook.id))];
+    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+}
+
+/// Makes a webhook of a body, whichever call brought it.
+pub(crate) async fn make(
+    app: &App,
+    caller: &Manager,
+    request_id: &RequestId,
+    body: Map<String, Value>,
+) -> Result<WithSecret, ApiError> {
+    let Given { url, events, form, description, active, .. } = edit::read(body).map_err(ApiError::invalid)?;
     let url = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
-    target::check(&app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+    target::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     let tenant = caller.tenant.clone();
     let others = app.store.subscribers(Some(&tenant)).await?;
     if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {
@@ -49,11 +68,11 @@ pub(crate) async fn create(
     }
     let now = app.clock.now();
     let id = new_id(now)?;
-    let (secret, secrets) = secret::first(&app, &tenant, &id)?;
+    let (secret, secrets) = secret::first(app, &tenant, &id)?;
     let webhook = Subscriber {
         tenant: tenant.clone(),
         id: id.clone(),
-        kind: SubscriberKind::Webhook,
+        kind: form.unwrap_or(WebhookForm::Postway).kind(),
         url,
         events: events.unwrap_or_default(),
         secrets: Some(secrets),
@@ -66,14 +85,13 @@ pub(crate) async fn create(
         updated_at: now,
     };
     let view = WithSecret { webhook: WebhookView::from(webhook.clone()), secret };
-    let entry = app.audit(&caller.actor, Some(&tenant), "webhook.create", id.as_str(), &request_id, None);
+    let entry = app.audit(&caller.actor, Some(&tenant), "webhook.create", id.as_str(), request_id, None);
     match app.store.change(DirectoryChange::CreateSubscriber(webhook), Some(entry)).await? {
         Changed::Done => {}
         _ => return Err(ApiError::internal("a new webhook's id was taken")),
     }
     tracing::info!(%tenant, webhook = %id, "webhook created");
-    let location = [(header::LOCATION, format!("/v1/webhooks/{id}"))];
-    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+    Ok(view)
 }
 
 /// Ids rise with time, so that a list by id is one by age.

@@ -1,6 +1,9 @@
 //! Webhooks from what callers send: every field that is wrong is named, unknown ones too.
 
-use postway_domain::subscriber::{EventFilter, event_names};
+use postway_domain::{
+    WebhookForm,
+    subscriber::{EventFilter, event_names},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use url::Url;
@@ -23,6 +26,9 @@ pub(crate) struct WebhookRequest {
     /// Of what: names of events, or `["*"]` (default) for all.
     #[schema(example = json!(["email.sent", "email.failed", "email.bounced"]))]
     events: Option<Vec<String>>,
+    /// In whose words it is called: `postway` (default), or `resend` for receivers that were written for Resend.
+    #[schema(example = "postway")]
+    form: Option<String>,
     /// What it is for, at most 500 characters.
     description: Option<String>,
     /// Whether it is told at all. Switching it on forgets why it was off.
@@ -37,6 +43,7 @@ pub(crate) struct WebhookRequest {
 pub(super) struct Given {
     pub(super) url: Option<String>,
     pub(super) events: Option<EventFilter>,
+    pub(super) form: Option<WebhookForm>,
     pub(super) description: Option<Option<String>>,
     pub(super) active: Option<bool>,
     pub(super) version: Option<i64>,
@@ -56,6 +63,7 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
     let given = Given {
         url: target(&mut fields),
         events: events(&mut fields),
+        form: form(&mut fields),
         description: fields.has("description").then(|| {
             fields.text("description", DESCRIPTION_CHARS_MAX).filter(|description| !description.is_empty())
         }),
@@ -84,6 +92,16 @@ fn target(fields: &mut Fields<'_>) -> Option<String> {
         fields.refuse("url", "must not have a fragment (#…)");
     }
     Some(url)
+}
+
+fn form(fields: &mut Fields<'_>) -> Option<WebhookForm> {
+    let word: String = fields.read("form", "must be a text")?;
+    let form = WebhookForm::from_word(&word);
+    if form.is_none() {
+        let known = WebhookForm::ALL.map(WebhookForm::as_str).join(" or ");
+        fields.refuse("form", format!("must be {known}"));
+    }
+    form
 }
 
 fn events(fields: &mut Fields<'_>) -> Option<EventFilter> {
@@ -126,6 +144,7 @@ mod tests {
             (json!({"events": []}), &["events"]),
             (json!({"events": "email.sent"}), &["events"]),
             (json!({"events": ["email.sent", "email.nonsense"]}), &["events[1]"]),
+            (json!({"form": "sendgrid"}), &["form"]),
             (json!({"active": 1, "description": 2, "secret": "x"}), &["description", "active", "secret"]),
         ] {
             assert_eq!(wrong(body.clone()), fields, "{body}");

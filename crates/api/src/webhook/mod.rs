@@ -34,7 +34,7 @@ use crate::{
 const TRIES_MAX: u32 = 5;
 
 /// `{id}` in a path. What cannot be a webhook's id names none.
-pub(crate) struct NamedWebhook(SubscriberId);
+pub(crate) struct NamedWebhook(pub(crate) SubscriberId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
     type Rejection = ApiError;
@@ -43,7 +43,14 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
         let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
             ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
         })?;
-        given.parse().map(Self).map_err(|_| no_webhook(&given))
+        Self::parse(&given)
+    }
+}
+
+impl NamedWebhook {
+    /// From its id.
+    pub(crate) fn parse(given: &str) -> Result<Self, ApiError> {
+        given.parse().map(Self).map_err(|_| no_webhook(given))
     }
 }
 
@@ -52,12 +59,12 @@ fn no_webhook(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no webhook `{shown}`"))
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
+pub(crate) async fn find(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
     app.store.subscriber(tenant, id).await?.ok_or_else(|| no_webhook(id.as_str()))
 }
 
 /// Whether it stands and falls with its tenant's settings.
-fn is_client(id: &SubscriberId) -> bool {
+pub(crate) fn is_client(id: &SubscriberId) -> bool {
     id.as_str() == Subscriber::CLIENT
 }
 
@@ -111,6 +118,8 @@ pub(crate) async fn list(
 }
 
 /// Show a webhook
+///
+/// One webhook, without its secrets.
 #[utoipa::path(
     get,
     path = "/v1/webhooks/{id}",

@@ -1,6 +1,6 @@
 //! A webhook as JSON, without its secret.
 
-use postway_domain::{Subscriber, Time};
+use postway_domain::{Subscriber, Time, WebhookForm};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,20 +10,23 @@ use utoipa::ToSchema;
 pub(crate) struct WebhookView {
     /// Its id; `client_sync` for the one in the tenant's settings.
     #[schema(example = "wh_0192d3a45b6c7d8e9f0123456789abcd")]
-    id: String,
+    pub(crate) id: String,
     /// How it is told: `webhook`, or for `client_sync` also `callback` or `sync`.
     #[schema(example = "webhook")]
     kind: &'static str,
     /// Where it is; null for `client_sync`, which is where the tenant's settings say.
     #[schema(example = "https://app.example.com/hooks/mail")]
-    url: Option<String>,
+    pub(crate) url: Option<String>,
+    /// In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another.
+    #[schema(example = "postway")]
+    form: Option<&'static str>,
     /// Of what it is told: names of events, or `*` for all.
     #[schema(example = json!(["*"]))]
-    events: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// What it is for, in your words.
     description: Option<String>,
     /// Whether it is told at all. While it is not, nothing is collected for it.
-    active: bool,
+    pub(crate) active: bool,
     /// Why it is not, where nobody asked for that: it answered 410.
     disabled_reason: Option<String>,
     /// Not called before this time, as it asked.
@@ -33,7 +36,7 @@ pub(crate) struct WebhookView {
     version: i64,
     /// When it was made: it is told of what happens from then on.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    pub(crate) created_at: Time,
     /// When it was changed last.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
@@ -44,10 +47,10 @@ pub(crate) struct WebhookView {
 #[schema(as = WebhookWithSecret)]
 pub(crate) struct WithSecret {
     #[serde(flatten)]
-    pub(super) webhook: WebhookView,
+    pub(crate) webhook: WebhookView,
     /// What its calls are signed with. It is shown this once.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    pub(super) secret: String,
+    pub(crate) secret: String,
 }
 
 /// A tenant's webhooks.
@@ -65,6 +68,7 @@ impl From<Subscriber> for WebhookView {
         Self {
             id: webhook.id.to_string(),
             kind: webhook.kind.as_str(),
+            form: webhook.kind.form().map(WebhookForm::as_str),
             url: Some(webhook.url).filter(|url| !url.is_empty()),
             events,
             description: webhook.description,

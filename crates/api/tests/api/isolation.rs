@@ -66,7 +66,7 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
 /// Ids of the first tenant that nobody can choose.
 pub struct Made {
     key: String,
-    webhook: String,
+    pub webhook: String,
     uid: String,
     inbound: String,
     /// Of all its messages.
@@ -83,7 +83,8 @@ impl Made {
 
 pub async fn with_two_tenants() -> (Api, Made, String) {
     let api = Api::start().await;
-    let hook = json!({"url": "https://first-app.example.com/", "description": "first-hook"});
+    let hook =
+        json!({"url": "https://first-app.example.com/", "description": "first-hook", "form": "resend"});
     let webhook = api.post("/v1/webhooks", hook).await.ok(201)["id"].as_str().unwrap().to_owned();
     let one = [("first-ada@example.net", Pending)];
     let uids = [

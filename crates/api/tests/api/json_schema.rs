@@ -1,6 +1,7 @@
 //! As much of JSON Schema as the document uses, to hold bodies against the schemas as served.
 
 use axum::{body::Body, http::Request};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use crate::support::Api;
@@ -98,6 +99,26 @@ impl Schemas {
         schema
     }
 
+    /// Every operation with a JSON body: its method, its path, its id and the body's example.
+    pub fn examples(&self) -> Vec<(String, String, String, Value)> {
+        let mut examples = Vec::new();
+        for (path, item) in self.0["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let content = &operation["requestBody"]["content"]["application/json"];
+                if content.is_object() {
+                    let id = operation["operationId"].as_str().unwrap().to_owned();
+                    examples.push((method.to_uppercase(), path.clone(), id, content["example"].clone()));
+                }
+            }
+        }
+        examples
+    }
+
+    /// The document itself.
+    pub fn document(&self) -> &Value {
+        &self.0
+    }
+
     /// What is wrong with a value, if anything.
     pub fn fault(&self, schema: &Value, value: &Value) -> Option<String> {
         let schema = schema.as_object().unwrap();
@@ -130,6 +151,17 @@ impl Schemas {
             "allOf" => return rule.as_array().unwrap().iter().find_map(|part| self.fault(part, value)),
             "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()),
+            "minLength" => {
+                value.as_str().is_none_or(|text| text.chars().count() as u64 >= rule.as_u64().unwrap())
+            }
+            "maxLength" => {
+                value.as_str().is_none_or(|text| text.chars().count() as u64 <= rule.as_u64().unwrap())
+            }
+            "pattern" => {
+                value.as_str().is_none_or(|text| Regex::new(rule.as_str().unwrap()).unwrap().is_match(text))
+            }
+            "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= rule.as_u64().unwrap()),
+            "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= rule.as_u64().unwrap()),
             "minProperties" => value.as_object().is_none_or(|o| o.len() as u64 >= rule.as_u64().unwrap()),
             "maxProperties" => value.as_object().is_none_or(|o| o.len() as u64 <= rule.as_u64().unwrap()),
             "required" => value.as_object().is_none_or(|object| {

@@ -11,6 +11,7 @@ mod bounds;
 mod conformance;
 mod content;
 mod dkim;
+mod document;
 mod feed;
 mod forget;
 mod inbound;

@@ -141,6 +141,56 @@ async fn values_are_bounded_before_they_are_built() {
 }
 
 #[tokio::test]
+async fn a_line_of_an_import_is_bounded_before_it_is_built() {
+    let api = Api::start().await;
+    let many = format!("{{\"address\":{}", zeros(400_000));
+    let long = format!("{{\"address\":\"{}\"}}", "x".repeat(100_000));
+    let quoted = format!("\"{}\"", "x\n".repeat(100_000));
+    for (format, line, limit) in [
+        ("jsonl", &many[..60_000], "100 values"),
+        ("jsonl", &many, "65536 bytes"),
+        ("jsonl", &long, "65536 bytes"),
+        ("csv", &"x,".repeat(20_000), "32 columns"),
+        ("csv", &quoted, "65536 bytes"),
+    ] {
+        let next = if format == "csv" { "a@example.net" } else { "\"a@example.net\"" };
+        let path = format!("/v1/suppressions/import?format={format}");
+        let result = api.call("POST", &path, format!("{line}\n{next}\n")).await.ok(200);
+        let message = result["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains(limit), "{format}: {message}");
+        assert_eq!((&result["imported"], &result["rejected"]), (&json!(1), &json!(1)), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_stored_requests_is_bounded_before_it_is_built() {
+    let api = Api::start().await;
+    let stored = async |id: &str, payload: String| {
+        api.stored_with(id, State::Ready, &[], |message| {
+            message.content.payload = Some(StoredBody::Inline(payload.into()));
+        })
+        .await
+    };
+    let template = format!(r#""template":{{"name":"t","variables":{{"list":{}}}}}"#, zeros(30_000));
+    stored("template", format!(r#"{{"from":"shown@example.com",{template}}}"#)).await;
+    stored("hostile", format!(r#"{{"from":"left-out@example.com","to":{}}}"#, zeros(30_000))).await;
+    let page = api.get("/compat/001/messages?tenant_id=default").await.ok(200);
+    let from = |id: &str| {
+        let found = page["messages"].as_array().unwrap().iter().find(|message| message["id"] == id);
+        found.unwrap()["message"]["from"].clone()
+    };
+    assert_eq!(from("template"), "shown@example.com", "what is not shown does not count");
+    assert_eq!(from("hostile"), Value::Null, "the rest of the page is shown without it");
+    // And what is built of them has room before it is.
+    let uid = large(&api).await;
+    let answers = fill(&api, &format!("/v1/messages/{uid}/raw")).await;
+    let path = "/compat/001/messages?tenant_id=default";
+    assert_eq!(unread(&api, "default", path).await.status().as_u16(), 503);
+    drop(answers);
+    assert_eq!(unread(&api, "default", path).await.status().as_u16(), 200);
+}
+
+#[tokio::test]
 async fn a_rule_is_tried_within_bounds() {
     let api = Api::start().await;
     let try_rule = async |rule: &str, raw: &str| {

@@ -222,7 +222,11 @@ impl Api {
             clock: clock.clone(),
             admin_key: AdminKey::new(KEY),
             secret_key,
-            metrics: MetricsAccess { recorders: vec![recorder.handle()], key: metrics_key },
+            metrics: MetricsAccess {
+                recorders: vec![recorder.handle()],
+                process: String::new,
+                key: metrics_key,
+            },
             roster: Arc::new(Roster::new(Incarnation::from_bytes([1; 16]), false)),
             probe: Arc::new(Probe),
             outbox: Arc::default(),
@@ -480,5 +484,6 @@ fn content(uid: MessageUid) -> Content {
         raw: Bytes::from_static(b"Subject: Your order\r\n\r\nThank you.\r\n").into(),
         payload: Some(Bytes::from_static(br#"{"subject":"Your order"}"#).into()),
         sensitive: false,
+        dsn: None,
     }
 }

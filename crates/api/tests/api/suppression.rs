@@ -38,6 +38,21 @@ async fn an_address_is_suppressed_checked_changed_and_released() {
 }
 
 #[tokio::test]
+async fn either_spelling_of_a_domain_is_the_same_address() {
+    let api = Api::start().await;
+    let made = api.post("/v1/suppressions", json!({"address": "Gone@EXÄMPLE.net"})).await.ok(201);
+    assert_eq!(made["address"], "gone@xn--exmple-cua.net");
+    assert_eq!(made["address_unicode"], "gone@exämple.net");
+    for spelling in ["gone@xn--exmple-cua.net", "gone@ex%C3%A4mple.net"] {
+        assert_eq!(api.get(&format!("/v1/suppressions/{spelling}")).await.ok(200), made);
+    }
+    let wrong = api.post("/v1/suppressions", json!({"address": "a@xn--ä.de"})).await;
+    assert_eq!(wrong.wrong_fields(), ["address"]);
+    let plain = api.post("/v1/suppressions", json!({"address": "a@example.net"})).await.ok(201);
+    assert!(plain.get("address_unicode").is_none(), "only where it differs: {plain}");
+}
+
+#[tokio::test]
 async fn many_are_added_together_or_none() {
     let api = Api::start().await;
     let body = json!({"addresses": ["b@example.net", "a@example.net"], "reason": "hard_bounce"});

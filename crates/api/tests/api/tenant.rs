@@ -74,8 +74,7 @@ async fn a_change_is_merged_and_can_be_bound_to_a_version() {
     let changed = patch(json!({"content": {"subject_chars": 100}, "retention_days": 30})).await.ok(200);
     assert_eq!((&changed["name"], &changed["version"]), (&json!("Acme Ltd"), &json!(2)));
     let changed = patch(json!({"content": {"html_bytes": 9}, "retention_days": null})).await.ok(200);
-    let content =
-        json!({"subject_chars": 100, "html_bytes": 9, "message_bytes": null, "html_required": false});
+    let content = json!({"subject_chars": 100, "html_bytes": 9, "message_bytes": null, "html_required": false, "auto_text": false});
     assert_eq!(changed["content"], content);
     assert_eq!(changed["retention_days"], json!(null));
     let shown = api.get("/v1/tenants/acme").await.ok(200);
@@ -118,13 +117,14 @@ async fn headers_and_envelope_of_a_tenant_can_be_set() {
     let api = with_acme().await;
     let set = json!({
         "return_path": "bounces@example.com", "feedback_id": "acme-mail", "auto_submitted": true,
-        "content": {"html_required": true},
+        "content": {"html_required": true, "auto_text": true},
     });
     let tenant = api.patch("/v1/tenants/acme", set.clone()).await.ok(200);
     for field in ["return_path", "feedback_id", "auto_submitted"] {
         assert_eq!(tenant[field], set[field], "{field}");
     }
     assert_eq!(tenant["content"]["html_required"], true);
+    assert_eq!(tenant["content"]["auto_text"], true);
     let wrong = json!({"return_path": "nobody", "feedback_id": "a b", "auto_submitted": "yes"});
     let fields = api.patch("/v1/tenants/acme", wrong).await.wrong_fields();
     assert_eq!(fields, ["auto_submitted", "return_path", "feedback_id"]);

@@ -104,6 +104,7 @@ async fn the_same_wrong_key_is_refused_from_memory_for_a_moment_only() {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        scram: None,
     };
     let began = Instant::now();
     api.store.change(DirectoryChange::CreateKey(key), None).await.unwrap();

@@ -28,6 +28,11 @@ fn is_refused_by(door: &str, answer: &Answer, status: u16) {
             assert!(json["ok"] == json!(false) && json["error"].is_string(), "{door}: {json}");
             assert_eq!(json["detail"], json["error"], "{door}");
         }
+        "resend" => {
+            assert!(json["name"].is_string() && json["message"].is_string(), "{door}: {json}");
+            assert_eq!(json["statusCode"], status, "{door}: {json}");
+        }
+        "postmark" => assert!(json["ErrorCode"].is_number() && json["Message"].is_string(), "{door}: {json}"),
         "004" => {
             assert!(json["error"]["code"].is_string() && json["error"]["message"].is_string(), "{json}");
             assert_eq!(json["error"]["requestId"], answer.headers["x-request-id"].to_str().unwrap());
@@ -141,18 +146,75 @@ async fn every_door_may_be_at_the_root_and_ours_stays_where_it_is() {
         (DoorName::Reference000, "/emails"),
         (DoorName::Reference001, "/messages"),
         (DoorName::Reference004, "/v1/emails"),
+        (DoorName::Resend, "/emails"),
     ] {
         let api = with_doors(&DoorName::ALL, Some(door)).await;
         api.get(path).await.ok(200);
+        api.get(&format!("/{path}/")).await.ok(200);
         api.get(&format!("/compat/{door}{path}")).await.ok(200);
         is_refused_by(door.as_str(), &api.call("DELETE", path, "").await, 405);
         is_refused_by(door.as_str(), &api.ask(Request::get(path).body(Body::empty()).unwrap()).await, 401);
         api.get("/v1/messages").await.ok(200);
         api.get("/v1/messages/none").await.refused(404, "not_found");
-        api.get("/nothing/here").await.refused(404, "not_found");
         assert_eq!(api.get("/").await.status.as_u16(), 200);
     }
-    for door in [DoorName::Resend, DoorName::Postmark] {
-        with_doors(&DoorName::ALL, Some(door)).await.get("/v1/messages").await.ok(200);
+}
+
+/// Its users read errors in its shape only: a 404 of ours is a success to some of their programs.
+#[tokio::test]
+async fn what_is_nowhere_is_refused_by_the_door_at_the_root() {
+    for door in DoorName::ALL {
+        let api = with_doors(&DoorName::ALL, Some(door)).await;
+        for path in ["/nothing/here", "/nothing/", "//nothing", "/emails/x/y/z"] {
+            is_refused_by(door.as_str(), &api.get(path).await, 404);
+            is_refused_by(door.as_str(), &api.call("POST", path, "{}").await, 404);
+        }
+        for ours in [
+            "/v1/nothing",
+            "/v1/messages/x/y/z",
+            "/health/x",
+            "/docs/x",
+            "/assets/none",
+            "/compat/none/emails",
+        ] {
+            api.get(ours).await.refused(404, "not_found");
+        }
+        api.call("DELETE", "/health/live", "").await.refused(405, "method_not_allowed");
+        api.get("/v1/messages").await.ok(200);
     }
+    let api = with_doors(&DoorName::ALL, None).await;
+    api.get("/nothing/here").await.refused(404, "not_found");
+}
+
+/// Postmark's clients end some paths with a slash, also where the door is at the root.
+#[tokio::test]
+async fn a_slash_at_the_end_says_nothing_at_the_root_either() {
+    let api = with_doors(&DoorName::ALL, Some(DoorName::Postmark)).await;
+    let mail = json!({"From": "a@example.com", "To": "b@example.net", "Subject": "Hi", "TextBody": "Hi"});
+    for path in ["/email/", "//email", "/compat/postmark/email/"] {
+        assert_eq!(api.post(path, mail.clone()).await.ok(200)["ErrorCode"], 0, "{path}");
+    }
+    is_refused_by("postmark", &api.call("DELETE", "/email/", "").await, 405);
+    let nobody = Request::post("/email/").body(Body::from("{}")).unwrap();
+    is_refused_by("postmark", &api.ask(nobody).await, 401);
+}
+
+/// Resend's gem for Ruby joins the address and the path as they are, and takes every answer without `statusCode` for a success.
+#[tokio::test]
+async fn an_address_without_its_last_slash_leads_to_the_door() {
+    let api = Api::start().await;
+    let email = json!({"from": "a@example.com", "to": "b@example.net", "subject": "Hi", "text": "Hi"});
+    let id = api.post("/compat/resendemails", email.clone()).await.ok(200)["id"].as_str().unwrap().to_owned();
+    api.post("/compat/resendemails/batch", json!([email])).await.ok(200);
+    assert_eq!(api.get(&format!("/compat/resendemails/{id}")).await.ok(200)["id"], *id);
+    assert_eq!(api.get("/compat/resendemails?limit=1").await.ok(200)["has_more"], true);
+    for door in DoorName::ALL {
+        let path = format!("/compat/{door}nothing");
+        is_refused_by(door.as_str(), &api.get(&path).await, 404);
+        is_refused_by(door.as_str(), &api.call("POST", &path, "{}").await, 404);
+    }
+    is_refused_by("resend", &api.call("PUT", "/compat/resendemails", "{}").await, 405);
+    api.get("/compat/resen").await.refused(404, "not_found");
+    let api = with_doors(&[DoorName::Postmark], None).await;
+    api.get("/compat/resendemails").await.refused(404, "not_found");
 }

@@ -14,6 +14,8 @@ mod support;
 
 mod doors;
 mod postmark;
+mod postmark_lists;
+mod postmark_templates;
 mod reference_000;
 mod reference_001;
 mod reference_001_clients;

@@ -7,17 +7,17 @@ use crate::support::{Answer, Api, KEY, REQUEST_BYTES_MAX};
 
 const DOOR: &str = "/compat/postmark";
 
-fn message(subject: &str) -> Value {
+pub fn message(subject: &str) -> Value {
     json!({"From": "Shop <shop@example.com>", "To": "ada@example.net", "Subject": subject, "TextBody": "Hi"})
 }
 
-fn with(mut message: Value, part: Value) -> Value {
+pub fn with(mut message: Value, part: Value) -> Value {
     message.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
     message
 }
 
 impl Api {
-    async fn postmark_as(&self, token: &str, method: &str, path: &str, body: Value) -> Answer {
+    pub async fn postmark_as(&self, token: &str, method: &str, path: &str, body: Value) -> Answer {
         let request = Request::builder()
             .method(method)
             .uri(format!("{DOOR}{path}"))
@@ -27,7 +27,7 @@ impl Api {
         self.ask(request.body(body).unwrap()).await
     }
 
-    async fn postmark(&self, path: &str, body: Value) -> Answer {
+    pub async fn postmark(&self, path: &str, body: Value) -> Answer {
         self.postmark_as(KEY, "POST", path, body).await
     }
 
@@ -38,7 +38,7 @@ impl Api {
 
 /// Checks the shape of an error; its message.
 #[track_caller]
-fn refused(answer: &Answer, status: u16, code: u64) -> String {
+pub fn refused(answer: &Answer, status: u16, code: u64) -> String {
     let json = answer.json();
     assert_eq!((answer.status.as_u16(), json["ErrorCode"].as_u64()), (status, Some(code)), "{json}");
     assert_eq!(answer.headers["content-type"], "application/json");
@@ -96,15 +96,19 @@ async fn what_is_wrong_has_a_number_and_their_names() {
     let api = Api::start().await;
     for (part, code, said) in [
         (json!({"From": null}), 300, "From: is missing"),
-        (json!({"From": "shop"}), 300, "From: "),
+        (json!({"From": "shop"}), 300, "Invalid 'From' address: 'shop'. "),
         (json!({"To": null}), 300, "To: give at least one recipient"),
-        (json!({"To": "ada@example.net, bob"}), 300, "To[1]: "),
+        (json!({"To": "ada@example.net, bob"}), 300, "Invalid 'To' address: 'bob'. "),
+        (json!({"Cc": "Bob <b o b>"}), 300, "Invalid 'Cc' address: 'b o b'. "),
         (json!({"To": ["ada@example.net"]}), 403, "To: must be a text"),
         (json!({"TextBody": null}), 300, "TextBody: "),
         (json!({"Subject": 5}), 300, "Subject: "),
-        (json!({"Tag": "x".repeat(65)}), 300, "Tag: "),
+        (json!({"Tag": "x".repeat(1_001)}), 300, "Tag: "),
+        (json!({"Tag": "ä".repeat(513)}), 300, "Tag: "),
+        (json!({"Subject": "x".repeat(2_001)}), 300, "Subject: "),
         (json!({"MessageStream": "a b"}), 300, "MessageStream: "),
         (json!({"Headers": [{"Name": "Return-Path", "Value": "x"}]}), 300, "Headers.Return-Path: "),
+        (json!({"Headers": [{"Name": "Received", "Value": "x"}]}), 300, "Headers.Received: "),
         (json!({"Attachments": [{"Name": "a.txt", "Content": "%"}]}), 300, "Attachments[0].Content: "),
         (json!({"Attachments": [{"Content": "aGk="}]}), 300, "Attachments[0].Name: "),
         (json!({"To": vec!["ada@example.net"; 51].join(",")}), 300, "To: there are 51 recipients"),
@@ -124,9 +128,44 @@ async fn what_is_wrong_has_a_number_and_their_names() {
     let large = with(message("Hi"), json!({"TextBody": "x".repeat(REQUEST_BYTES_MAX)}));
     refused(&api.postmark("/email", large).await, 413, 300);
     refused(&api.postmark_as(KEY, "GET", "/messages/outbound/none/details", Value::Null).await, 422, 701);
-    refused(&api.postmark_as(KEY, "GET", "/server", Value::Null).await, 404, 300);
+    refused(&api.postmark_as(KEY, "GET", "/domains", Value::Null).await, 404, 300);
     refused(&api.postmark_as(KEY, "GET", "/email", Value::Null).await, 405, 300);
     assert_eq!(api.stored_messages().await, 0);
+}
+
+#[tokio::test]
+async fn subjects_and_tags_are_as_long_as_there_unless_the_tenant_says_otherwise() {
+    let api = Api::start().await;
+    let long = with(
+        message(&"s".repeat(2_000)),
+        json!({"Tag": "t".repeat(1_000), "To": "ada@example.net; bob@example.net"}),
+    );
+    let sent = api.postmark("/email", long.clone()).await.ok(200);
+    let ours = api.get(&format!("/v1/messages/{}", sent["MessageID"].as_str().unwrap())).await.ok(200);
+    assert_eq!(
+        (ours["subject"].as_str().unwrap().len(), ours["tags"][0].as_str().unwrap().len()),
+        (2_000, 1_000)
+    );
+    assert_eq!(ours["recipient_count"], 2);
+    api.patch("/v1/tenants/default", json!({"content": {"subject_chars": 100}})).await.ok(200);
+    let said = refused(&api.postmark("/email", long).await, 422, 300);
+    assert!(said.contains("longer than 100 characters"), "{said}");
+}
+
+#[tokio::test]
+async fn a_return_path_is_the_envelopes_and_a_sender_is_passed_over() {
+    let api = Api::start().await;
+    let headers =
+        [("Return-Path", "<bounces@example.com>"), ("Sender", "x@example.com"), ("X-PM-KeepID", "true")];
+    let headers = headers.map(|(name, value)| json!({"Name": name, "Value": value}));
+    let sent = api.postmark("/email", with(message("Hi"), json!({"Headers": headers}))).await.ok(200);
+    let path = format!("/messages/outbound/{}/dump", sent["MessageID"].as_str().unwrap());
+    let dump = api.postmark_as(KEY, "GET", &path, Value::Null).await.ok(200);
+    let source = dump["Body"].as_str().unwrap();
+    assert!(
+        !source.contains("Sender:") && !source.contains("KeepID") && !source.contains("Return-Path"),
+        "{source}"
+    );
 }
 
 #[tokio::test]
@@ -152,6 +191,8 @@ async fn a_token_that_opens_nothing_is_refused() {
     let api = Api::start().await;
     let said = refused(&api.postmark_as("wrong", "POST", "/email", message("Hi")).await, 401, 10);
     assert!(said.contains("X-Postmark-Server-Token") && !said.contains("Bearer"), "{said}");
+    let said = refused(&api.postmark_as("POSTMARK_API_TEST", "POST", "/email", message("Hi")).await, 401, 10);
+    assert!(said.contains("POSTMARK_API_TEST is none here"), "{said}");
     let bare = Request::post(format!("{DOOR}/email")).body(Body::from(message("Hi").to_string())).unwrap();
     refused(&api.ask(bare).await, 401, 10);
     let only_reads = api.key("other", json!({"name": "k", "scopes": ["read"]})).await;
@@ -227,12 +268,19 @@ async fn suppressed_recipients_are_inactive() {
         422,
         406,
     );
+    // As the gem for Rails, django-anymail and the package of npm look for them.
+    assert!(said.lines().any(|line| line == "Found inactive addresses: ada@example.net."), "{said}");
+    assert!(
+        said.contains("inactive addresses: ada@example.net.\nInactive recipients are ones that"),
+        "{said}"
+    );
     assert!(said.contains("Found inactive addresses: ada@example.net. Inactive"), "{said}");
     let some = api.postmark("/email", with(message("Hi"), json!({"Cc": "bob@example.net"}))).await.ok(200);
     assert_eq!(some["ErrorCode"], 0);
-    assert!(
-        some["Message"].as_str().unwrap().ends_with("these inactive addresses: ada@example.net"),
-        "{some}"
+    assert_eq!(
+        some["Message"],
+        "Message OK, but will not deliver to these inactive addresses: ada@example.net. Inactive recipients are ones that have \
+         generated a hard bounce, a spam complaint, or a manual suppression."
     );
     let answers = api.postmark(
         "/email/batch",

@@ -101,6 +101,232 @@ async fn an_email_is_taken_shown_and_listed() {
     let after = first["data"][1]["id"].as_str().unwrap();
     let rest = api.resend("GET", &format!("/emails?limit=2&after={after}"), &[], Value::Null).await.ok(200);
     assert_eq!((subjects(&rest), &rest["has_more"]), (vec!["Hi".to_owned()], &json!(false)));
+    let page = async |query: String| {
+        let page = api.resend("GET", &format!("/emails?{query}"), &[], Value::Null).await.ok(200);
+        (subjects(&page), page["has_more"].as_bool().unwrap())
+    };
+    assert_eq!(page(format!("before={id}")).await, (vec!["Three".to_owned(), "Two".to_owned()], false));
+    assert_eq!(page(format!("limit=1&before={id}")).await, (vec!["Two".to_owned()], true));
+    assert_eq!(page(format!("limit=1&before={after}")).await, (vec!["Three".to_owned()], false));
+    let both = api.resend("GET", &format!("/emails?before={id}&after={id}"), &[], Value::Null).await;
+    refused(&both, 422, "validation_error");
+}
+
+/// Html alone gets a text, as there; an empty one says that none is wanted, and what is shown is what is in the mail.
+#[tokio::test]
+async fn html_alone_gets_a_text_unless_none_is_wanted() {
+    let api = Api::start().await;
+    let raw = async |id: &str| {
+        String::from_utf8_lossy(&api.get(&format!("/v1/messages/{id}/raw")).await.body).into_owned()
+    };
+    let show = async |id: &str| api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+    let made = id(&api.resend("POST", "/emails", &[], email("Hi")).await);
+    assert!(raw(&made).await.contains("multipart/alternative"));
+    let shown = show(&made).await;
+    assert_eq!((&shown["text"], &shown["html"]), (&json!("Hi"), &json!("<p>Hi</p>")));
+    let none = id(&api.resend("POST", "/emails", &[], with(email("Hi"), json!({"text": ""}))).await);
+    assert!(!raw(&none).await.contains("text/plain"));
+    let shown = show(&none).await;
+    assert_eq!((&shown["text"], &shown["html"]), (&json!(null), &json!("<p>Hi</p>")));
+    let plain = with(email("Hi"), json!({"html": null, "text": "Ho"}));
+    let shown = show(&id(&api.resend("POST", "/emails", &[], plain).await)).await;
+    assert_eq!((&shown["text"], &shown["html"]), (&json!("Ho"), &json!(null)));
+}
+
+#[tokio::test]
+async fn bounds_are_those_of_resend() {
+    let api = Api::start().await;
+    let long = "x".repeat(256);
+    let sent = with(
+        email(&"s".repeat(998)),
+        json!({"tags": [{"name": long, "value": long}], "headers": {"Message-ID": "<x@y>", "Date": "x",
+               "Sender": "other@example.com", "Return-Path": "<bounce@example.com>", "X-Order": "7"}}),
+    );
+    let id = id(&api.resend("POST", "/emails", &[], sent).await);
+    let shown = api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+    assert_eq!(shown["tags"], json!([{"name": long, "value": long}]));
+    assert_eq!(shown["subject"].as_str().unwrap().len(), 998);
+    let raw = String::from_utf8_lossy(&api.get(&format!("/v1/messages/{id}/raw")).await.body).into_owned();
+    assert!(raw.contains("X-Order: 7") && !raw.contains("<x@y>") && !raw.contains("Sender:"), "{raw}");
+    api.patch("/v1/tenants/default", json!({"content": {"subject_chars": 100}})).await.ok(200);
+    let long = api.resend("POST", "/emails", &[], email(&"s".repeat(101))).await;
+    assert!(
+        refused(&long, 422, "validation_error").contains("100 characters"),
+        "the tenant's own bound holds"
+    );
+}
+
+#[tokio::test]
+async fn attachments_are_listed_and_fetched_by_links_that_end() {
+    let api = Api::start().await;
+    let sent = with(
+        email("Hi"),
+        json!({"attachments": [
+            {"filename": "a.txt", "content": "aGk="}, {"content": "aG8=", "content_type": "text/csv"},
+            {"filename": "l.png", "content": "iVBORw0KGgo=", "content_id": "logo"},
+        ]}),
+    );
+    let id = id(&api.resend("POST", "/emails", &[], sent).await);
+    let path = format!("/emails/{id}/attachments");
+    let list = api.resend("GET", &path, &[], Value::Null).await.ok(200);
+    assert_eq!((&list["object"], &list["has_more"]), (&json!("list"), &json!(false)));
+    let names: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|file| &file["filename"]).collect();
+    assert_eq!(names.len(), 3, "{list}");
+    let of =
+        |name: &str| list["data"].as_array().unwrap().iter().find(|file| file["filename"] == name).unwrap();
+    assert_eq!(
+        (&of("attachment.csv")["size"], &of("attachment.csv")["content_type"]),
+        (&json!(2), &json!("text/csv"))
+    );
+    assert_eq!(
+        (&of("l.png")["content_id"], &of("l.png")["content_disposition"]),
+        (&json!("logo"), &json!("inline"))
+    );
+    let one =
+        api.resend("GET", &format!("{path}/{}", of("a.txt")["id"].as_str().unwrap()), &[], Value::Null).await;
+    let one = one.ok(200);
+    assert_eq!((&one["object"], &one["filename"]), (&json!("attachment"), &json!("a.txt")));
+    let page = api.resend("GET", &format!("{path}?limit=2"), &[], Value::Null).await.ok(200);
+    assert_eq!((page["data"].as_array().unwrap().len(), &page["has_more"]), (2, &json!(true)));
+    refused(&api.resend("GET", &format!("{path}/att_9"), &[], Value::Null).await, 404, "not_found");
+    refused(&api.resend("GET", &format!("{path}/x"), &[], Value::Null).await, 404, "not_found");
+
+    let url = one["download_url"].as_str().unwrap();
+    let link = &url[url.find("/files/").unwrap()..];
+    let follow = async |link: &str| api.ask(Request::get(link).body(Body::empty()).unwrap()).await;
+    let file = follow(link).await;
+    assert_eq!((file.status.as_u16(), &*file.body), (200, &b"hi"[..]), "it needs no key");
+    assert!(file.headers["content-disposition"].to_str().unwrap().starts_with("attachment"));
+    follow(&format!("{link}A")).await.refused(404, "not_found");
+    api.clock.forward_ms(3_600_000);
+    assert_eq!(follow(link).await.status.as_u16(), 410);
+}
+
+#[tokio::test]
+async fn webhooks_are_made_shown_changed_and_removed() {
+    let api = Api::start().await;
+    let hook = json!({"endpoint": "https://app.example.com/hook", "events": ["email.sent", "email.delivery_delayed", "email.opened"]});
+    let made = api.resend("POST", "/webhooks", &[], hook.clone()).await.ok(200);
+    let id = made["id"].as_str().unwrap();
+    assert!(
+        made["object"] == "webhook" && made["signing_secret"].as_str().unwrap().starts_with("whsec_"),
+        "{made}"
+    );
+    let ours = api.get(&format!("/v1/webhooks/{id}")).await.ok(200);
+    assert_eq!((&ours["form"], &ours["kind"]), (&json!("resend"), &json!("webhook")));
+    assert_eq!(ours["events"], json!(["email.deferred", "email.delayed", "email.sent"]));
+    let path = format!("/webhooks/{id}");
+    let shown = api.resend("GET", &path, &[], Value::Null).await.ok(200);
+    for (name, value) in [
+        ("object", json!("webhook")),
+        ("endpoint", hook["endpoint"].clone()),
+        ("status", json!("enabled")),
+        ("events", json!(["email.delivery_delayed", "email.sent"])),
+    ] {
+        assert_eq!(shown[name], value, "{name} of {shown}");
+    }
+    let rotated =
+        api.resend("POST", &format!("{path}/signing-secret/rotate"), &[], Value::Null).await.ok(200);
+    assert_ne!(rotated["signing_secret"], made["signing_secret"]);
+    let change = json!({"status": "disabled", "events": ["email.bounced"]});
+    assert_eq!(api.resend("PATCH", &path, &[], change).await.ok(200), json!({"object": "webhook", "id": id}));
+    let list = api.resend("GET", "/webhooks", &[], Value::Null).await.ok(200);
+    assert_eq!(
+        (&list["data"][0]["status"], &list["data"][0]["events"]),
+        (&json!("disabled"), &json!(["email.bounced"]))
+    );
+    let native = api.post("/v1/webhooks", json!({"url": "https://app.example.com/own"})).await.ok(201);
+    assert_eq!(native["form"], "postway");
+    let native = format!("/webhooks/{}", native["id"].as_str().unwrap());
+    refused(&api.resend("GET", &native, &[], Value::Null).await, 404, "not_found");
+    refused(&api.resend("DELETE", &native, &[], Value::Null).await, 404, "not_found");
+    for (body, name, said) in [
+        (json!({"events": ["email.sent"]}), "missing_required_field", "`endpoint`"),
+        (json!({"endpoint": "ftp://x", "events": ["email.sent"]}), "validation_error", "`endpoint`"),
+        (
+            json!({"endpoint": "https://a.example", "events": ["email.none"]}),
+            "validation_error",
+            "`events[0]`",
+        ),
+        (
+            json!({"endpoint": "https://a.example", "events": ["email.opened"]}),
+            "validation_error",
+            "`events`",
+        ),
+        (json!({"endpoint": "https://a.example", "events": []}), "validation_error", "`events`"),
+    ] {
+        let message = refused(&api.resend("POST", "/webhooks", &[], body.clone()).await, 422, name);
+        assert!(message.contains(said), "{body}: {message}");
+    }
+    let gone = api.resend("DELETE", &path, &[], Value::Null).await.ok(200);
+    assert_eq!(gone, json!({"object": "webhook", "id": id, "deleted": true}));
+    refused(&api.resend("GET", &path, &[], Value::Null).await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn templates_are_made_filled_in_changed_and_removed() {
+    let api = Api::start().await;
+    let template = json!({"name": "Order Confirmation", "subject": "Order {{{PRODUCT}}}", "html": "<p>{{{PRODUCT}}}: {{{PRICE}}}</p>",
+        "variables": [{"key": "PRODUCT", "type": "string"}, {"key": "PRICE", "type": "number", "fallback_value": 25}]});
+    let made = api.resend("POST", "/templates", &[], template.clone()).await.ok(200);
+    assert_eq!(made, json!({"object": "template", "id": "order-confirmation"}));
+    let again = api.resend("POST", "/templates", &[], template.clone()).await.ok(200);
+    assert_eq!(again["id"], "order-confirmation-2");
+    let path = "/templates/order-confirmation";
+    assert_eq!(
+        api.resend("POST", &format!("{path}/publish"), &[], Value::Null).await.ok(200)["id"],
+        made["id"]
+    );
+    let shown = api.resend("GET", path, &[], Value::Null).await.ok(200);
+    for name in ["name", "subject", "html"] {
+        assert_eq!(shown[name], template[name], "{name} of {shown}");
+    }
+    assert_eq!((&shown["status"], &shown["alias"]), (&json!("published"), &made["id"]));
+    let price = json!({"key": "PRICE", "type": "number", "fallback_value": 25});
+    assert!(shown["variables"].as_array().unwrap().contains(&price), "{shown}");
+
+    let send = async |variables: Value| {
+        let sent = json!({"from": "a@example.com", "to": "b@example.net", "template": {"id": made["id"], "variables": variables}});
+        api.resend("POST", "/emails", &[], sent).await
+    };
+    let html = async |answer: Answer| {
+        let id = self::id(&answer);
+        api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200)["html"].clone()
+    };
+    assert_eq!(html(send(json!({"PRODUCT": "Tea & co"})).await).await, "<p>Tea &amp; co: 25</p>");
+    let said = refused(&send(json!({"PRICE": 1})).await, 422, "validation_error");
+    assert!(said.contains("PRODUCT"), "{said}");
+
+    let change = json!({"html": "<p>{{{PRODUCT}}} a{#b}</p>"});
+    api.resend("PATCH", path, &[], change).await.ok(200);
+    assert_eq!(html(send(json!({"PRODUCT": "Tea"})).await).await, "<p>Tea a{#b}</p>");
+    let shown = api.resend("GET", path, &[], Value::Null).await.ok(200);
+    assert_eq!(
+        (&shown["subject"], &shown["html"]),
+        (&template["subject"], &json!("<p>{{{PRODUCT}}} a{#b}</p>"))
+    );
+    let list = api.resend("GET", "/templates?limit=1", &[], Value::Null).await.ok(200);
+    assert_eq!((&list["data"][0]["id"], &list["has_more"]), (&made["id"], &json!(true)));
+
+    // One of ours keeps what has no word there.
+    let native = json!({"name": "own", "subject": "s", "html": "{% if a is defined %}A{% endif %}{{ b }}"});
+    api.post("/v1/templates", native.clone()).await.ok(201);
+    api.resend("PATCH", "/templates/own", &[], json!({"subject": "t"})).await.ok(200);
+    let own = api.get("/v1/templates/own").await.ok(200);
+    assert_eq!((&own["html"], &own["subject"]), (&native["html"], &json!("t")));
+
+    let taken = json!({"name": "x", "alias": "own", "html": "<p>x</p>"});
+    refused(&api.resend("POST", "/templates", &[], taken).await, 422, "validation_error");
+    refused(
+        &api.resend("POST", "/templates", &[], json!({"html": "<p>x</p>"})).await,
+        422,
+        "missing_required_field",
+    );
+    let from = json!({"name": "x", "html": "<p>x</p>", "from": "a@example.com"});
+    refused(&api.resend("POST", "/templates", &[], from).await, 422, "invalid_from_address");
+    let gone = api.resend("DELETE", path, &[], Value::Null).await.ok(200);
+    assert_eq!(gone["deleted"], true);
+    refused(&api.resend("GET", path, &[], Value::Null).await, 404, "not_found");
 }
 
 #[tokio::test]
@@ -114,7 +340,9 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
         (json!({"to": ["ada"]}), "validation_error", "`to[0]`"),
         (json!({"to": 5}), "validation_error", "`to`"),
         (json!({"html": null}), "validation_error", "neither text nor html"),
-        (json!({"scheduled_at": "tomorrow at 9am"}), "validation_error", "`scheduled_at`: not a time"),
+        (json!({"scheduled_at": "in a while"}), "validation_error", "`tomorrow at 9am`"),
+        (json!({"tags": [{"name": "a", "value": "x".repeat(257)}]}), "validation_error", "`tags[0].value`"),
+        (json!({"headers": {"Subject": "x"}}), "validation_error", "`headers.Subject`"),
         (json!({"scheduled_at": "in 99 weeks"}), "validation_error", "`scheduled_at`"),
         (json!({"template": {"id": "none"}, "html": null}), "validation_error", "`template.id`"),
         (
@@ -127,7 +355,6 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
             "invalid_attachment",
             "`attachments[0].path`",
         ),
-        (json!({"headers": {"Message-ID": "x"}}), "validation_error", "`headers.Message-ID`"),
         (json!({"topic_id": "news"}), "validation_error", "`topic_id`"),
     ] {
         let answer = api.resend("POST", "/emails", &[], with(email("Hi"), part.clone())).await;
@@ -143,6 +370,11 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
     refused(&api.resend("DELETE", "/emails", &[], Value::Null).await, 405, "method_not_allowed");
     refused(&api.resend("GET", "/emails?limit=0", &[], Value::Null).await, 422, "validation_error");
     refused(&api.resend("GET", "/emails?before=x", &[], Value::Null).await, 422, "validation_error");
+    for word in ["metrics", "receiving"] {
+        let said =
+            refused(&api.resend("GET", &format!("/emails/{word}"), &[], Value::Null).await, 404, "not_found");
+        assert!(said.contains("no call") && !said.contains("no message"), "{said}");
+    }
     assert_eq!(api.count().await, 0);
 }
 
@@ -168,7 +400,7 @@ async fn emails_of_other_languages_sdks_are_taken() {
 }
 
 #[tokio::test]
-async fn a_time_may_be_a_distance_unless_the_request_may_come_again() {
+async fn a_time_may_be_in_words_and_a_repeat_of_them_is_the_same_email() {
     let api = Api::start().await;
     let soon = with(email("Hi"), json!({"scheduled_at": "in 1 hour"}));
     let id = id(&api.resend("POST", "/emails", &[], soon.clone()).await);
@@ -180,11 +412,36 @@ async fn a_time_may_be_a_distance_unless_the_request_may_come_again() {
     assert_eq!(due().await, hours(2));
     api.resend("POST", "/emails/batch", &[], json!([soon])).await.ok(200);
     let key = [("idempotency-key", "k")];
-    let said = refused(&api.resend("POST", "/emails", &key, soon.clone()).await, 422, "validation_error");
-    assert!(said.starts_with("`scheduled_at`: with an Idempotency-Key"), "{said}");
-    let batch = api.resend("POST", "/emails/batch", &key, json!([soon])).await;
-    assert!(refused(&batch, 422, "validation_error").starts_with("`[0].scheduled_at`"));
-    assert_eq!(api.count().await, 2);
+    let first = self::id(&api.resend("POST", "/emails", &key, soon.clone()).await);
+    api.clock.forward_ms(60_000);
+    assert_eq!(self::id(&api.resend("POST", "/emails", &key, soon.clone()).await), first);
+    let other = with(email("Hi"), json!({"scheduled_at": "in 2 hours"}));
+    refused(&api.resend("POST", "/emails", &key, other).await, 409, "invalid_idempotent_request");
+    let key = [("idempotency-key", "batch")];
+    let batch = async || api.resend("POST", "/emails/batch", &key, json!([soon])).await.ok(200);
+    let once = batch().await;
+    api.clock.forward_ms(60_000);
+    assert_eq!(batch().await, once);
+    assert_eq!(api.count().await, 4);
+    // The clock of these tests stands on 2023-11-14, a Tuesday.
+    for (words, time) in [
+        ("tomorrow at 9am", "2023-11-15T09:00:00.000Z"),
+        ("next monday at 10:00 UTC+2", "2023-11-20T08:00:00.000Z"),
+        ("Friday at 3pm ET", "2023-11-17T20:00:00.000Z"),
+    ] {
+        let sent = with(email("Hi"), json!({"scheduled_at": words}));
+        let id = self::id(&api.resend("POST", "/emails", &[], sent).await);
+        let shown = api.resend("GET", &format!("/emails/{id}"), &[], Value::Null).await.ok(200);
+        assert_eq!(shown["scheduled_at"], time, "{words}");
+    }
+    // Natively, a time is a time.
+    api.post(
+        "/v1/messages",
+        json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t",
+        "send_at": "tomorrow at 9am"}),
+    )
+    .await
+    .refused(422, "validation_error");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ mod tests {
     use crate::transport::SmtpSettings;
 
     fn not_sent(failure: Failure) -> Delivery {
-        Delivery { recipients: vec![RecipientReply::NotTried], end: DeliveryEnd::NotSent(failure) }
+        Delivery::new(vec![RecipientReply::NotTried], DeliveryEnd::NotSent(failure))
     }
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
     fn one_recipient_refused_for_the_accounts_sake_is_enough() {
         let quota = Failure::new("smtp_452", Category::Quota, Phase::Rcpt, Severity::Account, "used up");
         let recipients = vec![RecipientReply::NotTried, RecipientReply::Refused(quota)];
-        let delivery = Delivery { recipients, end: DeliveryEnd::NoRecipients };
+        let delivery = Delivery::new(recipients, DeliveryEnd::NoRecipients);
         assert_eq!(
             account_fault(&delivery, &Route::Sandbox).map(|failure| failure.category),
             Some(Category::Quota)

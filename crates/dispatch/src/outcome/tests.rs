@@ -56,6 +56,7 @@ fn job(recipients: u32) -> Claimed {
         sensitive: false,
         recipient_deleted: false,
         via: None,
+        dsn: None,
     }
 }
 
@@ -83,6 +84,8 @@ fn attempt(job: &Claimed) -> Attempt<'_> {
         policy: &POLICY,
         account_at_fault: None,
         certified: false,
+        converted: &[],
+        takes_dsn: false,
     }
 }
 
@@ -127,7 +130,7 @@ fn judge_with(
         account_at_fault: account_at_fault.then_some(Duration::ZERO),
         ..attempt(job)
     };
-    judge(&attempt, Delivery { recipients, end }, &mut chance())
+    judge(&attempt, Delivery::new(recipients, end), &mut chance())
 }
 
 fn statuses(verdict: &Verdict) -> Vec<RecipientStatus> {
@@ -264,7 +267,7 @@ fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
     let claimed = job(1);
     let refused = || {
         let failure = Failure::io(Phase::Connect, std::io::ErrorKind::ConnectionRefused, "no");
-        Delivery { recipients: vec![RecipientReply::NotTried], end: DeliveryEnd::NotSent(failure) }
+        Delivery::new(vec![RecipientReply::NotTried], DeliveryEnd::NotSent(failure))
     };
     assert_eq!(judge(&attempt(&claimed), refused(), &mut chance()).change.refund, Some(permit()));
     let offered = Attempt { offered: true, ..attempt(&claimed) };
@@ -343,7 +346,7 @@ fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
 fn another_account_that_stands_in_is_named_by_the_attempt() {
     let (claimed, other) = (job(1), "other".parse().unwrap());
     let attempt = Attempt { account: &other, committed: true, offered: true, ..attempt(&claimed) };
-    let delivery = Delivery { recipients: vec![accepted()], end: taken() };
+    let delivery = Delivery::new(vec![accepted()], taken());
     assert_eq!(judge(&attempt, delivery, &mut chance()).change.attempt.unwrap().account, other);
 }
 
@@ -414,11 +417,11 @@ fn a_recipient_that_was_refused_is_named() {
 fn certified_mail_awaits_its_receipt_once_it_is_sent() {
     let claimed = job(1);
     let certified = Attempt { committed: true, offered: true, certified: true, ..attempt(&claimed) };
-    let sent = judge(&certified, Delivery { recipients: vec![accepted()], end: taken() }, &mut chance());
+    let sent = judge(&certified, Delivery::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, Some(Time::from_millis(5_000 + 30 * 60_000)));
-    let refused = Delivery { recipients: vec![refused(550)], end: DeliveryEnd::NoRecipients };
+    let refused = Delivery::new(vec![refused(550)], DeliveryEnd::NoRecipients);
     assert_eq!(judge(&certified, refused, &mut chance()).change.awaits_receipt, None);
     let ordinary = Attempt { certified: false, ..certified };
-    let sent = judge(&ordinary, Delivery { recipients: vec![accepted()], end: taken() }, &mut chance());
+    let sent = judge(&ordinary, Delivery::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, None);
 }

@@ -41,6 +41,12 @@ pub(super) struct Told<'a> {
     /// The places of recipients that are on the suppression list by now.
     #[serde(skip_serializing_if = "<[u32]>::is_empty")]
     suppressed: &'a [u32],
+    /// What of the mail was encoded for a relay that lacks an extension.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    converted: &'static [&'static str],
+    /// Whether the sender's wishes about reports went with it, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dsn: Option<&'static str>,
 }
 
 impl<'a> Told<'a> {
@@ -63,6 +69,8 @@ impl<'a> Told<'a> {
             recipient: None,
             address: None,
             suppressed: &[],
+            converted: &[],
+            dsn: None,
         }
     }
 
@@ -81,6 +89,11 @@ impl<'a> Told<'a> {
             due_at,
             provider_message_id,
             suppressed: &attempt.job.suppressed,
+            converted: attempt.converted,
+            dsn: attempt.job.dsn.as_ref().filter(|_| attempt.offered).map(|_| match attempt.takes_dsn {
+                true => "passed_on",
+                false => "not_offered",
+            }),
             ..Self::of(attempt, failure)
         }
     }

@@ -101,7 +101,7 @@ pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Ve
 
 fn fail(attempt: &Attempt<'_>, failure: Failure, random: &mut impl Rng) -> Verdict {
     let recipients = attempt.job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
-    let mut verdict = judge(attempt, Delivery { recipients, end: DeliveryEnd::NotSent(failure) }, random);
+    let mut verdict = judge(attempt, Delivery::new(recipients, DeliveryEnd::NotSent(failure)), random);
     verdict.change.attempt = None;
     verdict
 }

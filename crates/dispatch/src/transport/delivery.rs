@@ -1,7 +1,10 @@
 //! What a transport is given and what it gives back.
 
 use async_trait::async_trait;
-use postway_domain::failure::{EnhancedCode, Failure, Phase};
+use postway_domain::{
+    dsn::DsnWishes,
+    failure::{EnhancedCode, Failure, Phase},
+};
 
 /// The envelope of one transaction.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +19,8 @@ pub struct Envelope<'a> {
     pub eight_bit: bool,
     /// An address or a header is internationalised. Non-ASCII addresses in this envelope imply it.
     pub smtputf8: bool,
+    /// What the sender wishes to be told; passed on where the peer offers that, and no reason not to send.
+    pub dsn: Option<&'a DsnWishes>,
 }
 
 /// A well-formed SMTP reply.
@@ -68,6 +73,15 @@ pub struct Delivery {
     pub recipients: Vec<RecipientReply>,
     /// How the transaction ended; it speaks for the accepted recipients, and for those not tried.
     pub end: DeliveryEnd,
+    /// What of the mail was encoded because the relay lacks an extension: `header`, `body`.
+    pub converted: &'static [&'static str],
+}
+
+impl Delivery {
+    /// Of a mail that was sent as it is, if at all.
+    pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
+        Self { recipients, end, converted: &[] }
+    }
 }
 
 /// How a transaction ended.

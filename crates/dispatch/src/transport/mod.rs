@@ -9,6 +9,7 @@
 
 mod crash;
 mod delivery;
+mod fit;
 pub mod sandbox;
 pub mod ses;
 pub mod smtp;

@@ -20,7 +20,7 @@ impl Sandbox {
         let recipients: Vec<_> =
             envelope.recipients.iter().map(|_| RecipientReply::Accepted(captured())).collect();
         if recipients.is_empty() {
-            return Delivery { recipients, end: DeliveryEnd::NoRecipients };
+            return Delivery::new(recipients, DeliveryEnd::NoRecipients);
         }
         let end = match gate.commit(&recipients).await {
             Ok(()) => {
@@ -32,7 +32,7 @@ impl Sandbox {
             }
             Err(_) => DeliveryEnd::GateRefused,
         };
-        Delivery { recipients, end }
+        Delivery::new(recipients, end)
     }
 }
 
@@ -61,6 +61,7 @@ mod tests {
         size: 1,
         eight_bit: false,
         smtputf8: false,
+        dsn: None,
     };
 
     #[tokio::test]

@@ -79,6 +79,17 @@ async fn a_refused_gate_sends_nothing() {
 }
 
 #[tokio::test]
+async fn header_text_beyond_ascii_is_encoded_for_ses() {
+    let fake = Fake::start(Play::taken("1")).await;
+    let client = client(settings(fake.url()));
+    let body = "Subject: \u{fc}\r\n\r\n\u{fc}\r\n".as_bytes();
+    let mail = Envelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
+    let delivery = client.deliver(&mail, body, &mut Gate::default()).await;
+    assert!(matches!(delivery.end, DeliveryEnd::Accepted { .. }), "{:?}", delivery.end);
+    assert_eq!(delivery.converted, ["header"]);
+}
+
+#[tokio::test]
 async fn what_ses_cannot_take_is_refused_before_the_gate() {
     let fake = Fake::start(Play::taken("1")).await;
     let client = client(settings(fake.url()));

@@ -28,6 +28,36 @@ async fn a_mail_arrives_with_its_envelope_and_the_relays_id() {
     assert!(!mails[0].tls);
 }
 
+/// RFC 3461: said where it is offered, and no reason not to send where it is not.
+#[tokio::test]
+async fn wishes_about_reports_are_said_to_relays_that_offer_dsn() {
+    let wishes = r#"{"ret":"HDRS","envid":"QQ314159","recipients":
+        {"a@example.org":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;a+40elsewhere.example"},"b@example.org":{"notify":"NEVER"}}}"#;
+    let wishes: postway_domain::dsn::DsnWishes = serde_json::from_str(wishes).unwrap();
+    let recipients = ["a@example.org", "b@example.org", "c@example.org"];
+    for (offers, mail, rcpt) in [
+        (
+            true,
+            " RET=HDRS ENVID=QQ314159",
+            [" NOTIFY=SUCCESS,DELAY ORCPT=rfc822;a+40elsewhere.example", " NOTIFY=NEVER", ""],
+        ),
+        (false, "", ["", "", ""]),
+    ] {
+        let capabilities: &[&str] = if offers { &["PIPELINING", "DSN"] } else { &["PIPELINING"] };
+        let sink = SmtpSink::builder().capabilities(capabilities).start().await;
+        let mut connection = connect(&sink).await;
+        assert_eq!(connection.offers_dsn(), offers);
+        let envelope = Envelope { dsn: Some(&wishes), ..envelope(&recipients, BODY) };
+        let delivery = connection.deliver(&envelope, BODY, &mut Gate::default()).await;
+        assert_accepted(&delivery.end);
+        let ledger = sink.ledger();
+        assert_eq!(ledger.commands_of("MAIL"), [format!("MAIL FROM:<from@example.net>{mail}")]);
+        let expected: Vec<String> =
+            recipients.iter().zip(rcpt).map(|(to, wished)| format!("RCPT TO:<{to}>{wished}")).collect();
+        assert_eq!(ledger.commands_of("RCPT"), expected);
+    }
+}
+
 #[tokio::test]
 async fn many_mails_share_one_connection_with_and_without_pipelining() {
     for sink in [SmtpSink::start().await, SmtpSink::builder().without("PIPELINING").start().await] {

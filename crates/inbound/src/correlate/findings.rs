@@ -1,13 +1,13 @@
 //! From a report and its message to what is written: events, bounces, suppressions. Pure.
 //!
 //! An address is suppressed only where the address itself is bad or its owner complained, only if the message went to it, and
-//! only on [`Proof`]. Where the message had a signed envelope sender, a genuine report has it, and nothing else suppresses. A proof
+//! only on [`Proof`]. Where the message had a signed envelope sender, a genuine report has it, and nothing else is proof. A proof
 //! that other recipients of the message can see suppresses for [`VISIBLE_PROOF_LASTS`] only. A report without proof is
 //! written as [`EventKind::UnprovenReport`], which changes nothing.
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, Time, verp::VerpAddress};
+use postway_domain::{EmailAddress, EventKind, Time, verp::VerpAddress};
 use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Report};
 use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
 use serde_json::json;
@@ -79,7 +79,7 @@ fn one(
         }
     };
     if let Some(one) = reported {
-        if recipient.is_some_and(|recipient| !recipient.eq_ignore_ascii_case(&one.address)) {
+        if recipient.is_some_and(|recipient| !EmailAddress::is_same(recipient, &one.address)) {
             set("final_recipient", json!(one.address));
         }
         set("type", json!(bounce_type.map(BounceType::as_str)));
@@ -92,23 +92,25 @@ fn one(
     }
     set("feedback_type", json!(report.feedback_type));
     set("reporter", json!(report.reporter));
-    let bounce = (kind == EventKind::Bounced && proof.is_proof()).then(|| {
+    let is_believed = is_believed(proof, traced);
+    let bounce = (kind == EventKind::Bounced && is_believed).then(|| {
         let code = reported.and_then(|one| one.status.clone().or(one.smtp_code.map(|code| code.to_string())));
         let reason = reported.map(|one| one.reason.as_str());
         json!({"type": bounce_type.unwrap_or(BounceType::Soft).as_str(), "code": code, "reason": reason, "at": now})
             .to_string()
     });
-    let term = suppression_term(proof, traced).filter(|_| is_meant(position, reported, proof, kind));
+    let term =
+        suppression_term(proof).filter(|_| is_believed).filter(|_| is_meant(position, reported, proof, kind));
     let suppress = recipient
         .zip(term)
         .and_then(|(address, term)| suppression(kind, bounce_type, reported, traced, address, term, now));
-    if !proof.is_proof() {
+    if !is_believed {
         data["says"] = json!(kind);
     }
     Finding {
         message: traced.uid,
         position: position.map(|(at, _)| at),
-        kind: if proof.is_proof() { kind } else { EventKind::UnprovenReport },
+        kind: if is_believed { kind } else { EventKind::UnprovenReport },
         data: Some(data.to_string()),
         bounce,
         suppress,
@@ -122,7 +124,7 @@ fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)>
     let named = reported.and_then(|one| {
         let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
         let mut places = ours.filter_map(|address| {
-            traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(address.trim()))
+            traced.recipients.iter().position(|known| EmailAddress::is_same(known, address))
         });
         places.next()
     });
@@ -141,15 +143,23 @@ enum SuppressionTerm {
     ForATime,
 }
 
-/// How long a suppression on this proof lasts; `None` where it proves too little.
-fn suppression_term(proof: Proof, traced: &Traced) -> Option<SuppressionTerm> {
+/// Whether what a report says is taken as a fact: it changes what is shown of a recipient, and is told as what it says.
+fn is_believed(proof: Proof, traced: &Traced) -> bool {
     // By its form: which key has signed it does not matter here, and keys are forgotten some day.
-    let has_signed_path = VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
+    let has_signed_path = || VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
+    match proof {
+        Proof::Verp | Proof::SharedVerp => true,
+        Proof::PostwayId | Proof::MessageId => !has_signed_path(),
+        Proof::ForeignMessageId | Proof::Recipient => false,
+    }
+}
+
+/// How long a suppression on this proof lasts; `None` where it proves too little.
+fn suppression_term(proof: Proof) -> Option<SuppressionTerm> {
     match proof {
         Proof::Verp => Some(SuppressionTerm::ForEver),
-        Proof::SharedVerp => Some(SuppressionTerm::ForATime),
-        Proof::PostwayId | Proof::MessageId => (!has_signed_path).then_some(SuppressionTerm::ForATime),
-        Proof::Recipient => None,
+        Proof::SharedVerp | Proof::PostwayId | Proof::MessageId => Some(SuppressionTerm::ForATime),
+        Proof::ForeignMessageId | Proof::Recipient => None,
     }
 }
 
@@ -197,7 +207,7 @@ fn suppression(
     };
     Some(Suppression {
         tenant: traced.tenant.clone(),
-        address: address.to_lowercase(),
+        address: EmailAddress::key_of(address),
         reason,
         note: Some(note),
         created_at: now,
@@ -296,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_path_is_signed_nothing_else_suppresses() {
+    fn where_the_path_is_signed_nothing_else_suppresses_or_is_believed() {
         let mut message = traced(&["ada@example.org"]);
         let key = VerpKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
         message.sender = verp::encode(message.uid, Some("ada@example.org"), &key, "b.example.net");
@@ -305,8 +315,20 @@ mod tests {
         }
         assert_eq!(ends(Proof::Verp, &message), Some(None));
         assert_eq!(ends(Proof::SharedVerp, &message), Some(Some(now().plus(VISIBLE_PROOF_LASTS))));
-        let found = findings(&complaint("abuse", ""), &message, Proof::PostwayId, now());
-        assert!(found[0].kind == EventKind::Complained && found[0].suppress.is_none());
+        let bounce = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
+        for proof in [Proof::PostwayId, Proof::MessageId] {
+            for (report, says) in [(&bounce, "bounced"), (&complaint("abuse", ""), "complained")] {
+                let found = findings(report, &message, proof, now());
+                let [finding] = found.as_slice() else { panic!("{found:?}") };
+                assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
+                let told = data(finding);
+                assert_eq!([&told["says"], &told["proof"]], [says, proof.as_str()]);
+            }
+        }
+        for proof in [Proof::Verp, Proof::SharedVerp] {
+            let found = findings(&bounce, &message, proof, now());
+            assert!(found[0].kind == EventKind::Bounced && found[0].bounce.is_some());
+        }
     }
 
     #[test]

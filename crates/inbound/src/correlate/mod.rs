@@ -1,11 +1,12 @@
 //! From a report to the message that it is about.
 //!
 //! In this order: the envelope sender that we signed, which a report comes back to or repeats; our id in the returned header;
-//! the returned Message-ID, which holds our id, or is the one that the provider gave; the recipient, where exactly one
-//! message of the last days went to it. The first three are [`Proof`] that the report's author has seen the message: neither
-//! signatures nor ids can be guessed. Whoever got the message has seen it too, and could write a report about its other
-//! recipients. Only the signed envelope sender of a single recipient rules that out. The last is a guess, which changes
-//! nothing: it is told as a report without proof.
+//! the returned Message-ID, which holds our id, or is the one that the provider gave; the Message-ID that the mail brought
+//! along, where no other message of the tenant has it; the recipient, where exactly one message of the last days went to it.
+//! The first three are [`Proof`] that the report's author has seen the message: neither signatures nor ids can be guessed. A
+//! Message-ID that somebody else made can be, so it finds the message and proves nothing. Whoever got the message has seen it too, and could write a report about its other
+//! recipients. Only the signed envelope sender of a single recipient rules that out. The last two
+//! change nothing: they are told as a report without proof.
 //!
 //! A mailbox tells about messages of its own tenant only, unless an operator said otherwise.
 
@@ -21,7 +22,7 @@ use postway_domain::{
 use postway_mime::received::Report;
 use postway_store::{
     Store, StoreError,
-    record::{Filter, MessageSummary, Traced},
+    record::{Filter, MessageSummary, Traced, message_id_label},
 };
 
 pub(crate) use self::{
@@ -40,6 +41,8 @@ const DELIVERED_TO: [&str; 5] = ["Delivered-To", "X-Original-To", "Envelope-To",
 const SIGNED_MAX: usize = 16;
 /// The domain of Message-IDs that SES gives.
 const SES_DOMAIN: &str = "amazonses.com";
+/// The longest Message-ID of others that is looked for.
+const FOREIGN_ID_BYTES_MAX: usize = 512;
 /// Characters of a uid.
 const UID_CHARS: usize = 36;
 
@@ -54,6 +57,8 @@ pub(crate) enum Proof {
     PostwayId,
     /// By the returned Message-ID.
     MessageId,
+    /// By the returned Message-ID, which somebody else had made.
+    ForeignMessageId,
     /// By the recipient and the time alone.
     Recipient,
 }
@@ -66,13 +71,9 @@ impl Proof {
             Self::SharedVerp => "verp_shared",
             Self::PostwayId => "postway_id",
             Self::MessageId => "message_id",
+            Self::ForeignMessageId => "foreign_message_id",
             Self::Recipient => "recipient_only",
         }
-    }
-
-    /// Whether it shows that the report's author has seen the message.
-    pub(crate) fn is_proof(self) -> bool {
-        self != Self::Recipient
     }
 }
 
@@ -113,6 +114,11 @@ pub(crate) async fn correlate(
     }
     if let Some(traced) = by_provider_id(store, realm, report).await? {
         return Ok(Some((traced, Proof::MessageId)));
+    }
+    if let Some(id) = report.original.message_id.as_deref()
+        && let Some(traced) = by_foreign_id(store, realm, id).await?
+    {
+        return Ok(Some((traced, Proof::ForeignMessageId)));
     }
     let guessed = by_recipient(store, realm, report, now).await?;
     Ok(guessed.map(|traced| (traced, Proof::Recipient)))
@@ -192,6 +198,24 @@ async fn by_provider_id(
     let filter = Filter { provider_message_id: Some(local.to_owned()), ..Filter::default() };
     let found = store.messages(realm.tenant, &filter, None, 1).await?;
     trace(store, realm, found.first()).await
+}
+
+/// The one message of the tenant that brought this Message-ID along. Two with the same, as of a server that divides the recipients
+/// of a mail, cannot be told apart by it.
+pub(crate) async fn by_foreign_id(
+    store: &dyn Store,
+    realm: &Realm<'_>,
+    message_id: &str,
+) -> Result<Option<Traced>, StoreError> {
+    let message_id = message_id.trim().trim_start_matches('<').trim_end_matches('>');
+    if !message_id.contains('@') || message_id.len() > FOREIGN_ID_BYTES_MAX {
+        return Ok(None);
+    }
+    let filter = Filter { tag: Some(message_id_label(message_id)), ..Filter::default() };
+    match store.messages(realm.tenant, &filter, None, 2).await?.as_slice() {
+        [only] => trace(store, realm, Some(only)).await,
+        _ => Ok(None),
+    }
 }
 
 /// The one message of the last days that went to the first recipient of the report, and has its subject where both tell.

@@ -1,13 +1,14 @@
 //! Receipts of certified mail: which message they are about, what they mean for it, and the evidence that is kept.
 //!
-//! The reference is the message's Message-ID, which holds its id. A receipt is never dropped for its signature; how that was
+//! The reference is the message's Message-ID, which holds its id, or is the one that the mail brought along. The latter can be
+//! guessed, so a receipt that refers to it is believed only with a signature that was verified. A receipt is never dropped for its signature; how that was
 //! judged is kept with it. Where there is a trust store, only a verified receipt is believed: any other is kept and told as
 //! a report without proof, which sets no outcome and ends no wait. Of two notices that a message is late, the second about
 //! the same recipient means that it failed.
 
 use std::time::Duration;
 
-use postway_domain::{EventKind, Time};
+use postway_domain::{EmailAddress, EventKind, Time};
 use postway_mime::pec::{Notice, PecEvent, Receipt, ReceiptForm, ReceiptKind, Signature, TrustStore, verify};
 use postway_store::record::{Body, Finding, NewReceipt, ReceiptView, Traced};
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ pub(crate) struct Receipts<'a> {
     pub digest: [u8; 32],
     /// Whom signatures must lead to.
     pub trust: &'a TrustStore,
+    /// Whether it refers to the message by an id that cannot be guessed.
+    pub is_by_our_id: bool,
     /// The receipts that the message has already.
     pub earlier: &'a [ReceiptView],
     /// When the mail came.
@@ -41,7 +44,7 @@ pub(crate) struct Receipts<'a> {
 pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) -> Finding {
     let concerned = receipt.concerned();
     let position = match concerned.as_slice() {
-        [one] => traced.recipients.iter().position(|known| known.eq_ignore_ascii_case(one.trim())),
+        [one] => traced.recipients.iter().position(|known| EmailAddress::is_same(known, one)),
         _ => None,
     };
     let address = position.map(|at| traced.recipients[at].clone()).or_else(|| match concerned.as_slice() {
@@ -61,7 +64,7 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
         PecEvent::Unknown => EventKind::AutoReplied,
     };
     let (signature, remark) = judged(receipt, known);
-    let is_believed = known.trust.is_empty() || signature == VERIFIED;
+    let is_believed = signature == VERIFIED || (known.trust.is_empty() && known.is_by_our_id);
     let detail = detail(receipt, is_second, signature, remark);
     let proof = if is_believed { "message_id" } else { "unverified_receipt" };
     let mut data = json!({"receipt": receipt.kind_text, "signature": signature, "at": at, "proof": proof});
@@ -104,11 +107,11 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
             let is_same_mail = earlier.digest == known.digest
                 || receipt.message_id.as_deref().is_some_and(|id| detail["message_id"] == id);
             let is_same_one = match (&earlier.address, address) {
-                (Some(earlier), Some(address)) => earlier.eq_ignore_ascii_case(address),
+                (Some(earlier), Some(address)) => EmailAddress::is_same(earlier, address),
                 (None, None) => true,
                 _ => false,
             };
-            let is_believed = known.trust.is_empty() || earlier.signature == VERIFIED;
+            let is_believed = earlier.signature == VERIFIED || (known.trust.is_empty() && known.is_by_our_id);
             let is_apart = receipt.notice != Some(Notice::First) || at.since(earlier.at) >= APART;
             ReceiptKind::from(earlier.kind.as_str()) == ReceiptKind::DeliveryWarning
                 && is_believed
@@ -208,6 +211,7 @@ mod tests {
             body: &Body::Inline(Bytes::copy_from_slice(raw)),
             digest: crate::monitor::sha256(raw),
             trust: &TrustStore::default(),
+            is_by_our_id: true,
             earlier,
             arrived_at: now(),
         };

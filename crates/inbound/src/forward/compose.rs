@@ -9,11 +9,13 @@ use postway_mime::{
     reader::{DecodeBudget, MailPart, PartClass, ReadMail},
 };
 
-use super::Forwarding;
+use super::ForwardShape;
 use crate::mail::{Mail, bounded, is_shown_inside};
 
 /// More attachments than this are forwarded inside the original instead.
 const ATTACHMENTS_MAX: usize = 200;
+/// The most bytes of texts that are composed anew, in UTF-8: a mail with more is forwarded as it is, inside another.
+const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Authors that answers go to.
 const REPLY_TO_MAX: usize = 10;
 /// The longest file name that composing takes, in characters.
@@ -22,34 +24,33 @@ const FILENAME_CHARS_MAX: usize = 255;
 const BLOCK_CHARS_MAX: usize = 500;
 
 /// The mail composed anew; none where it cannot be taken apart whole, or put together.
-pub(super) fn composed(forwarding: &Forwarding<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
-    let mail = forwarding.mail;
+pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
+    let mail = shape.mail;
     let parts = mail.taken_apart();
     let roles = parts.roles();
     if !parts.passed().is_empty() || roles.attachments.len() > ATTACHMENTS_MAX {
         return None;
     }
-    let mut budget = DecodeBudget::default();
+    let (mut budget, mut texts) = (DecodeBudget::default(), DecodeBudget::of(TEXT_BYTES_MAX));
     let files = roles.attachments.iter().filter_map(|index| parts.part(*index));
     let attachments: Vec<Attachment> = files.map(|part| attachment(&part, &mut budget)).collect();
-    if attachments.iter().any(|file| file.check().is_err()) {
+    if budget.is_passed() || attachments.iter().any(|file| file.check().is_err()) {
         return None;
     }
     let block = header_block(mail);
     let html =
-        bodies(&parts, &roles.html, PartClass::Html, &mut budget).map(|html| with_block(&html, &block));
+        bodies(&parts, &roles.html, PartClass::Html, &mut texts)?.map(|html| with_block(&html, &block));
     // Where somebody wrote one: it is not made of the html.
-    let text = bodies(&parts, &roles.text, PartClass::Plain, &mut budget);
-    if budget.is_passed() {
-        return None;
-    }
-    let text = match (&html, text) {
-        (_, Some(text)) => Some(format!("{block}\n{text}")),
+    let text = match (&html, bodies(&parts, &roles.text, PartClass::Plain, &mut texts)?) {
+        (_, Some(mut text)) => {
+            text.insert_str(0, &format!("{block}\n"));
+            Some(text)
+        }
         (Some(_), None) => None,
         (None, None) => Some(block),
     };
-    let (reply_to, subject) = (reply_to(mail), forwarding.subject());
-    let draft = forwarding.draft(from, given, &reply_to, "");
+    let (reply_to, subject) = (reply_to(mail), shape.subject());
+    let draft = shape.draft(from, given, &reply_to, "");
     compose(&Draft {
         subject: &subject,
         text: text.as_deref(),
@@ -94,17 +95,29 @@ pub(super) fn reply_to(mail: &Mail<'_>) -> Vec<Mailbox> {
     named.unwrap_or_default().iter().take(REPLY_TO_MAX).filter_map(mailbox).collect()
 }
 
-/// The contents of those parts that are of this class, one after the other.
+/// The contents of those parts that are of this class, one after the other, if there are any; none where there is more than the
+/// budget has. Only one of them is in memory beside what is made of all.
 fn bodies(
     mail: &ReadMail<'_>,
     parts: &[usize],
     class: PartClass,
     budget: &mut DecodeBudget,
-) -> Option<String> {
+) -> Option<Option<String>> {
     let parts = parts.iter().filter_map(|index| mail.part(*index));
-    let of_class = parts.filter(|part| PartClass::of(part) == class);
-    let texts: Vec<_> = of_class.map(|part| part.text(budget)).collect();
-    (!texts.is_empty()).then(|| texts.join("\n").replace('\0', ""))
+    let mut all: Option<String> = None;
+    for part in parts.filter(|part| PartClass::of(part) == class) {
+        let text = part.text(budget);
+        if budget.is_passed() {
+            return None;
+        }
+        if let Some(before) = &mut all {
+            before.push('\n');
+        }
+        let all = all.get_or_insert_default();
+        all.reserve(text.len());
+        text.split('\0').for_each(|piece| all.push_str(piece));
+    }
+    Some(all)
 }
 
 /// The html with the block in front, inside its body where it has one.

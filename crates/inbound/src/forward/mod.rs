@@ -30,12 +30,17 @@ const SUBJECT_CHARS_MAX: usize = 400;
 /// What the attached original is called.
 const ORIGINAL_NAME: &str = "original.eml";
 
-/// A mail and how it is sent on.
+/// A mail that is sent on, and for whom.
 pub(crate) struct Forwarding<'a> {
     pub job: &'a ToRoute,
-    pub mail: &'a Mail<'a>,
     pub mailbox: &'a WatchedMailbox,
     pub rule: &'a RuleId,
+    pub shape: ForwardShape<'a>,
+}
+
+/// A mail and the form in which it is sent on.
+pub(crate) struct ForwardShape<'a> {
+    pub mail: &'a Mail<'a>,
     pub planned: &'a PlannedForward,
     /// The mark of the mailbox.
     pub mark: &'a str,
@@ -48,36 +53,54 @@ pub(crate) struct Forwarding<'a> {
 pub(crate) enum NotSent {
     /// It cannot be, for this reason: a matter of the rule.
     Unable(String),
+    /// Not before the tenant has an account that sends: the sandbox, which nobody chose, would capture it.
+    WouldCapture(String),
     /// The door refused it.
     Refused(Refusal),
+}
+
+impl From<Refusal> for NotSent {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.would_capture() {
+            true => Self::WouldCapture(refusal.to_string()),
+            false => Self::Refused(refusal),
+        }
+    }
 }
 
 impl Forwarding<'_> {
     /// Puts it on the outbound queue; the message that it is.
     pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, NotSent> {
         let from = self.from().map_err(NotSent::Unable)?;
+        if self.shape.planned.account.is_none() {
+            let captures = door.captures_unasked(&self.job.key.tenant).await;
+            if let Some(why) = captures.map_err(|error| NotSent::Refused(error.into()))? {
+                return Err(NotSent::WouldCapture(why.to_owned()));
+            }
+        }
         let ctx = RequestContext {
             tenant: self.job.key.tenant.clone(),
             request_id: format!("inbound-{}", self.job.uid),
             idempotency_key: Some(self.key()),
             dry_run: false,
-            must_leave: false,
+            must_leave: true,
             any_subject: false,
-            on_doubt: self.planned.on_doubt.or(self.mailbox.settings.on_doubt),
+            spoken_times: false,
+            on_doubt: self.shape.planned.on_doubt.or(self.mailbox.settings.on_doubt),
         };
         let request = ForwardRequest {
-            to: self.planned.to.clone(),
-            account: self.planned.account.clone(),
-            subject: self.subject(),
+            to: self.shape.planned.to.clone(),
+            account: self.shape.planned.account.clone(),
+            subject: self.shape.subject(),
             batch: Some(Lane::batch_of(&self.job.key.mailbox)),
             tags: Vec::new(),
             external_id: None,
-            size: self.mail.raw().len(),
-            make: Box::new(|given| self.make(&from, given)),
+            size: self.shape.mail.raw().len(),
+            make: Box::new(|given| self.shape.make(&from, given)),
             from: from.clone(),
         };
         crash_point("inbound_before_accept");
-        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::Refused)?;
+        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::from)?;
         crash_point("inbound_after_accept");
         Ok(receipt.uid)
     }
@@ -86,7 +109,7 @@ impl Forwarding<'_> {
     fn key(&self) -> String {
         let digest: String = self.job.digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut key = format!("forward:{}:{digest}:{}", self.job.key.mailbox, self.rule);
-        if let Some(nth) = self.reminder {
+        if let Some(nth) = self.shape.reminder {
             key += &format!(":reminder:{nth}");
         }
         key
@@ -94,7 +117,7 @@ impl Forwarding<'_> {
 
     /// Who sends it on: whom the rule names, or the mailbox itself where its user name is an address.
     fn from(&self) -> Result<Mailbox, String> {
-        if let Some(from) = &self.planned.from {
+        if let Some(from) = &self.shape.planned.from {
             return Ok(from.clone());
         }
         let username = &self.mailbox.settings.username;
@@ -103,7 +126,9 @@ impl Forwarding<'_> {
         })?;
         Mailbox::new(None, address).map_err(|error| error.to_string())
     }
+}
 
+impl ForwardShape<'_> {
     fn prefix(&self) -> Option<String> {
         self.reminder.map(|nth| format!("Reminder {nth}: "))
     }
@@ -124,7 +149,8 @@ impl Forwarding<'_> {
         }
     }
 
-    fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<MadeForward, String> {
+    /// The mail that is sent.
+    pub(crate) fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<MadeForward, String> {
         let made = match self.planned.form {
             ForwardForm::Redirect => self.redirected(from, given).map(|resent| (resent, false)),
             ForwardForm::Compose => compose::composed(self, from, given).map(|composed| (composed, true)),
@@ -182,6 +208,7 @@ impl Forwarding<'_> {
             subject: "",
             text: Some(text),
             html: None,
+            alternatives: &[],
             headers: &[],
             attachments: &[],
             message_id: given.message_id,

@@ -5,7 +5,7 @@
 
 mod summary;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock};
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use postway_domain::Time;
@@ -46,6 +46,7 @@ impl Person {
 pub(crate) struct Mail<'a> {
     raw: &'a [u8],
     header: HeaderBlock<'a>,
+    attached: OnceLock<AttachedNames>,
 }
 
 /// What is attached to a mail.
@@ -59,7 +60,7 @@ pub(crate) struct AttachedNames {
 impl<'a> Mail<'a> {
     /// Finds the fields.
     pub(crate) fn new(raw: &'a [u8]) -> Self {
-        Self { raw, header: HeaderBlock::read(raw) }
+        Self { raw, header: HeaderBlock::read(raw), attached: OnceLock::new() }
     }
 
     /// All of it.
@@ -113,8 +114,12 @@ impl<'a> Mail<'a> {
         Some(Time::from_millis(date.as_millisecond())).filter(|at| at.as_millis() >= 0)
     }
 
-    /// What is attached: parts that are neither its text nor shown inside it.
-    pub(crate) fn attached(&self) -> AttachedNames {
+    /// What is attached: parts that are neither its text nor shown inside it. However many rules ask, the mail is taken apart once.
+    pub(crate) fn attached(&self) -> &AttachedNames {
+        self.attached.get_or_init(|| self.find_attached())
+    }
+
+    fn find_attached(&self) -> AttachedNames {
         let mail = self.taken_apart();
         let parts = mail.roles().attachments;
         let attached =
@@ -216,9 +221,12 @@ mod tests {
         assert_eq!(Mail::new(file.as_bytes()).attached().names, ["a.pdf"]);
         let costly =
             format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", "--b\r\n\r\n".repeat(20_000));
-        let attached = Mail::new(costly.as_bytes()).attached();
+        let mail = Mail::new(costly.as_bytes());
+        let attached = mail.attached();
         assert!(attached.names.is_empty() && attached.passed.contains(ReaderLimit::Parts));
         let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(60_000);
-        assert_eq!(Mail::new(nested.as_bytes()).attached().names, ["attachment"]);
+        let mail = Mail::new(nested.as_bytes());
+        assert_eq!(mail.attached().names, ["attachment"]);
+        assert!(std::ptr::eq(mail.attached(), mail.attached()), "it is taken apart once");
     }
 }

@@ -17,7 +17,7 @@ use super::{
     outcome::{Progress, Trouble, Verdict},
 };
 use crate::{
-    forward::{Forwarding, NotSent, guard},
+    forward::{ForwardShape, Forwarding, NotSent, guard},
     mail::{Mail, Summary},
     rules::{Plan, PlannedForward, ReadyRule, WorkStop},
 };
@@ -29,6 +29,8 @@ const NAMES_TOLD_MAX: usize = 50;
 const RULE_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long it waits until somebody looks again; a new rule wakes it.
 const RULE_WAIT: Duration = Duration::from_secs(600);
+/// How long mail waits until somebody looks again whether its tenant has an account that sends.
+const ACCOUNT_WAIT: Duration = Duration::from_secs(30);
 const NO_RULE: &str = "the mailbox has no active rule: make one, or give it another role than forward";
 
 /// Asks the rules in order and does what they want.
@@ -121,7 +123,8 @@ async fn send(
         return Ok(Err(why));
     }
     let (mailbox, mark) = (&desk.mailbox, desk.marks.written());
-    let forwarding = Forwarding { job, mail, mailbox, rule: &rule.id, planned, mark, reminder };
+    let shape = ForwardShape { mail, planned, mark, reminder };
+    let forwarding = Forwarding { job, mailbox, rule: &rule.id, shape };
     means.turns.wait(job).await;
     match forwarding.send(&means.door).await {
         Ok(uid) => {
@@ -130,6 +133,10 @@ async fn send(
             Ok(Ok(uid))
         }
         Err(NotSent::Unable(why)) => Ok(Err(why)),
+        // Nothing is done with it before: a mail that is moved or deleted in its mailbox must have left.
+        Err(NotSent::WouldCapture(why)) => {
+            Err(Trouble::Postponed { wait: ACCOUNT_WAIT, why: format!("rule {}: {why}", rule.id) })
+        }
         Err(NotSent::Refused(refusal)) => {
             let refusal = match refusal.into_store_error() {
                 Ok(error) => return Err(error.into()),
@@ -192,7 +199,7 @@ fn next(rule: &ReadyRule, follow_up: FollowUp, reminders: i64, now: Time) -> Opt
 /// What subscribers are told of a mail.
 fn told(job: &ToRoute, mail: &Mail<'_>, tags: &[String]) -> String {
     let Summary { sender, recipients, subject, message_id, dated_at } = Summary::of(mail);
-    let attachments: Vec<String> = mail.attached().names.into_iter().take(NAMES_TOLD_MAX).collect();
+    let attachments: Vec<&String> = mail.attached().names.iter().take(NAMES_TOLD_MAX).collect();
     json!({
         "id": job.uid,
         "mailbox": job.key.mailbox,

@@ -39,6 +39,8 @@ use crate::{
 
 /// Large mails in hand at the same time, in KiB.
 pub(super) const LARGE_KIB_MAX: usize = 128 * 1024;
+/// What is held of a mail, in its size: it, its text and files once they are decoded, and the mail that is made of them.
+const WEIGHT_PER_BYTE: u64 = 4;
 
 /// What dealing needs.
 pub(super) struct Means {
@@ -169,6 +171,13 @@ fn set_aside(job: &ToRoute, attempts_max: u32) -> Option<String> {
         .then(|| format!("it was tried {} times, the last time without an end", job.tries))
 }
 
+/// What a mail weighs while it is dealt with, in KiB: it, what is taken out of it and what is made of that. One in its row, which is
+/// small, weighs nothing.
+fn weight_kib(body: &Body) -> u64 {
+    let bytes = body.blob().map_or(0, |blob| blob.size.saturating_mul(WEIGHT_PER_BYTE));
+    bytes.div_ceil(1024).min(LARGE_KIB_MAX as u64)
+}
+
 pub(super) async fn deal_with(
     means: &Means,
     desk: &Desk,
@@ -177,7 +186,7 @@ pub(super) async fn deal_with(
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
     // A body that is not in its row is weighed: few large ones are in hand at a time. The semaphore is never closed.
-    let weight = job.body.blob().map_or(0, |blob| blob.size.div_ceil(1024).min(LARGE_KIB_MAX as u64));
+    let weight = weight_kib(&job.body);
     let _weighed = means.large.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await;
     let raw = means.depot.resolve(&job.key.tenant, job.body.clone()).await.map_err(StoreError::from)?;
     crash_point_for("inbound_deal", &raw);
@@ -218,14 +227,23 @@ async fn take_receipt(
     receipt: &Receipt,
     progress: &mut Progress,
 ) -> Result<Option<String>, Trouble> {
-    let Some(uid) = receipt.postway_uid else {
-        return Ok(Some("the receipt refers to no message of ours".to_owned()));
-    };
     let realm = realm(desk);
-    let traced = means.store.traced(&[uid]).await?;
-    let Some(traced) = traced.into_iter().find(|traced| realm.holds(traced)) else {
-        return Ok(Some("the message that the receipt refers to is not known".to_owned()));
+    let named = match receipt.postway_uid {
+        Some(uid) => means.store.traced(&[uid]).await?.into_iter().find(|traced| realm.holds(traced)),
+        None => None,
     };
+    let is_by_our_id = named.is_some();
+    let found = match (named, receipt.reference.as_deref()) {
+        (None, Some(reference)) => correlate::by_foreign_id(&*means.store, &realm, reference).await?,
+        (named, _) => named,
+    };
+    let Some(traced) = found else {
+        return Ok(Some(match receipt.postway_uid {
+            Some(_) => "the message that the receipt refers to is not known".to_owned(),
+            None => "the receipt refers to no message of ours".to_owned(),
+        }));
+    };
+    let uid = traced.uid;
     if traced.gone {
         return Ok(Some(format!("the message that the receipt refers to, {uid}, was removed")));
     }
@@ -244,6 +262,7 @@ async fn take_receipt(
         body: &body,
         digest: job.digest,
         trust: &means.trust,
+        is_by_our_id,
         earlier: &earlier,
         arrived_at: job.arrived_at.unwrap_or(job.created_at),
     };
@@ -303,5 +322,20 @@ fn words(kind: Kind) -> &'static str {
         Kind::Complaint => "complaint",
         Kind::AutoReply => "automatic reply",
         Kind::Ordinary => "mail",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_store::record::{BlobName, BlobRef};
+
+    use super::*;
+
+    #[test]
+    fn a_large_mail_weighs_what_is_made_of_it_too() {
+        let large = |size| Body::Blob(BlobRef { name: BlobName { digest: [7; 32], generation: 0 }, size });
+        assert_eq!(weight_kib(&Body::Inline(vec![b'x'; 10_000].into())), 0);
+        assert_eq!(weight_kib(&large(1 << 20)), 4 * 1024);
+        assert_eq!(weight_kib(&large(u64::MAX)), LARGE_KIB_MAX as u64);
     }
 }

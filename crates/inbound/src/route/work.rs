@@ -75,7 +75,7 @@ async fn ended_within(
     mut thread: impl Future<Output = Result<MailWork, JoinError>> + Unpin,
     stop: &WorkStop,
 ) -> Result<MailWork, Trouble> {
-    let _stopped = StopAtDrop(stop);
+    let _stopped = stop.at_drop();
     if let Ok(ended) = timeout(DEAL_MAX, &mut thread).await {
         return ended.map_err(|_| broke_inside());
     }
@@ -84,14 +84,6 @@ async fn ended_within(
         Ok(Ok((progress, _))) => Ok((progress, Err(took_too_long()))),
         Ok(Err(_)) => Err(broke_inside()),
         Err(_) => Err(took_too_long()),
-    }
-}
-
-struct StopAtDrop<'s>(&'s WorkStop);
-
-impl Drop for StopAtDrop<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
     }
 }
 
@@ -110,7 +102,7 @@ fn is_heavy(rules: &RuleSet, job: &ToRoute) -> bool {
         Body::Blob(blob) => blob.size,
     };
     let asked = bytes.min(CONDITION_BYTES_MAX).saturating_mul(rules.conditions() as u64);
-    bytes.saturating_add(asked / CONDITION_BYTES_PER_BYTE) > HEAVY_BYTES
+    rules.has_patterns() || bytes.saturating_add(asked / CONDITION_BYTES_PER_BYTE) > HEAVY_BYTES
 }
 
 #[cfg(test)]
@@ -145,8 +137,11 @@ mod tests {
     }
 
     fn rules(rules: usize, conditions: usize) -> RuleSet {
+        rules_with(&Condition::Subject(TextMatch::Contains("x".to_owned())), rules, conditions)
+    }
+
+    fn rules_with(condition: &Condition, rules: usize, conditions: usize) -> RuleSet {
         let now = Time::from_millis(0);
-        let condition = || Condition::Subject(TextMatch::Contains("x".to_owned()));
         let rule = |n| Rule {
             tenant: "t".parse().unwrap(),
             id: format!("r{n}").parse().unwrap(),
@@ -154,7 +149,7 @@ mod tests {
             position: 1,
             active: true,
             content: RuleContent {
-                conditions: std::iter::repeat_with(condition).take(conditions).collect(),
+                conditions: vec![condition.clone(); conditions],
                 actions: Vec::new(),
                 follow_up: None,
             },
@@ -173,6 +168,7 @@ mod tests {
             (5_000, rules(10, 5), false),
             (5_000, rules(200, 50), true),
             (50_000, rules(5, 50), true),
+            (100, rules_with(&Condition::Subject(TextMatch::Regex("(a+)+$".to_owned())), 1, 1), true),
         ] {
             assert_eq!(is_heavy(&of, &job(bytes)), heavy, "{bytes} bytes, {} conditions", of.conditions());
         }

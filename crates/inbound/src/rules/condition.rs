@@ -1,20 +1,26 @@
 //! Conditions, ready to be asked.
 //!
-//! Patterns are matched in time linear in the text, and both the pattern and the machine made of it are bounded. Text is
+//! Patterns are matched in time linear in the text, and the pattern, the machine made of it and what it is matched with are bounded:
+//! the worst pattern takes some tenths of a second for one text, and whether to stop is asked before each. Text is
 //! compared without regard to case, but for patterns, which say `(?i)` where they mean it.
 
 use std::collections::BTreeSet;
 
-use postway_domain::rule::{Condition, RuleContent, TextMatch};
+use postway_domain::{
+    EmailAddress,
+    rule::{Condition, RuleContent, TextMatch},
+};
 use regex::{Regex, RegexBuilder};
 
-use super::template::Captures;
+use super::{WorkStop, template::Captures};
 use crate::mail::{Mail, Person, bounded};
 
 /// The longest text that a condition compares with, in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1_000;
 /// The largest machine that a pattern may become.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+const REGEX_BYTES_MAX: usize = 64 * 1024;
+/// How much of a field is compared.
+pub(crate) const COMPARED_BYTES_MAX: usize = 8 * 1024;
 /// How much of a capture is kept.
 const CAPTURE_CHARS_MAX: usize = 500;
 /// How much of what was looked at is told.
@@ -69,21 +75,35 @@ impl Ready {
         })
     }
 
-    /// Whether it holds, and why or why not; adds what its pattern captures.
-    pub(crate) fn ask(&self, mail: &Mail<'_>, captures: &mut Captures) -> (bool, String) {
+    /// Whether it has a pattern.
+    pub(crate) fn has_pattern(&self) -> bool {
+        match self {
+            Self::People(_, comparison) | Self::Subject(comparison) | Self::Header(_, Some(comparison)) => {
+                matches!(comparison, Comparison::Pattern(_))
+            }
+            Self::Header(_, None) | Self::Size(..) | Self::HasAttachment(_) => false,
+        }
+    }
+
+    /// Whether it holds, and why or why not; adds what its pattern captures. Where the work is stopped meanwhile, the answer says
+    /// nothing.
+    pub(crate) fn ask(&self, mail: &Mail<'_>, captures: &mut Captures, stop: &WorkStop) -> (bool, String) {
+        let mut compare = |what: &str, texts: &[String], comparison: &Comparison| {
+            compare(what, texts, comparison, captures, stop)
+        };
         match self {
             Self::People(field, comparison) => {
                 let people = mail.people(field);
                 let texts: Vec<String> = people.iter().flat_map(ways).collect();
-                compare(&field.to_lowercase(), &texts, comparison, captures)
+                compare(&field.to_lowercase(), &texts, comparison)
             }
             Self::Subject(comparison) => {
                 let subject = [mail.subject().unwrap_or_default()];
-                compare("subject", &subject, comparison, captures)
+                compare("subject", &subject, comparison)
             }
             Self::Header(name, Some(comparison)) => {
                 let texts: Vec<String> = mail.texts(name).collect();
-                compare(&format!("header {name}"), &texts, comparison, captures)
+                compare(&format!("header {name}"), &texts, comparison)
             }
             Self::Header(name, None) => match mail.count(name) {
                 0 => (false, format!("there is no header {name}")),
@@ -125,11 +145,18 @@ impl Comparison {
     }
 
     fn holds(&self, text: &str, captures: &mut Captures) -> bool {
+        let compared = &text[..text.floor_char_boundary(COMPARED_BYTES_MAX)];
+        let is_cut = compared.len() < text.len();
+        let text = compared;
         match self {
             Self::Contains(part) => text.to_lowercase().contains(part),
             Self::Equals(whole) => text.trim().to_lowercase() == *whole,
             Self::Pattern(regex) => {
-                let Some(found) = regex.captures(text) else { return false };
+                // The end of what is compared is not the end of the text, and no pattern shall take it for that.
+                let within = |found: &regex::Captures<'_>| {
+                    !is_cut || found.get(0).is_some_and(|whole| whole.end() < text.len())
+                };
+                let Some(found) = regex.captures(text).filter(within) else { return false };
                 for name in regex.capture_names().flatten() {
                     if let Some(group) = found.name(name) {
                         captures.insert(name.to_owned(), bounded(group.as_str(), CAPTURE_CHARS_MAX));
@@ -187,9 +214,9 @@ fn pattern(given: &str) -> Result<Regex, ConditionError> {
     })
 }
 
-/// The ways in which somebody can be meant: by address, by name, by both.
+/// The ways in which somebody can be meant: by address, in either spelling of its domain, by name, by both.
 fn ways(person: &Person) -> Vec<String> {
-    let mut ways = vec![person.address.clone()];
+    let mut ways: Vec<String> = EmailAddress::spellings_of(&person.address).collect();
     if let Some(name) = &person.name {
         ways.push(name.clone());
         ways.push(person.full().into_owned());
@@ -197,8 +224,15 @@ fn ways(person: &Person) -> Vec<String> {
     ways
 }
 
-fn compare(what: &str, texts: &[String], comparison: &Comparison, captures: &mut Captures) -> (bool, String) {
-    let holds = texts.iter().any(|text| comparison.holds(text, captures));
+fn compare(
+    what: &str,
+    texts: &[String],
+    comparison: &Comparison,
+    captures: &mut Captures,
+    stop: &WorkStop,
+) -> (bool, String) {
+    let mut asked = texts.iter().take_while(|_| !stop.is_stopped());
+    let holds = asked.any(|text| comparison.holds(text, captures));
     let told = comparison.told();
     match (holds, texts.first()) {
         (true, _) => (true, format!("{what} {told}")),
@@ -217,7 +251,8 @@ mod tests {
     fn ask(condition: serde_json::Value, raw: &str) -> (bool, Captures) {
         let condition: Condition = serde_json::from_value(condition).unwrap();
         let mut captures = Captures::new();
-        let (holds, why) = Ready::new(&condition).unwrap().ask(&Mail::new(raw.as_bytes()), &mut captures);
+        let ready = Ready::new(&condition).unwrap();
+        let (holds, why) = ready.ask(&Mail::new(raw.as_bytes()), &mut captures, &WorkStop::default());
         assert!(!why.is_empty());
         (holds, captures)
     }
@@ -283,10 +318,58 @@ mod tests {
     }
 
     #[test]
+    fn of_a_field_no_more_is_compared_than_is_said() {
+        let with = |before: usize| format!("Subject: {}needle\n\n", "x".repeat(before));
+        for comparison in [
+            json!({"field": "subject", "contains": "needle"}),
+            json!({"field": "subject", "regex": "needle"}),
+        ] {
+            assert!(ask(comparison.clone(), &with(COMPARED_BYTES_MAX - 6)).0);
+            assert!(!ask(comparison, &with(COMPARED_BYTES_MAX - 5)).0);
+        }
+    }
+
+    /// Patterns that keep as many states at once as the bounds allow.
+    fn worst_patterns() -> impl Iterator<Item = String> {
+        let states = (1..200).rev().map(|times| times * 10);
+        let pattern = |times: usize| format!("(?-u)^(?:a?b?c?d?){{{times}}}(?:x|y)+z$");
+        let largest = states.map(pattern).find(|given| super::pattern(given).is_ok());
+        let words = (1..200).rev().map(|times| format!(r"(?:\w{{1,{times}}}\s?){{1,3}}!$"));
+        largest.into_iter().chain(words.into_iter().find(|given| super::pattern(given).is_ok()))
+    }
+
+    #[test]
+    fn the_worst_pattern_ends_soon_and_stops_when_it_is_told_to() {
+        let people = format!("\"{}\" <a@example.org>, ", "abcd".repeat(60)).repeat(100);
+        let raw = format!("Subject: {}\nTo: {}b@example.org\n\n", "abcd".repeat(8_000), people);
+        let mail = Mail::new(raw.as_bytes());
+        for pattern in worst_patterns() {
+            let ready = |field: &str| {
+                let condition = json!({"field": field, "regex": pattern.clone()});
+                Ready::new(&serde_json::from_value(condition).unwrap()).unwrap()
+            };
+            let began = std::time::Instant::now();
+            ready("subject").ask(&mail, &mut Captures::new(), &WorkStop::default());
+            let took = began.elapsed();
+            assert!(took < std::time::Duration::from_secs(10), "{pattern}: {took:?}");
+            let (condition, stop) = (ready("to"), WorkStop::default());
+            let began = std::time::Instant::now();
+            std::thread::scope(|scope| {
+                let asked = scope.spawn(|| condition.ask(&mail, &mut Captures::new(), &stop));
+                stop.stop();
+                asked.join().unwrap();
+            });
+            assert!(began.elapsed() < took + std::time::Duration::from_secs(5), "{pattern}");
+        }
+    }
+
+    #[test]
     fn a_costly_pattern_takes_linear_time() {
         let began = std::time::Instant::now();
-        let raw = format!("Subject: {}!\n\n", "a".repeat(16_000));
-        assert!(!ask(json!({"field": "subject", "regex": "^(a+)+$"}), &raw).0);
+        for letters in [8_000, 16_000] {
+            let raw = format!("Subject: {}!\n\n", "a".repeat(letters));
+            assert!(!ask(json!({"field": "subject", "regex": "^(a+)+$"}), &raw).0);
+        }
         assert!(began.elapsed() < std::time::Duration::from_secs(30));
     }
 }

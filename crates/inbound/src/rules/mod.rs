@@ -28,8 +28,8 @@ pub use self::{
 use self::{condition::Ready, template::Captures};
 use crate::mail::Mail;
 
-/// Says to work on one mail that it has taken too long. Asked before each condition: the work for one condition is bounded by what a
-/// mail's header and a pattern may be, the work for all of them is not.
+/// Says to work on one mail that it has taken too long. Asked before each text that a condition compares: the work for one text is
+/// bounded by what is compared of it and by what a pattern may be, the work for all of them is not.
 #[derive(Clone, Default)]
 pub(crate) struct WorkStop(Arc<AtomicBool>);
 
@@ -42,6 +42,20 @@ impl WorkStop {
     /// Whether the work is to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Stops the work when what this gives is dropped: nobody waits for it any more.
+    pub(crate) fn at_drop(&self) -> StopAtDrop<'_> {
+        StopAtDrop(self)
+    }
+}
+
+/// See [`WorkStop::at_drop`].
+pub(crate) struct StopAtDrop<'s>(&'s WorkStop);
+
+impl Drop for StopAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -85,6 +99,12 @@ impl RuleSet {
         self.rules.iter().map(|rule| rule.content.conditions.len()).sum()
     }
 
+    /// Whether one of them has a pattern: a short text may take it long.
+    pub(crate) fn has_patterns(&self) -> bool {
+        let ready = self.rules.iter().filter_map(|rule| rule.conditions.as_ref().ok());
+        ready.flatten().any(Ready::has_pattern)
+    }
+
     /// The one of this name.
     pub(crate) fn get(&self, id: &RuleId) -> Option<&ReadyRule> {
         self.rules.iter().find(|rule| rule.id == *id)
@@ -92,7 +112,7 @@ impl RuleSet {
 }
 
 impl ReadyRule {
-    fn new(id: RuleId, content: RuleContent) -> Self {
+    pub(crate) fn new(id: RuleId, content: RuleContent) -> Self {
         let conditions =
             content.conditions.iter().map(|one| Ready::new(one).map_err(|error| error.to_string()));
         Self { id, conditions: conditions.collect(), content }
@@ -104,14 +124,15 @@ impl ReadyRule {
     }
 
     /// Asks all conditions, or says which cannot be asked.
-    fn judge(&self, mail: &Mail<'_>, stop: &WorkStop) -> Result<Judged, String> {
+    pub(crate) fn judge(&self, mail: &Mail<'_>, stop: &WorkStop) -> Result<Judged, String> {
         let ready = self.conditions.as_ref().map_err(|why| format!("a condition {why}"))?;
         let (mut captures, mut conditions) = (Captures::new(), Vec::with_capacity(ready.len()));
         for one in ready {
+            conditions.push(one.ask(mail, &mut captures, stop));
+            // What was asked while it was to stop has no answer.
             if stop.is_stopped() {
                 return Err("asking the rules took too long".to_owned());
             }
-            conditions.push(one.ask(mail, &mut captures));
         }
         Ok(Judged { conditions, captures })
     }

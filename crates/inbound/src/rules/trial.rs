@@ -1,15 +1,18 @@
 //! The dry run of a rule: what it would do with a mail, and why.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
+use bytes::Bytes;
 use postway_domain::{
     TenantId,
+    id::{IdError, RuleId},
     rule::{ForwardForm, RuleContent},
 };
 use postway_store::{Store, StoreError};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::{Contacts, Plan, Planned, ReadyRule, WorkStop};
+use super::{Contacts, Judged, Plan, Planned, ReadyRule, WorkStop};
 use crate::{forward::guard, mail::Mail};
 
 /// What a rule would do with a mail.
@@ -27,22 +30,36 @@ pub struct Trial {
     pub reason: Option<String>,
 }
 
+/// How long asking a rule's conditions may take.
+const TRIAL_MAX: Duration = Duration::from_secs(20);
+
+/// What a thread finds out about a rule and a mail.
+struct TrialJudgement {
+    rule: ReadyRule,
+    judged: Result<Judged, String>,
+    /// Why the mail would not be sent on.
+    looping: Option<String>,
+}
+
 /// Tries a rule on a mail. Nothing is sent and nothing is written.
+///
+/// Its conditions are asked on a thread of their own, which has the mail, and whatever its bytes hold, until it has ended; it is told to
+/// stop when its time is over or nobody waits for it any more.
 pub async fn try_rule(
     store: &dyn Store,
     tenant: &TenantId,
     content: &RuleContent,
-    raw: &[u8],
+    raw: Bytes,
 ) -> Result<Trial, StoreError> {
-    attempt(&(store, tenant), content, raw).await
+    attempt(&(store, tenant), content, raw, TRIAL_MAX).await
 }
 
-async fn attempt(contacts: &dyn Contacts, content: &RuleContent, raw: &[u8]) -> Result<Trial, StoreError> {
-    let mail = Mail::new(raw);
-    let unnamed = "trial"
-        .parse()
-        .map_err(|error: postway_domain::id::IdError| StoreError::Unexpected(error.to_string()))?;
-    let rule = ReadyRule::new(unnamed, content.clone());
+async fn attempt(
+    contacts: &dyn Contacts,
+    content: &RuleContent,
+    raw: Bytes,
+    within: Duration,
+) -> Result<Trial, StoreError> {
     let unable = |conditions, captures, reason| Trial {
         matched: false,
         conditions,
@@ -50,20 +67,43 @@ async fn attempt(contacts: &dyn Contacts, content: &RuleContent, raw: &[u8]) -> 
         actions: Vec::new(),
         reason: Some(reason),
     };
-    let judged = match rule.judge(&mail, &WorkStop::default()) {
+    let unjudged = |reason| Ok(unable(Vec::new(), BTreeMap::new(), reason));
+    let TrialJudgement { rule, judged, looping } = match judge(content, raw, within).await {
+        Ok(judgement) => judgement,
+        Err(why) => return unjudged(why),
+    };
+    let judged = match judged {
         Ok(judged) => judged,
-        Err(why) => return Ok(unable(Vec::new(), BTreeMap::new(), why)),
+        Err(why) => return unjudged(why),
     };
     let plan = rule.plan_judged(&judged, contacts).await?;
     let (conditions, captures) = (judged.conditions, judged.captures);
     Ok(match plan {
         Plan::Passes => Trial { matched: false, conditions, captures, actions: Vec::new(), reason: None },
         Plan::Unable(why) => unable(conditions, captures, why),
-        Plan::Applies(planned) => match planned.forward.as_ref().and_then(|_| guard::loops(&mail, None)) {
+        Plan::Applies(planned) => match looping.filter(|_| planned.forward.is_some()) {
             Some(why) => unable(conditions, captures, why),
             None => Trial { matched: true, conditions, captures, actions: told(&planned), reason: None },
         },
     })
+}
+
+async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<TrialJudgement, String> {
+    let unnamed: RuleId = "trial".parse().map_err(|error: IdError| error.to_string())?;
+    let (content, stop) = (content.clone(), WorkStop::default());
+    let asked = stop.clone();
+    let thread = tokio::task::spawn_blocking(move || {
+        let rule = ReadyRule::new(unnamed, content);
+        let mail = Mail::new(&raw);
+        let judged = rule.judge(&mail, &asked);
+        TrialJudgement { judged, looping: guard::loops(&mail, None), rule }
+    });
+    let _stopped = stop.at_drop();
+    match timeout(within, thread).await {
+        Ok(Ok(judgement)) => Ok(judgement),
+        Ok(Err(_)) => Err("trying it failed inside Postway: see the log for the time".to_owned()),
+        Err(_) => Err(format!("asking its conditions took longer than {} s", within.as_secs())),
+    }
 }
 
 fn told(planned: &Planned) -> Vec<Value> {
@@ -115,7 +155,8 @@ mod tests {
     }
 
     async fn tried(rule: Value, raw: &str) -> Trial {
-        attempt(&Book, &serde_json::from_value(rule).unwrap(), raw.as_bytes()).await.unwrap()
+        let raw = Bytes::copy_from_slice(raw.as_bytes());
+        attempt(&Book, &serde_json::from_value(rule).unwrap(), raw, TRIAL_MAX).await.unwrap()
     }
 
     fn lookup() -> Value {
@@ -154,5 +195,36 @@ mod tests {
     async fn an_automatic_mail_is_not_forwarded_in_a_dry_run_either() {
         let trial = tried(lookup(), "Subject: order for ACME\nAuto-Submitted: auto-replied\n\n").await;
         assert!(trial.reason.unwrap().starts_with("loop guard: "));
+    }
+
+    /// Bytes that say when the last handle on them is dropped.
+    struct Watched(Vec<u8>, std::sync::mpsc::Sender<()>);
+
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            let _ = self.1.send(());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trial_ends_in_time_keeps_nobody_waiting_and_its_mail_until_its_thread_has_ended() {
+        // Each of these takes a while for each of many people, of whom the header has as many as it may.
+        let pattern = r"(?-u)^(?:a?b?c?d?){100}z$";
+        let conditions = vec![json!({"field": "to", "regex": pattern}); 50];
+        let rule = serde_json::from_value(json!({"match": conditions, "actions": [{"do": "stop"}]})).unwrap();
+        let people = format!("\"{}\" <a@example.org>, ", "abcd".repeat(60)).repeat(110);
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        let raw = Bytes::from_owner(Watched(format!("To: {people}b@example.org\n\n").into_bytes(), ended));
+        // The runtime has one thread, and it is free: this deadline is noticed.
+        let trial = attempt(&Book, &rule, raw, Duration::from_millis(50)).await.unwrap();
+        assert!(!trial.matched && trial.reason.unwrap().contains("took longer than"));
+        let ended = tokio::task::spawn_blocking(move || has_ended.recv_timeout(Duration::from_secs(30)));
+        assert_eq!(ended.await.unwrap(), Ok(()), "it was told to stop, and did");
     }
 }

@@ -104,11 +104,26 @@ async fn a_composed_forward_keeps_text_images_and_files() {
     assert_eq!(image.contents(), b"\x89PNG");
 }
 
+/// A signature over raw text, which cannot be encoded without breaking it.
+const SIGNED: &str = "DKIM-Signature: v=1; h=from:subject; b=x\r\n";
+
+#[tokio::test]
+async fn header_text_that_nobody_signed_is_encoded_in_a_redirect() {
+    let house = house().await;
+    house.rule("all", 1, forward("redirect")).await;
+    let raw = "From: é <a@example.org>\r\nSubject: grün\r\nMessage-ID: <1@example.org>\r\n\r\nbody\r\n";
+    house.shelf.deliver(raw, house.clock.now());
+    house.settled(1).await;
+    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    assert!(sent.is_ascii() && sent.contains("\r\nFrom: =?utf-8?B?w6k=?= <a@example.org>\r\n"), "{sent}");
+    assert!(sent.contains("\r\nMessage-ID: <1@example.org>\r\n"), "{sent}");
+}
+
 #[tokio::test]
 async fn an_attached_forward_holds_the_mail_whole_and_so_does_one_that_cannot_be_redirected() {
     for (form, raw) in [
         ("attachment", mail(1)),
-        ("redirect", "From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n".as_bytes().to_vec()),
+        ("redirect", format!("{SIGNED}From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n").into_bytes()),
     ] {
         let house = house().await;
         house.rule("all", 1, forward(form)).await;
@@ -131,19 +146,24 @@ async fn a_mail_that_is_made_to_be_costly_is_forwarded_and_one_beyond_a_limit_wh
     let nested = format!("{head}{}", "Content-Type: message/rfc822\r\n\r\n".repeat(60_000));
     let parts = "--b\r\n\r\none\r\n".repeat(1_500);
     let many = format!("{head}Content-Type: multipart/mixed; boundary=b\r\n\r\n{parts}--b--\r\n");
-    for (raw, is_whole) in [(nested, false), (many, true)] {
+    // Three million bytes that are three times as many in UTF-8: more than is composed anew.
+    let mut grows = format!("{head}Content-Type: text/plain; charset=windows-1252\r\n\r\n").into_bytes();
+    grows.extend([&[0x80; 998][..], b"\r\n"].concat().repeat(3_000));
+    for (raw, is_whole) in [(nested.into_bytes(), false), (many.into_bytes(), true), (grows, true)] {
         let house = house().await;
         let rule = json!({
             "match": [{"field": "has_attachment", "value": !is_whole}],
             "actions": forward("compose")["actions"],
         });
         house.rule("all", 1, rule).await;
-        house.shelf.deliver(raw.clone().into_bytes(), house.clock.now());
+        house.shelf.deliver(raw.clone(), house.clock.now());
         assert_eq!(house.settled(1).await[0].state, InboundState::Routed);
         let sent = house.raw(house.messages().await[0].summary.uid).await;
         let sent = ReadMail::read(sent.as_bytes());
         let attached = sent.part(*sent.roles().attachments.last().unwrap()).unwrap();
         let inside = attached.decoded().bytes.into_owned();
+        // The house gives what is sent as text.
+        let raw = String::from_utf8_lossy(&raw);
         let expected = if is_whole { raw.as_bytes() } else { raw.as_bytes().split_at(head.len() + 32).1 };
         assert_eq!(inside.trim_ascii_end(), expected.trim_ascii_end());
     }
@@ -252,7 +272,7 @@ async fn only_mail_that_the_tenant_wrote_is_signed_with_its_key() {
     for (form, raw, is_signed) in [
         ("redirect", spoof.to_owned(), false),
         ("compose", spoof.to_owned(), true),
-        ("redirect", spoof.replace("pay this", "größe"), true),
+        ("redirect", format!("{SIGNED}{}", spoof.replace("pay this", "größe")), true),
         ("attachment", spoof.to_owned(), true),
     ] {
         let house = house().await;
@@ -281,6 +301,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         dry_run: false,
         must_leave: false,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
@@ -453,4 +474,23 @@ async fn reminders_end_after_the_times_that_were_asked_for() {
     assert_eq!(messages.len(), 2);
     let raw = house.raw(messages[1].summary.uid).await;
     assert!(raw.contains("Subject: Reminder 1:"), "{raw}");
+}
+
+#[tokio::test]
+async fn a_mail_whose_forward_would_be_captured_waits_and_is_not_moved() {
+    let house = house().await;
+    house.set_test(false).await;
+    let mut rule = forward("redirect");
+    rule["actions"].as_array_mut().unwrap().push(json!({"do": "move", "folder": "Done"}));
+    house.rule("all", 1, rule).await;
+    house.shelf.deliver(mail(1), house.clock.now());
+    house
+        .until("the mail to wait", || async {
+            let mails = house.mails().await;
+            mails.first().is_some_and(|mail| mail.state == InboundState::Waiting)
+        })
+        .await;
+    let waiting = house.mails().await.remove(0);
+    assert!(waiting.error.unwrap_or_default().contains("no account of this tenant sends mail yet"));
+    assert!(house.messages().await.is_empty(), "nothing was captured");
 }

@@ -101,7 +101,8 @@ impl House {
         let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
         let tenant = Tenant {
             default_account: Some("relay".parse().unwrap()),
-            settings,
+            // There for tests, so that its sandbox is as good as an account that sends.
+            settings: TenantSettings { test: true, ..settings },
             ..Tenant::new(tenant(), "Default", clock.now())
         };
         assert!(store.create_tenant(tenant).await.unwrap());
@@ -121,6 +122,14 @@ impl House {
 
     pub async fn change(&self, change: DirectoryChange) {
         assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+    }
+
+    /// Makes the tenant one that wants its mail to leave, or again one that is there for tests.
+    pub async fn set_test(&self, test: bool) {
+        let found = self.store.tenant(&tenant()).await.unwrap().unwrap();
+        let (version, settings) = (found.version, TenantSettings { test, ..found.settings.clone() });
+        let changed = Tenant { settings, version: version + 1, ..found };
+        self.change(DirectoryChange::UpdateTenant(changed, version)).await;
     }
 
     pub async fn rule(&self, id: &str, position: i64, content: Value) {
@@ -256,6 +265,7 @@ impl House {
             dry_run: false,
             must_leave: false,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid

@@ -76,6 +76,21 @@ async fn receipts_become_part_of_their_message_each_once() {
     assert_eq!(told(&house, uid).await.len(), 4);
 }
 
+/// A reference that can be guessed: the receipt is kept with its message, and only a verified signature makes it count.
+#[tokio::test]
+async fn a_receipt_finds_the_message_id_that_a_mail_brought_along() {
+    let house = House::new(Start::Beginning, PEC).await;
+    let uid = super::reports::hand_in(&house, "ticket-77.1@desk").await;
+    let named = format!("{uid}@example.com");
+    let receipt = receipt("avvenuta-consegna", uid, "r1").replace(&named, "ticket-77.1@desk");
+    house.shelf.deliver(receipt, house.clock.now());
+    house.settled(1).await;
+    let events = told(&house, uid).await;
+    assert_eq!(events.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [EventKind::UnprovenReport]);
+    assert_eq!(events[0].1["says"], "pec_delivered");
+    assert_eq!(house.store.receipts(&tenant(), uid).await.unwrap().len(), 1);
+}
+
 const CONFIG: &str = "[req]\ndistinguished_name=name\n[name]\n[authority]\nbasicConstraints=critical,CA:TRUE\n\
                       keyUsage=critical,keyCertSign\n[mailbox]\nbasicConstraints=critical,CA:FALSE\n\
                       keyUsage=critical,digitalSignature\nextendedKeyUsage=emailProtection\n\

@@ -7,11 +7,12 @@ use postway_domain::{
     mailbox::{MailboxRole, Start},
     verp::{self, VerpKey},
 };
+use postway_intake::{RawOptions, RequestContext};
 use postway_store::{
     Directory, Inbound, Read,
     record::{MessageKey, SuppressionReason},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{House, secret_key, tenant};
 
@@ -87,7 +88,7 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         // Any of several recipients has seen the path; and one that does not name its recipient is an older one.
         (signed_paths(), both, "verp_shared", for_a_time()),
         (signed_paths(), ada, "verp_shared", for_a_time()),
-        // Where paths are signed, a genuine bounce comes to one.
+        // Where paths are signed, a genuine bounce comes to one, and another is not believed.
         (signed_paths(), ada, "postway_id", None),
         (signed_paths(), both, "message_id", None),
         (plain(), both, "postway_id", for_a_time()),
@@ -107,14 +108,19 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("bounce")));
         let events = told(&house, uid).await;
         let [(kind, data)] = events.as_slice() else { panic!("{proof}: {events:?}") };
-        assert_eq!(*kind, EventKind::Bounced);
+        let is_believed = suppresses_for_a_time.is_some();
+        assert_eq!(*kind, if is_believed { EventKind::Bounced } else { EventKind::UnprovenReport });
         assert_eq!([&data["proof"], &data["status"], &data["type"]], [proof, "5.1.1", "hard"]);
         let expected = suppresses_for_a_time.map(|it| it.then(|| house.clock.now().plus(days_30)));
         assert_eq!(ends(&house).await, expected, "{proof} {to:?}");
         assert!(!is_suppressed(&house, "bob@example.org").await);
         let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
-        assert_eq!(record.recipients[0].outcome, Some(EventKind::Bounced));
+        assert_eq!(record.recipients[0].outcome, is_believed.then_some(EventKind::Bounced));
         assert!(record.recipients[1..].iter().all(|one| one.outcome.is_none()));
+        if !is_believed {
+            assert_eq!((&data["says"], &record.recipients[0].bounce), (&json!("bounced"), &None));
+            continue;
+        }
         let shown: Value = serde_json::from_str(record.recipients[0].bounce.as_deref().unwrap()).unwrap();
         assert_eq!([&shown["type"], &shown["code"], &shown["reason"]], ["hard", "5.1.1", "user_unknown"]);
     }
@@ -283,4 +289,51 @@ async fn ordinary_mail_in_a_bounce_mailbox_is_no_match() {
     house.shelf.deliver(super::mail(1), house.clock.now());
     let mails = house.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::NoMatch, Some("ordinary")));
+}
+
+/// A mail that was handed in ready-made, with a Message-ID that its own program made.
+pub(super) async fn hand_in(house: &House, message_id: &str) -> MessageUid {
+    let mail =
+        format!("From: shop@example.com\r\nTo: ada@example.org\r\nMessage-ID: <{message_id}>\r\n\r\nHi\r\n");
+    let context = RequestContext {
+        tenant: tenant(),
+        request_id: "r".to_owned(),
+        idempotency_key: None,
+        dry_run: false,
+        must_leave: false,
+        any_subject: false,
+        spoken_times: false,
+        on_doubt: None,
+    };
+    house.door().accept_raw(&context, RawOptions::default(), mail.into()).await.unwrap().uid
+}
+
+/// Whoever can guess it could have written the report: it finds the message and proves nothing.
+#[tokio::test]
+async fn a_message_id_of_others_finds_its_message_without_proof() {
+    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let uid = hand_in(&house, "ticket-77.1@desk").await;
+    let twice = [hand_in(&house, "ticket-78@desk").await, hand_in(&house, "ticket-78@desk").await];
+    for (count, id) in (1..).zip(["ticket-77.1@desk", "ticket-78@desk", "TICKET-77.1@desk"]) {
+        let returned = format!("Message-ID: <{id}>\r\n");
+        let report = bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, &returned);
+        house.shelf.deliver(report, house.clock.now());
+        let mails = house.settled(count).await;
+        let expected = if count == 1 { InboundState::Routed } else { InboundState::NoMatch };
+        let state = mails.iter().filter(|mail| mail.state == expected).count();
+        assert!(state >= 1, "{id}: {mails:?}");
+    }
+    let events = told(&house, uid).await;
+    let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((*kind, data["proof"].as_str()), (EventKind::UnprovenReport, Some("foreign_message_id")));
+    assert_eq!(data["says"], "bounced");
+    assert!(!is_suppressed(&house, "ada@example.org").await);
+    for uid in twice {
+        assert!(told(&house, uid).await.is_empty(), "two with one id cannot be told apart by it");
+    }
+    // Our own id in the same header still proves it.
+    let returned = format!("Message-ID: <ticket-78@desk>\r\n{}", postway_id(twice[1]));
+    house.shelf.deliver(bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, &returned), house.clock.now());
+    house.settled(4).await;
+    assert_eq!(told(&house, twice[1]).await[0].0, EventKind::Bounced);
 }

@@ -31,12 +31,18 @@ fn greedy() -> TenantId {
 
 /// Gives another tenant so many mailboxes of this kind.
 async fn watch_greedy(house: &House, kind: &str, count: usize) {
-    if house.store.tenant(&greedy()).await.unwrap().is_none() {
-        assert!(house.store.create_tenant(Tenant::new(greedy(), "Greedy", house.clock.now())).await.unwrap());
+    watch_of(house, &greedy(), kind, 0..count).await;
+}
+
+/// Gives a tenant mailboxes of this kind with these numbers.
+async fn watch_of(house: &House, tenant: &TenantId, kind: &str, numbers: std::ops::Range<usize>) {
+    if house.store.tenant(tenant).await.unwrap().is_none() {
+        let new = Tenant::new(tenant.clone(), "Greedy", house.clock.now());
+        assert!(house.store.create_tenant(new).await.unwrap());
     }
-    for n in 0..count {
+    for n in numbers {
         let mut one = WatchedMailbox {
-            tenant: greedy(),
+            tenant: tenant.clone(),
             id: format!("{kind}-{n}").parse().unwrap(),
             ..mailbox(Start::Beginning, ROLES)
         };
@@ -45,17 +51,25 @@ async fn watch_greedy(house: &House, kind: &str, count: usize) {
     }
 }
 
-/// A house in which the other tenant's mailboxes are all open before the one mailbox of the first tenant is made.
-async fn crowded(kind: &str) -> (House, MixedSource) {
+/// A house in which the mailboxes of so many other tenants are all open before the one mailbox of the first tenant is made.
+async fn crowded(kind: &str, tenants: usize) -> (House, MixedSource) {
     let house = House::new(Start::Beginning, ROLES).await;
     house.change(DirectoryChange::DeleteMailbox(super::key())).await;
-    watch_greedy(&house, kind, MORE_THAN_ALL).await;
+    for number in 0..tenants {
+        let tenant = if number == 0 { greedy() } else { format!("greedy-{number}").parse().unwrap() };
+        let each = MORE_THAN_ALL.div_ceil(tenants);
+        watch_of(&house, &tenant, kind, number * each..(number + 1) * each).await;
+    }
     let source = MixedSource::new(house.shelf.clone());
     (house, source)
 }
 
 async fn is_read_beside(kind: &str) {
-    let (house, source) = crowded(kind).await;
+    is_read_beside_many(kind, 1).await;
+}
+
+async fn is_read_beside_many(kind: &str, tenants: usize) {
+    let (house, source) = crowded(kind, tenants).await;
     let stop = CancellationToken::new();
     let monitor = tokio::spawn(house.monitor(Arc::new(source.clone())).run(stop.clone()));
     source.opened(200).await;
@@ -78,6 +92,12 @@ async fn mailboxes_without_an_end_do_not_keep_others_from_being_read() {
 #[tokio::test(start_paused = true)]
 async fn mailboxes_that_never_answer_do_not_keep_others_from_being_read() {
     is_read_beside("silent").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mailboxes_of_several_tenants_that_never_answer_do_not_keep_others_from_being_read() {
+    is_read_beside_many("silent", 2).await;
+    is_read_beside_many("silent", 3).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use postway_domain::tenant::ContentLimits;
 use postway_mime::{
-    check_header, check_subject,
+    ALTERNATIVES_MAX, Alternative, check_header, check_subject,
     deliverability::{Deliverability, DeliverabilityError, Feedback, deliverability_fields},
     header::{HEADER_COUNT_MAX, HEADER_NAME_OCTETS_MAX},
     html, reserved_header,
@@ -18,7 +18,7 @@ use crate::{
     json::{JsonFault, read_object},
     limits::{Limits, VARIABLES},
     refusal::{FieldError, Findings, Refusal},
-    request::{MessageRequest, TemplateRequest},
+    request::{MessageRequest, Object, TemplateRequest},
     surroundings::Surroundings,
 };
 
@@ -28,6 +28,8 @@ pub(crate) struct Content<'a> {
     pub subject: Cow<'a, str>,
     pub text: Option<Cow<'a, str>>,
     pub html: Option<Cow<'a, str>>,
+    /// Further forms of the text.
+    pub alternatives: Vec<Alternative<'a>>,
     pub headers: Vec<(String, String)>,
     /// The template that made them, and its version.
     pub template: Option<(String, i64)>,
@@ -36,7 +38,8 @@ pub(crate) struct Content<'a> {
 impl Content<'_> {
     /// How many bytes its texts have.
     pub(crate) fn len(&self) -> usize {
-        [&self.text, &self.html].into_iter().flatten().map(|text| text.len()).sum()
+        let texts: usize = [&self.text, &self.html].into_iter().flatten().map(|text| text.len()).sum();
+        texts + self.alternatives.iter().map(|one| one.content().len()).sum::<usize>()
     }
 }
 
@@ -45,12 +48,14 @@ pub(super) fn content<'a>(
     request: &'a MessageRequest<'a>,
     around: &Surroundings,
     limits: &Limits,
+    warnings: &mut Vec<String>,
     findings: &mut Findings,
 ) -> Result<Content<'a>, Refusal> {
     let mut content = match &request.template {
         Some(template) => rendered(request, &template.0, around, findings),
         None => given(request),
     };
+    content.alternatives = alternatives(request, findings);
     if content.len() > limits.message_bytes_max {
         return Err(Refusal::message_too_large(limits.message_bytes_max));
     }
@@ -58,7 +63,53 @@ pub(super) fn content<'a>(
     content.headers = headers(request, findings);
     subject(&content.subject, limits, &subject_bounds(bounds, around.any_subject), findings);
     texts(&content, bounds, findings);
+    if request.auto_text.unwrap_or(bounds.auto_text) && findings.is_empty() {
+        add_text(&mut content, limits, warnings);
+    }
     Ok(content)
+}
+
+/// Makes the text of a message that has html alone. Where none can be made, or it would not fit, the message goes without.
+fn add_text(content: &mut Content<'_>, limits: &Limits, warnings: &mut Vec<String>) {
+    let Some(html) = content.html.as_deref().filter(|_| content.text.is_none()) else { return };
+    match html::to_text(html) {
+        Ok(text) if text.trim().is_empty() => {}
+        Ok(text) if content.len() + text.len() > limits.message_bytes_max => {
+            warnings.push("no text was made of the html: the message would be too large".to_owned());
+        }
+        Ok(text) => content.text = Some(Cow::Owned(text)),
+        Err(error) => warnings.push(format!("no text was made of the html: {error}")),
+    }
+}
+
+/// The further forms of the text; each kind of them once.
+fn alternatives<'a>(request: &'a MessageRequest<'a>, findings: &mut Findings) -> Vec<Alternative<'a>> {
+    let given = request.alternatives.as_ref().map_or(&[][..], |given| &given.0);
+    if given.len() > ALTERNATIVES_MAX {
+        let message = format!("there are {} alternatives: use at most {ALTERNATIVES_MAX}", given.len());
+        findings.add("alternatives", message);
+        return Vec::new();
+    }
+    let mut checked: Vec<Alternative<'a>> = Vec::with_capacity(given.len());
+    for (index, Object(one)) in given.iter().enumerate() {
+        let [content_type, content] = [&one.content_type, &one.content].map(|text| text.as_deref());
+        let made = Alternative::new(
+            content_type.unwrap_or_default(),
+            content.unwrap_or_default(),
+            one.attach.unwrap_or(false),
+        );
+        let is_same = |made: &Alternative<'_>, other: &Alternative<'_>| {
+            std::mem::discriminant(&made.kind()) == std::mem::discriminant(&other.kind())
+        };
+        match made {
+            Err(error) => findings.add(format!("alternatives[{index}].{}", error.field()), error.to_string()),
+            Ok(made) if checked.iter().any(|other| is_same(&made, other)) => {
+                findings.add(format!("alternatives[{index}].content_type"), "is there twice: leave one out");
+            }
+            Ok(made) => checked.push(made),
+        }
+    }
+    checked
 }
 
 /// The words as the request has them; an empty text is none.
@@ -98,8 +149,8 @@ fn rendered<'a>(
             },
             text: text.filter(|text| !text.is_empty()).map(Cow::Owned),
             html: html.map(Cow::Owned),
-            headers: Vec::new(),
             template: Some((in_use.name.clone(), in_use.version)),
+            ..Content::default()
         },
         Err(fault) => {
             findings.note(fault);

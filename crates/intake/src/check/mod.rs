@@ -59,10 +59,10 @@ pub(crate) fn check<'a>(
     let reply_to = people::reply_to(request, limits, &mut findings);
     let return_path = return_path(request, &mut findings);
     let route = findings.take("account", around.route.clone());
-    let terms = terms(request, limits, now, &mut findings);
-    let mut content = content::content(request, around, limits, &mut findings)?;
-    let room = limits.message_bytes_max.saturating_sub(content.len());
+    let terms = terms(request, limits, (now, around.spoken_times), &mut findings);
     let mut warnings = Vec::new();
+    let mut content = content::content(request, around, limits, &mut warnings, &mut findings)?;
+    let room = limits.message_bytes_max.saturating_sub(content.len());
     let files = files::files(request, around, limits, room, &mut warnings, &mut findings)?;
     if let Some(route) = &route {
         content::add_fields(&mut content, request, around, route, &terms, &mut findings);

@@ -1,6 +1,11 @@
 //! When a message goes, how urgently, and under which names its sender knows it.
 
-use postway_domain::{ClientId, Priority, Time, id::BatchCode, message::OnDoubt};
+use postway_domain::{
+    ClientId, Priority, Time,
+    id::BatchCode,
+    message::OnDoubt,
+    spoken_time::{SPOKEN_FORMS, spoken_time},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -12,6 +17,8 @@ use crate::{
 /// How deep metadata may be nested. Whoever reads it gets it inside lists and calls of webhooks, and few parsers of JSON
 /// go further than some dozens of levels: one message must not make a whole page unreadable.
 const METADATA_LEVELS_MAX: usize = 32;
+/// The longest tag in bytes: what every database can look up by.
+const TAG_BYTES_MAX: usize = 1_024;
 
 /// Everything about a message but its route, its people and its words.
 #[derive(Debug, Default)]
@@ -31,11 +38,11 @@ pub(crate) struct Terms {
     pub collapse_key: Option<String>,
 }
 
-/// Checks the terms. After a fault, what is returned is of no use.
+/// Checks the terms, as of now; `spoken` says whether a time may be in words. After a fault, what is returned is of no use.
 pub(crate) fn terms(
     request: &MessageRequest<'_>,
     limits: &Limits,
-    now: Time,
+    (now, spoken): (Time, bool),
     findings: &mut Findings,
 ) -> Terms {
     let client_id = request.id.as_ref().and_then(|id| findings.take("id", id.parse()));
@@ -43,7 +50,7 @@ pub(crate) fn terms(
     let priority = request.priority.as_ref().and_then(|given| findings.take("priority", priority(given)));
     let on_doubt = request.on_doubt.as_ref().and_then(|word| findings.take("on_doubt", word.parse()));
     let metadata = request.metadata.and_then(|json| findings.take("metadata", metadata(json.get(), limits)));
-    let (send_at, expires_at) = times(request, limits, now, findings);
+    let (send_at, expires_at) = times(request, limits, (now, spoken), findings);
     Terms {
         client_id,
         batch,
@@ -79,7 +86,7 @@ fn priority(given: &Scalar<'_>) -> Result<Priority, &'static str> {
 fn times(
     request: &MessageRequest<'_>,
     limits: &Limits,
-    now: Time,
+    (now, spoken): (Time, bool),
     findings: &mut Findings,
 ) -> (Option<Time>, Option<Time>) {
     let mut read = |field: &str, given: Option<&Scalar<'_>>| {
@@ -88,7 +95,14 @@ fn times(
             Scalar::Float(seconds) => (*seconds as i64).to_string().parse::<Time>(),
             given => given.as_text().parse(),
         };
-        findings.take(field, parsed)
+        let said = || given.filter(|_| spoken).and_then(|given| spoken_time(&given.as_text(), now));
+        match (parsed, spoken) {
+            (Err(error), true) => said().or_else(|| {
+                findings.add(field, format!("{error}, or words such as {SPOKEN_FORMS}"));
+                None
+            }),
+            (parsed, _) => findings.take(field, parsed),
+        }
     };
     let send_at = read("send_at", request.send_at.as_ref()).filter(|at| *at > now);
     let expires_at = read("expires_at", request.expires_at.as_ref());
@@ -113,11 +127,11 @@ fn tags(request: &MessageRequest<'_>, limits: &Limits, findings: &mut Findings) 
         return Vec::new();
     }
     for (index, tag) in tags.iter().enumerate() {
-        if !is_label(tag, limits.tag_chars_max) {
+        if !is_label(tag, limits.tag_chars_max) || tag.len() > TAG_BYTES_MAX {
             let max = limits.tag_chars_max;
             findings.add(
                 format!("tags[{index}]"),
-                format!("must be 1 to {max} characters without control characters"),
+                format!("must be 1 to {max} characters ({TAG_BYTES_MAX} bytes) without control characters"),
             );
         }
     }

@@ -59,15 +59,15 @@ const REFUSED_EXTENSIONS: [&str; 44] = [
     "xll",
 ];
 
-/// Types by ending, for files whose content does not tell. Mail itself (`eml`) is not among them: its type may not be
-/// encoded as files are.
-const TYPES: [(&str, &str); 42] = [
+/// Types by ending, for files whose content does not tell.
+const TYPES: [(&str, &str); 43] = [
     ("7z", "application/x-7z-compressed"),
     ("avif", "image/avif"),
     ("bmp", "image/bmp"),
     ("csv", "text/csv"),
     ("doc", "application/msword"),
     ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("eml", "message/rfc822"),
     ("epub", "application/epub+zip"),
     ("gif", "image/gif"),
     ("gz", "application/gzip"),

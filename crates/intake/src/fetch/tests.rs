@@ -526,7 +526,7 @@ async fn files_take_of_the_common_memory_until_they_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), vec![b'x'; 90_000]).unwrap();
     let mut fetcher = fetcher(FetchConfig { folders: opened(&[folder.path()]), ..config() });
-    fetcher.memory = FairBudget::new(400_000, 200_000);
+    fetcher.memory = FairBudget::new(2_000_000, 200_000);
     let held = one(&fetcher, by_url(&source.url("/a"))).await.unwrap();
     for wanted in [by_url(&source.url("/b")), by_path(folder.path().join("a.txt"))] {
         let refused = one(&fetcher, wanted).await.unwrap_err();
@@ -542,5 +542,5 @@ async fn files_take_of_the_common_memory_until_they_are_dropped() {
     let (fetched, ()) = tokio::join!(fetcher.fetch_all(&patient, &wanted), async { drop(held) });
     assert_eq!(fetched.unwrap()[0].bytes.len(), 90_000);
     drop(theirs);
-    assert_eq!(fetcher.memory.left(&tenant), (400_000, 200_000), "all of it was given back");
+    assert_eq!(fetcher.memory.left(&tenant), (2_000_000, 200_000), "all of it was given back");
 }

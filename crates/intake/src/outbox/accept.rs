@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use postway_domain::{ClientId, MessageUid, TenantId};
 use postway_store::record::MessageKey;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::error::OutboxError;
 use crate::{
@@ -21,6 +22,18 @@ const ERROR_CHARS_MAX: usize = 500;
 pub(super) struct Offer {
     pub client_id: String,
     pub message: Result<Bytes, String>,
+}
+
+impl Offer {
+    /// Whether it says by which account it goes. What cannot be read is for the door to refuse.
+    pub(super) fn names_account(&self) -> bool {
+        #[derive(Deserialize)]
+        struct AccountField {
+            account: Option<IgnoredAny>,
+        }
+        let Ok(message) = &self.message else { return true };
+        serde_json::from_slice(message).map_or(true, |AccountField { account }| account.is_some())
+    }
 }
 
 /// What became of an offer: its message, or why there is none.
@@ -47,8 +60,9 @@ pub(super) async fn accept(
         request_id: format!("outbox-{source}"),
         idempotency_key: None,
         dry_run: false,
-        must_leave: false,
+        must_leave: true,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     let mut answers = Vec::with_capacity(offers.len());
@@ -79,6 +93,10 @@ pub(super) async fn accept(
                 Err(fault) => Err(fault.clone()),
                 Ok(_) => match results.next() {
                     Some(Ok(receipt)) => Ok(AcceptedOffer { uid: receipt.uid, differs: false }),
+                    // The account was changed just now: nothing of it is settled, and it waits from the next round on.
+                    Some(Err(rejected)) if rejected.refusal.would_capture() => {
+                        return Err(OutboxError::WouldCapture);
+                    }
                     Some(Err(rejected)) => match rejected.refusal.into_store_error() {
                         Ok(error) => return Err(error.into()),
                         Err(refusal) => Err(clipped(&refusal.to_string())),
@@ -131,6 +149,17 @@ fn clipped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_offer_names_its_account_or_cannot_be_read() {
+        let names = |text: &str| {
+            Offer { client_id: "x".to_owned(), message: Ok(text.to_owned().into()) }.names_account()
+        };
+        assert!(names(r#"{"to": ["a"], "account": "sandbox"}"#) && names(r#"{"account": 7}"#));
+        assert!(!names(r#"{"to": ["a"], "headers": {"account": "x"}}"#) && !names(r#"{"account": null}"#));
+        assert!(names("[1"), "the door says what is wrong with it");
+        assert!(Offer { client_id: "x".to_owned(), message: Err("no JSON".to_owned()) }.names_account());
+    }
 
     #[test]
     fn requests_are_bounded_in_messages_and_bytes() {

@@ -2,6 +2,8 @@
 
 use postway_store::StoreError;
 
+use crate::refusal::CAPTURES;
+
 /// Why a round came to nothing. None of these loses a row: it stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
@@ -31,6 +33,9 @@ pub enum OutboxError {
     /// Nobody to send for.
     #[error("there is no tenant {0}: create it, or name another in the source's configuration")]
     NoTenant(String),
+    /// The sandbox would capture what is to be sent.
+    #[error("{}", CAPTURES)]
+    WouldCapture,
     /// A row that is not as it was installed.
     #[error("the source's database gave something unexpected: {0}")]
     Unexpected(String),

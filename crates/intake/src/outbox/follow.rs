@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::database::News;
 
+/// What a row says whose mail never left.
+const CAPTURED: &str = "the sandbox captured it";
 /// Entries of the feed that are read at once.
 pub(super) const PAGE: u32 = 500;
 
@@ -100,6 +102,10 @@ fn happened(one: &FeedEvent) -> Option<News> {
             news.status = Some(one.kind.as_str());
             news.error = reason(one);
         }
+        EventKind::Captured => {
+            news.status = Some(one.kind.as_str());
+            news.error = Some(CAPTURED.to_owned());
+        }
         EventKind::Scheduled => {
             news.status = Some("scheduled");
             news.error = one.deferred.then(|| reason(one)).flatten();
@@ -115,8 +121,21 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::PecDelivered
         | EventKind::PecFailed
         | EventKind::PecTimeout => news.outcome = Some(one.kind.as_str()),
-        // What a row need not know, what is not proven, and what the message is asked about.
-        _ => return None,
+        // What a row need not know.
+        EventKind::Accepted
+        | EventKind::Validating
+        | EventKind::Validated
+        | EventKind::Ready
+        | EventKind::Sending
+        | EventKind::RecipientFailed
+        | EventKind::Resent
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received => return None,
+        // What is not proven.
+        EventKind::UnprovenReport => return None,
+        // Which way, the message is asked.
+        EventKind::Resolved => return None,
     }
     Some(news)
 }
@@ -137,6 +156,7 @@ fn standing(message: &MessageSummary) -> News {
     };
     let error = message.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.and_then(|error| Some(error.get("code")?.as_str()?.to_owned()));
+    let error = if status == Status::Captured.as_str() { Some(CAPTURED.to_owned()) } else { error };
     News {
         uid: message.uid.to_string(),
         status: Some(status),
@@ -171,6 +191,8 @@ mod tests {
             event(1, EventKind::Sent, "{}"),
             event(1, EventKind::Bounced, "{}"),
             event(2, EventKind::Failed, r#"{"code": "smtp_550", "category": "recipient", "reply": "x@y"}"#),
+            event(5, EventKind::Sending, "{}"),
+            event(5, EventKind::Captured, "{}"),
             event(3, EventKind::Sending, "{}"),
             event(4, EventKind::UnprovenReport, r#"{"says": "bounced", "proof": "recipient_only"}"#),
         ];
@@ -182,6 +204,11 @@ mod tests {
             (Some("sent"), Some("bounced"), Some(7_000))
         );
         assert_eq!(of(2).unwrap().error.as_deref(), Some("smtp_550: recipient"));
+        let captured = of(5).unwrap();
+        assert_eq!(
+            (captured.status, captured.error.as_deref(), captured.sent_ms),
+            (Some("captured"), Some(CAPTURED), None)
+        );
         assert_eq!(of(3), None);
         assert_eq!(of(4), None, "a report without proof changes no row");
     }

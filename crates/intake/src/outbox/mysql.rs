@@ -34,7 +34,7 @@ const SETTLE: &str = "UPDATE postway_outbox AS o JOIN JSON_TABLE(?, '$[*]' COLUM
      status VARCHAR(16) PATH '$.status', uid CHAR(36) PATH '$.uid', error TEXT PATH '$.error')) AS v ON v.seq = o.seq \
      SET o.status = v.status, o.message_uid = v.uid, o.error = v.error, o.updated_at = FROM_UNIXTIME(? / 1000), \
      o.accepted_at = IF(v.uid IS NULL, NULL, FROM_UNIXTIME(? / 1000)) \
-     WHERE o.status = 'pending'";
+     WHERE o.status = 'pending' AND (v.status <> 'pending' OR NOT (o.error <=> v.error))";
 const WRITE: &str = "UPDATE postway_outbox AS o JOIN JSON_TABLE(?, '$[*]' COLUMNS (\
      uid CHAR(36) CHARACTER SET ascii PATH '$.uid', status VARCHAR(16) PATH '$.status', error TEXT PATH '$.error', \
      outcome VARCHAR(32) PATH '$.outcome', sent_ms BIGINT PATH '$.sent_ms')) AS v ON o.message_uid = v.uid \

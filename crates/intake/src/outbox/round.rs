@@ -23,12 +23,21 @@ pub(super) const ROUND_ROWS: u32 = 500;
 /// The longest that accepting a round may take: its rows are locked meanwhile.
 const ACCEPT_LASTS_MAX: Duration = Duration::from_secs(30);
 
+/// How a round went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Round {
+    /// Whether there may be more to take.
+    pub has_more: bool,
+    /// Whether some were left to wait for an account that sends.
+    pub holds: bool,
+}
+
 impl Outbox {
-    /// Takes some rows, at most so many; whether there may be more. Where rows are large fewer are taken the next time.
-    pub(super) async fn round(&self, db: &mut dyn SourceDb, most: &mut u32) -> Result<bool, OutboxError> {
+    /// Takes some rows, at most so many. Where rows are large fewer are taken the next time.
+    pub(super) async fn round(&self, db: &mut dyn SourceDb, most: &mut u32) -> Result<Round, OutboxError> {
         let taken = db.take(*most).await?;
         if taken.rows.is_empty() {
-            return Ok(false);
+            return Ok(Round::default());
         }
         let defaults =
             Defaults { from: self.source.from.as_deref(), account: self.source.account.as_deref() };
@@ -37,32 +46,67 @@ impl Outbox {
             let message = message(row, &client_id, defaults);
             Offer { client_id, message: message.map(Bytes::from) }
         };
-        let offers: Vec<Offer> = taken.rows.iter().map(offer).collect();
-        let answers = self.accept(&offers).await?;
-        let verdicts = taken.rows.iter().zip(answers).map(|(row, answer)| match answer {
-            Ok(AcceptedOffer { uid, .. }) => {
-                Verdict { seq: row.seq, status: "accepted", uid: Some(uid.to_string()), error: None }
+        let captures = self.captures_unasked().await?;
+        // What names its account goes by it; the rest would never leave, and waits.
+        let (mut verdicts, mut seqs, mut offers) = (Vec::new(), Vec::new(), Vec::new());
+        for row in &taken.rows {
+            let offer = offer(row);
+            match captures.filter(|_| !offer.names_account()) {
+                Some(why) => verdicts.push(Verdict {
+                    seq: row.seq,
+                    status: "pending",
+                    uid: None,
+                    error: Some(why.to_owned()),
+                }),
+                None => {
+                    seqs.push(row.seq);
+                    offers.push(offer);
+                }
             }
-            Err(fault) => Verdict { seq: row.seq, status: "invalid", uid: None, error: Some(fault) },
-        });
-        let verdicts: Vec<Verdict> = verdicts.collect();
+        }
+        let held = verdicts.len();
+        let answers = self.accept(&offers).await?;
+        verdicts.extend(seqs.into_iter().zip(answers).map(|(seq, answer)| match answer {
+            Ok(AcceptedOffer { uid, .. }) => {
+                Verdict { seq, status: "accepted", uid: Some(uid.to_string()), error: None }
+            }
+            Err(fault) => Verdict { seq, status: "invalid", uid: None, error: Some(fault) },
+        }));
         let now = self.clock().now();
         db.settle(&verdicts, now).await?;
-        self.took(verdicts.len(), verdicts.iter().filter(|verdict| verdict.uid.is_some()).count(), now);
+        let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
+        if !offers.is_empty() {
+            self.took(offers.len(), accepted, now);
+        }
         // Large rows come few at a time.
         *most = match taken.has_more {
             true if verdicts.len() < *most as usize => verdicts.len().max(1) as u32,
             _ => (*most * 2).min(ROUND_ROWS),
         };
-        Ok(taken.has_more)
+        // Those that wait would be taken again at once.
+        Ok(Round { has_more: taken.has_more && !offers.is_empty(), holds: held > 0 })
+    }
+
+    /// Why mail of this source that names no account would be captured although nobody chose that, if it would be.
+    async fn captures_unasked(&self) -> Result<Option<&'static str>, OutboxError> {
+        match &self.source.account {
+            Some(_) => Ok(None),
+            None => Ok(self.door.captures_unasked(self.tenant()).await?),
+        }
     }
 
     /// The same for tokens.
-    pub(super) async fn token_round(&self, db: &mut dyn SourceDb) -> Result<bool, OutboxError> {
-        let (Some(mailer), Some(mut table)) = (&self.mailer, db.tokens()) else { return Ok(false) };
+    pub(super) async fn token_round(&self, db: &mut dyn SourceDb) -> Result<Round, OutboxError> {
+        let (Some(mailer), Some(mut table)) = (&self.mailer, db.tokens()) else {
+            return Ok(Round::default());
+        };
+        // A mail that the sandbox took activates nobody, and its token would be used up: they all wait, and stay as they are.
+        if self.captures_unasked().await?.is_some() {
+            return Ok(Round { has_more: false, holds: table.has_waiting().await? });
+        }
         let rows = table.take(ROUND_ROWS).await?;
         if rows.is_empty() {
-            return Ok(false);
+            return Ok(Round::default());
         }
         let (mut verdicts, mut unlike) = self.mail_tokens(mailer, &rows, 0).await?;
         // A mail that was accepted before a crash, and under an older secret key, is out: its link and code hold, and not
@@ -85,7 +129,7 @@ impl Outbox {
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
         table.settle(&verdicts).await?;
         self.took(verdicts.len(), accepted, self.clock().now());
-        Ok(rows.len() == ROUND_ROWS as usize)
+        Ok(Round { has_more: rows.len() == ROUND_ROWS as usize, holds: false })
     }
 
     /// Has the mails of tokens accepted as one generation of the secret key makes them: what becomes of each token, and the

@@ -18,7 +18,7 @@ use super::{
     database::{STEP_S_MAX, SourceDb, connect, within},
     error::OutboxError,
     follow,
-    round::ROUND_ROWS,
+    round::{ROUND_ROWS, Round},
     status::{Board, Standing},
     token::Mailer,
 };
@@ -126,7 +126,6 @@ impl Outbox {
         let mut serving = Serving::begin(self).await?;
         self.board.write(|live| live.standing = Standing::Serving);
         serving.drain(stop).await?;
-        self.board.write(|live| live.error = None);
         tracing::info!(source = self.source.name, database = %self.source.url, "the outbox is served");
         serving.go_on(stop).await
     }
@@ -141,6 +140,17 @@ impl Outbox {
             metrics::gauge!("postway_outbox_lag_seconds", "source" => self.source.name.clone()).set(0.0);
         }
         Ok(has)
+    }
+
+    /// Says whether rows wait for an account that sends; once in the log, and as long as it is so to whoever asks.
+    fn told_waiting(&self, holds: bool) {
+        let why = holds.then(|| OutboxError::WouldCapture.to_string());
+        if let Some(why) = &why
+            && self.board.read().error.as_ref() != Some(why)
+        {
+            tracing::warn!(source = self.source.name, error = why, "rows of the outbox wait");
+        }
+        self.board.write(|live| live.error = why);
     }
 
     /// Told once, not at each try.
@@ -237,8 +247,17 @@ impl<'a> Serving<'a> {
 
     /// Takes all that wait.
     async fn drain(&mut self, stop: &CancellationToken) -> Result<(), OutboxError> {
-        while !stop.is_cancelled() && self.outbox.round(&mut *self.db, &mut self.most).await? {}
-        while !stop.is_cancelled() && self.outbox.token_round(&mut *self.db).await? {}
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        let mut holds = false;
+        let mut goes_on = |round: Round| {
+            holds |= round.holds;
+            round.has_more && !stop.is_cancelled()
+        };
+        while goes_on(self.outbox.round(&mut *self.db, &mut self.most).await?) {}
+        while goes_on(self.outbox.token_round(&mut *self.db).await?) {}
+        self.outbox.told_waiting(holds);
         within(UPKEEP_S_MAX, self.outbox.call_back(&mut *self.db)).await
     }
 

@@ -176,8 +176,11 @@ impl Preparer {
         let (mut wants, mut places) = (Vec::with_capacity(due.len()), HashMap::new());
         let count = due.len();
         for (index, (own, tenant)) in due.into_iter().enumerate() {
-            let share = free.div_ceil(count - index).min(own);
-            if let Some(place) = all.take(&tenant, share) {
+            // What others took just now leaves less for this one.
+            let share = free.div_ceil(count - index).min(own).min(all.left(&tenant).1);
+            if share > 0
+                && let Some(place) = all.take(&tenant, share)
+            {
                 free -= share;
                 wants.push((tenant.clone(), share as u32));
                 places.insert(tenant, place);

@@ -74,7 +74,9 @@ impl Door {
         let limits = self.limits.of(&around.house.settings.content);
         let tenant = &job.lane.tenant;
         let work = || check(request, around, &limits, created_at);
-        let mut checked = self.weighed(tenant, weight(request, payload_bytes), work).await??;
+        let mut checked = self
+            .weighed(tenant, weight(request, &around.house.settings.content, payload_bytes), work)
+            .await??;
         // A template may have made much of very little.
         Fetcher::cover(&mut memory, payload_bytes + checked.content.len())?;
         let files = match self.fetch_files(&around.house, &checked, self.fetcher.message_timeout()).await {
@@ -117,7 +119,9 @@ impl Door {
     ) -> Result<(), Refusal> {
         let limits = self.limits.of(&around.house.settings.content);
         let checked = || guarded(&ctx.tenant, &ctx.request_id, || check(request, around, &limits, now));
-        let mut checked = self.weighed(&ctx.tenant, weight(request, payload_bytes), checked).await??;
+        let mut checked = self
+            .weighed(&ctx.tenant, weight(request, &around.house.settings.content, payload_bytes), checked)
+            .await??;
         if !checked.needs_preparation() {
             return Ok(());
         }

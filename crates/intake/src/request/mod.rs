@@ -12,6 +12,8 @@ use serde_json::value::RawValue;
 
 /// More attachments than this are not even read.
 const ATTACHMENTS_READ_MAX: usize = 1_000;
+/// More alternatives than this are not even read.
+const ALTERNATIVES_READ_MAX: usize = 100;
 /// More tags than this are not even read.
 const TAGS_READ_MAX: usize = 1_000;
 /// More headers than this are not even read.
@@ -44,6 +46,8 @@ pub(crate) struct MessageRequest<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub html: Option<Text<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub alternatives: Option<List<Object<AlternativeRequest<'a>>, ALTERNATIVES_READ_MAX>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Entries<'a, Text<'a>, HEADERS_READ_MAX>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<List<Object<AttachmentRequest<'a>>, ATTACHMENTS_READ_MAX>>,
@@ -69,6 +73,8 @@ pub(crate) struct MessageRequest<'a> {
     pub recipient: Option<Object<RecipientRequest<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub unsubscribe: Option<Object<UnsubscribeRequest<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_text: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_submitted: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +117,18 @@ pub(crate) struct UnsubscribeRequest<'a> {
     pub url: Option<Text<'a>>,
     #[serde(borrow)]
     pub mailto: Option<Text<'a>>,
+}
+
+/// A further form of a message's text.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AlternativeRequest<'a> {
+    #[serde(borrow)]
+    pub content_type: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub content: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attach: Option<bool>,
 }
 
 /// One file of a message.

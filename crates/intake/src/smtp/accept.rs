@@ -3,7 +3,6 @@
 use std::{net::IpAddr, time::Instant};
 
 use postway_mime::Trace;
-use secrecy::ExposeSecret;
 
 use super::{
     Service,
@@ -44,9 +43,8 @@ pub(super) async fn accept(service: &Service, sender: &Sender<'_>, submission: S
 async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) -> Reply {
     let Submission { envelope, body, number, share } = submission;
     let started = Instant::now();
-    let Credentials { username, key } = sender.credentials;
     // The key may have been revoked since the login.
-    let tenant = match service.gatekeeper.admit(username, key.expose_secret().as_bytes(), sender.peer).await {
+    let tenant = match sender.credentials.judge(&*service.gatekeeper, sender.peer).await {
         Ok(tenant) => tenant,
         Err(Denied::Refused(why)) => return Reply::saying(550, "5.7.8", &why),
         Err(Denied::Later(why)) => return Reply::saying(450, "4.7.0", &why),
@@ -58,20 +56,37 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
     if hops(&body) > HOPS_MAX {
         return Reply::new(554, "5.4.6", "this mail has been through too many servers: it goes in a circle");
     }
-    let options = match Options::of(&envelope, &body) {
+    let mut options = match Options::of(&envelope, &body) {
         Ok(options) => options,
         Err(reply) => return reply,
     };
+    let is_signed_in = match sender.credentials {
+        Credentials::Network(open) => {
+            let by_rule = || open.account.as_ref().map(|account| account.as_str().to_owned());
+            options.raw.account = options.raw.account.or_else(by_rule);
+            if number == 1 {
+                let (network, peer, session) = (&open.network, sender.peer, sender.session);
+                tracing::info!(%network, %tenant, %peer, session, "mail without a key, by smtp.open_networks");
+            }
+            false
+        }
+        Credentials::Key { .. } | Credentials::Proven(_) | Credentials::Unproven => true,
+    };
+    options.raw.dsn = (!envelope.dsn.is_empty()).then_some(envelope.dsn);
     let id = format!("smtp-{}-{number}", sender.session);
     let trace = Trace {
         greeted_as: sender.greeted_as,
         peer: sender.peer,
         by: sender.by,
-        with: match (envelope.smtputf8, sender.secure) {
-            (false, false) => "ESMTPA",
-            (false, true) => "ESMTPSA",
-            (true, false) => "UTF8SMTPA",
-            (true, true) => "UTF8SMTPSA",
+        with: match (envelope.smtputf8, sender.secure, is_signed_in) {
+            (false, false, false) => "ESMTP",
+            (false, false, true) => "ESMTPA",
+            (false, true, false) => "ESMTPS",
+            (false, true, true) => "ESMTPSA",
+            (true, false, false) => "UTF8SMTP",
+            (true, false, true) => "UTF8SMTPA",
+            (true, true, false) => "UTF8SMTPS",
+            (true, true, true) => "UTF8SMTPSA",
         },
         id: &id,
     };
@@ -82,6 +97,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         dry_run: false,
         must_leave: true,
         any_subject: false,
+        spoken_times: false,
         on_doubt: None,
     };
     crash_point("smtp_before_accept");
@@ -91,7 +107,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
     match taken {
         Ok(receipt) => {
             metrics::histogram!("postway_accept_seconds").record(started.elapsed().as_secs_f64());
-            Reply::saying(250, "2.0.0", &format!("accepted as {}", receipt.uid))
+            Reply::saying(250, "2.0.0", &format!("Ok: queued as {}", receipt.uid))
         }
         Err(refusal) => {
             if let Refusal::Unavailable(error) = &refusal {

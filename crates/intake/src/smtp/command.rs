@@ -1,9 +1,13 @@
 //! Commands, from a line without its ending. Pure, and fuzzed: any line is a command or a reply that says why not.
 //!
-//! Strict where readers could differ: a path stands in angle brackets, an address is one by the rules of the domain
-//! (only a source route is dropped, as RFC 5321 says), and a parameter that was not offered is refused.
+//! Strict where readers could differ: an address is one by the rules of the domain (only a source route is dropped, as RFC
+//! 5321 says), and a parameter that was not offered is refused. Devices and old programs write a path without its angle
+//! brackets: it then ends at the first space, and what holds a bracket anywhere else is refused.
 
-use postway_domain::EmailAddress;
+use postway_domain::{
+    EmailAddress,
+    dsn::{DsnEnvelopeId, DsnError, DsnReturn, RecipientDsn},
+};
 
 use super::reply::Reply;
 
@@ -31,9 +35,18 @@ pub enum Command<'a> {
         size: Option<u64>,
         /// Whether addresses may be outside ASCII.
         smtputf8: bool,
+        /// How much of it reports shall hold.
+        ret: Option<DsnReturn>,
+        /// What reports shall call it.
+        envid: Option<DsnEnvelopeId>,
     },
     /// To whom it goes.
-    Rcpt(EmailAddress),
+    Rcpt {
+        /// Where to.
+        to: RecipientPath,
+        /// What is to be reported.
+        dsn: RecipientDsn,
+    },
     /// Its bytes follow.
     Data,
     /// So many of its bytes follow.
@@ -49,10 +62,21 @@ pub enum Command<'a> {
     Noop,
     /// Whether there is such a user.
     Vrfy,
+    /// Who is on a list.
+    Expn,
     /// What one can say.
     Help,
     /// That is all.
     Quit,
+}
+
+/// Where a mail goes, by RCPT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecipientPath {
+    /// To this address.
+    Address(EmailAddress),
+    /// To whoever looks after this server: the one name that needs no domain (RFC 5321, 4.5.1).
+    Postmaster,
 }
 
 /// Why a line is no command.
@@ -74,6 +98,12 @@ const UNKNOWN: Reply = Reply::new(500, "5.5.1", "this command is not known");
 const NOT_TEXT: Reply = Reply::new(500, "5.5.2", "a command is printable text in UTF-8");
 const NO_ARGUMENT: Reply = Reply::new(501, "5.5.4", "this command takes no argument");
 const NO_PARAMETER: Reply = Reply::new(555, "5.5.4", "this parameter is not known or was not offered");
+
+const NO_PROXY: Reply = Reply::new(
+    554,
+    "5.7.1",
+    "PROXY is taken from the networks in smtp.proxy_networks only, before the greeting",
+);
 
 /// Reads one line.
 pub fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
@@ -116,6 +146,11 @@ pub fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         Ok(Command::Noop)
     } else if is("VRFY") {
         Ok(Command::Vrfy)
+    } else if is("EXPN") {
+        Ok(Command::Expn)
+    } else if is("PROXY") {
+        // From a proxy the listener has read it before the session began.
+        Err(Fault { reply: NO_PROXY, is_fatal: true })
     } else if is("HELP") {
         Ok(Command::Help)
     } else {
@@ -130,12 +165,8 @@ fn mail(argument: &str) -> Result<Command<'_>, Reply> {
         "" => None,
         path => Some(address(path).map_err(|error| bad_address("5.1.7", &error))?),
     };
-    let (mut size, mut smtputf8) = (None, false);
-    for parameter in parameters.split(' ').filter(|parameter| !parameter.is_empty()) {
-        let (name, value) = match parameter.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (parameter, None),
-        };
+    let (mut size, mut smtputf8, mut ret, mut envid) = (None, false, None, None);
+    for (name, value) in parameters_of(parameters) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match value {
             Some(value) if is("SIZE") => {
@@ -147,6 +178,8 @@ fn mail(argument: &str) -> Result<Command<'_>, Reply> {
                     return Err(Reply::new(501, "5.5.4", "BODY must be 7BIT or 8BITMIME"));
                 }
             }
+            Some(value) if is("RET") => once(&mut ret, value)?,
+            Some(value) if is("ENVID") => once(&mut envid, value)?,
             // By RFC 4954 it may be said to anybody and need not be believed.
             Some(_) if is("AUTH") => {}
             None if is("SMTPUTF8") => smtputf8 = true,
@@ -156,7 +189,26 @@ fn mail(argument: &str) -> Result<Command<'_>, Reply> {
     if from.as_ref().is_some_and(EmailAddress::needs_smtputf8) && !smtputf8 {
         return Err(NEEDS_SMTPUTF8);
     }
-    Ok(Command::Mail { from, size, smtputf8 })
+    Ok(Command::Mail { from, size, smtputf8, ret, envid })
+}
+
+/// The parameters behind a path, each with its value.
+fn parameters_of(parameters: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    parameters.split(' ').filter(|parameter| !parameter.is_empty()).map(|parameter| {
+        match parameter.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (parameter, None),
+        }
+    })
+}
+
+/// Reads a parameter of DSN, which may stand once.
+fn once<T: std::str::FromStr<Err = DsnError>>(slot: &mut Option<T>, value: &str) -> Result<(), Reply> {
+    let parsed = value.parse().map_err(|error: DsnError| Reply::saying(501, "5.5.4", &error.to_string()))?;
+    match slot.replace(parsed) {
+        None => Ok(()),
+        Some(_) => Err(Reply::new(501, "5.5.4", "a parameter is there more than once")),
+    }
 }
 
 /// An address outside ASCII in a mail that was not announced so.
@@ -166,11 +218,19 @@ pub(super) const NEEDS_SMTPUTF8: Reply =
 fn rcpt(argument: &str) -> Result<Command<'_>, Reply> {
     const FORM: Reply = Reply::new(501, "5.5.4", "write RCPT TO:<address>");
     let (path, parameters) = path(argument, "TO:").ok_or(FORM)?;
-    if !parameters.is_empty() {
-        return Err(NO_PARAMETER);
+    let mut dsn = RecipientDsn::default();
+    for (name, value) in parameters_of(parameters) {
+        match value {
+            Some(value) if name.eq_ignore_ascii_case("NOTIFY") => once(&mut dsn.notify, value)?,
+            Some(value) if name.eq_ignore_ascii_case("ORCPT") => once(&mut dsn.orcpt, value)?,
+            _ => return Err(NO_PARAMETER),
+        }
     }
-    let address = address(path).map_err(|error| bad_address("5.1.3", &error))?;
-    Ok(Command::Rcpt(address))
+    let to = match path {
+        path if path.eq_ignore_ascii_case("Postmaster") => RecipientPath::Postmaster,
+        path => RecipientPath::Address(address(path).map_err(|error| bad_address("5.1.3", &error))?),
+    };
+    Ok(Command::Rcpt { to, dsn })
 }
 
 fn bdat(argument: &str) -> Result<Command<'_>, Fault> {
@@ -188,14 +248,20 @@ fn bdat(argument: &str) -> Result<Command<'_>, Fault> {
     }
 }
 
-/// What stands in the angle brackets after the keyword, and what follows them.
+/// What stands in the angle brackets after the keyword, or without them up to a space, and what follows.
 fn path<'a>(argument: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
     let (start, rest) = argument.split_at_checked(keyword.len())?;
     if !start.eq_ignore_ascii_case(keyword) {
         return None;
     }
     // A space here is wrong and common, and no reader takes it for anything else.
-    let rest = rest.trim_start_matches(' ').strip_prefix('<')?;
+    let rest = rest.trim_start_matches(' ');
+    let Some(rest) = rest.strip_prefix('<') else {
+        let (path, parameters) = rest.split_once(' ').unwrap_or((rest, ""));
+        // No sender at all is said with brackets, and half a pair of them is a mistake.
+        let is_bare = !path.is_empty() && !path.contains(['<', '>']);
+        return is_bare.then(|| (path, parameters.trim_matches(' ')));
+    };
     let (mut quoted, mut escaped) = (false, false);
     let end = rest.bytes().position(|byte| {
         let ends = byte == b'>' && !quoted && !escaped;
@@ -245,14 +311,32 @@ mod tests {
     #[test]
     fn commands_are_read_in_any_case_and_with_spaces_to_spare() {
         let mail = |from: &str, size, smtputf8| {
-            Ok(Command::Mail { from: (!from.is_empty()).then(|| from.parse().unwrap()), size, smtputf8 })
+            let from = (!from.is_empty()).then(|| from.parse().unwrap());
+            Ok(Command::Mail { from, size, smtputf8, ret: None, envid: None })
         };
-        let rcpt = |to: &str| Ok(Command::Rcpt(to.parse().unwrap()));
+        let rcpt = |to: &str| {
+            let to = RecipientPath::Address(to.parse().unwrap());
+            Ok(Command::Rcpt { to, dsn: RecipientDsn::default() })
+        };
+        let postmaster = || Ok(Command::Rcpt { to: RecipientPath::Postmaster, dsn: RecipientDsn::default() });
+        let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";
+        let (mail_verp, rcpt_verp) = (format!("MAIL FROM:<{verp}>"), format!("RCPT TO:<{verp}>"));
         for (line, expected) in [
             ("ehlo me", Ok(Command::Ehlo("me"))),
             ("HELO  [192.0.2.1] ", Ok(Command::Helo("[192.0.2.1]"))),
             ("Mail From:<a@example.com>", mail("a@example.com", None, false)),
             ("MAIL FROM: <a@example.com>", mail("a@example.com", None, false)),
+            ("MAIL FROM:a@example.com", mail("a@example.com", None, false)),
+            ("MAIL FROM:  a@example.com  SIZE=12", mail("a@example.com", Some(12), false)),
+            ("RCPT TO:c@example.net", rcpt("c@example.net")),
+            ("RCPT TO: c@example.net", rcpt("c@example.net")),
+            ("RCPT TO:@a.example:c@example.net", rcpt("c@example.net")),
+            (&mail_verp, mail(verp, None, false)),
+            (&rcpt_verp, rcpt(verp)),
+            ("RCPT TO:<Postmaster>", postmaster()),
+            ("rcpt to:<postmaster>", postmaster()),
+            ("RCPT TO:POSTMASTER", postmaster()),
+            ("EXPN list", Ok(Command::Expn)),
             ("MAIL FROM:<>", mail("", None, false)),
             ("MAIL FROM:<> SIZE=12 BODY=8bitmime AUTH=<>", mail("", Some(12), false)),
             ("MAIL FROM:<> SIZE=99999999999999999999", mail("", Some(u64::MAX), false)),
@@ -277,19 +361,36 @@ mod tests {
             ("GET / HTTP/1.1", 500),
             ("NOOP\0", 500),
             ("MAIL", 501),
-            ("MAIL FROM:a@example.com", 501),
+            ("MAIL FROM:", 501),
+            ("MAIL FROM: SIZE=1", 553),
+            ("MAIL FROM:a@example.com>", 501),
+            ("MAIL FROM:a<b@example.com>", 501),
+            ("MAIL FROM:Ada <a@example.com>", 553),
+            ("MAIL FROM:a@example.com b", 555),
+            ("MAIL FROM:<Postmaster>", 553),
+            ("RCPT TO:a@example.net>", 501),
+            ("RCPT TO:<a@example.net", 501),
+            ("RCPT TO:root", 553),
             ("MAIL FROM:<a@example.com>SIZE=1", 501),
             ("MAIL FROM:<a@example.com", 501),
             ("MAIL FROM:<a@example.com> SIZE=1x", 501),
             ("MAIL FROM:<a@example.com> SIZE=", 501),
             ("MAIL FROM:<a@example.com> SIZE=999999999999999999999", 501),
             ("MAIL FROM:<a@example.com> BODY=BINARYMIME", 501),
-            ("MAIL FROM:<a@example.com> RET=FULL", 555),
+            ("MAIL FROM:<a@example.com> RET=SOME", 501),
+            ("MAIL FROM:<a@example.com> RET", 555),
+            ("MAIL FROM:<a@example.com> ENVID=a=b", 501),
+            ("MAIL FROM:<a@example.com> ENVID=a ENVID=b", 501),
+            ("MAIL FROM:<a@example.com> NOTIFY=NEVER", 555),
             ("MAIL FROM:<nobody>", 553),
             ("MAIL FROM:<é@example.com>", 553),
             ("RCPT TO:<>", 553),
             ("RCPT TO:<a b@example.net>", 553),
-            ("RCPT TO:<a@example.net> NOTIFY=NEVER", 555),
+            ("RCPT TO:<a@example.net> NOTIFY=NEVER,DELAY", 501),
+            ("RCPT TO:<a@example.net> NOTIFY=NEVER NOTIFY=DELAY", 501),
+            ("RCPT TO:<a@example.net> ORCPT=a@example.net", 501),
+            ("RCPT TO:<a@example.net> SIZE=1", 555),
+            ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2", 554),
             ("RCPT FROM:<a@example.net>", 501),
             ("DATA now", 501),
             ("EHLO", 501),
@@ -297,6 +398,19 @@ mod tests {
             assert_eq!(code(line), expected, "{line}");
         }
         assert_eq!(parse(b"NOOP \xff").unwrap_err().reply.code, 500);
+    }
+
+    #[test]
+    fn wishes_about_reports_are_read() {
+        let mail = parse(b"MAIL FROM:<a@example.com> ret=hdrs ENVID=QQ+2B1").unwrap();
+        let Command::Mail { ret: Some(DsnReturn::Headers), envid: Some(envid), .. } = mail else {
+            panic!("{mail:?}")
+        };
+        assert_eq!(envid.as_str(), "QQ+2B1");
+        let rcpt = parse(b"RCPT TO:<b@example.net> NOTIFY=success,delay ORCPT=rfc822;b@example.net").unwrap();
+        let Command::Rcpt { dsn, .. } = rcpt else { panic!("{rcpt:?}") };
+        assert_eq!(dsn.notify.unwrap().to_string(), "SUCCESS,DELAY");
+        assert_eq!(dsn.orcpt.unwrap().as_str(), "rfc822;b@example.net");
     }
 
     #[test]

@@ -10,17 +10,18 @@ mod receive;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use postway_domain::EmailAddress;
+use postway_domain::{EmailAddress, dsn::DsnWishes};
 
 use super::{
     body::Body,
     budget::{Budget, Share},
     command,
     data::DataReader,
-    gatekeeper::{Credentials, Denied},
-    line::{self, BadLine, Endings},
+    gatekeeper::{Credentials, Denied, OpenNetwork},
+    line::{self, BadLine, Normalizer},
     login::{self, Awaited},
     reply::Reply,
+    scram::{ScramHello, ScramOffer},
 };
 
 /// The longest command with its ending.
@@ -42,6 +43,8 @@ pub(super) struct Rules {
     pub(super) offers_tls: bool,
     /// Whether a key may be shown without TLS.
     pub(super) trusts_plain: bool,
+    /// The network that it comes from, where that needs no key.
+    pub(super) open: Option<Arc<OpenNetwork>>,
 }
 
 /// What must be done next.
@@ -51,6 +54,8 @@ pub(super) enum Step {
     Read,
     /// Write the output, then go on under TLS; whatever has come besides is to be forgotten.
     StartTls,
+    /// Look up what the name of [`Conversation::scram_name`] stands for, and tell [`Conversation::looked_up`].
+    LookUp,
     /// Judge the key, and tell [`Conversation::judged`].
     Judge,
     /// Store the mail, and tell [`Conversation::stored`].
@@ -85,6 +90,8 @@ pub(super) struct Envelope {
     pub(super) from: Option<EmailAddress>,
     pub(super) to: Vec<EmailAddress>,
     pub(super) smtputf8: bool,
+    /// What is to be reported about it.
+    pub(super) dsn: DsnWishes,
 }
 
 #[derive(Debug)]
@@ -98,8 +105,10 @@ enum Stage {
         last: bool,
         refusal: Option<Reply>,
     },
-    /// A key is being judged.
-    Judging,
+    /// A name is being looked up.
+    LookingUp(ScramHello),
+    /// A key is being judged; where it opens, these words go before the welcome.
+    Judging(Option<Reply>),
     /// TLS is about to begin.
     Securing,
     /// A mail is being stored.
@@ -110,7 +119,7 @@ enum Stage {
 /// A mail that comes in chunks.
 #[derive(Debug)]
 enum Chunks {
-    Taken(Endings),
+    Taken(Normalizer),
     /// One was refused, and so are the rest; the last one ends it, or RSET.
     Spoilt,
 }
@@ -128,6 +137,8 @@ pub(super) struct Conversation {
     /// Whether the credentials opened.
     admitted: bool,
     envelope: Option<Envelope>,
+    /// Octets of what is to be reported about the recipients.
+    dsn_octets: usize,
     body: Option<Body>,
     chunks: Option<Chunks>,
     errors: u32,
@@ -139,6 +150,7 @@ impl Conversation {
     /// One that has just begun; the greeting is in its output.
     pub(super) fn new(rules: Rules, budget: Arc<Budget>, secure: bool) -> Self {
         let output = format!("220 {} ESMTP Postway\r\n", rules.name).into_bytes();
+        let credentials = rules.open.clone().map(Credentials::Network);
         Self {
             rules,
             budget,
@@ -146,9 +158,10 @@ impl Conversation {
             stage: Stage::Command,
             secure,
             greeted_as: None,
-            credentials: None,
+            credentials,
             admitted: false,
             envelope: None,
+            dsn_octets: 0,
             body: None,
             chunks: None,
             errors: 0,
@@ -167,14 +180,14 @@ impl Conversation {
         self.greeted_as.as_deref().unwrap_or_default()
     }
 
-    /// The key that was shown.
+    /// The key that was shown or proven, or what stands for one.
     pub(super) fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// Whether a key opened.
+    /// Whether a key opened, or none is needed.
     pub(super) fn is_admitted(&self) -> bool {
-        self.admitted
+        self.admitted || self.rules.open.is_some()
     }
 
     pub(super) fn is_secure(&self) -> bool {
@@ -191,9 +204,34 @@ impl Conversation {
         self.stage = Stage::Command;
         self.secure = true;
         self.greeted_as = None;
-        self.credentials = None;
-        self.admitted = false;
+        self.forget_credentials();
         self.forget_mail();
+    }
+
+    fn forget_credentials(&mut self) {
+        self.credentials = self.rules.open.clone().map(Credentials::Network);
+        self.admitted = false;
+    }
+
+    /// The name whose keys are to be looked up.
+    pub(super) fn scram_name(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::LookingUp(hello) => Some(&hello.username),
+            _ => None,
+        }
+    }
+
+    /// What a proof under that name is checked against; the nonce is the server's half of it.
+    pub(super) fn looked_up(&mut self, offer: Result<ScramOffer, Denied>, nonce: &str) {
+        let Stage::LookingUp(hello) = std::mem::replace(&mut self.stage, Stage::Command) else { return };
+        match offer {
+            Ok(offer) => {
+                let (exchange, words) = hello.answer(offer, nonce);
+                self.stage = Stage::Login(Awaited::ScramProof(exchange));
+                login::challenge(&words).write(&mut self.output);
+            }
+            Err(denied) => self.deny(denied),
+        }
     }
 
     /// Ends it from outside, with these last words.
@@ -208,7 +246,8 @@ impl Conversation {
                 Stage::Command | Stage::Login(_) => self.line(input),
                 Stage::Data(_) => self.data(input),
                 Stage::Chunk { .. } => self.chunk(input),
-                Stage::Judging => Some(Step::Judge),
+                Stage::LookingUp(_) => Some(Step::LookUp),
+                Stage::Judging(_) => Some(Step::Judge),
                 Stage::Securing => Some(Step::StartTls),
                 Stage::Storing => Some(Step::Read),
                 Stage::Over(ending) => Some(Step::Close(*ending)),
@@ -221,29 +260,39 @@ impl Conversation {
 
     /// Whether the key opens.
     pub(super) fn judged(&mut self, verdict: Result<(), Denied>) {
-        self.stage = Stage::Command;
-        let reply = match verdict {
-            Ok(()) => {
-                self.admitted = true;
-                Reply::new(235, "2.7.0", "welcome")
+        let judging = std::mem::replace(&mut self.stage, Stage::Command);
+        match (verdict, judging) {
+            (Ok(()), Stage::Judging(Some(words))) => {
+                self.stage = Stage::Login(Awaited::ScramEnd);
+                words.write(&mut self.output);
             }
-            Err(Denied::Refused(why)) => {
+            (Ok(()), _) => self.welcome(),
+            (Err(denied), _) => self.deny(denied),
+        }
+    }
+
+    fn welcome(&mut self) {
+        self.admitted = true;
+        Reply::new(235, "2.7.0", "welcome").write(&mut self.output);
+    }
+
+    fn deny(&mut self, denied: Denied) {
+        let reply = match denied {
+            Denied::Refused(why) => {
                 self.wrong_keys += 1;
                 Reply::saying(535, "5.7.8", &why)
             }
-            Err(Denied::Later(why)) => {
+            Denied::Later(why) => {
                 self.wrong_keys += 1;
                 Reply::saying(454, "4.7.0", &why)
             }
-            Err(Denied::Unavailable(_)) => {
+            Denied::Unavailable(_) => {
                 Reply::new(454, "4.7.0", "keys cannot be looked up now: try again later")
             }
         };
-        if !self.admitted {
-            self.credentials = None;
-        }
+        self.forget_credentials();
         match self.wrong_keys {
-            WRONG_KEYS_MAX.. if !self.admitted => self.close(reply, Ending::Cut),
+            WRONG_KEYS_MAX.. => self.close(reply, Ending::Cut),
             _ => reply.write(&mut self.output),
         }
     }
@@ -286,6 +335,7 @@ impl Conversation {
 
     fn forget_mail(&mut self) {
         self.envelope = None;
+        self.dsn_octets = 0;
         self.body = None;
         self.chunks = None;
     }
@@ -313,11 +363,13 @@ const OUT_OF_ORDER: Reply = Reply::new(503, "5.5.1", "this is not the time for t
 
 fn bad_line(bad: BadLine) -> Reply {
     match bad {
-        BadLine::BareLf => {
-            Reply::new(554, "5.5.2", "bare LF: lines must end with CR LF, in mail too; nothing was taken")
-        }
+        BadLine::BareLf => Reply::new(
+            554,
+            "5.5.2",
+            "bare LF: commands, and the dot that ends a mail, end with CR LF; nothing was taken",
+        ),
         BadLine::BareCr => {
-            Reply::new(554, "5.5.2", "bare CR: lines must end with CR LF, in mail too; nothing was taken")
+            Reply::new(554, "5.5.2", "bare CR: lines end with CR LF, in mail too; nothing was taken")
         }
         BadLine::TooLong => Reply::new(500, "5.5.2", "the line is too long"),
     }

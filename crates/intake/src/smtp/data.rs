@@ -1,12 +1,20 @@
 //! The mail after DATA: lines until one that is a dot alone, other leading dots undoubled (RFC 5321, 4.5.2).
 //!
+//! Only CR LF . CR LF ends a mail. A bare LF inside it is written as CR LF, as Postfix does since 3.9: programs send files as
+//! they are, and whoever has been let in may send them. What a laxer reader could take for the end, a line that is a dot
+//! alone and begins or ends with a bare LF, is refused with the whole session: so whoever reads the same stream by other rules
+//! either agrees with us about where each mail ends, or nothing of it was taken. A bare CR is refused.
+//!
 //! Reads what is there in one pass and copies runs of lines, not lines. What cannot be judged yet, a CR or a dot at the
 //! end of what has come, stays in the input, so that the pieces in which a mail comes make no difference.
 
 use bytes::{Buf, BytesMut};
 use memchr::memchr2;
 
-use super::{body::Body, line::BadLine};
+use super::{
+    body::Body,
+    line::{BadLine, CR_LF},
+};
 
 /// What became of the input.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,15 +27,26 @@ pub(super) enum Received {
     Bad(BadLine),
 }
 
+/// Where the reader stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    /// At the start of a line, after CR LF or at the start of the mail: a dot alone may end it.
+    AfterCrLf,
+    /// At the start of a line, after a bare LF: a dot alone is a trick.
+    AfterBareLf,
+    /// Inside a line.
+    Inside,
+}
+
 /// Reads one mail.
 #[derive(Debug)]
 pub(super) struct DataReader {
-    at_line_start: bool,
+    position: Position,
 }
 
 impl DataReader {
     pub(super) fn new() -> Self {
-        Self { at_line_start: true }
+        Self { position: Position::AfterCrLf }
     }
 
     /// Moves what has come into the body.
@@ -36,24 +55,27 @@ impl DataReader {
         // Read up to here; kept from here, and not copied yet.
         let (mut at, mut run) = (0, 0);
         let received = loop {
-            if self.at_line_start {
-                match &bytes[at..] {
-                    [] | [b'.'] | [b'.', b'\r'] => break Received::More,
-                    [b'.', b'\r', b'\n', ..] => {
+            if self.position != Position::Inside {
+                match (&bytes[at..], self.position) {
+                    ([] | [b'.'] | [b'.', b'\r'], _) => break Received::More,
+                    ([b'.', b'\r', b'\n', ..], Position::AfterCrLf) => {
                         body.push(&bytes[run..at]);
                         at += 3;
                         run = at;
                         break Received::End;
                     }
-                    [b'.', b'\r', ..] => break Received::Bad(BadLine::BareCr),
-                    [b'.', ..] => {
+                    ([b'.', b'\r', b'\n', ..] | [b'.', b'\n', ..], _) => {
+                        break Received::Bad(BadLine::BareLf);
+                    }
+                    ([b'.', b'\r', ..], _) => break Received::Bad(BadLine::BareCr),
+                    ([b'.', ..], _) => {
                         body.push(&bytes[run..at]);
                         at += 1;
                         run = at;
                     }
                     _ => {}
                 }
-                self.at_line_start = false;
+                self.position = Position::Inside;
             }
             let Some(length) = memchr2(b'\r', b'\n', &bytes[at..]) else {
                 at = bytes.len();
@@ -63,11 +85,17 @@ impl DataReader {
             match &bytes[at..] {
                 [b'\r', b'\n', ..] => {
                     at += 2;
-                    self.at_line_start = true;
+                    self.position = Position::AfterCrLf;
                 }
                 [b'\r'] => break Received::More,
                 [b'\r', ..] => break Received::Bad(BadLine::BareCr),
-                _ => break Received::Bad(BadLine::BareLf),
+                _ => {
+                    body.push(&bytes[run..at]);
+                    body.push(CR_LF);
+                    at += 1;
+                    run = at;
+                    self.position = Position::AfterBareLf;
+                }
             }
         };
         body.push(&bytes[run..at]);
@@ -104,6 +132,12 @@ mod tests {
             (b"a.\r\n.\r\n", b"a.\r\n", b""),
             (b"\r\n\r\n.\r\n.\r\n", b"\r\n\r\n", b".\r\n"),
             (b".a\r\n. \r\n.\r\n", b"a\r\n \r\n", b""),
+            // A bare LF ends a line of the mail, and never the mail.
+            (b"a\nb\n\r\n.\r\nNOOP\r\n", b"a\r\nb\r\n\r\n", b"NOOP\r\n"),
+            (b"\n\n\r\n.\r\n", b"\r\n\r\n\r\n", b""),
+            (b"a\n..\n.x\n\r\n.\r\n", b"a\r\n.\r\nx\r\n\r\n", b""),
+            (b"a\r\n..\n\r\n.\r\n", b"a\r\n.\r\n\r\n", b""),
+            (b"a\n. \r\n.\r\n", b"a\r\n \r\n", b""),
         ] {
             for cut in 0..=stream.len() {
                 let (received, found, left) = read([&stream[..cut], &stream[cut..]]);
@@ -119,9 +153,61 @@ mod tests {
         }
     }
 
+    /// Where each reader that there is would end the mail: at a dot between any two of these endings.
+    fn ends_of_laxer_readers(stream: &[u8]) -> Vec<usize> {
+        let endings: [&[u8]; 3] = [b"\r\n", b"\n", b"\r"];
+        let mut ends = Vec::new();
+        for at in (0..stream.len()).filter(|at| stream[*at] == b'.') {
+            let starts = at == 0 || endings.iter().any(|ending| stream[..at].ends_with(ending));
+            if starts && endings.iter().any(|ending| stream[at + 1..].starts_with(ending)) {
+                ends.push(at);
+            }
+        }
+        ends
+    }
+
+    /// Why a bare LF may be taken: over all short streams of what tricks are made of, nobody who reads by laxer rules ends a
+    /// mail before we do. What we take up to our end has no other end in it, and leaves with CR LF alone.
+    #[test]
+    fn no_reader_by_laxer_rules_ends_a_mail_that_was_taken_any_earlier() {
+        const LETTERS: &[u8] = b"a.\r\n";
+        const LENGTH_MAX: u32 = 8;
+        let mut taken = 0;
+        for length in 0..=LENGTH_MAX {
+            for number in 0..LETTERS.len().pow(length) {
+                let mut rest = number;
+                let mut stream: Vec<u8> = (0..length)
+                    .map(|_| {
+                        let letter = LETTERS[rest % LETTERS.len()];
+                        rest /= LETTERS.len();
+                        letter
+                    })
+                    .collect();
+                stream.extend_from_slice(b"\r\n.\r\n");
+                let (received, body, left) = read([&stream[..]]);
+                if received != Received::End {
+                    continue;
+                }
+                taken += 1;
+                let end = stream.len() - left.len();
+                let shown = stream.escape_ascii();
+                assert!(stream[..end].ends_with(b".\r\n"), "{shown}");
+                assert_eq!(ends_of_laxer_readers(&stream[..end]), [end - 3], "{shown}");
+                let bare = body.split(|byte| *byte == b'\n').rev().skip(1).any(|line| !line.ends_with(b"\r"));
+                assert!(
+                    !bare
+                        && body.iter().filter(|byte| **byte == b'\r').count()
+                            == body.iter().filter(|byte| **byte == b'\n').count(),
+                    "{shown}"
+                );
+            }
+        }
+        assert!(taken > 1_000, "{taken}");
+    }
+
     #[test]
     fn whatever_else_looks_like_an_end_is_refused() {
-        let tricks: [&[u8]; 12] = [
+        let tricks: [&[u8]; 16] = [
             b"\n.\n",
             b"\n.\r\n",
             b"\r.\r",
@@ -130,10 +216,14 @@ mod tests {
             b"\r\n.\r",
             b"\r\n.\r\r\n",
             b"\r\r\n.\r\n",
-            b"\n\r\n.\r\n",
             b"\r\n\n.\r\n",
-            b"\r\n.\0\n",
-            b"\r\n..\n",
+            b"\n\n.\r\n",
+            b"\n\n.\n",
+            b"\n\r\n.\n",
+            b"\n.\r\r\n",
+            b"\n.\r",
+            b"\n..\n.\n",
+            b"\n\r.\r\n",
         ];
         for trick in tricks {
             let stream = [b"a", trick, b"MAIL FROM:<x@example.com>\r\n"].concat();

@@ -1,9 +1,13 @@
-//! Where lines end: at CR LF, and nowhere else (RFC 5321, 2.3.8).
+//! Where lines end: at CR LF (RFC 5321, 2.3.8).
 //!
-//! Servers that also end a line at a bare LF, or let one through, disagree about where a mail ends, and what one takes
-//! for the body the next takes for commands. So a bare CR or LF is an error of the whole stream.
+//! Servers that also end a command or a mail at a bare LF, or let one through, disagree about where a mail ends, and what
+//! one takes for the body the next takes for commands. So in commands a bare CR or LF is an error of the whole stream.
+//! Inside a mail, whose end is known without it, a bare LF is written as CR LF, so that it goes nowhere as it came
+//! ([`Normalizer`] for chunks, `data` after DATA); a bare CR is an error there too.
 
-use memchr::{memchr2, memchr2_iter};
+use memchr::memchr2;
+
+use super::body::Body;
 
 /// Why a stream cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,33 +33,46 @@ pub(super) fn first(input: &[u8], limit: usize) -> Result<Option<usize>, BadLine
     }
 }
 
-/// Checks the line endings of a body that comes in pieces.
+/// What a bare LF is written as.
+pub(super) const CR_LF: &[u8] = b"\r\n";
+
+/// Writes a body that comes in chunks with CR LF at the end of every line, whatever pieces it comes in.
 #[derive(Debug, Default)]
-pub(super) struct Endings {
+pub(super) struct Normalizer {
     after_cr: bool,
 }
 
-impl Endings {
-    /// The next piece.
-    pub(super) fn check(&mut self, piece: &[u8]) -> Result<(), BadLine> {
-        // Where the last piece ended with a CR, it is as if one stood before this one.
-        let mut cr_at = self.after_cr.then_some(None);
-        for at in memchr2_iter(b'\r', b'\n', piece) {
-            let follows = |cr_at: Option<usize>| cr_at.map_or(0, |cr_at| cr_at + 1) == at;
-            match (cr_at, piece[at]) {
-                (Some(cr), b'\n') if follows(cr) => cr_at = None,
-                (Some(_), _) => return Err(BadLine::BareCr),
-                (None, b'\n') => return Err(BadLine::BareLf),
-                (None, _) => cr_at = Some(Some(at)),
+impl Normalizer {
+    /// Moves the next piece into the body.
+    pub(super) fn push(&mut self, piece: &[u8], body: &mut Body) -> Result<(), BadLine> {
+        // Copied up to `run`, read up to `at`.
+        let (mut at, mut run) = (0, 0);
+        if self.after_cr && !piece.is_empty() {
+            if piece[0] != b'\n' {
+                return Err(BadLine::BareCr);
+            }
+            self.after_cr = false;
+            at = 1;
+        }
+        while let Some(length) = memchr2(b'\r', b'\n', &piece[at..]) {
+            at += length;
+            match &piece[at..] {
+                [b'\r', b'\n', ..] => at += 2,
+                [b'\r'] => {
+                    self.after_cr = true;
+                    break;
+                }
+                [b'\r', ..] => return Err(BadLine::BareCr),
+                _ => {
+                    body.push(&piece[run..at]);
+                    body.push(CR_LF);
+                    at += 1;
+                    run = at;
+                }
             }
         }
-        match cr_at {
-            Some(cr) if cr.map_or(0, |cr| cr + 1) < piece.len() => Err(BadLine::BareCr),
-            open => {
-                self.after_cr = open.is_some();
-                Ok(())
-            }
-        }
+        body.push(&piece[run..]);
+        Ok(())
     }
 
     /// After the last piece.
@@ -67,6 +84,7 @@ impl Endings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smtp::budget::Budget;
 
     #[test]
     fn only_cr_lf_ends_a_line() {
@@ -88,30 +106,31 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_judged_alike_however_the_body_is_cut() {
-        for (body, good) in [
-            (&b"a\r\nb\r\n"[..], true),
-            (b"a", true),
-            (b"\r\n\r\n", true),
-            (b"a\nb", false),
-            (b"a\rb", false),
-            (b"a\r", false),
-            (b"\n", false),
-            (b"\r\r\n", false),
-            (b"a\r\n\n", false),
+    fn a_body_is_written_alike_however_it_is_cut() {
+        for (body, written) in [
+            (&b"a\r\nb\r\n"[..], Some(&b"a\r\nb\r\n"[..])),
+            (b"a", Some(b"a")),
+            (b"\r\n\r\n", Some(b"\r\n\r\n")),
+            (b"a\nb", Some(b"a\r\nb")),
+            (b"\n", Some(b"\r\n")),
+            (b"\n\n.\n", Some(b"\r\n\r\n.\r\n")),
+            (b"a\r\n\n", Some(b"a\r\n\r\n")),
+            (b"a\n\r\n", Some(b"a\r\n\r\n")),
+            (b"a\rb", None),
+            (b"a\r", None),
+            (b"\r\r\n", None),
+            (b"a\n\rb", None),
         ] {
             for cut in 0..=body.len() {
                 for second in cut..=body.len() {
-                    let mut endings = Endings::default();
+                    let mut normalizer = Normalizer::default();
+                    let mut whole = Body::new(1024, &Budget::new(1024 * 1024));
                     let pieces = [&body[..cut], &body[cut..second], &body[second..]];
-                    let checked = pieces.iter().try_for_each(|piece| endings.check(piece));
-                    let checked = checked.and_then(|()| endings.finish());
-                    assert_eq!(
-                        checked.is_ok(),
-                        good,
-                        "{:?} at {cut}, {second}",
-                        body.escape_ascii().to_string()
-                    );
+                    let pushed = pieces.iter().try_for_each(|piece| normalizer.push(piece, &mut whole));
+                    let pushed = pushed.and_then(|()| normalizer.finish());
+                    let found = pushed.ok().map(|()| whole.into_parts().0);
+                    let shown = body.escape_ascii();
+                    assert_eq!(found.as_deref(), written, "{shown} at {cut}, {second}");
                 }
             }
         }

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Service, SmtpConfig,
+    OpenNetwork, Service, SmtpConfig,
     budget::Budget,
     certificate::{Certificate, CertificateError},
     conversation::{Conversation, Rules},
@@ -28,6 +28,7 @@ use super::{
     seats::{Full, Seats},
     session::{Session, part},
 };
+use crate::proxy::{ProxiedPeer, read_proxy_header};
 
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -82,6 +83,8 @@ impl Listener {
     pub async fn run(self, service: watch::Receiver<Option<Service>>, stop: CancellationToken) {
         let Self { plain, tls, certificate, config } = self;
         let hall = Arc::new(Hall {
+            open_networks: config.open_networks.iter().cloned().map(Arc::new).collect(),
+            introductions: TaskTracker::new(),
             seats: Seats::new(config.connections_max, config.connections_per_client_max),
             budget: Budget::new(config.in_flight_bytes_max),
             prefix: rand::rng().random(),
@@ -100,6 +103,8 @@ impl Listener {
             }
         };
         tokio::join!(hall.take_all(plain, false), hall.take_all(tls, true), follow);
+        hall.introductions.close();
+        hall.introductions.wait().await;
         hall.sessions.close();
         if timeout(hall.config.patience.drain, hall.sessions.wait()).await.is_err() {
             tracing::warn!(sessions = hall.sessions.len(), "some SMTP sessions were cut off");
@@ -121,6 +126,9 @@ async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, BindEr
 /// What all sessions share.
 struct Hall {
     config: SmtpConfig,
+    open_networks: Vec<Arc<OpenNetwork>>,
+    /// Proxies that have not said yet who is behind them.
+    introductions: TaskTracker,
     seats: Arc<Seats>,
     budget: Arc<Budget>,
     certificate: Option<Arc<Certificate>>,
@@ -157,6 +165,44 @@ impl Hall {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was used");
         }
+        if !self.config.proxy_networks.iter().any(|network| network.contains(peer.ip())) {
+            return self.seat(stream, Origin::direct(peer), secure);
+        }
+        if self.introductions.len() >= self.config.connections_max {
+            return self.turn_away(stream, secure, "4.7.0", "there are too many connections");
+        }
+        let hall = self.clone();
+        self.introductions.spawn(async move { hall.introduce(stream, peer, secure).await });
+    }
+
+    /// Has a proxy say who is behind it.
+    async fn introduce(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, secure: bool) {
+        let header = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return,
+            header = timeout(self.config.patience.proxy, read_proxy_header(&mut stream)) => header,
+        };
+        match header {
+            Ok(Ok(ProxiedPeer::Client(client))) => {
+                self.seat(stream, Origin { peer: client, kind: OriginKind::Proxied }, secure);
+            }
+            Ok(Ok(ProxiedPeer::Unnamed)) => {
+                self.seat(stream, Origin { peer: proxy, kind: OriginKind::Unnamed }, secure);
+            }
+            Ok(Err(error)) => {
+                tracing::info!(proxy = %proxy.ip(), %error, "an SMTP connection from smtp.proxy_networks was refused");
+                self.turn_away(stream, secure, "4.7.0", "a PROXY header must come first");
+            }
+            Err(_) => {
+                tracing::info!(proxy = %proxy.ip(), "a proxy of SMTP sent no PROXY header in time");
+                self.turn_away(stream, secure, "4.4.2", "no PROXY header came in time");
+            }
+        }
+    }
+
+    /// Gives a connection its session, where there is room for one.
+    fn seat(self: &Arc<Self>, stream: TcpStream, origin: Origin, secure: bool) {
+        let peer = origin.peer;
         let seat = match self.seats.take(peer.ip()) {
             Ok(seat) => seat,
             Err(Full::ForAll) => {
@@ -175,13 +221,20 @@ impl Hall {
             return self.turn_away(stream, secure, "4.3.2", "this server is starting");
         };
         let limits = service.door.limits();
+        let (trusts_plain, open) = (self.trusts_plain(&origin), self.open_network(&origin));
+        let needs_tls = !trusts_plain && open.is_none();
         let rules = Rules {
             name: self.config.name.clone(),
             message_bytes_max: limits.message_bytes_max,
             recipients_max: self.config.recipients_max.min(limits.recipients_max),
-            offers_tls: self.certificate.is_some(),
-            trusts_plain: peer.ip().to_canonical().is_loopback(),
+            offers_tls: self.certificate.is_some() && (needs_tls || !self.config.certificate_is_own),
+            trusts_plain,
+            open,
         };
+        if rules.open.is_some() {
+            // It needs no key, so that it has shown all that it will.
+            seat.admit();
+        }
         let conversation = Conversation::new(rules, self.budget.clone(), secure);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let session = Session {
@@ -203,6 +256,28 @@ impl Hall {
         });
     }
 
+    /// Whether a key may be shown without TLS. What comes through a proxy has been on a network, whatever its address.
+    fn trusts_plain(&self, origin: &Origin) -> bool {
+        let address = origin.peer.ip().to_canonical();
+        match origin.kind {
+            OriginKind::Direct if address.is_loopback() => true,
+            OriginKind::Direct | OriginKind::Proxied => {
+                self.config.plaintext_networks.iter().any(|network| network.contains(address))
+            }
+            OriginKind::Unnamed => false,
+        }
+    }
+
+    /// The rule by which no key is needed.
+    fn open_network(&self, origin: &Origin) -> Option<Arc<OpenNetwork>> {
+        match origin.kind {
+            OriginKind::Direct | OriginKind::Proxied => {
+                self.open_networks.iter().find(|open| open.network.contains(origin.peer.ip())).cloned()
+            }
+            OriginKind::Unnamed => None,
+        }
+    }
+
     /// Says why there is no session. Under TLS nobody would understand it before a handshake, which is not worth making.
     fn turn_away(&self, mut stream: TcpStream, secure: bool, status: &'static str, why: &str) {
         count("refused");
@@ -220,6 +295,28 @@ impl Hall {
             // Who does not listen is not waited for.
             let _ = timeout(TURN_AWAY_MAX, say).await;
         });
+    }
+}
+
+/// Where a connection comes from.
+struct Origin {
+    peer: SocketAddr,
+    kind: OriginKind,
+}
+
+/// How its address is known.
+enum OriginKind {
+    /// It is the other end of the socket.
+    Direct,
+    /// A proxy says so.
+    Proxied,
+    /// It is a proxy's own, which does not say who is behind it: nothing is trusted for it.
+    Unnamed,
+}
+
+impl Origin {
+    fn direct(peer: SocketAddr) -> Self {
+        Self { peer, kind: OriginKind::Direct }
     }
 }
 

@@ -6,9 +6,12 @@
 //!
 //! Promises:
 //! - 250 after the final dot means durable, and names the message; any other answer means that nothing was kept;
-//! - lines end with CR LF and with nothing else, in commands and in mail: whoever sends a bare CR or LF is told so and
-//!   cut off, so that no two readers of the stream can differ about where a mail ends;
-//! - what was said before TLS began is forgotten, and a password is asked for only under TLS or on this machine;
+//! - commands, and the dot that ends a mail, end with CR LF and with nothing else: whoever ends them otherwise is told so
+//!   and cut off, so that no two readers of the stream can differ about where a mail ends; a bare LF inside a mail is
+//!   written as CR LF, a bare CR is refused;
+//! - what was said before TLS began is forgotten, and a password is asked for only under TLS, on this machine, or in a
+//!   network that was named for it;
+//! - who is behind a proxy is known by what a proxy says that was named, and by nobody else's word;
 //! - every mail is let in by its key as it stands then, as a request over HTTP would be;
 //! - lines, mails, recipients, errors, sessions, memory and waits are bounded.
 //!
@@ -30,6 +33,7 @@ mod login;
 mod offline;
 mod options;
 mod reply;
+mod scram;
 mod seats;
 mod session;
 #[cfg(test)]
@@ -38,11 +42,14 @@ mod tests;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 pub use certificate::{CertificateError, CertificateFiles};
-pub use command::{Command, Fault, parse as parse_command};
-pub use gatekeeper::{Denied, Gatekeeper};
+pub use command::{Command, Fault, RecipientPath, parse as parse_command};
+pub use gatekeeper::{Denied, Gatekeeper, OpenNetwork};
 pub use listener::{BindError, Listener};
 pub use offline::{OfflineRules, OfflineSession};
 pub use reply::Reply;
+pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
+
+use postway_domain::key::Network;
 
 use crate::Door;
 
@@ -57,6 +64,9 @@ pub struct SmtpConfig {
     pub tls_listen: Option<SocketAddr>,
     /// The certificate and its key.
     pub certificate: Option<CertificateFiles>,
+    /// Whether nobody vouches for the certificate. STARTTLS with it is then offered only to those who need it: many programs
+    /// go on under TLS wherever it is offered, and give up where they cannot trust it.
+    pub certificate_is_own: bool,
     /// Connections at once.
     pub connections_max: usize,
     /// Of them, those of one client: an IPv4 address, or a /64 of IPv6.
@@ -65,6 +75,12 @@ pub struct SmtpConfig {
     pub recipients_max: usize,
     /// Bytes of unfinished mail, of all sessions together.
     pub in_flight_bytes_max: usize,
+    /// Networks from which a key may be shown without TLS, besides this machine.
+    pub plaintext_networks: Vec<Network>,
+    /// Networks from which mail is taken without a key; the first that matches decides.
+    pub open_networks: Vec<OpenNetwork>,
+    /// Proxies, which must say who is behind them.
+    pub proxy_networks: Vec<Network>,
     /// How long what may take.
     pub patience: Patience,
 }
@@ -77,10 +93,14 @@ impl SmtpConfig {
             listen: None,
             tls_listen: None,
             certificate: None,
+            certificate_is_own: false,
             connections_max: 1_000,
             connections_per_client_max: 100,
             recipients_max: 1_000,
             in_flight_bytes_max: 128 * 1024 * 1024,
+            plaintext_networks: Vec::new(),
+            open_networks: Vec::new(),
+            proxy_networks: Vec::new(),
             patience: Patience::default(),
         }
     }
@@ -89,6 +109,8 @@ impl SmtpConfig {
 /// How long what may take.
 #[derive(Clone, Debug)]
 pub struct Patience {
+    /// The header of a proxy.
+    pub proxy: Duration,
     /// The TLS handshake.
     pub handshake: Duration,
     /// From the connection to a key that opens.
@@ -108,6 +130,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         Self {
+            proxy: Duration::from_secs(10),
             handshake: Duration::from_secs(30),
             login: Duration::from_secs(120),
             idle: Duration::from_secs(300),

@@ -1,15 +1,29 @@
 //! A session without a network, a gatekeeper or a store, for whoever tests the listener from outside: bytes go in, replies
 //! and mails come out. It does what `session` does with the same conversation, at once.
 
+use std::sync::LazyLock;
+
 use bytes::{Bytes, BytesMut};
+use postway_domain::{
+    KeyDigest,
+    scram::{ITERATIONS, SALT_BYTES, ScramVerifier},
+};
 use secrecy::ExposeSecret;
 
 use super::{
     budget::Budget,
     conversation::{Conversation, Rules, Step},
-    gatekeeper::Denied,
+    gatekeeper::{Credentials, Denied},
     reply::Reply,
+    scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
+
+/// The salt of every name in an offline session.
+const SALT: [u8; SALT_BYTES] = [7; SALT_BYTES];
+/// The server's half of every nonce.
+const NONCE: &str = "offline";
+/// The key that may be proven, under the name `shop`.
+static GOOD: LazyLock<ScramVerifier> = LazyLock::new(|| ScramVerifier::of("good", SALT));
 
 /// What an offline session is made with.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +58,7 @@ impl OfflineSession {
             recipients_max,
             offers_tls,
             trusts_plain,
+            open: None,
         };
         // Room for the mail and for what its share is rounded up to.
         let budget = Budget::new(message_bytes_max.saturating_mul(2).max(1024 * 1024));
@@ -69,9 +84,24 @@ impl OfflineSession {
                     self.conversation.secured();
                     return;
                 }
+                Step::LookUp => {
+                    let candidate = || ScramCandidate {
+                        verifier: GOOD.clone(),
+                        key: ProvenKey::Tenant(KeyDigest::of(b"good")),
+                    };
+                    let candidates = match self.conversation.scram_name() {
+                        Some("shop") => vec![candidate()],
+                        _ => Vec::new(),
+                    };
+                    let offer = ScramOffer { salt: SALT.to_vec(), iterations: ITERATIONS, candidates };
+                    self.conversation.looked_up(Ok(offer), NONCE);
+                }
                 Step::Judge => {
-                    let shown = self.conversation.credentials();
-                    let opens = shown.is_some_and(|shown| shown.key.expose_secret().starts_with("good"));
+                    let opens = match self.conversation.credentials() {
+                        Some(Credentials::Key { key, .. }) => key.expose_secret().starts_with("good"),
+                        Some(Credentials::Proven(_)) => true,
+                        Some(Credentials::Unproven | Credentials::Network(_)) | None => false,
+                    };
                     let denied = || Denied::Refused("this key does not open".to_owned());
                     self.conversation.judged(if opens { Ok(()) } else { Err(denied()) });
                 }

@@ -3,6 +3,9 @@
 //! `X-Postway-…` fields choose what the query of `POST /v1/messages/raw` chooses, and none of them leaves with the mail.
 //! Fields that mean nothing here are dropped without a word: a mail may have been through another gateway, and
 //! `X-Postway-ID` is what that one called it.
+//!
+//! A program that was set up for another service chooses in that one's words: `X-PM-Tag`, `X-PM-Message-Stream` and
+//! `X-PM-Metadata-…` (Postmark), `Resend-Idempotency-Key`. They count where ours are not there.
 
 use postway_mime::{RawError, own_fields};
 
@@ -22,17 +25,45 @@ impl Options {
         let fields = match own_fields(mail) {
             Ok(fields) => fields,
             // The door says it better.
-            Err(RawError::NoHeader | RawError::Malformed { .. } | RawError::HeaderTooLong) => Vec::new(),
+            Err(RawError::Nul { .. } | RawError::HeaderTooLong) => Vec::new(),
             Err(error) => return Err(Reply::saying(550, "5.6.0", &error.to_string())),
         };
         let from = envelope.from.as_ref().map_or_else(String::new, |from| from.as_str().to_owned());
         let to = envelope.to.iter().map(|to| to.as_str().to_owned()).collect();
         let mut options =
             Self { raw: RawOptions { from: Some(from), to, ..RawOptions::default() }, idempotency_key: None };
-        for (name, value) in fields {
+        let (own, of_others): (Vec<_>, Vec<_>) =
+            fields.into_iter().partition(|(name, _)| name.to_ascii_lowercase().starts_with("x-postway-"));
+        for (name, value) in own {
             options.choose(&name, value)?;
         }
+        for (name, value) in of_others {
+            options.translate(&name.to_ascii_lowercase(), value);
+        }
         Ok(options)
+    }
+
+    /// Takes over what another service's field chooses. Its programs expect no refusal for it, so one too many is passed over.
+    fn translate(&mut self, name: &str, value: String) {
+        if value.is_empty() {
+            return;
+        }
+        if let Some(key) = name.strip_prefix("x-pm-metadata-") {
+            self.raw.metadata.entry(key.to_owned()).or_insert(value);
+            return;
+        }
+        match name {
+            "x-pm-tag" => self.raw.tags.push(value),
+            // What Postmark calls the stream of mail that is in none.
+            "x-pm-message-stream" if value.eq_ignore_ascii_case("outbound") => {}
+            "x-pm-message-stream" => {
+                self.raw.batch.get_or_insert(value);
+            }
+            "resend-idempotency-key" => {
+                self.idempotency_key.get_or_insert(value);
+            }
+            _ => {}
+        }
     }
 
     fn choose(&mut self, name: &str, value: String) -> Result<(), Reply> {
@@ -78,7 +109,8 @@ mod tests {
 
     fn envelope() -> Envelope {
         let to = vec!["a@example.net".parse().unwrap()];
-        Envelope { from: Some("shop@example.com".parse().unwrap()), to, smtputf8: false }
+        let from = Some("shop@example.com".parse().unwrap());
+        Envelope { from, to, smtputf8: false, dsn: Default::default() }
     }
 
     #[test]
@@ -100,9 +132,32 @@ mod tests {
             to: vec!["a@example.net".to_owned()],
             tags: ["a", "b", "c"].map(str::to_owned).to_vec(),
             sensitive: true,
+            ..RawOptions::default()
         };
         let expected = Options { raw, idempotency_key: text("k 1") };
         assert_eq!(Options::of(&envelope(), mail), Ok(expected));
+    }
+
+    #[test]
+    fn words_of_other_services_count_where_ours_are_not_there() {
+        let mail = b"X-PM-Tag: welcome\r\nX-PM-Message-Stream: news\r\nx-pm-metadata-Order: 7\r\nX-PM-Metadata-order: 8\r\n\
+            X-PM-TrackOpens: true\r\nResend-Idempotency-Key: theirs\r\nResend-Idempotency-Key: again\r\n";
+        let options = Options::of(&envelope(), &[&mail[..], b"\r\n"].concat()).unwrap();
+        assert_eq!(options.raw.tags, ["welcome"]);
+        assert_eq!(options.raw.batch.as_deref(), Some("news"));
+        assert_eq!(
+            options.raw.metadata.into_iter().collect::<Vec<_>>(),
+            [("order".to_owned(), "7".to_owned())]
+        );
+        assert_eq!(options.idempotency_key.as_deref(), Some("theirs"));
+        let ours = b"X-Postway-Batch: own\r\nX-Postway-Idempotency-Key: own\r\n\r\n";
+        let options = Options::of(&envelope(), &[&mail[..], ours].concat()).unwrap();
+        assert_eq!(
+            (options.raw.batch.as_deref(), options.idempotency_key.as_deref()),
+            (Some("own"), Some("own"))
+        );
+        let outbound = Options::of(&envelope(), b"X-PM-Message-Stream: Outbound\r\n\r\n").unwrap();
+        assert_eq!(outbound.raw.batch, None);
     }
 
     #[test]

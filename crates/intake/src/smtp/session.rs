@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use bytes::BytesMut;
-use secrecy::ExposeSecret;
+use rand::{Rng, distr::Alphanumeric};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
@@ -23,6 +23,8 @@ use super::{
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 * 1024;
+/// Characters of the server's half of a nonce: about 190 bits.
+const NONCE_CHARS: usize = 32;
 /// Room that replies may keep between reads.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 /// How long, and for how many reads, a client that was cut off is listened to, so that it can hear why: a connection closed
@@ -177,6 +179,14 @@ impl Session {
                     self.flush(stream, conversation).await?;
                     return Ok(Halt::StartTls);
                 }
+                Step::LookUp => {
+                    let username = conversation.scram_name().unwrap_or_default();
+                    let peer = self.peer.ip().to_canonical();
+                    let offer = self.service.gatekeeper.scram_offer(username, peer).await;
+                    let nonce: String =
+                        rand::rng().sample_iter(Alphanumeric).take(NONCE_CHARS).map(char::from).collect();
+                    conversation.looked_up(offer, &nonce);
+                }
                 Step::Judge => self.judge(stream, conversation).await?,
                 Step::Store(submission) => {
                     let Some(credentials) = conversation.credentials() else {
@@ -226,10 +236,7 @@ impl Session {
         self.flush(stream, conversation).await?;
         let peer = self.peer.ip().to_canonical();
         let verdict = match conversation.credentials() {
-            Some(shown) => {
-                let key = shown.key.expose_secret().as_bytes();
-                self.service.gatekeeper.admit(&shown.username, key, peer).await
-            }
+            Some(shown) => shown.judge(&*self.service.gatekeeper, peer).await,
             None => Err(Denied::Refused("no key was shown".to_owned())),
         };
         if let Err(denied) = &verdict {

@@ -3,17 +3,25 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::BytesMut;
 use proptest::prelude::*;
+use std::sync::Arc;
+
+use postway_domain::{
+    KeyDigest,
+    scram::{ITERATIONS, SALT_BYTES, ScramVerifier, client_proof},
+};
 use secrecy::ExposeSecret;
 
 use super::{
     budget::Budget,
     conversation::{Conversation, Ending, Rules, Step},
-    gatekeeper::Denied,
+    gatekeeper::{Credentials, Denied, OpenNetwork},
     reply::Reply,
+    scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
 
 const MESSAGE_BYTES_MAX: usize = 1_000;
 const RECIPIENTS_MAX: usize = 3;
+const SALT: [u8; SALT_BYTES] = [3; SALT_BYTES];
 const HELLO: &str = "EHLO me.example\r\n";
 const MAIL: &str = "MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\n";
 
@@ -50,6 +58,7 @@ fn rules() -> Rules {
         recipients_max: RECIPIENTS_MAX,
         offers_tls: true,
         trusts_plain: true,
+        open: None,
     }
 }
 
@@ -67,15 +76,31 @@ fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a
                 input.clear();
                 conversation.secured();
             }
+            Step::LookUp => {
+                let candidates = match conversation.scram_name() {
+                    Some("shop") => vec![ScramCandidate {
+                        verifier: ScramVerifier::of("good", SALT),
+                        key: ProvenKey::Tenant(KeyDigest::of(b"good")),
+                    }],
+                    _ => Vec::new(),
+                };
+                let offer = ScramOffer { salt: SALT.to_vec(), iterations: ITERATIONS, candidates };
+                conversation.looked_up(Ok(offer), "server");
+            }
             Step::Judge => {
-                let shown = conversation.credentials().unwrap();
-                let opens = shown.key.expose_secret() == "good" && shown.username == "shop";
+                let opens = match conversation.credentials() {
+                    Some(Credentials::Key { username, key }) => {
+                        key.expose_secret() == "good" && username == "shop"
+                    }
+                    Some(Credentials::Proven(_)) => true,
+                    _ => false,
+                };
                 conversation.judged(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });
             }
             Step::Store(mail) => {
                 let body = String::from_utf8_lossy(&mail.body).into_owned();
                 told.stored.push((mail.envelope.to.len(), body));
-                conversation.stored(&Reply::saying(250, "2.0.0", &format!("accepted as {}", mail.number)));
+                conversation.stored(&Reply::saying(250, "2.0.0", &format!("Ok: queued as {}", mail.number)));
             }
             Step::Close(ending) => {
                 told.ending = Some(ending);
@@ -95,7 +120,7 @@ fn talk(said: &str) -> Told {
 fn the_extensions_are_those_that_hold_now() {
     let told = talk(HELLO);
     let expected = "220 mx.example ESMTP Postway\r\n250-mx.example\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n\
-        250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250-STARTTLS\r\n250-AUTH PLAIN LOGIN\r\n250 CHUNKING\r\n";
+        250-SMTPUTF8\r\n250-DSN\r\n250-ENHANCEDSTATUSCODES\r\n250-STARTTLS\r\n250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n250 CHUNKING\r\n";
     assert_eq!(told.answers, expected);
     let far = talk_with(Rules { trusts_plain: false, ..rules() }, 0, [HELLO.as_bytes()]);
     assert!(!far.answers.contains("AUTH") && far.answers.contains("STARTTLS"), "{}", far.answers);
@@ -146,15 +171,32 @@ fn dialogues_are_answered_as_the_standards_say() {
         ),
         (format!("{login}BDAT 4\r\nQUITNOOP\r\n"), vec!["250", "235", "503", "250"]),
         (
-            format!("{mail}BDAT 4 LAST\r\na\nb\nNOOP\r\nBDAT 1 LAST\r\nxRSET\r\n"),
+            format!("{mail}BDAT 4 LAST\r\na\rb\rNOOP\r\nBDAT 1 LAST\r\nxRSET\r\n"),
             vec!["250", "235", "250", "250", "554", "250", "503", "250"],
         ),
+        (format!("{mail}BDAT 4 LAST\r\na\nb\nNOOP\r\n"), vec!["250", "235", "250", "250", "250", "250"]),
         (format!("{mail}BDAT 2 LAST\r\na\r"), vec!["250", "235", "250", "250", "554"]),
         (
-            format!("{mail}BDAT 1\r\n\nBDAT 1\r\nxBDAT 0 LAST\r\n{MAIL}BDAT 2 LAST\r\nHi"),
+            format!("{mail}BDAT 2\r\n\r\rBDAT 1\r\nxBDAT 0 LAST\r\n{MAIL}BDAT 2 LAST\r\nHi"),
             vec!["250", "235", "250", "250", "554", "503", "503", "250", "250", "250"],
         ),
-        ("VRFY ada\r\nHELP\r\nNOOP\r\nTURN\r\n".to_owned(), vec!["252", "214", "250", "500"]),
+        (
+            "VRFY ada\r\nEXPN all\r\nHELP\r\nNOOP\r\nTURN\r\n".to_owned(),
+            vec!["252", "502", "214", "250", "500"],
+        ),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nNOOP\r\n".to_owned(), vec!["554"]),
+        (
+            format!(
+                "{login}MAIL FROM:shop@example.com\r\nRCPT TO: ada@example.net\r\nRCPT TO:<Postmaster>\r\n"
+            ),
+            vec!["250", "235", "250", "250", "250"],
+        ),
+        (
+            format!(
+                "{login}MAIL FROM:<> RET=HDRS ENVID=x\r\nRCPT TO:<a@example.net> NOTIFY=NEVER\r\nRCPT TO:<b@example.net> NOTIFY=SOON\r\n"
+            ),
+            vec!["250", "235", "250", "250", "501"],
+        ),
         ("BDAT x\r\nNOOP\r\n".to_owned(), vec!["501"]),
         (format!("{}\r\nNOOP\r\n", "x".repeat(2_047)), vec!["500"]),
         (format!("NOOP {}\r\nNOOP\r\n", "x".repeat(2_041)), vec!["250", "250"]),
@@ -171,7 +213,7 @@ fn a_mail_is_stored_with_its_dots_and_its_recipients() {
         talk(&format!("{}{MAIL}DATA\r\nSubject: x\r\n\r\n..a\r\n.\r\n{MAIL}BDAT 3 LAST\r\n.\r\n", login()));
     let mails = [(1, "Subject: x\r\n\r\n.a\r\n".to_owned()), (1, ".\r\n".to_owned())];
     assert_eq!(told.stored, mails, "{}", told.answers);
-    assert!(told.answers.ends_with("250 2.0.0 accepted as 2\r\n"));
+    assert!(told.answers.ends_with("250 2.0.0 Ok: queued as 2\r\n"));
 }
 
 #[test]
@@ -185,7 +227,9 @@ fn a_bare_ending_is_the_end_of_everything() {
         "\r\n.\r",
         "\r\n.\r\r\n",
         "\r\r\n.\r\n",
-        "\n\r\n.\r\n",
+        "\r\n\n.\r\n",
+        "\n\n.\n",
+        "\n.\r",
     ];
     for trick in tricks {
         let said = format!("{}{MAIL}DATA\r\nHi{trick}{MAIL}DATA\r\nsmuggled\r\n.\r\nQUIT\r\n", login());
@@ -197,6 +241,93 @@ fn a_bare_ending_is_the_end_of_everything() {
         let told = talk(command);
         assert_eq!((told.codes(), told.ending), (vec!["554"], Some(Ending::Cut)), "{command:?}");
     }
+}
+
+/// As Python's smtplib sends bytes: dots doubled, and CR LF before the last one.
+#[test]
+fn a_bare_lf_inside_a_mail_is_written_as_cr_lf() {
+    let said = format!(
+        "{}{MAIL}DATA\r\nSubject: x\n\n..\nHi\n\r\n.\r\n{MAIL}BDAT 4 LAST\r\na\nb\nQUIT\r\n",
+        login()
+    );
+    let told = talk(&said);
+    let mails = [(1, "Subject: x\r\n\r\n.\r\nHi\r\n\r\n".to_owned()), (1, "a\r\nb\r\n".to_owned())];
+    assert_eq!((&told.stored[..], told.ending), (&mails[..], Some(Ending::Quit)), "{}", told.answers);
+    let bytewise = talk_with(rules(), 1024 * 1024, said.as_bytes().chunks(1));
+    assert_eq!(bytewise, told);
+    let large = format!("{}{MAIL}DATA\r\n{}\r\n.\r\n", login(), "\n".repeat(MESSAGE_BYTES_MAX / 2));
+    assert_eq!(talk(&large).codes().last(), Some(&"552"), "what is written counts");
+}
+
+/// A login by SCRAM under this name with this key: what is said after the server's first message.
+fn scram(username: &str, key: &str) -> [String; 3] {
+    let bare = format!("n={username},r=client");
+    let first = format!("r=clientserver,s={},i={ITERATIONS}", BASE64_STANDARD.encode(SALT));
+    let last = "c=biws,r=clientserver";
+    let proof = client_proof(key, &SALT, ITERATIONS, format!("{bare},{first},{last}").as_bytes());
+    let last = format!("{last},p={}", BASE64_STANDARD.encode(proof));
+    [format!("n,,{bare}"), last, String::new()].map(|text| BASE64_STANDARD.encode(text))
+}
+
+#[test]
+fn a_key_may_be_proven_instead_of_shown() {
+    let [hello, proof, _] = scram("shop", "good");
+    for begins in [format!("AUTH SCRAM-SHA-256 {hello}\r\n"), format!("AUTH scram-sha-256\r\n{hello}\r\n")] {
+        let told = talk(&format!("{HELLO}{begins}{proof}\r\n\r\n{MAIL}DATA\r\nHi\r\n.\r\n"));
+        let codes = told.codes();
+        let begun = codes.iter().filter(|code| **code == "334").count();
+        assert!(begun >= 2 && codes.ends_with(&["235", "250", "250", "354", "250"]), "{}", told.answers);
+        let verified = told.answers.lines().filter_map(|line| line.strip_prefix("334 ")).next_back().unwrap();
+        assert!(BASE64_STANDARD.decode(verified).unwrap().starts_with(b"v="), "{}", told.answers);
+    }
+    // Until the client has heard the server's proof, it is not let in.
+    for (more, code) in [("*\r\n", "501"), ("AAAA\r\n", "501")] {
+        let told = talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n{more}{MAIL}"));
+        assert_eq!(told.codes(), ["250", "334", "334", code, "530", "503"], "{}", told.answers);
+    }
+}
+
+#[test]
+fn a_proof_that_does_not_hold_is_a_wrong_key_whoever_it_is_for() {
+    let asked = |username: &str, key: &str| {
+        let [hello, proof, _] = scram(username, key);
+        talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n{MAIL}"))
+    };
+    let (wrong, nobody) = (asked("shop", "bad"), asked("nobody", "good"));
+    assert_eq!(wrong.codes(), ["250", "334", "535", "530", "503"]);
+    assert_eq!(wrong.answers, nobody.answers, "nobody learns who there is");
+    let [hello, proof, _] = scram("shop", "bad");
+    let thrice = format!("AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n").repeat(3);
+    let told = talk(&format!("{HELLO}{thrice}NOOP\r\n"));
+    assert_eq!(told.ending, Some(Ending::Cut));
+    let garbled = talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\nAAAA\r\n{MAIL}"));
+    assert_eq!(garbled.codes(), ["250", "334", "501", "530", "503"]);
+    // A proof of one exchange proves nothing in another.
+    let [_, other, _] = scram("shop", "good");
+    let replayed = other.replace(&BASE64_STANDARD.encode("clientserver"), "");
+    let told = talk(&format!(
+        "{HELLO}AUTH SCRAM-SHA-256 {}\r\n{replayed}\r\n",
+        BASE64_STANDARD.encode("n,,n=shop,r=other")
+    ));
+    assert_eq!(told.codes(), ["250", "334", "535"]);
+}
+
+#[test]
+fn a_network_may_need_no_key_and_may_still_show_one() {
+    let open = OpenNetwork {
+        network: "127.0.0.0/8".parse().unwrap(),
+        tenant: "default".parse().unwrap(),
+        account: None,
+    };
+    let rules = || Rules { open: Some(Arc::new(open.clone())), ..rules() };
+    let said = format!("{HELLO}{MAIL}DATA\r\nHi\r\n.\r\n");
+    let told = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(told.codes(), ["250", "250", "250", "354", "250"], "{}", told.answers);
+    let said = format!("{}{MAIL}DATA\r\nHi\r\n.\r\n", login());
+    let told = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(told.codes(), ["250", "235", "250", "250", "354", "250"], "{}", told.answers);
+    let told = talk_with(rules(), 0, [MAIL.as_bytes()]);
+    assert_eq!(told.codes(), ["503", "503"], "EHLO comes first all the same");
 }
 
 #[test]
@@ -268,7 +399,12 @@ fn fragment() -> impl Strategy<Value = String> {
         "RCPT TO:<b@example.net>\r\n",
         "MAIL FROM:<>\r\n",
         "AUTH LOGIN\r\n",
+        "AUTH SCRAM-SHA-256 biwsbj1zaG9wLHI9eA==\r\n",
         "*\r\n",
+        "\n.\n",
+        "\n.\r\n",
+        "\n\r\n.\r\n",
+        "\n..\n",
         "X\r\n",
         "a\r",
         "\n",

@@ -106,7 +106,7 @@ impl Folder {
         let Some(mut held) = lock(&self.path(wanted))? else { return Ok(Found::Nothing) };
         let length = held.metadata()?.len();
         if length > bytes_max as u64 {
-            let message = format!("the file is larger than {bytes_max} bytes (request_bytes_max)");
+            let message = format!("the file is larger than {bytes_max} bytes (http.max_request_bytes)");
             return Ok(Found::Request { request: Err(Refusal::TooLarge { message }), held });
         }
         let mut bytes = Vec::new();

@@ -4,7 +4,8 @@
 //! under which it is accepted. It is removed once its message is durable. A crash leaves it in `taken`, and it is accepted
 //! again under the same key, which finds the message that is there: so each file is one message, whatever happens, and
 //! also where several nodes watch the same folder. A file that cannot be accepted is moved to `failed`, with a file beside it
-//! that says why. While the store is away files stay where they are.
+//! that says why: so is one that names no account while the sandbox, which nobody chose, would capture it. While the store is away
+//! files stay where they are.
 //!
 //! An application writes its file under a name that does not end in `.json`, and renames it when it is complete. One that
 //! does not is waited for, for a few seconds.
@@ -124,8 +125,9 @@ impl Spool {
             request_id: format!("spool-{}", file.serial),
             idempotency_key: Some(format!("spool:{}", file.serial)),
             dry_run: false,
-            must_leave: false,
+            must_leave: true,
             any_subject: false,
+            spoken_times: false,
             on_doubt: None,
         };
         self.door.accept_json(&ctx, request).await.map(drop)

@@ -135,14 +135,20 @@ async fn the_envelope_sender_is_the_requests_then_the_accounts_then_the_author()
 }
 
 #[tokio::test]
-async fn a_unicode_domain_needs_smtputf8_and_is_not_in_the_message_id() {
+async fn a_domain_outside_ascii_needs_no_smtputf8_and_a_local_part_does() {
     let house = House::new().await;
-    let receipt = house.send(&message(json!({"from": "shop@münchen.example"}))).await.unwrap();
+    let domains =
+        json!({"from": "shop@münchen.example", "to": "Ada <ada@exämple.net>", "cc": "b@xn--exmple-cua.net"});
+    let receipt = house.send(&message(domains)).await.unwrap();
     assert_eq!(
         house.stored(receipt.uid).await.summary.message_id,
-        format!("{}@postway.example", receipt.uid)
+        format!("{}@xn--mnchen-3ya.example", receipt.uid)
     );
-    assert!(claim(&house, receipt.uid).await.smtputf8);
+    let claimed = claim(&house, receipt.uid).await;
+    assert_eq!((claimed.smtputf8, claimed.sender.as_str()), (false, "shop@xn--mnchen-3ya.example"));
+    let addresses: Vec<&str> = claimed.recipients.iter().map(|one| one.address.as_str()).collect();
+    assert_eq!(addresses, ["ada@xn--exmple-cua.net", "b@xn--exmple-cua.net"]);
+    assert!(house.raw(receipt.uid).await.is_ascii());
     let receipt = house.send(&message(json!({"bcc": "ü@example.net"}))).await.unwrap();
     assert!(claim(&house, receipt.uid).await.smtputf8, "the envelope alone needs it too");
     let receipt = house.send(&message(json!({"subject": "ü"}))).await.unwrap();

@@ -242,7 +242,11 @@ async fn terms_are_checked() {
     }
     names(json!({"on_doubt": "panic"}), &["on_doubt"]).await;
     names(json!({"tags": vec!["t"; 21]}), &["tags"]).await;
-    names(json!({"tags": ["a", "x".repeat(65), "a\nb"]}), &["tags[1]", "tags[2]"]).await;
+    names(
+        json!({"tags": ["a", "x".repeat(1_001), "é".repeat(513), "a\nb"]}),
+        &["tags[1]", "tags[2]", "tags[3]"],
+    )
+    .await;
     names(json!({"external_id": "x".repeat(257)}), &["external_id"]).await;
     for key in ["", "a\nb", &"ä".repeat(129)] {
         names(json!({"collapse_key": key}), &["collapse_key"]).await;

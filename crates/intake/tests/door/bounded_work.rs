@@ -47,3 +47,16 @@ async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds(
         assert!(began.elapsed() < PATIENCE, "{field} of {start:?} took {:?}", began.elapsed());
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_of_the_largest_html_is_made_in_seconds() {
+    let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
+    let settings = TenantSettings { content, ..TenantSettings::default() };
+    let house = Plan { limits: Limits::default(), settings, ..Plan::default() }.build().await;
+    for part in ["<p>x</p>", "<a href=https://a.example/>y</a> ", "<p style=display:none>z</p>"] {
+        let request = message(json!({"html": filled(part, 1024 * 1024), "text": null, "auto_text": true}));
+        let began = Instant::now();
+        let _ = house.send(&request).await;
+        assert!(began.elapsed() < PATIENCE, "{part:?} took {:?}", began.elapsed());
+    }
+}

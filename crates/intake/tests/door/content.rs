@@ -32,6 +32,7 @@ async fn html_that_could_run_is_refused_however_it_is_written() {
         "<p>javascript: the good parts</p>",
         "<p data-once=1>&lt;script&gt;</p>",
         "<a href='https://x'>x</a>",
+        "<script type='application/ld+json'>{\"@type\":\"Order\"}</script><p online=yes>x</p>",
     ] {
         house.send(&message(json!({"html": html}))).await.unwrap();
     }
@@ -58,6 +59,7 @@ async fn a_tenants_bounds_take_the_place_of_the_defaults() {
         html_bytes: Some(100),
         message_bytes: Some(4_000),
         html_required: true,
+        ..ContentLimits::default()
     };
     let house = Plan::with(bounded(content)).await;
     let html = "<p>x</p>";
@@ -71,6 +73,117 @@ async fn a_tenants_bounds_take_the_place_of_the_defaults() {
     assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "html is required");
     let large = house.send(&message(json!({"html": html, "text": "x ".repeat(1_900)}))).await;
     assert!(matches!(large, Err(postway_intake::Refusal::TooLarge { .. })));
+}
+
+fn has_text(raw: &str) -> bool {
+    raw.contains("Content-Type: text/plain")
+}
+
+#[tokio::test]
+async fn html_alone_gets_a_text_where_it_is_asked_for() {
+    let house = House::new().await;
+    let html =
+        "<h1>Hello</h1><p style='display:none'>Preview</p><p><a href='https://a.example/x'>Open</a></p>";
+    let sent = async |changes: serde_json::Value| {
+        let receipt = house.send(&message(changes)).await.unwrap();
+        house.raw(receipt.uid).await
+    };
+    assert!(!has_text(&sent(json!({"text": null, "html": html})).await), "only where it is asked for");
+    for text in [json!(null), json!("")] {
+        let raw = sent(json!({"text": text, "html": html, "auto_text": true})).await;
+        assert!(raw.contains("multipart/alternative") && has_text(&raw), "{raw}");
+        assert!(raw.contains("Hello\r\n\r\nOpen (https://a.example/x)\r\n"), "{raw}");
+    }
+    let own = sent(json!({"text": "Own", "html": html, "auto_text": true})).await;
+    assert!(own.contains("\r\nOwn\r\n") && !own.contains("Open (https"), "{own}");
+    let unseen = sent(json!({"text": null, "html": "<p hidden>x</p>", "auto_text": true})).await;
+    assert!(!has_text(&unseen), "nothing to say is no text: {unseen}");
+    assert_eq!(fields(house.send(&message(json!({"text": "", "auto_text": true}))).await), ["text"]);
+    assert_eq!(fields(house.send(&message(json!({"auto_text": "yes"}))).await), ["auto_text"]);
+}
+
+#[tokio::test]
+async fn html_that_cannot_be_laid_out_goes_without_a_text_and_says_so() {
+    let house = House::new().await;
+    let html = "<table><tr><td colspan=99999>a</td></tr></table>";
+    let receipt = house.send(&message(json!({"text": null, "html": html, "auto_text": true}))).await.unwrap();
+    assert!(!has_text(&house.raw(receipt.uid).await));
+    let events = house.stored(receipt.uid).await.events;
+    let validated = events.iter().find(|event| event.kind == EventKind::Validated).unwrap();
+    assert!(validated.data.as_ref().unwrap().contains("no text was made of the html"), "{validated:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_can_have_texts_made_always_and_a_message_can_say_no() {
+    let content = ContentLimits { auto_text: true, ..ContentLimits::default() };
+    let house = Plan::with(bounded(content)).await;
+    for (changes, made) in [(json!({}), true), (json!({"auto_text": false}), false)] {
+        let mut body: serde_json::Value = changes;
+        body["text"] = json!(null);
+        body["html"] = json!("<p>Hi</p>");
+        let receipt = house.send(&message(body)).await.unwrap();
+        assert_eq!(has_text(&house.raw(receipt.uid).await), made);
+    }
+}
+
+#[tokio::test]
+async fn asking_for_a_text_is_part_of_what_a_repeat_is_known_by() {
+    let house = House::new().await;
+    let plain = json!({"id": "a", "text": null, "html": "<p>Hi</p>"});
+    let asked = json!({"id": "a", "text": null, "html": "<p>Hi</p>", "auto_text": true});
+    let first = house.send(&message(plain.clone())).await.unwrap();
+    assert_eq!(house.send(&message(plain)).await.unwrap().uid, first.uid);
+    assert!(house.send(&message(asked)).await.is_err(), "another mail under the same id");
+}
+
+const INVITATION: &str =
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+
+#[tokio::test]
+async fn an_invitation_goes_as_one() {
+    let house = House::new().await;
+    let invitation = json!({"content_type": "text/calendar", "content": INVITATION, "attach": true});
+    let body = message(json!({"html": "<p>Come</p>", "alternatives": [invitation]}));
+    let raw = house.raw(house.send(&body).await.unwrap().uid).await;
+    let places = [
+        "multipart/mixed",
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+        "text/calendar; charset=utf-8; method=REQUEST",
+        "application/ics",
+    ]
+    .map(|kind| raw.find(&format!("Content-Type: {kind}")).unwrap_or_else(|| panic!("{kind}: {raw}")));
+    assert!(places.is_sorted(), "{raw}");
+}
+
+#[tokio::test]
+async fn alternatives_are_bounded_and_checked() {
+    let house = House::with_limits(Limits::default()).await;
+    let amp = json!({"content_type": "text/x-amp-html", "content": "<html amp4email></html>"});
+    let refused = async |alternatives: serde_json::Value| {
+        faults(house.send(&message(json!({"alternatives": alternatives}))).await)
+    };
+    for (alternatives, field) in [
+        (json!([amp, amp]), "alternatives[1].content_type"),
+        (json!([amp, {"content_type": "text/html", "content": "x"}]), "alternatives[1].content_type"),
+        (
+            json!([{"content_type": "text/calendar; method=CANCEL", "content": INVITATION}]),
+            "alternatives[0].content_type",
+        ),
+        (json!([{"content_type": "text/calendar"}]), "alternatives[0].content"),
+        (json!([{}]), "alternatives[0].content_type"),
+        (json!(vec![amp.clone(); 6]), "alternatives"),
+        (json!([{"content_type": "text/x-amp-html", "content": "x", "colour": 1}]), "alternatives[0].colour"),
+    ] {
+        let found = refused(alternatives.clone()).await;
+        assert_eq!(found.first().map(|(field, _)| field.as_str()), Some(field), "{alternatives}");
+    }
+    let only = message(json!({"text": null, "alternatives": [amp]}));
+    assert_eq!(fields(house.send(&only).await), ["text"], "an alternative is one to something");
+    let content = format!("<html amp4email>{}</html>", "x".repeat(11 * 1024 * 1024));
+    let large = message(json!({"alternatives": [{"content_type": "text/x-amp-html", "content": content}]}));
+    assert!(matches!(house.send(&large).await, Err(postway_intake::Refusal::TooLarge { .. })));
 }
 
 #[tokio::test]

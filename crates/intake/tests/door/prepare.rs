@@ -293,6 +293,36 @@ async fn a_message_cancelled_while_its_file_is_fetched_stays_cancelled() {
 }
 
 #[tokio::test]
+async fn a_message_whose_request_is_gone_is_invalid_and_says_so() {
+    let source = HttpSource::start().await;
+    source.serve("/a", Reply::ok("x"));
+    let house = House::new().await;
+    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
+    let record = house.stored(receipt.uid).await;
+    // As a store that was restored without it would have it.
+    let lost = Change {
+        fence: Fence {
+            status: record.summary.state.status(),
+            token: None,
+            version: Some(record.summary.version),
+        },
+        to: record.summary.state,
+        due_at: record.summary.due_at,
+        events: Vec::new(),
+        ends_open_recipients: None,
+        erases_bodies: true,
+        ..cancelled(&record, Time::from_millis(NOW_MS))
+    };
+    assert_eq!(house.store.apply(vec![lost]).await.unwrap(), [true]);
+    let _room = Room::open(&house);
+    reaches(&house, receipt.uid, State::Invalid).await;
+    let (kind, data) = house.events(receipt.uid).await.pop().unwrap();
+    assert_eq!(kind, EventKind::Invalid);
+    assert_eq!((&data["check"], &data["code"]), (&json!("OUTBOX"), &json!("OUTBOX_NOT_FOUND")));
+    assert!(source.requests().is_empty());
+}
+
+#[tokio::test]
 async fn what_has_expired_is_not_fetched_for_any_more() {
     let source = HttpSource::start().await;
     source.serve("/a", Reply::status(503));

@@ -31,10 +31,11 @@ async fn a_mail_says_itself_from_whom_and_to_whom() {
     );
     let raw = house.raw(receipt.uid).await;
     assert!(
-        !raw.contains("c@example.net") && raw.contains("X-Original-Message-ID: <mine@example.com>"),
+        !raw.contains("c@example.net") && raw.contains("\r\nMessage-ID: <mine@example.com>\r\n"),
         "{raw}"
     );
-    assert!(raw.contains(&format!("Message-ID: <{}@example.com>", receipt.uid)));
+    assert!(raw.starts_with(&format!("X-Postway-ID: {}\r\n", receipt.uid)));
+    assert_eq!(house.stored(receipt.uid).await.summary.message_id, "mine@example.com");
     assert_eq!(house.stored(receipt.uid).await.summary.subject, "hello");
     assert_eq!(claim(&house, receipt.uid).await.sender, "shop@example.com");
 }
@@ -71,13 +72,32 @@ async fn a_broken_mail_is_refused_by_field() {
         ("To: b@example.net\n\nHi", "from"),
         ("From: a@example.com\n\nHi", "to"),
         ("From: a@example.com\nTo: nobody\n\nHi", "to"),
-        ("From: a@example.com\nFrom: b@example.com\nTo: b@example.net\n\nHi", "from"),
+        ("From: root\nTo: b@example.net\n\nHi", "from"),
+        ("From: a@example.com\nTo: nobody, b@example.net\n\nHi", "to"),
     ] {
         assert_eq!(fields(send(&house, RawOptions::default(), mail).await), [expected], "{mail:?}");
     }
     let large = format!("{MAIL}{}", "x\n".repeat(40_000));
     assert!(matches!(send(&house, RawOptions::default(), &large).await, Err(Refusal::TooLarge { .. })));
     assert_eq!(house.count().await, 0);
+}
+
+#[tokio::test]
+async fn with_recipients_of_its_own_the_header_is_not_judged() {
+    let house = House::new().await;
+    let mail = "From: root\nTo: nobody\nTo: Doe, John <a@example.net>\n\nHi";
+    let options = RawOptions {
+        from: Some("shop@example.com".to_owned()),
+        to: vec!["a@example.net".to_owned()],
+        ..RawOptions::default()
+    };
+    let receipt = send(&house, options, mail).await.unwrap();
+    assert_eq!(recipients(&house, &receipt).await, [("a@example.net".to_owned(), RecipientKind::To)]);
+    let raw = house.raw(receipt.uid).await;
+    assert!(
+        raw.contains("\r\nFrom: \"root\" <shop@example.com>\r\nX-Original-From: root\r\nTo: nobody\r\n"),
+        "{raw}"
+    );
 }
 
 #[tokio::test]
@@ -96,6 +116,8 @@ async fn bad_options_are_collected() {
         to: vec!["x@example.net".to_owned(), "y".to_owned()],
         tags: vec![String::new()],
         sensitive: false,
+        metadata: Default::default(),
+        dsn: None,
     };
     let mut found = fields(send(&house, options, MAIL).await);
     found.sort();

@@ -122,13 +122,14 @@ async fn a_key_has_a_domain_and_a_selector_that_dns_can_hold() {
     for (domain, selector) in [
         ("", "s"),
         ("a b", "s"),
-        ("münchen.example", "s"),
+        ("xn--ü.example", "s"),
         ("example.com", ""),
         ("example.com", "-s"),
         ("example.com", "a_b"),
     ] {
         assert!(made(domain, selector).is_err(), "{domain} {selector}");
     }
+    assert_eq!(made("MÜNCHEN.example", "s").unwrap().domain, "xn--mnchen-3ya.example");
     let key = made("EXAMPLE.com", "2024.A").unwrap();
     assert_eq!(signing::dns_name(&key), "2024.a._domainkey.example.com");
     assert!(signing::dns_record(&key).starts_with("v=DKIM1;"));

@@ -1,8 +1,11 @@
 //! Accounts and tokens: what the triggers do, and what is mailed when.
 
 use postway_domain::Priority;
+use postway_intake::outbox::Standing;
 
-use super::{House, eventually, installed, is_cancelled, now_of, until, with_accounts};
+use sqlx::postgres::PgListener;
+
+use super::{House, PATIENCE, eventually, installed, is_cancelled, now_of, until, with_accounts};
 
 const ADA: &str = "INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')";
 const STATES: &str = "SELECT string_agg(action || ' ' || state, ',' ORDER BY id) FROM tokens";
@@ -235,4 +238,90 @@ async fn a_token_that_is_mailed_again_after_a_crash_is_the_same_mail() {
     assert_eq!(database.run(kept), before);
     assert_eq!(house.count().await, 1);
     served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_says_that_its_mail_was_captured_and_never_that_it_was_sent() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    house.capture(&mail_of(&database, 1)).await;
+    let said = "SELECT mail_status, mail_error, sent_at IS NULL FROM tokens";
+    until(&database, said, "captured|the sandbox captured it|t").await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    house.set_test(false).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    let desk = house.desk(&served);
+    let waiting = async || {
+        let status = desk.status(&*house.store, None).await.remove(0);
+        match status.error {
+            Some(error) if error.contains("no account of this tenant sends mail yet") => Ok(status.standing),
+            error => Err(error),
+        }
+    };
+    assert_eq!(eventually("the source to say why it waits", waiting).await, Standing::Serving);
+    assert_eq!(
+        database.run("SELECT state, mail_status IS NULL FROM tokens"),
+        "issued|t",
+        "nothing is settled"
+    );
+    assert_eq!(house.count().await, 0);
+    // It is served all the same: what ends meanwhile is ended.
+    database.run("UPDATE tokens SET expires_at = 1");
+    until(&database, STATES, "activation expired").await;
+
+    database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
+    house.set_test(true).await;
+    until(&database, STATES, "activation expired,activation mailed").await;
+    let told = async || {
+        let error = desk.status(&*house.store, None).await.remove(0).error;
+        error.map_or(Ok(()), Err)
+    };
+    eventually("the source to be well", told).await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_whose_mail_nothing_was_heard_is_looked_after() {
+    let database = installed(true).await;
+    let house = House::beside(&database).await;
+    let served = house.serve(with_accounts(&database.url()));
+    database.run(ADA);
+    until(&database, STATES, "activation mailed").await;
+    served.stop().await;
+    // The feed is cut: whoever serves next begins behind what happened.
+    house.capture(&mail_of(&database, 1)).await;
+    database.run("DELETE FROM postway.progress; UPDATE tokens SET mailed_at = mailed_at - 601");
+    let served = house.serve(with_accounts(&database.url()));
+    until(&database, "SELECT mail_status FROM tokens", "captured").await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_have_their_indexes_and_tell_of_each_new_token() {
+    let database = installed(true).await;
+    let indexes = database.run(
+        "SELECT string_agg(indexname, ',' ORDER BY indexname) FROM pg_indexes \
+         WHERE indexname IN ('accounts_id_status', 'tokens_ending', 'tokens_issued', 'tokens_live')",
+    );
+    assert_eq!(indexes, "accounts_id_status,tokens_ending,tokens_issued,tokens_live");
+    let mut listener = PgListener::connect(&database.url()).await.unwrap();
+    listener.listen("token_insert").await.unwrap();
+    // One that begins active needs no activation.
+    database.run("INSERT INTO accounts (email, login, status) VALUES ('eve@example.net', 'eve', 'active')");
+    assert_eq!(database.run("SELECT count(*) FROM tokens"), "0");
+    for _ in 0..2 {
+        database.run("INSERT INTO tokens (account, action) VALUES (1, 'password_recovery')");
+        let told = tokio::time::timeout(PATIENCE, listener.recv()).await.expect("a notification").unwrap();
+        assert_eq!((told.channel(), told.payload()), ("token_insert", ""));
+    }
 }

@@ -19,7 +19,7 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountSettings, Clock, State, Tenant, TenantId, Time,
+    Account, AccountSettings, Clock, EventKind, State, Tenant, TenantId, TenantSettings, Time,
     message::{Input, Rest},
     secret::SecretKey,
 };
@@ -35,7 +35,7 @@ use postway_store::{
     Directory, Read, Report, StoreError, Work,
     blob::Depot,
     memory::MemoryStore,
-    record::{Change, Fence, Filter, MessageKey, MessageRecord},
+    record::{Change, Changed, DirectoryChange, Fence, Filter, MessageKey, MessageRecord, NewEvent},
 };
 use postway_testkit::postgres::PostgresDatabase;
 use tokio::{task::JoinHandle, time::Instant};
@@ -82,7 +82,9 @@ impl House {
             base_ms: AtomicI64::new((real_now_s + skew_s) * 1_000),
             since: Instant::now(),
         });
+        // There for tests, so that its sandbox is as good as an account that sends.
         let default = Tenant {
+            settings: TenantSettings { test: true, ..TenantSettings::default() },
             default_account: Some("relay".parse().unwrap()),
             ..Tenant::new(tenant(), "Default", clock.now())
         };
@@ -153,6 +155,30 @@ impl House {
         let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
         let cancel = Input::Cancel(Rest::Nothing);
         let change = Change::step(summary.uid, fence, summary.state, cancel, self.clock.now()).unwrap();
+        assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
+        self.tell().await;
+    }
+
+    /// Makes the tenant one that wants its mail to leave, or again one that is there for tests.
+    async fn set_test(&self, test: bool) {
+        let changed = self.store.tenant(&tenant()).await.unwrap().unwrap();
+        let settings = TenantSettings { test, ..changed.settings.clone() };
+        let version = changed.version;
+        let change =
+            DirectoryChange::UpdateTenant(Tenant { settings, version: version + 1, ..changed }, version);
+        assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
+    }
+
+    /// Ends a message as the sandbox does, and has it told in the feed.
+    async fn capture(&self, client_id: &str) {
+        let summary = self.message(client_id).await.unwrap().summary;
+        let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
+        let (at, uid) = (self.clock.now(), summary.uid);
+        let cancel = Input::Cancel(Rest::Nothing);
+        let mut change = Change::step(uid, fence, summary.state, cancel, at).unwrap();
+        change.to = State::Captured;
+        change.error = None;
+        change.events = vec![NewEvent { kind: EventKind::Captured, data: None }];
         assert_eq!(self.store.apply(vec![change]).await.unwrap(), [true]);
         self.tell().await;
     }

@@ -85,3 +85,24 @@ async fn many_rows_are_taken_in_few_rounds() {
     one.stop().await;
     two.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
+    let url = tokio::task::spawn_blocking(|| MariaDb::shared().create_database()).await.unwrap();
+    install_into(&url, false).await;
+    let mut conn = MySqlConnection::connect(&url).await.unwrap();
+    let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
+    let house = House::with_skew(now, 0).await;
+    house.set_test(false).await;
+    let served = house.serve(source(&url));
+    let rows = "INSERT INTO postway_outbox (id, `to`, text, account) VALUES ('bare', 'a@example.net', 'T', NULL), \
+         ('named', 'a@example.net', 'T', 'relay')";
+    run(&mut conn, rows).await;
+    let statuses = "SELECT GROUP_CONCAT(CONCAT(id, ' ', status) ORDER BY seq) FROM postway_outbox";
+    until(&mut conn, statuses, "bare pending,named accepted").await;
+    let why = "SELECT error FROM postway_outbox WHERE id = 'bare'";
+    assert!(ask(&mut conn, why).await.starts_with("no account of this tenant sends mail yet"));
+    house.set_test(true).await;
+    until(&mut conn, statuses, "bare accepted,named accepted").await;
+    served.stop().await;
+}

@@ -237,3 +237,23 @@ async fn a_source_whose_connections_are_cut_is_drained_when_it_is_back() {
     assert_eq!(house.count().await, 4);
     served.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
+    let database = installed(false).await;
+    let house = House::beside(&database).await;
+    house.set_test(false).await;
+    let served = house.serve(source(&database.url()));
+    database.run(
+        "INSERT INTO postway.outbox (id, \"to\", text, account, message) VALUES ('bare', 'a@example.net', 'T', NULL, NULL), \
+         ('named', 'a@example.net', 'T', 'relay', NULL), ('within', 'a@example.net', 'T', NULL, '{\"account\": \"relay\"}')",
+    );
+    let statuses = "SELECT string_agg(id || ' ' || status, ',' ORDER BY seq) FROM postway.outbox";
+    until(&database, statuses, "bare pending,named accepted,within accepted").await;
+    let error = database.run("SELECT error FROM postway.outbox WHERE id = 'bare'");
+    assert!(error.starts_with("no account of this tenant sends mail yet"), "{error}");
+    house.set_test(true).await;
+    until(&database, statuses, "bare accepted,named accepted,within accepted").await;
+    assert_eq!(database.run("SELECT error IS NULL FROM postway.outbox WHERE id = 'bare'"), "t");
+    served.stop().await;
+}

@@ -61,3 +61,26 @@ async fn rows_become_mails_once_and_say_what_became_of_them() {
     assert_eq!(house.count().await, 3);
     served.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("app.db").display());
+    let mut conn = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
+    install_into(&url, false).await;
+    let now = ask(&mut conn, "SELECT strftime('%s', 'now')").await.parse().unwrap();
+    let house = House::with_skew(now, 0).await;
+    house.set_test(false).await;
+    let served = house.serve(source(&url));
+    let rows = "INSERT INTO postway_outbox (id, \"to\", text, account) VALUES ('bare', 'a@example.net', 'T', NULL), \
+         ('named', 'a@example.net', 'T', 'relay')";
+    run(&mut conn, rows).await;
+    let statuses =
+        "SELECT group_concat(id || ' ' || status) FROM (SELECT * FROM postway_outbox ORDER BY seq)";
+    until(&mut conn, statuses, "bare pending,named accepted").await;
+    let why = "SELECT error FROM postway_outbox WHERE id = 'bare'";
+    assert!(ask(&mut conn, why).await.starts_with("no account of this tenant sends mail yet"));
+    house.set_test(true).await;
+    until(&mut conn, statuses, "bare accepted,named accepted").await;
+    served.stop().await;
+}

@@ -135,7 +135,20 @@ async fn who_has_to_wait_with_a_key_is_told_so_and_not_that_it_is_wrong() {
 #[tokio::test]
 async fn a_smuggler_is_told_and_cut_off() {
     let house = House::new().await;
-    for trick in ["\n.\n", "\n.\r\n", "\r.\r", "\r\n.\n", "\r\n.\r\r\n", "\r.\r\n"] {
+    let tricks = [
+        "\n.\n",
+        "\n.\r\n",
+        "\r.\r",
+        "\r\n.\n",
+        "\r\n.\r\r\n",
+        "\r.\r\n",
+        "\r\n\n.\r\n",
+        "\n\n.\n",
+        "\n\r\n.\n",
+        "\n.\r\r\n",
+        "\r\r\n.\r\n",
+    ];
+    for trick in tricks {
         let mut client = house.sender().await;
         for line in ["MAIL FROM:<a@example.com>", "RCPT TO:<ada@example.net>", "DATA"] {
             client.ask(line).await;

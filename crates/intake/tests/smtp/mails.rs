@@ -16,7 +16,8 @@ async fn a_mail_is_durable_when_it_is_answered_and_has_its_trace() {
         raw.starts_with("Received: from me.example ([127.0.0.1])\r\n\tby mx.example with ESMTPA id smtp-"),
         "{raw}"
     );
-    assert!(raw.contains(";\r\n\tMon, 1 Jan 2024 00:00:00 +0000\r\nFrom: Shop"), "{raw}");
+    let front = format!(";\r\n\tMon, 1 Jan 2024 00:00:00 +0000\r\nX-Postway-ID: {uid}\r\n");
+    assert!(raw.contains(&front) && raw.contains("\r\nMIME-Version: 1.0\r\nFrom: Shop"), "{raw}");
     assert!(raw.contains("\r\nDate: ") && raw.contains(&format!("Message-ID: <{uid}@example.com>")), "{raw}");
     assert!(raw.ends_with("\r\n\r\nHi.\r\n"), "{raw}");
     let again = uid_of(&client.send(MAIL).await);
@@ -107,24 +108,186 @@ async fn choices_may_be_encoded_as_mail_programs_do() {
 async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
     let house = House::new().await;
     let mut client = house.sender().await;
+    let endless = format!("X: {}\r\n\r\n", "y".repeat(60 * 1024));
     for (mail, fault) in [
-        ("To: ada@example.net\r\n\r\nHi\r\n", "550 5.6.0 from: the mail has no From field"),
-        ("", "550 5.6.0 "),
-        ("Hi there\r\n", "550 5.6.0 line 1 of the mail is no header field"),
-        (
-            "From: a@example.com\r\nFrom: b@example.com\r\n\r\nHi\r\n",
-            "550 5.6.0 from: the mail has more than one",
-        ),
         ("From: a@example.com\r\n\r\na\0b\r\n", "550 5.6.0 "),
+        (
+            "From: a@example.com\r\nno field\r\nBcc: hidden@example.net\r\n\r\nHi\r\n",
+            "550 5.6.0 line 2 of the mail is no header field",
+        ),
         (&format!("{}{MAIL}", "Received: from a by b;\r\n\tx\r\n".repeat(101)), "554 5.4.6 "),
     ] {
         let refused = client.send(mail).await;
         assert!(refused.starts_with(fault), "{mail:?}: {refused}");
     }
+    uid_of(&client.send(&endless).await);
     let large = client.send(&format!("{MAIL}{}", "x\r\n".repeat(22_000))).await;
     assert!(large.starts_with("552 5.3.4 "), "{large}");
     uid_of(&client.send(MAIL).await);
-    assert_eq!(house.count().await, 1);
+    assert_eq!(house.count().await, 2);
+}
+
+/// What Postfix carries is carried: the envelope names the recipients, so nobody asks the header.
+#[tokio::test]
+async fn an_odd_header_is_carried_and_not_judged() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    for header in [
+        "From: Shop <shop@example.com>\r\nTo: root",
+        "From: Shop <shop@example.com>\r\nTo: Customers",
+        "From: Shop <shop@example.com>\r\nTo: (recipient list suppressed)",
+        "From: Shop <shop@example.com>\r\nTo: undisclosed-recipients:;",
+        "From: Shop <shop@example.com>\r\nTo: Doe, John <ada@example.net>",
+        "From: Shop <shop@example.com>\r\nTo: ada@example.net, not an address, @",
+        "From: Shop <shop@example.com>\r\nTo: a@example.net\r\nTo: b@example.net\r\nCc: x\r\nCc: y",
+        "From: Shop <shop@example.com>\r\nReply-To: nobody\r\nReply-To: <>\r\nSubject: a\r\nSubject: b",
+        "From: Shop <shop@example.com>\r\nDate: yesterday\r\nDate: today",
+        "From: Doe, John <shop@example.com>, root",
+        "From: <shop@example.com> (Shop",
+    ] {
+        let rest = "\r\nMessage-ID: <one@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi.\r\n";
+        let uid = uid_of(&client.send(&format!("{header}{rest}")).await);
+        let raw = house.raw(uid).await;
+        assert!(raw.ends_with(&format!("\r\nX-Postway-ID: {uid}\r\n{header}{rest}")), "{raw}");
+        let stored = house.stored(uid).await;
+        assert_eq!((stored.recipients.len(), stored.summary.message_id.as_str()), (1, "one@host"));
+        assert_eq!(changes(&stored), Vec::<String>::new(), "{header}");
+    }
+}
+
+/// The changes that a message's history tells.
+fn changes(stored: &postway_store::record::MessageRecord) -> Vec<String> {
+    let validated =
+        stored.events.iter().find(|event| event.kind == postway_domain::EventKind::Validated).unwrap();
+    let data: serde_json::Value = serde_json::from_str(validated.data.as_deref().unwrap()).unwrap();
+    let words = data["changes"].as_array().into_iter().flatten();
+    words.map(|word| word.as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_was_changed_is_told_in_the_history() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let long = format!("From: a@example.com\r\n\r\n{}\r\n", "x".repeat(2_000));
+    for (mail, told) in [
+        (MAIL, &["message_id_added", "date_added", "mime_version_added"][..]),
+        (
+            "From: root (Cron Daemon)\r\nTo: root\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi\r\n",
+            &["from_completed"],
+        ),
+        ("Message-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi\r\n", &["from_completed"]),
+        (
+            "From: a@example.com\r\nSubject: \u{fc}\r\nBcc: x\r\nMessage-ID: odd\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n",
+            &["message_id_replaced", "bcc_removed", "header_8bit_encoded"],
+        ),
+        (&long, &["message_id_added", "date_added", "mime_version_added", "long_lines_reencoded"]),
+        (
+            "Hi there\r\n",
+            &["from_completed", "message_id_added", "date_added", "mime_version_added", "header_ended"],
+        ),
+        (
+            "From: a@example.com\r\nFrom: b@example.com\r\nX-PM-Tag: t\r\nMessage-ID: <1@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\n",
+            &["author_repeated", "service_fields_removed"],
+        ),
+    ] {
+        let stored = house.stored(uid_of(&client.send(mail).await)).await;
+        assert_eq!(changes(&stored), told, "{mail}");
+    }
+}
+
+#[tokio::test]
+async fn an_author_without_an_address_is_completed_from_the_envelope_or_the_tenant() {
+    let cron = "From: root (Cron Daemon)\r\nTo: root\r\nSubject: Cron\r\n\r\nout of disk\r\n";
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let raw = house.raw(uid_of(&client.send(cron).await)).await;
+    assert!(raw.contains("\r\nFrom: \"Cron Daemon\" <shop@example.com>\r\nX-Original-From: root (Cron Daemon)\r\nTo: root\r\n"), "{raw}");
+    let refused = client.send_from("<>", cron).await;
+    assert!(refused.starts_with("550 5.6.0 from: the mail's From names nobody with an address"), "{refused}");
+
+    let settings =
+        TenantSettings { return_path: Some("bounces@example.com".to_owned()), ..TenantSettings::default() };
+    let house = House::with(config(), settings).await;
+    let mut client = house.sender().await;
+    let raw = house.raw(uid_of(&client.send_from("<>", cron).await)).await;
+    assert!(raw.contains("\r\nFrom: \"Cron Daemon\" <bounces@example.com>\r\n"), "{raw}");
+}
+
+#[tokio::test]
+async fn programs_set_up_for_other_services_choose_in_their_words() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let chosen = "X-PM-Tag: welcome\r\nX-PM-Message-Stream: news\r\nX-PM-Metadata-order: 7\r\nX-PM-TrackOpens: true\r\n\
+        Resend-Idempotency-Key: k\r\nX-SES-CONFIGURATION-SET: own\r\n";
+    let uid = uid_of(&client.send(&format!("{chosen}{MAIL}")).await);
+    let summary = house.stored(uid).await.summary;
+    assert_eq!(summary.tags, ["welcome"]);
+    assert_eq!(summary.lane.batch.as_ref().map(|batch| batch.as_str()), Some("news"));
+    assert_eq!(summary.metadata.as_deref(), Some(r#"{"order":"7"}"#));
+    assert_eq!(uid_of(&client.send(&format!("{chosen}{MAIL}")).await), uid, "a repeat is the same mail");
+    let raw = house.raw(uid).await;
+    assert!(
+        !raw.contains("X-PM-")
+            && !raw.contains("Resend-")
+            && raw.contains("\r\nX-SES-CONFIGURATION-SET: own\r\n"),
+        "{raw}"
+    );
+}
+
+/// Python's `sendmail` with bytes, `curl -T` and old scripts end lines as their files do.
+#[tokio::test]
+async fn a_mail_with_bare_line_feeds_is_taken_and_leaves_with_cr_lf() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let uid = uid_of(&client.send(&format!("{}\r\n", MAIL.replace("\r\n", "\n"))).await);
+    let raw = house.raw(uid).await;
+    assert!(raw.ends_with("\r\n\r\nHi.\r\n\r\n"), "{raw}");
+    assert_eq!(raw.matches('\n').count(), raw.matches("\r\n").count(), "{raw}");
+    client.expect("QUIT", "221").await;
+}
+
+/// VERP and SRS, devices without brackets, and the one name that needs no domain.
+#[tokio::test]
+async fn envelopes_are_carried_as_they_are() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";
+    for (mail, rcpt, sender, recipient) in [
+        (format!("<{verp}>"), format!("<{verp}>"), verp, verp),
+        ("a@example.com".to_owned(), " ada@example.net".to_owned(), "a@example.com", "ada@example.net"),
+        ("<>".to_owned(), "<Postmaster>".to_owned(), "", "postmaster@mx.example"),
+        (
+            "<@a.example,@b.example:c@example.com>".to_owned(),
+            "<ada@example.net>".to_owned(),
+            "c@example.com",
+            "ada@example.net",
+        ),
+    ] {
+        client.expect(&format!("MAIL FROM:{mail}"), "250").await;
+        client.expect(&format!("RCPT TO:{rcpt}"), "250").await;
+        client.expect("DATA", "354").await;
+        let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
+        assert_eq!(house.stored(uid).await.recipients[0].address, recipient);
+        assert_eq!(house.sender_of(uid).await, sender);
+    }
+}
+
+#[tokio::test]
+async fn wishes_about_reports_are_kept_with_the_mail() {
+    let house = House::new().await;
+    let mut client = house.sender().await;
+    client.expect("MAIL FROM:<a@example.com> RET=HDRS ENVID=QQ314159", "250").await;
+    client.expect("RCPT TO:<ada@example.net> NOTIFY=SUCCESS,DELAY ORCPT=rfc822;ada@example.org", "250").await;
+    client.expect("RCPT TO:<bob@example.net>", "250").await;
+    client.expect("DATA", "354").await;
+    let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
+    let plain = uid_of(&client.send(MAIL).await);
+    let claimed = house.claimed().await;
+    let dsn = |uid| claimed.iter().find(|claimed| claimed.uid == uid).unwrap().dsn.clone();
+    let kept = serde_json::to_string(&dsn(uid).unwrap()).unwrap();
+    let expected = r#"{"ret":"HDRS","envid":"QQ314159","recipients":{"ada@example.net":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;ada@example.org"}}}"#;
+    assert_eq!(kept, expected);
+    assert_eq!(dsn(plain), None);
 }
 
 #[tokio::test]

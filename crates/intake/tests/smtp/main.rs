@@ -4,6 +4,7 @@
 
 mod limits;
 mod mails;
+mod networks;
 mod stopping;
 mod tls;
 
@@ -19,12 +20,16 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{
-    Account, AccountSettings, Clock, Incarnation, LeaseToken, MessageUid, Tenant, TenantId, TenantSettings,
-    Time, secret::SecretKey,
+    Account, AccountSettings, Clock, Incarnation, KeyDigest, LeaseToken, MessageUid, Tenant, TenantId,
+    TenantSettings, Time,
+    scram::{ITERATIONS, SALT_BYTES, ScramVerifier, client_proof},
+    secret::SecretKey,
 };
 use postway_intake::{
     Door, DoorParts, FetchConfig, Limits,
-    smtp::{Denied, Gatekeeper, Listener, Service, SmtpConfig},
+    smtp::{
+        Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer, Service, SmtpConfig,
+    },
 };
 use postway_net::{
     Guard,
@@ -34,7 +39,7 @@ use postway_store::{
     Directory, Read, StoreError, Work,
     blob::Depot,
     memory::MemoryStore,
-    record::{AccountKey, AccountWant, ClaimRequest, Filter, Lease, MessageKey, MessageRecord},
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, Filter, Lease, MessageKey, MessageRecord},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -76,6 +81,32 @@ impl Gatekeeper for Keys {
             true => Ok(username.parse().unwrap()),
             false if key == "later" => Err(Denied::Later("too many wrong keys: wait".to_owned())),
             false => Err(Denied::Refused("this key does not open".to_owned())),
+        }
+    }
+
+    async fn scram_offer(&self, username: &str, _peer: IpAddr) -> Result<ScramOffer, Denied> {
+        let salt = [5; SALT_BYTES];
+        let candidate = |key: &str| ScramCandidate {
+            verifier: ScramVerifier::of(key, salt),
+            key: ProvenKey::Tenant(KeyDigest::of(key.as_bytes())),
+        };
+        let candidates = if username == "default" { vec![candidate("good")] } else { Vec::new() };
+        Ok(ScramOffer { salt: salt.to_vec(), iterations: ITERATIONS, candidates })
+    }
+
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, Denied> {
+        assert_eq!(*key, ProvenKey::Tenant(KeyDigest::of(b"good")));
+        self.admit("default", b"good", peer).await
+    }
+
+    async fn refuse_proof(&self, _peer: IpAddr) -> Denied {
+        Denied::Refused("this key does not open by SCRAM".to_owned())
+    }
+
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<TenantId, Denied> {
+        match self.away.load(Ordering::Relaxed) {
+            true => Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned()))),
+            false => Ok(open.tenant.clone()),
         }
     }
 }
@@ -170,6 +201,11 @@ impl House {
 
     /// The envelope sender, as a worker sees it that takes the message.
     async fn sender_of(&self, uid: MessageUid) -> String {
+        self.claimed().await.into_iter().find(|claimed| claimed.uid == uid).expect("it is due").sender
+    }
+
+    /// What a worker takes.
+    async fn claimed(&self) -> Vec<Claimed> {
         let (now, mut random) = (StandingClock.now(), rand::rng());
         let account = AccountKey { tenant: tenant(), account: "relay".parse().unwrap() };
         let request = ClaimRequest {
@@ -182,8 +218,7 @@ impl House {
             now,
             inline_bytes_max: 0,
         };
-        let claimed = self.store.claim(request).await.unwrap();
-        claimed.into_iter().find(|claimed| claimed.uid == uid).expect("it is due").sender
+        self.store.claim(request).await.unwrap()
     }
 
     async fn raw(&self, uid: MessageUid) -> String {
@@ -209,7 +244,7 @@ fn tenant() -> TenantId {
 
 /// The id in a reply to a mail that was taken.
 fn uid_of(reply: &str) -> MessageUid {
-    let uid = reply.trim_end().strip_prefix("250 2.0.0 accepted as ");
+    let uid = reply.trim_end().strip_prefix("250 2.0.0 Ok: queued as ");
     uid.unwrap_or_else(|| panic!("not taken: {reply}")).parse().unwrap()
 }
 
@@ -262,7 +297,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// Hands a mail over; what the answer is.
     async fn send(&mut self, mail: &str) -> String {
-        self.expect("MAIL FROM:<shop@example.com>", "250").await;
+        self.send_from("<shop@example.com>", mail).await
+    }
+
+    /// The same from another sender.
+    async fn send_from(&mut self, sender: &str, mail: &str) -> String {
+        self.expect(&format!("MAIL FROM:{sender}"), "250").await;
         self.expect("RCPT TO:<ada@example.net>", "250").await;
         self.expect("DATA", "354").await;
         self.ask(&format!("{mail}.")).await

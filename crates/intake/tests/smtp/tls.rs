@@ -83,6 +83,26 @@ async fn tls_may_begin_with_the_first_byte() {
     uid_of(&client.send(MAIL).await);
 }
 
+/// Programs that go on under TLS wherever it is offered would not trust it.
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_offered_to_those_who_need_it() {
+    let certificate = TestCert::localhost();
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &certificate);
+    let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let proxy_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    let own = SmtpConfig { certificate: Some(files), certificate_is_own: true, ..config() };
+    let near = House::with(own.clone(), TenantSettings::default()).await;
+    let offered = near.client().await.expect("EHLO me", "250").await;
+    assert!(!offered.contains("STARTTLS") && offered.contains("AUTH PLAIN"), "{offered}");
+    let far = House::with(SmtpConfig { proxy_networks, ..own }, TenantSettings::default()).await;
+    let mut client = far.connect().await;
+    client.say("PROXY TCP4 192.0.2.7 127.0.0.1 50000 25\r\n").await;
+    client.reply().await;
+    let offered = client.expect("EHLO me", "250").await;
+    assert!(offered.contains("STARTTLS") && !offered.contains("AUTH"), "{offered}");
+}
+
 #[tokio::test]
 async fn a_new_certificate_is_shown_to_new_sessions() {
     let (old, new) = (TestCert::localhost(), TestCert::localhost());

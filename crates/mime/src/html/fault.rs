@@ -14,6 +14,8 @@ const DETAIL_CHARS_MAX: usize = 80;
 pub enum FaultKind {
     /// A `<script>` element, in HTML, SVG or MathML.
     Script,
+    /// A `<script>` of data (JSON-LD) that is something else as well.
+    Data,
     /// A URL that runs or carries script: `javascript:`, `vbscript:`, `data:text/html`.
     ScriptUrl,
     /// An attribute like `onclick`.
@@ -55,6 +57,7 @@ impl fmt::Display for HtmlFault {
         let detail = &self.detail;
         match self.kind {
             FaultKind::Script => write!(f, "contains a {detail} element: remove it"),
+            FaultKind::Data => write!(f, "contains JSON-LD that is not only data ({detail}): correct it"),
             FaultKind::ScriptUrl => write!(f, "contains a script URL, {detail}: remove it"),
             FaultKind::EventHandler => write!(f, "contains an event handler, {detail}: remove it"),
             FaultKind::EmbeddedDocument => {

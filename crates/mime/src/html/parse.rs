@@ -1,4 +1,4 @@
-//! Reads html as a browser does and shows every start tag to a visitor.
+//! Reads html as a browser does and shows every tag and text to a visitor.
 //!
 //! Tags are taken from the tokenizer, with the tree builder behind it to switch it into and out of raw text and
 //! foreign content. So a tag is seen even where the tree has no place for it (a second `<body onload>`, a stray
@@ -19,10 +19,27 @@ use super::attributes::AttributeCount;
 use super::outline::{Node, Outline};
 use super::{ATTRIBUTES_MAX, DEPTH_MAX, FaultKind, HtmlFault};
 
-/// Calls `visit` for each start tag, until the end or the bound that was passed.
+/// What the tokenizer made of a piece of html.
+pub(super) enum HtmlToken<'a> {
+    /// A start tag.
+    Start {
+        /// The tag, its attributes decoded.
+        tag: &'a Tag,
+        /// Whether it stands in SVG or MathML, where other rules hold for what follows.
+        is_foreign: bool,
+    },
+    /// Text, or a piece of it.
+    Text(&'a str),
+    /// An end tag of this name.
+    End(&'a str),
+    /// Anything else: comments, a doctype, NUL.
+    Other,
+}
+
+/// Calls `visit` for each token, until the end or the bound that was passed.
 ///
 /// With `scripting`, the inside of `<noscript>` is text.
-pub(super) fn walk(html: &str, scripting: bool, visit: impl FnMut(&Tag)) -> Result<(), HtmlFault> {
+pub(super) fn walk(html: &str, scripting: bool, visit: impl FnMut(HtmlToken<'_>)) -> Result<(), HtmlFault> {
     walk_within(html, scripting, DEPTH_MAX, visit)
 }
 
@@ -31,7 +48,7 @@ pub(super) fn walk_within(
     html: &str,
     scripting: bool,
     depth_max: u32,
-    visit: impl FnMut(&Tag),
+    visit: impl FnMut(HtmlToken<'_>),
 ) -> Result<(), HtmlFault> {
     let options = TreeBuilderOpts { scripting_enabled: scripting, drop_doctype: true, ..Default::default() };
     let builder = TreeBuilder::new(Outline::new(depth_max), options);
@@ -78,15 +95,22 @@ struct Watch<F> {
     produced: Cell<bool>,
 }
 
-impl<F: FnMut(&Tag)> TokenSink for Watch<F> {
+impl<F: FnMut(HtmlToken<'_>)> TokenSink for Watch<F> {
     type Handle = Rc<Node>;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
-        match &token {
+        let shown = match &token {
             Token::ParseError(_) => return TokenSinkResult::Continue,
-            Token::TagToken(tag) if tag.kind == TagKind::StartTag => (self.visit.borrow_mut())(tag),
-            _ => {}
-        }
+            Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
+                let is_foreign = self.builder.adjusted_current_node_present_but_not_in_html_namespace();
+                HtmlToken::Start { tag, is_foreign }
+            }
+            Token::TagToken(tag) => HtmlToken::End(&tag.name),
+            Token::CharacterTokens(text) => HtmlToken::Text(text),
+            Token::EOFToken => return self.builder.process_token(token, line),
+            _ => HtmlToken::Other,
+        };
+        (self.visit.borrow_mut())(shown);
         self.produced.set(true);
         self.builder.process_token(token, line)
     }

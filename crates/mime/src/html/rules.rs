@@ -6,7 +6,9 @@
 
 use html5ever::tokenizer::Tag;
 
+use super::data::{DataScript, DataStep};
 use super::fault::Faults;
+use super::parse::HtmlToken;
 use super::{FaultKind, HtmlFault};
 
 /// Attributes whose value is text for people or scripts of their own, never a URL that is followed.
@@ -26,20 +28,56 @@ const TEXT_ATTRIBUTES: [&str; 14] = [
     "lang",
     "rel",
 ];
+/// Words that begin as handlers do and are none.
+const NO_HANDLERS: [&str; 5] = ["once", "one", "online", "only", "onsite"];
 /// Attributes that hold several URLs.
 const LIST_ATTRIBUTES: [&str; 5] = ["srcset", "imagesrcset", "ping", "archive", "values"];
 /// Attributes through which an SVG is an image only, without its scripts.
 const IMAGE_ATTRIBUTES: [&str; 5] = ["src", "srcset", "imagesrcset", "background", "poster"];
 
-/// Adds the faults of one start tag.
-pub(super) fn judge(tag: &Tag, faults: &mut Faults) {
-    let element = &*tag.name;
-    if element == "script" {
-        faults.add(HtmlFault::new(FaultKind::Script, "<script>"));
+/// Judges a document token by token.
+#[derive(Default)]
+pub(super) struct Judge {
+    faults: Faults,
+    /// The data of a `<script>` that is no script, until its end.
+    data: Option<DataScript>,
+}
+
+impl Judge {
+    /// Takes the next token.
+    pub(super) fn see(&mut self, token: &HtmlToken<'_>) {
+        if let Some(data) = self.data.take() {
+            match data.see(token) {
+                DataStep::Goes(data) => self.data = Some(data),
+                DataStep::Ends(fault) => fault.into_iter().for_each(|fault| self.faults.add(fault)),
+            }
+        }
+        if let HtmlToken::Start { tag, is_foreign } = token {
+            if &*tag.name == "script" {
+                match DataScript::of(tag, *is_foreign) {
+                    Some(data) => self.data = Some(data),
+                    None => self.faults.add(HtmlFault::new(FaultKind::Script, "<script>")),
+                }
+            }
+            judge(tag, &mut self.faults);
+        }
     }
+
+    /// All faults, now that the document is over.
+    pub(super) fn finish(mut self) -> Faults {
+        if self.data.is_some() {
+            self.faults.add(HtmlFault::new(FaultKind::Data, "it has no end"));
+        }
+        self.faults
+    }
+}
+
+/// Adds the faults of one start tag.
+fn judge(tag: &Tag, faults: &mut Faults) {
+    let element = &*tag.name;
     for attribute in &tag.attrs {
         let (name, value) = (&*attribute.name.local, &*attribute.value);
-        if name.len() > 2 && name.starts_with("on") && !value.is_empty() {
+        if is_handler(name) && !value.is_empty() {
             faults.add(HtmlFault::new(FaultKind::EventHandler, format!("{name} of <{element}>")));
         } else if name == "srcdoc" {
             faults.add(HtmlFault::new(FaultKind::EmbeddedDocument, format!("srcdoc of <{element}>")));
@@ -53,6 +91,12 @@ pub(super) fn judge(tag: &Tag, faults: &mut Faults) {
             faults.add(HtmlFault::new(FaultKind::ScriptUrl, format!("{scheme} in content of <meta>")));
         }
     }
+}
+
+/// Whether a browser could know this attribute as a handler: anything that begins with `on`, but for a few words that no
+/// event of any browser makes. A list of handlers would be short of the next browser's.
+fn is_handler(name: &str) -> bool {
+    name.len() > 2 && name.starts_with("on") && !NO_HANDLERS.contains(&name)
 }
 
 fn script_in(element: &str, name: &str, value: &str) -> Option<&'static str> {

@@ -33,6 +33,81 @@ fn script_elements_are_found_wherever_they_hide() {
 }
 
 #[test]
+fn json_ld_is_data_and_passes() {
+    for html in [
+        r#"<script type="application/ld+json">{"@context":"http://schema.org","price":"a < b"}</script><p>x</p>"#,
+        "<head><SCRIPT TYPE='Application/LD+JSON' id=order class=x data-n=1>\n[1, {\"a\": \"&lt;script>\"}]\n</SCRIPT></head>",
+        "<table><script type=application/ld+json>{}</script></table>",
+        "<svg><foreignObject><div><script type=application/ld+json>{}</script></div></foreignObject></svg>",
+        r#"<script type="application/ld+json">{"a":"\u003cscript>"}</script>"#,
+    ] {
+        assert_eq!(check(html), Ok(()), "{html}");
+        assert!(!to_text(html).unwrap().contains('{'), "{html}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_json_ld_is_refused() {
+    let data = "{\"a\":1}";
+    for html in [
+        format!("<script type='application/ld+json;x'>{data}</script>"),
+        format!("<script type='application/ld+json '>{data}</script>"),
+        format!("<script type='application/ld+json\0'>{data}</script>"),
+        format!("<script type='application/ld+json' src=x>{data}</script>"),
+        format!("<script type='application/ld+json' async>{data}</script>"),
+        format!("<script type='application/ld+json' language=javascript>{data}</script>"),
+        format!("<script type='application/ld+json' type='text/javascript'>{data}</script>"),
+        format!("<script type='text/javascript' type='application/ld+json'>{data}</script>"),
+        format!("<script type='module'>{data}</script>"),
+        format!("<script type>{data}</script>"),
+        format!("<script data-type='application/ld+json'>{data}</script>"),
+        format!("<script type='application/ld&plus;jso'>{data}</script>"),
+        format!("<script type='application/ld+json'/>{data}</script>"),
+        format!("<svg><script type='application/ld+json'>{data}</script></svg>"),
+        format!("<svg><title><script type='application/ld+json'>{data}</script></title></svg>"),
+        format!("<math><mi><script type='application/ld+json'>{data}</script></mi></math>"),
+    ] {
+        assert_eq!(kinds(&html), [FaultKind::Script], "{html}");
+    }
+    for html in [
+        format!("<script type='application/ld+json'>{data}"),
+        "<script type='application/ld+json'></script>".to_owned(),
+        "<script type='application/ld+json'>alert(1)</script>".to_owned(),
+        "<script type='application/ld+json'>1</script>".to_owned(),
+        format!("<script type='application/ld+json'>{data};alert(1)</script>"),
+        "<script type='application/ld+json'>{\"a\":\"<img src=x onerror=alert(1)>\"}</script>".to_owned(),
+        "<script type='application/ld+json'>{\"a\":\"<!--<script>\"}</script>".to_owned(),
+        format!("<frameset><script type='application/ld+json'>{data}<frame></script></frameset>"),
+        format!("<script type='application/ld+json'>{}</script>", "[".repeat(100_000)),
+    ] {
+        assert_eq!(kinds(&html), [FaultKind::Data], "{html:.90}");
+    }
+    // An entity in a type is decoded as a browser does; in the content it is not, as there.
+    assert_eq!(check("<script type='application/ld&#43;json'>{}</script>"), Ok(()));
+    assert_eq!(kinds("<script type='application/ld+json'>&#123;}</script>"), [FaultKind::Data]);
+    // Its end is where a browser sees it, and what follows is judged.
+    let ended = format!("<script type='application/ld+json'>{data}</script><img src=x onerror=y>");
+    assert_eq!(kinds(&ended), [FaultKind::EventHandler]);
+    let early = "<script type='application/ld+json'>{\"a\":\"</script><script>alert(1)</script>\"}";
+    assert_eq!(kinds(early), [FaultKind::Data, FaultKind::Script]);
+    let within = format!("<script type='application/ld+json' onload=x>{data}</script>");
+    assert_eq!(kinds(&within), [FaultKind::Script, FaultKind::EventHandler]);
+}
+
+#[test]
+fn words_that_begin_as_handlers_do_pass_and_no_handler_is_among_them() {
+    for html in ["<p online='yes'>", "<p ONLINE=yes>", "<ul only=1><li once=x one=y onsite=z>"] {
+        assert_eq!(check(html), Ok(()), "{html}");
+    }
+    for name in
+        ["ononline", "onlines", "online2", "on-line", "onl\u{131}ne", "onone", "ontoggle", "onx", "on\0click"]
+    {
+        assert_eq!(kinds(&format!("<p {name}=x>")), [FaultKind::EventHandler], "{name:?}");
+    }
+    assert_eq!(kinds("<p online=javascript:x>"), [FaultKind::ScriptUrl]);
+}
+
+#[test]
 fn script_that_is_only_text_is_no_fault() {
     for html in [
         "<p>&lt;script&gt;</p>",
@@ -164,6 +239,18 @@ fn text_reads_like_a_mail() {
         "Hello Ada\n\nWelcome to Acme. Confirm (https://a.example/x) or visit https://a.example or write to\n\
          a@b.example.\n* one\n* two\n\nItem Price\nBook 12.00\nLogo\n"
     );
+}
+
+#[test]
+fn text_has_nothing_that_a_reader_does_not_see() {
+    let html = "<head><title>T</title><style>p{color:red}</style></head><body>\
+        <div style='display:none;font-size:1px'>Your order is here &zwnj;&nbsp;&#847;&zwnj;&nbsp;</div>\
+        <span hidden>x</span><div style=\"max-height:0;overflow:hidden\">pad&#8203;</div>\
+        <script type='application/ld+json'>{\"a\":1}</script><!-- note -->\
+        <div class=preheader>Seen&nbsp;&zwnj;&nbsp;&zwnj;</div>\
+        <table style='font-size:0'><tr><td style='font-size:14px'>Total</td></tr></table></body>";
+    assert_eq!(to_text(html).unwrap(), "Seen\n\nTotal\n");
+    assert_eq!(to_text("<p style='display:none'>x</p>").unwrap().trim(), "");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use html2text::config;
 use html2text::render::TextDecorator;
 use html5ever::tokenizer::Tag;
 
-use super::parse::walk_within;
+use super::hidden::{is_padding, remove_hidden};
+use super::parse::{HtmlToken, walk_within};
 
 /// The most html that is turned into text.
 const HTML_BYTES_MAX: usize = 1024 * 1024;
@@ -35,7 +36,7 @@ pub enum TextError {
     Layout,
 }
 
-/// Lays html out as text of 78 columns, each link followed by its URL.
+/// Lays html out as text of 78 columns, each link followed by its URL, without what is hidden.
 ///
 /// Lines end in LF, have no trailing space, and there are never two empty ones in a row.
 pub fn to_text(html: &str) -> Result<String, TextError> {
@@ -43,15 +44,23 @@ pub fn to_text(html: &str) -> Result<String, TextError> {
         return Err(TextError::TooMuch(format!("more than {HTML_BYTES_MAX} bytes")));
     }
     let mut spans = Spans::default();
-    walk_within(html, false, DEPTH_MAX, |tag| spans.see(tag))
-        .map_err(|fault| TextError::TooMuch(fault.detail))?;
+    let look = |token: HtmlToken<'_>| {
+        if let HtmlToken::Start { tag, .. } = token {
+            spans.see(tag);
+        }
+    };
+    walk_within(html, false, DEPTH_MAX, look).map_err(|fault| TextError::TooMuch(fault.detail))?;
     spans.check()?;
 
     let links = Links::default();
     let urls = links.urls.clone();
     let layout =
         config::with_decorator(links).allow_width_overflow().no_table_borders().link_footnotes(false);
-    let laid_out = catch_unwind(AssertUnwindSafe(|| layout.string_from_read(html.as_bytes(), WIDTH)));
+    let laid_out = catch_unwind(AssertUnwindSafe(|| {
+        let dom = layout.parse_html(html.as_bytes())?;
+        remove_hidden(&dom);
+        layout.render_to_string(layout.dom_to_render_tree(&dom)?, WIDTH)
+    }));
     let text = laid_out.map_err(|_| TextError::Layout)?.map_err(|_| TextError::Layout)?;
     if text.len() > TEXT_BYTES_MAX {
         return Err(TextError::TooMuch(format!("more than {TEXT_BYTES_MAX} bytes of text")));
@@ -92,7 +101,7 @@ impl Spans {
 fn tidy(laid_out: &str, urls: &[String]) -> String {
     let mut text = String::with_capacity(laid_out.len());
     let mut empty = true;
-    for line in laid_out.lines().map(str::trim_end) {
+    for line in laid_out.lines().map(|line| line.trim_end_matches(is_padding)) {
         if line.is_empty() && empty {
             continue;
         }

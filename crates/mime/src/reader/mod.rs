@@ -34,6 +34,8 @@ pub use limit::{PassedLimits, ReaderLimit};
 pub use role::{PartClass, PartRoles};
 pub use transfer::{DecodeBudget, DecodedContent, TransferEncoding};
 
+pub(crate) use word::in_charset;
+
 use walk::{PartRecord, PartWalk};
 
 /// The longest content id that html may refer to.
@@ -208,12 +210,23 @@ impl<'m, 'a> MailPart<'m, 'a> {
         self.encoding().decode(budget.take(self.body())).bytes
     }
 
-    /// Its content as text of its charset, as far as the budget of the mail reaches.
+    /// Its content as text of its charset, as far as the budget of the mail reaches; what it has in UTF-8 counts.
     pub fn text(&self, budget: &mut DecodeBudget) -> Cow<'a, str> {
         let charset = self.content_type().and_then(|label| label.parameter("charset"));
-        match self.content(budget) {
+        let content = self.content(budget);
+        let made_of = content.len();
+        let text = match content {
             Cow::Borrowed(bytes) => word::in_charset(bytes, charset.as_deref()),
             Cow::Owned(bytes) => Cow::Owned(word::in_charset(&bytes, charset.as_deref()).into_owned()),
+        };
+        let kept = text.floor_char_boundary(budget.take_text(made_of, text.len()));
+        match text {
+            text if kept == text.len() => text,
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..kept]),
+            Cow::Owned(mut text) => {
+                text.truncate(kept);
+                Cow::Owned(text)
+            }
         }
     }
 }

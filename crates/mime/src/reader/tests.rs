@@ -185,3 +185,23 @@ fn labels_ids_and_names_are_found() {
     let latin = ReadMail::read(b"Content-Type: text/plain; charset=ISO-8859-1\n\n\xe9");
     assert_eq!(latin.root().text(&mut budget), "\u{e9}");
 }
+
+#[test]
+fn a_text_counts_as_what_it_has_once_it_is_read() {
+    let mut raw = b"Content-Type: text/plain; charset=windows-1252\n\n".to_vec();
+    raw.extend([0x80; 1_000]);
+    let mail = ReadMail::read(&raw);
+    let mut budget = DecodeBudget::of(3_000);
+    assert_eq!((mail.root().text(&mut budget).len(), budget.is_passed()), (3_000, false));
+    assert_eq!(mail.root().text(&mut budget), "");
+    let mut less = DecodeBudget::of(2_000);
+    assert_eq!(
+        (mail.root().text(&mut less).len(), less.is_passed()),
+        (1_998, true),
+        "a letter is kept whole"
+    );
+    // What is no UTF-8 grows as well.
+    let mail = ReadMail::read(b"Subject: x\n\n\xff\xff\xff\xff");
+    let mut few = DecodeBudget::of(6);
+    assert_eq!((mail.root().text(&mut few).as_ref(), few.is_passed()), ("\u{fffd}\u{fffd}", true));
+}

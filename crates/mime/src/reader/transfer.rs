@@ -65,11 +65,16 @@ pub struct DecodeBudget {
 
 impl Default for DecodeBudget {
     fn default() -> Self {
-        Self { left: DECODED_BYTES_MAX, is_passed: false }
+        Self::of(DECODED_BYTES_MAX)
     }
 }
 
 impl DecodeBudget {
+    /// A budget of so many bytes, at most [`DECODED_BYTES_MAX`].
+    pub fn of(bytes_max: usize) -> Self {
+        Self { left: bytes_max.min(DECODED_BYTES_MAX), is_passed: false }
+    }
+
     /// Whether something was left out.
     pub fn is_passed(&self) -> bool {
         self.is_passed
@@ -81,6 +86,15 @@ impl DecodeBudget {
         self.is_passed |= taken < body.len();
         self.left -= taken;
         &body[..taken]
+    }
+
+    /// How much of a text may be kept that was made of so many bytes: in UTF-8 it may have three times as many.
+    pub(super) fn take_text(&mut self, made_of: usize, length: usize) -> usize {
+        let more = length.saturating_sub(made_of);
+        let taken = more.min(self.left);
+        self.is_passed |= taken < more;
+        self.left -= taken;
+        length - (more - taken)
     }
 }
 
@@ -201,5 +215,9 @@ mod tests {
         assert_eq!((budget.take(b"abc"), budget.is_passed()), (&b"abc"[..], false));
         assert_eq!((budget.take(b"defg"), budget.is_passed()), (&b"de"[..], true));
         assert_eq!(budget.take(b"x"), b"");
+        let mut budget = DecodeBudget::of(10);
+        assert_eq!((budget.take(b"abcd"), budget.take_text(4, 3), budget.left), (&b"abcd"[..], 3, 6));
+        assert_eq!((budget.take_text(4, 8), budget.is_passed()), (8, false));
+        assert_eq!((budget.take_text(4, 12), budget.is_passed()), (6, true));
     }
 }

@@ -140,7 +140,7 @@ fn quoted(data: &[u8]) -> Vec<u8> {
 }
 
 /// The octets as text of that charset; where it is none that is known, as UTF-8.
-pub(super) fn in_charset<'b>(bytes: &'b [u8], charset: Option<&[u8]>) -> Cow<'b, str> {
+pub(crate) fn in_charset<'b>(bytes: &'b [u8], charset: Option<&[u8]>) -> Cow<'b, str> {
     let is_utf8 = |name: &[u8]| name.eq_ignore_ascii_case(b"utf-8") || name.eq_ignore_ascii_case(b"us-ascii");
     match charset.filter(|name| !is_utf8(name)).and_then(charset_decoder) {
         Some(decode) => Cow::Owned(decode(bytes)),

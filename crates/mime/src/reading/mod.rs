@@ -26,6 +26,8 @@ pub struct Reading {
     pub fields: Vec<(String, String)>,
     /// Its text, or the text of its html.
     pub text: Option<String>,
+    /// Whether a part of it is text: where none is, `text` is that of its html.
+    pub has_text: bool,
     /// Its html; none where it has only text.
     pub html: Option<String>,
     /// What is attached.
@@ -58,6 +60,10 @@ pub fn read(raw: &[u8]) -> Reading {
     let mut budget = DecodeBudget::default();
     let fields = shown_fields(&mail, &mut omitted);
     let text = shown_text(&mail, &roles, &mut budget, &mut omitted);
+    let has_text = roles.text.iter().filter_map(|index| mail.part(*index)).any(|part| {
+        let class = PartClass::of(&part);
+        class.is_text() && class != PartClass::Html
+    });
     let html = shown_html(&mail, &roles, &mut budget, &mut omitted)
         .map(|html| images::in_place(&html, &mail, &roles, &mut budget, &mut omitted));
     if roles.attachments.len() > SHOWN_FILES_MAX {
@@ -67,7 +73,7 @@ pub fn read(raw: &[u8]) -> Reading {
         omitted.add(ReaderLimit::DecodedBytes);
     }
     let attachments = files(&mail, &roles).map(|part| described(&part, part.decoded().bytes.len())).collect();
-    Reading { fields, text, html, attachments, omitted }
+    Reading { fields, text, has_text, html, attachments, omitted }
 }
 
 /// The bytes of an attachment by its place, with its description.

@@ -1,8 +1,10 @@
 //! Addresses in running text.
 //!
 //! Lenient: quoted local parts, `=?utf-8?B?…?=` and UTF-8 are taken as they stand. What comes out has a local
-//! part and a domain and no white space outside quotes; the domain is in lower case, for that is how
+//! part and a domain and no white space outside quotes; the domain is in lower case and as A-labels, for that is how
 //! addresses are compared.
+
+use postway_domain::address::domain_to_ascii;
 
 use super::bytes::trim;
 
@@ -46,7 +48,8 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
         let end = domain_end(text, at + 1);
         if begin < at && end > at + 1 && end - begin <= ADDRESS_OCTETS_MAX {
             let local = String::from_utf8_lossy(&text[begin..at]);
-            let domain = String::from_utf8_lossy(&text[at + 1..end]).to_lowercase();
+            let domain = String::from_utf8_lossy(&text[at + 1..end]);
+            let domain = domain_to_ascii(&domain).unwrap_or_else(|_| domain.to_lowercase());
             return Some(Found { address: format!("{local}@{domain}"), begin, end });
         }
         from = at + 1;

@@ -15,12 +15,14 @@ mod error;
 mod filter;
 mod instrument;
 mod mjml;
+mod mustachio;
 mod sandbox;
 mod set;
 mod source;
 mod syntax;
 
 pub use error::{TemplateError, TemplateErrorKind};
+pub use mustachio::MustachioHead;
 pub use set::{Rendered, TemplateSet};
 pub use source::TemplateSource;
 

@@ -16,7 +16,7 @@ use minijinja::{
 
 use super::instrument::Instrumented;
 use super::source::Part;
-use super::{Fault, TemplateErrorKind as Kind, builtin, filter};
+use super::{Fault, TemplateErrorKind as Kind, builtin, filter, mustachio};
 
 /// Instructions of one part.
 const FUEL: u64 = 150_000;
@@ -74,6 +74,7 @@ fn build() -> Environment<'static> {
     environment.add_function("_times", times);
     builtin::add(&mut environment);
     filter::add(&mut environment);
+    mustachio::add(&mut environment);
     environment
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::instrument::{Instrumented, instrument};
+use super::mustachio::{MustachioHead, translate_body, translate_subject};
 use super::{BODY_BYTES_MAX, Fault, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, sandbox};
 
 const NAME_CHARS_MAX: usize = 128;
+/// How many times longer than the longest source one may be that was translated.
+const TRANSLATED_TIMES_MAX: usize = 4;
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,10 +78,31 @@ impl TemplateSource {
         if self.html.is_some() && self.mjml.is_some() {
             return whole(Kind::Syntax, "has both html and mjml: give one of them");
         }
+        if let Some((MustachioHead { stands_for: Some(name), .. }, _)) = MustachioHead::split(&self.subject) {
+            return whole(
+                Kind::UnknownTemplate,
+                &format!("only stands for the template {name}: use that name"),
+            );
+        }
         if self.html.is_none() && self.mjml.is_none() && self.text.is_none() {
             return whole(Kind::Syntax, "has no body: give html, mjml or text");
         }
-        self.parts().map(|(part, source)| Ok((part, self.instrument(part, source)?))).collect()
+        let Some((head, subject)) = MustachioHead::split(&self.subject) else {
+            return self.parts().map(|(part, source)| Ok((part, self.instrument(part, source)?))).collect();
+        };
+        let translated = |(part, source): (Part, &str)| {
+            let told = |fault| TemplateError::new(&self.name, Some(part), fault);
+            let translated = match part {
+                Part::Subject => translate_subject(subject),
+                Part::Html | Part::Text | Part::Mjml => {
+                    within(source, part.bytes_max()).and_then(|()| translate_body(source, &head))
+                }
+            };
+            let translated = translated.map_err(told)?;
+            within(&translated, TRANSLATED_TIMES_MAX * part.bytes_max()).map_err(told)?;
+            Ok((part, ready(&translated).map_err(told)?))
+        };
+        self.parts().map(translated).collect()
     }
 
     pub(super) fn parts(&self) -> impl Iterator<Item = (Part, &str)> {
@@ -88,13 +112,20 @@ impl TemplateSource {
     }
 
     fn instrument(&self, part: Part, source: &str) -> Result<Instrumented, TemplateError> {
-        let told = |fault| TemplateError::new(&self.name, Some(part), fault);
-        if source.len() > part.bytes_max() {
-            let message = format!("is longer than {} bytes: make it shorter", part.bytes_max());
-            return Err(told(Fault::new(Kind::TooLarge, message)));
-        }
-        let instrumented = instrument(source).map_err(told)?;
-        sandbox::compiles(&instrumented).map_err(told)?;
-        Ok(instrumented)
+        let ready = within(source, part.bytes_max()).and_then(|()| ready(source));
+        ready.map_err(|fault| TemplateError::new(&self.name, Some(part), fault))
     }
+}
+
+fn within(source: &str, bytes_max: usize) -> Result<(), Fault> {
+    match source.len() > bytes_max {
+        true => Err(Fault::new(Kind::TooLarge, format!("is longer than {bytes_max} bytes: make it shorter"))),
+        false => Ok(()),
+    }
+}
+
+fn ready(source: &str) -> Result<Instrumented, Fault> {
+    let instrumented = instrument(source)?;
+    sandbox::compiles(&instrumented)?;
+    Ok(instrumented)
 }

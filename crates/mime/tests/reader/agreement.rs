@@ -58,6 +58,7 @@ fn draft_bytes(text: Option<&str>, html: Option<&str>, attachments: &[Attachment
         subject,
         text,
         html,
+        alternatives: &[],
         headers: &[],
         attachments,
         message_id: "m@example.com",

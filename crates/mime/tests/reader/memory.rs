@@ -53,6 +53,9 @@ fn mail_that_is_made_to_take_memory_is_read_in_little() {
             (mixed, "Content-Type:multipart/x;boundary=z\n\nx--b\n"),
             (mixed, "Content-Type:multipart/x;boundary=z\n\nx\n--b\n"),
             ("Content-Type: text/html\n\n", "<div>"),
+            // A byte of these is two or three in UTF-8.
+            ("Content-Type: text/plain; charset=iso-8859-1\n\n", "\u{e9}"),
+            ("Content-Type: text/html; charset=utf-7\n\n", "+IKw-"),
         ] {
             read_by_all(&filled(head, piece));
         }

@@ -116,7 +116,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     for name in ["to", "cc", "bcc", "replyTo", "tags"] {
         put(&mut body, name, row.list(name));
     }
-    for name in ["from", "subject", "html", "text", "externalId"] {
+    for name in ["from", "subject", "html", "text", "externalId", "requestId"] {
         put(&mut body, name, row.text(name));
     }
     put(&mut body, "headers", row.json("headers"));
@@ -178,6 +178,7 @@ mod tests {
     fn a_waiting_row_is_said_as_its_program_said_it() {
         let more = [
             ("cc", r#"["b@x.example"]"#),
+            ("requestId", "req-1"),
             ("recipientId", "r-1"),
             ("known_id", "r-1"),
             ("known_external_id", "C-1"),
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(
             Value::Object(found.body),
             json!({"id": "o-1", "to": "a@x.example", "cc": ["b@x.example"], "subject": "s",
-            "html": "<p>h", "recipient": {"externalId": "C-1", "email": "a@x.example"}})
+            "html": "<p>h", "requestId": "req-1", "recipient": {"externalId": "C-1", "email": "a@x.example"}})
         );
         let lost: Vec<_> = FIXED.into_iter().chain([("recipientId", "r-1")]).collect();
         let verdicts = mail(row("email_outbox", &lost), &MovingOptions::default());

@@ -52,6 +52,10 @@ struct Outcome {
     pec_error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pec_error_ts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    says: Option<String>,
 }
 
 impl<'a> Entry<'a> {
@@ -88,6 +92,7 @@ impl<'a> Entry<'a> {
                     Outcome { pec_error_ts: at, pec_error, pec_error_code: code, ..Outcome::default() };
                 (event.kind.as_str(), outcome)
             }
+            EventKind::UnprovenReport => (event.kind.as_str(), unproven(event)),
             _ => return None,
         };
         let message = &record.summary;
@@ -104,6 +109,13 @@ fn put_off(record: &MessageBrief, event: &Event) -> Outcome {
         error: Some(reason(record, event)),
         ..Outcome::default()
     }
+}
+
+/// What somebody says without proof: none of the fields that tell what became of a message.
+fn unproven(event: &Event) -> Outcome {
+    let said = particulars(event);
+    let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
+    Outcome { proof: text("proof"), says: text("says"), ..Outcome::default() }
 }
 
 fn bounced(event: &Event) -> Outcome {

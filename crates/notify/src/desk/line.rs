@@ -38,7 +38,7 @@ struct Bounds {
 fn bounds(kind: SubscriberKind) -> Bounds {
     let places = PLACES_PER_SUBSCRIBER;
     match kind {
-        SubscriberKind::Webhook => Bounds { places, batch: 1, window: 256 },
+        SubscriberKind::Webhook | SubscriberKind::ResendWebhook => Bounds { places, batch: 1, window: 256 },
         SubscriberKind::Callback => Bounds { places, batch: callback::MESSAGES_MAX, window: places },
         // One at a time, since each answer may ask for quiet; the next is leased meanwhile.
         SubscriberKind::Sync => Bounds { places: 1, batch: client_sync::ENTRIES_MAX, window: 2 },

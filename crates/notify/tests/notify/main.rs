@@ -33,6 +33,7 @@ use postway_net::{
 use postway_notify::{Node, Notifier, NotifierParts};
 use postway_store::{
     Directory, Intake, Report, Store, StoreError,
+    blob::Depot,
     conformance::sample::{Sample, event},
     memory::MemoryStore,
     record::{Changed, DirectoryChange, NewEvent, NotificationState, NotificationView},
@@ -151,13 +152,23 @@ impl House {
     }
 
     async fn webhook_of(&self, of: &TenantId, id: &str, url: String) -> Subscriber {
+        self.webhook_of_kind(of, id, url, SubscriberKind::Webhook).await
+    }
+
+    async fn webhook_of_kind(
+        &self,
+        of: &TenantId,
+        id: &str,
+        url: String,
+        kind: SubscriberKind,
+    ) -> Subscriber {
         let id = id.parse().unwrap();
         let secrets = format!("[{SECRET:?}]");
         let webhook = Subscriber {
             secrets: Some(secret_key().seal(&Subscriber::secret_place(of, &id), &secrets).unwrap()),
             tenant: of.clone(),
             id,
-            kind: SubscriberKind::Webhook,
+            kind,
             url,
             events: EventFilter::default(),
             active: true,
@@ -198,6 +209,7 @@ impl House {
         let incarnation = Incarnation::from_bytes([life; 16]);
         let parts = NotifierParts {
             store: self.store.clone() as Arc<dyn Store>,
+            depot: Arc::new(Depot::memory()),
             http: http(),
             clock: self.clock.clone(),
             secret_key: Arc::new(secret_key()),

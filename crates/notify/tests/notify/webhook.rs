@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use postway_domain::{
-    EventKind::{Accepted, Ready, Scheduled, Sent},
-    MessageUid, State, Time,
+    EventKind::{Accepted, AutoReplied, Bounced, Ready, Scheduled, Sent},
+    MessageUid, State, SubscriberKind, Time,
     message::{Outcome, Wait},
 };
 use postway_notify::{WebhookSecret, call_test, signatures};
 use postway_store::{
     Directory, Report, Work,
     conformance::{sample, stage},
-    record::{Change, Circuit, DirectoryChange, NewEvent, NotificationState, Suspension, SuspensionScope},
+    record::{
+        Body, Change, Circuit, DirectoryChange, NewEvent, NotificationState, Suspension, SuspensionScope,
+    },
 };
 use postway_testkit::Reply;
 use serde_json::json;
@@ -43,6 +45,9 @@ async fn a_call_is_signed_and_tells_the_message() {
     assert_eq!(call.header("webhook-timestamp"), Some(&*now_s.to_string()));
     let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], &id, now_s, &call.body);
     assert_eq!(call.header("webhook-signature"), Some(&*signed));
+    for name in ["id", "timestamp", "signature"] {
+        assert_eq!(call.header(&format!("svix-{name}")), call.header(&format!("webhook-{name}")), "{name}");
+    }
     assert_eq!(call.header("content-length"), Some(&*call.body.len().to_string()));
     assert_eq!(call.header("content-type"), Some("application/json"));
     assert!(call.header("user-agent").unwrap().starts_with("Postway/"));
@@ -58,6 +63,66 @@ async fn a_call_is_signed_and_tells_the_message() {
     assert_eq!((&data["subject"], &data["metadata"]), (&json!("Message 1"), &json!({"order": 7})));
     assert_eq!(data["recipients"][0]["address"], json!("person-1@example.org"));
     assert_eq!(data["event"]["data"], json!({"attempt": 1}));
+    house.close(room).await;
+}
+
+/// As Resend's users read it: their names, their fields, and only what they have a word for.
+#[tokio::test]
+async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
+    let house = House::new().await;
+    let url = house.receiver.url("/hook");
+    house.webhook_of_kind(&tenant(), "hook", url, SubscriberKind::ResendWebhook).await;
+    house.receiver.serve("/hook", taken());
+    let bounce =
+        r#"{"recipient":"person-1@example.org","type":"hard","status":"5.1.1","diagnostic":"no such user"}"#;
+    let events = vec![
+        // It does not wait for its time, so it is not told as scheduled.
+        NewEvent { kind: Accepted, data: None },
+        NewEvent { kind: Sent, data: None },
+        NewEvent { kind: AutoReplied, data: None },
+        NewEvent { kind: Bounced, data: Some(bounce.to_owned()) },
+    ];
+    let edit = |sample: sample::Sample| {
+        sample.content(|content| {
+            content.tags = vec!["kind:receipt".to_owned()];
+            let payload = br#"{"from":"B\u00e4r <shop@example.com>","to":"person-1@example.org"}"#;
+            content.payload = Some(Body::Inline(payload.to_vec().into()));
+        })
+    };
+    let uid = house.message_of(1, events, edit).await;
+    let waiting = vec![NewEvent { kind: Accepted, data: None }];
+    let later = house.now().plus(Duration::from_secs(600));
+    let scheduled = |sample: sample::Sample| sample.state(State::Scheduled(Wait::SendAt), Some(later));
+    let waits = house.message_of(2, waiting, scheduled).await;
+    let room = house.open(1);
+    house.all_told(&[uid, waits]).await;
+
+    let calls = house.received("/hook");
+    let bodies: Vec<_> = calls.iter().map(json).collect();
+    let of = |uid: MessageUid| {
+        let of_it = bodies.iter().filter(|body| body["data"]["email_id"] == json!(uid));
+        of_it.map(|body| body["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of(uid), of(waits)),
+        (vec!["email.sent".to_owned(), "email.bounced".to_owned()], vec!["email.scheduled".to_owned()])
+    );
+    let bounced = bodies.iter().find(|body| body["type"] == "email.bounced").unwrap();
+    assert_eq!(bounced["created_at"], json!("2024-01-01T00:00:00.000Z"));
+    let data = &bounced["data"];
+    for (name, value) in [
+        ("from", json!("Bär <shop@example.com>")),
+        ("to", json!(["person-1@example.org"])),
+        ("subject", json!("Message 1")),
+        ("created_at", json!("2024-01-01T00:00:00.000Z")),
+        ("tags", json!({"kind": "receipt"})),
+        ("bounce", json!({"message": "no such user", "type": "Permanent", "subType": "General"})),
+    ] {
+        assert_eq!(data[name], value, "{name} of {data}");
+    }
+    let (id, stamp) = (calls[0].header("svix-id").unwrap(), house.now().as_seconds());
+    let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], id, stamp, &calls[0].body);
+    assert_eq!(calls[0].header("svix-signature"), Some(&*signed));
     house.close(room).await;
 }
 

@@ -79,7 +79,7 @@ pub struct SendArgs {
     /// Not after this time (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// Wait until the message is sent or has failed (exit code 1 unless it is sent)
+    /// Wait until the message is sent or has failed (exit code 1 unless it is sent, or captured by the sandbox)
     #[arg(long)]
     wait: bool,
     /// How long to wait

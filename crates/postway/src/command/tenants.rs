@@ -118,6 +118,9 @@ pub struct EditArgs {
     /// Whether every composed message must have html
     #[arg(long, value_name = "BOOL")]
     html_required: Option<bool>,
+    /// Whether mail with html alone gets a text made of it
+    #[arg(long, value_name = "BOOL")]
+    auto_text: Option<bool>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
@@ -251,7 +254,11 @@ impl EditArgs {
             ("link_days", self.link_days.map(Value::from)),
         ];
         put(&mut body, "large_files", large_files);
-        put(&mut body, "content", [("html_required", self.html_required.map(Value::from))]);
+        let content = [
+            ("html_required", self.html_required.map(Value::from)),
+            ("auto_text", self.auto_text.map(Value::from)),
+        ];
+        put(&mut body, "content", content);
         Ok(body)
     }
 }

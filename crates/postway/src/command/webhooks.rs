@@ -71,6 +71,9 @@ pub struct FieldArgs {
     /// Of what, as in email.sent; may be repeated [default: everything]
     #[arg(long = "event", value_name = "NAME")]
     events: Vec<String>,
+    /// In whose words it is called
+    #[arg(long, value_parser = ["postway", "resend"])]
+    form: Option<String>,
     /// What it is for
     #[arg(long)]
     description: Option<String>,
@@ -215,6 +218,7 @@ impl FieldArgs {
         let fields = [
             ("url", url.map(Value::from)),
             ("events", events),
+            ("form", self.form.map(Value::from)),
             ("description", self.description.map(Value::from)),
             ("active", self.active.map(Value::from)),
         ];
@@ -257,9 +261,10 @@ fn overdue(waiting: &Value, now: Time) -> Option<String> {
 }
 
 fn render(output: Output, webhook: &Value) -> String {
-    const FIELDS: [&str; 11] = [
+    const FIELDS: [&str; 12] = [
         "id",
         "kind",
+        "form",
         "url",
         "events",
         "description",
@@ -295,7 +300,12 @@ mod tests {
     fn only_what_is_given_is_sent() {
         let body = |args: FieldArgs, url: Option<&str>| args.body(url.map(str::to_owned));
         assert_eq!(body(FieldArgs::default(), None), json!({}));
-        let args = FieldArgs { events: vec!["email.sent".into()], active: Some(false), description: None };
+        let args = FieldArgs {
+            events: vec!["email.sent".into()],
+            active: Some(false),
+            form: None,
+            description: None,
+        };
         let expected = json!({"url": "https://x.example", "events": ["email.sent"], "active": false});
         assert_eq!(body(args, Some("https://x.example")), expected);
     }

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use postway_intake::smtp::CertificateFiles;
+use postway_domain::key::Network;
+use postway_intake::smtp::{CertificateFiles, OpenNetwork};
 
 use super::layers::Layers;
 use super::{integer_between, listen_address};
@@ -20,8 +21,16 @@ pub struct Smtp {
     pub listen: Option<SocketAddr>,
     /// Where it listens under TLS from the first byte; none: it is off.
     pub tls_listen: Option<SocketAddr>,
-    /// Its certificate and key; none: no TLS.
+    /// Its certificate and key, as given.
     pub certificate: Option<CertificateFiles>,
+    /// Whether it needs a certificate and none is given: one is made.
+    pub makes_certificate: bool,
+    /// Networks from which a key may be shown without TLS.
+    pub plaintext_networks: Vec<Network>,
+    /// Networks from which mail is taken without a key.
+    pub open_networks: Vec<OpenNetwork>,
+    /// Proxies, which must say who is behind them.
+    pub proxy_networks: Vec<Network>,
     /// Connections at once.
     pub max_connections: usize,
     /// Of them, those of one client.
@@ -60,26 +69,72 @@ impl Smtp {
                     .into())
             }
         });
+        let plaintext_networks = layers.take("smtp.plaintext_networks", Vec::new(), "", networks);
+        let open_networks = layers.take("smtp.open_networks", Vec::new(), "", open_networks);
+        let proxy_networks = layers.take("smtp.proxy_networks", Vec::new(), "", networks);
         let (listen, tls_listen, certificate) = (listen?, tls_listen?, certificate?);
-        if tls_listen.is_some() && certificate.is_none() {
-            let problem = "needs smtp.tls_certificate_file and smtp.tls_key_file: set both, or leave it off";
-            layers.refuse("smtp.tls_listen", problem.to_owned());
+        let is_far = listen.is_some_and(|listen| !listen.ip().is_loopback());
+        let makes_certificate = certificate.is_none() && (is_far || tls_listen.is_some());
+        if makes_certificate {
+            layers.warnings.push(
+                "smtp has no certificate (smtp.tls_certificate_file): it makes one of its own, which clients trust only if \
+                 they are told to"
+                    .to_owned(),
+            );
         }
-        if certificate.is_none() && listen.is_some_and(|listen| !listen.ip().is_loopback()) {
-            let problem = "needs smtp.tls_certificate_file and smtp.tls_key_file, for without TLS nobody beyond this \
-                           machine can log in: set both, or listen on 127.0.0.1";
-            layers.refuse("smtp.listen", problem.to_owned());
+        let plain = plaintext_networks.iter().flatten().map(|network| ("smtp.plaintext_networks", network));
+        let open = open_networks.iter().flatten().map(|open| ("smtp.open_networks", &open.network));
+        for (key, network) in plain.chain(open).filter(|(_, network)| !network.is_private()) {
+            layers
+                .warnings
+                .push(format!("{key}: {network} is on the public internet; name private networks only"));
         }
         Some(Self {
             listen,
             tls_listen,
             certificate,
+            makes_certificate,
+            plaintext_networks: plaintext_networks?,
+            open_networks: open_networks?,
+            proxy_networks: proxy_networks?,
             max_connections: max_connections?,
             max_connections_per_client: per_client?,
             max_recipients: max_recipients?,
             ehlo_name: ehlo_name?,
         })
     }
+}
+
+/// Networks, none of which is all there is.
+fn networks(text: &str) -> Result<Vec<Network>, String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
+}
+
+fn network(text: &str) -> Result<Network, String> {
+    match text.parse::<Network>()? {
+        everything if everything.is_everything() => {
+            Err(format!("`{text}` is everybody: name the networks that you mean, such as 172.18.0.0/16"))
+        }
+        network => Ok(network),
+    }
+}
+
+/// Networks and whose mail comes from them: `172.18.0.0/16=default`, `172.18.0.0/16=default/relay-1`.
+fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
+    let open = |item: &str| {
+        let form = || format!("`{item}` must be NETWORK=TENANT or NETWORK=TENANT/ACCOUNT");
+        let (from, whose) = item.split_once('=').ok_or_else(form)?;
+        let (tenant, account) = match whose.split_once('/') {
+            Some((tenant, account)) => (tenant, Some(account)),
+            None => (whose, None),
+        };
+        Ok(OpenNetwork {
+            network: network(from.trim())?,
+            tenant: tenant.trim().parse().map_err(|_| form())?,
+            account: account.map(|account| account.trim().parse().map_err(|_| form())).transpose()?,
+        })
+    };
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(open).collect()
 }
 
 fn read_certificate(
@@ -144,10 +199,58 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_certificate_says_so() {
+    fn what_needs_a_certificate_makes_one_where_none_is_given() {
+        let makes = |env: &[(&str, &str)]| read(env).unwrap().makes_certificate;
+        assert!(makes(&[("POSTWAY_SMTP_TLS_LISTEN", "127.0.0.1:465")]));
+        assert!(makes(&[("POSTWAY_SMTP_LISTEN", "0.0.0.0:587")]));
+        assert!(!makes(&[("POSTWAY_SMTP_LISTEN", "127.0.0.1:2525")]));
+        assert!(!makes(&[&[("POSTWAY_SMTP_LISTEN", "0.0.0.0:587")], &FILES[..]].concat()));
+        assert!(!makes(&[]));
+    }
+
+    #[test]
+    fn networks_are_named_and_never_everybody() {
+        let smtp = read(&[
+            ("POSTWAY_SMTP_PLAINTEXT_NETWORKS", "172.18.0.0/16, fd00::/8"),
+            ("POSTWAY_SMTP_OPEN_NETWORKS", "172.18.5.0/24=default, 10.1.0.0/16 = shop/relay-1"),
+            ("POSTWAY_SMTP_PROXY_NETWORKS", "10.0.0.7"),
+        ])
+        .unwrap();
+        assert_eq!((smtp.plaintext_networks.len(), smtp.proxy_networks.len()), (2, 1));
+        let open = |network: &str, tenant: &str, account: Option<&str>| OpenNetwork {
+            network: network.parse().unwrap(),
+            tenant: tenant.parse().unwrap(),
+            account: account.map(|account| account.parse().unwrap()),
+        };
+        let expected = [open("172.18.5.0/24", "default", None), open("10.1.0.0/16", "shop", Some("relay-1"))];
+        assert_eq!(smtp.open_networks, expected);
+        for (name, value) in [
+            ("POSTWAY_SMTP_PLAINTEXT_NETWORKS", "0.0.0.0/0"),
+            ("POSTWAY_SMTP_PLAINTEXT_NETWORKS", "everywhere"),
+            ("POSTWAY_SMTP_PROXY_NETWORKS", "::/0"),
+            ("POSTWAY_SMTP_OPEN_NETWORKS", "0.0.0.0/0=default"),
+            ("POSTWAY_SMTP_OPEN_NETWORKS", "10.0.0.0/8"),
+            ("POSTWAY_SMTP_OPEN_NETWORKS", "10.0.0.0/8="),
+            ("POSTWAY_SMTP_OPEN_NETWORKS", "10.0.0.0/8=default/"),
+        ] {
+            assert!(read(&[(name, value)]).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_public_network_is_warned_of() {
+        let warnings = |value: &str| {
+            let env = [("POSTWAY_SMTP_OPEN_NETWORKS".into(), value.into())];
+            crate::config::load_from(None, env).unwrap().warnings
+        };
+        assert!(warnings("172.18.0.0/16=default").is_empty());
+        let told = warnings("203.0.113.0/24=default");
+        assert!(told.len() == 1 && told[0].starts_with("smtp.open_networks: 203.0.113.0/24"), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_half_given_says_so() {
         for (env, named) in [
-            (&[("POSTWAY_SMTP_TLS_LISTEN", "127.0.0.1:465")][..], "`smtp.tls_listen`"),
-            (&[("POSTWAY_SMTP_LISTEN", "0.0.0.0:587")], "`smtp.listen`"),
             (&FILES[..1], "`smtp.tls_certificate_file`"),
             (&FILES[1..], "`smtp.tls_key_file`"),
             (&[("POSTWAY_SMTP_MAX_RECIPIENTS", "1001")], "`smtp.max_recipients`"),

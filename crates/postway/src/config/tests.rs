@@ -175,3 +175,26 @@ fn doors_are_all_none_or_those_named_and_the_one_at_the_root_is_open() {
     assert!(printed.contains(r#"doors = ["001", "resend"]"#), "{printed}");
     assert!(load_with("", &[]).unwrap().to_toml().contains(r#"doors = "all""#));
 }
+
+/// The example for containers names settings that exist, with values that can be used, and its networks agree.
+#[test]
+fn the_compose_example_is_right() {
+    let text = include_str!("../../../../deploy/compose.yml");
+    let settings = text.lines().filter_map(|line| {
+        let (name, value) = line.trim_start_matches([' ', '#']).split_once(": ")?;
+        name.starts_with("POSTWAY_").then(|| (OsString::from(name), OsString::from(value.trim_matches('"'))))
+    });
+    let settings: Vec<_> = settings.collect();
+    assert_eq!(settings.len(), 6, "{settings:?}");
+    let loaded = load_from(None, settings).unwrap();
+    let told = &loaded.warnings;
+    assert!(told.len() == 1 && told[0].starts_with("smtp has no certificate"), "{told:?}");
+    let smtp = &loaded.config.smtp;
+    let subnet = text.lines().find_map(|line| line.trim().strip_prefix("- subnet: ")).unwrap();
+    assert_eq!(smtp.plaintext_networks, [subnet.parse().unwrap()]);
+    assert_eq!(smtp.open_networks[0].network, smtp.plaintext_networks[0]);
+    let port = smtp.listen.unwrap().port();
+    assert!(text.contains(&format!("SMTP_PORT: \"{port}\"")) && text.contains("SMTP_HOST: postway\n"));
+    let exposed = include_str!("../../../../deploy/Containerfile");
+    assert!(exposed.lines().any(|line| line == format!("EXPOSE 8520 {port}")));
+}

@@ -24,6 +24,8 @@ pub use dns::{Dns, SystemDns};
 pub use mailbox::judge as judge_mailbox;
 pub use report::{Finding, Report, State};
 
+use postway_domain::address::domain_to_ascii;
+
 /// What the caller knows about the domain besides its name.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -47,8 +49,9 @@ pub struct ExpectedKey {
 /// Checks everything about the domain. Never fails: what goes wrong is a finding.
 pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Report {
     let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    let domain = domain_to_ascii(&domain).unwrap_or(domain);
     if !is_domain(&domain) {
-        let advice = "give a domain in ASCII, such as example.com or xn--bcher-kva.example";
+        let advice = "give a domain, such as example.com or bücher.example";
         let finding = Finding::new("domain", State::Wrong).found(&domain).advice(advice);
         return Report { domain, findings: vec![finding] };
     }

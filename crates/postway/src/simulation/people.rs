@@ -109,6 +109,7 @@ fn compose(world: &World, label: usize) -> NewMessage {
             raw: Body::Inline(Bytes::from(body)),
             payload: None,
             sensitive: chance.hits(100),
+            dsn: None,
         },
         events: [EventKind::Accepted, first].map(|kind| NewEvent { kind, data: None }).to_vec(),
         error: None,

@@ -10,3 +10,9 @@ CREATE INDEX ended_session_end ON ended_session (ends_at);
 
 -- Reports without proof are events of their own (30), which needs no other table. Programs that do not know this step would take
 -- such an event for damage, so they may not write beside it.
+
+-- The last transaction of each writer: tells what became of a commit whose answer was lost, also on a standby that was promoted.
+CREATE TABLE writer_mark (
+    shard BIGINT NOT NULL PRIMARY KEY,
+    mark  BYTEA  NOT NULL
+);

@@ -4,7 +4,7 @@
 //! being NULL, which no unique index compares.
 
 use postway_domain::{
-    KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time, secret::Sealed,
+    EmailAddress, KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time, secret::Sealed,
 };
 
 use crate::{
@@ -206,11 +206,28 @@ pub(super) async fn list(
     after: Option<RecipientId>,
     limit: u32,
 ) -> Result<Vec<KnownRecipient>, StoreError> {
-    let mut after = after.map_or([0; 16], |id| *id.as_bytes());
+    let after = after.map_or([0; 16], |id| *id.as_bytes());
     let Some(address) = address else {
         let values = values![tenant.as_str(), &after, limit];
         return session.rows(LIST, values).await?.iter().map(read).collect();
     };
+    let mut listed = Vec::new();
+    // Entries of earlier versions have domains as U-labels.
+    for spelling in EmailAddress::spellings_of(address) {
+        listed.extend(list_of(session, tenant, &spelling, after, limit).await?);
+    }
+    listed.sort_by_key(|one| *one.id.as_bytes());
+    listed.truncate(limit as usize);
+    Ok(listed)
+}
+
+async fn list_of(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+    mut after: [u8; 16],
+    limit: u32,
+) -> Result<Vec<KnownRecipient>, StoreError> {
     let mut listed = Vec::new();
     loop {
         let wanted = limit - listed.len() as u32;

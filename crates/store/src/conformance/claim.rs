@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use postway_domain::{
     EventKind, Priority, RecipientStatus, State,
+    dsn::DsnWishes,
     fairness::AGEING_MS,
     message::{Outcome, Wait},
 };
@@ -17,7 +18,7 @@ use super::{
         record, request, uids,
     },
 };
-use crate::record::{AccountWant, Change, DueAccount, QueueState, RecipientChange};
+use crate::record::{AccountWant, Change, Content, DueAccount, QueueState, RecipientChange};
 
 /// Inside a lane: by due time, then by uid.
 pub async fn due_messages_come_oldest_first(store: &Shared) {
@@ -27,6 +28,22 @@ pub async fn due_messages_come_oldest_first(store: &Shared) {
     let due_before_all = accept(store, Sample::new(3).created(200).state(State::Ready, Some(at(50)))).await;
     assert_eq!(uids(&claim(store, 1, at(1_000), 10).await), [due_before_all, first, second, late]);
     assert!(claim(store, 2, at(1_000), 10).await.is_empty(), "what is claimed is gone from the queue");
+}
+
+/// Also at the next attempt, and nothing where nothing is wished.
+pub async fn what_the_sender_wishes_to_be_told_comes_with_the_claim(store: &Shared) {
+    let wishes = r#"{"ret":"HDRS","envid":"QQ314159","recipients":
+        {"ann@example.org":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;ann+40elsewhere.example"}}}"#;
+    let wishes: DsnWishes = serde_json::from_str(wishes).unwrap();
+    let wished = |content: &mut Content| content.dsn = Some(wishes.clone());
+    let first = accept(store, Sample::new(1).to("ann@example.org").content(wished)).await;
+    let plain = accept(store, Sample::new(2).to("ann@example.org")).await;
+    let claimed = claim(store, 1, at(1_000), 10).await;
+    assert_eq!(uids(&claimed), [first, plain]);
+    assert_eq!((claimed[0].dsn.as_ref(), claimed[1].dsn.as_ref()), (Some(&wishes), None));
+    let retry = Change { due_at: Some(at(2_000)), ..outcome(&claimed[0], false, Outcome::Retry, at(1_500)) };
+    assert!(apply(store, retry).await);
+    assert_eq!(claim(store, 2, at(3_000), 10).await[0].dsn.as_ref(), Some(&wishes));
 }
 
 /// Not due, expired, not claimable, of another account or tenant.

@@ -1,6 +1,9 @@
 //! API keys.
 
-use postway_domain::{ApiKey, KeyDigest, Scope};
+use postway_domain::{
+    ApiKey, KeyDigest, Scope,
+    scram::{SALT_BYTES, ScramVerifier},
+};
 
 use super::{
     Shared,
@@ -22,6 +25,7 @@ pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
         expires_at: Some(at(90_000)),
         last_used_at: None,
         revoked_at: None,
+        scram: None,
     }
 }
 
@@ -42,6 +46,20 @@ pub async fn a_key_is_found_by_its_digest(store: &Shared) {
     assert_eq!(create(store, bare.clone()).await, Changed::Done);
     assert_eq!(find(store, "bare").await, bare);
     assert_eq!(store.key(&KeyDigest::of(b"nobody's")).await.unwrap(), None);
+}
+
+/// With what it is proven against, where it has that; keys from before SCRAM have none.
+pub async fn a_key_is_found_by_its_id_with_its_verifier(store: &Shared) {
+    let verifier = Some(ScramVerifier::of("pencil", [9; SALT_BYTES]));
+    let proven = ApiKey { scram: verifier, ..key(TENANT, "proven", 1) };
+    assert_eq!(create(store, proven.clone()).await, Changed::Done);
+    assert_eq!(create(store, key(OTHER_TENANT, "older", 2)).await, Changed::Done);
+    assert_eq!(store.key_by_id("proven").await.unwrap(), Some(proven.clone()));
+    assert_eq!(find(store, "proven").await, proven);
+    assert_eq!(store.keys(&tenant()).await.unwrap(), [proven]);
+    assert_eq!(store.key_by_id("older").await.unwrap(), Some(key(OTHER_TENANT, "older", 2)));
+    assert_eq!(store.key_by_id("PROVEN").await.unwrap(), None, "ids differ by case");
+    assert_eq!(store.key_by_id("nobody's").await.unwrap(), None);
 }
 
 /// Across tenants, too: an id or a digest names one key.

@@ -133,6 +133,36 @@ pub async fn a_mailbox_is_taken_once_by_id_and_by_place(store: &Shared) {
     assert_eq!(listed, [key("bills"), key("orders"), theirs]);
 }
 
+/// Two tunnels may end on one host: another port is another mailbox, and the same mailbox may get another port without being read
+/// anew, as long as nobody has that one.
+pub async fn a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read(store: &Shared) {
+    watch(store, "orders").await;
+    let create = |mailbox| direct(store, DirectoryChange::CreateMailbox(mailbox));
+    let update = |mailbox, expected| direct(store, DirectoryChange::UpdateMailbox(mailbox, expected));
+    let mut tunnel = mailbox(TENANT, "tunnel");
+    tunnel.settings.folder = "orders".to_owned();
+    assert_eq!(create(tunnel.clone()).await, Changed::Exists);
+    tunnel.settings.port += 1;
+    assert_eq!(create(tunnel.clone()).await, Changed::Done);
+    let note = MailboxNote { key: key("tunnel"), uid_next: Some(7), error: None, at: at(1) };
+    store.note_mailbox(note).await.unwrap();
+
+    let back = WatchedMailbox { version: 2, ..tunnel.clone() };
+    let onto_the_first = {
+        let mut moved = back.clone();
+        moved.settings.port -= 1;
+        moved
+    };
+    assert_eq!(update(onto_the_first, 1).await, Changed::Exists);
+    let mut elsewhere = back;
+    elsewhere.settings.port += 1;
+    assert_eq!(update(elsewhere.clone(), 1).await, Changed::Done);
+    let (found, state) = store.mailbox(&key("tunnel")).await.unwrap().unwrap();
+    assert_eq!((found.settings.port, state.uid_next), (elsewhere.settings.port, Some(7)));
+    // The port that it had is free again.
+    assert_eq!(create(WatchedMailbox { id: "next".parse().unwrap(), ..tunnel }).await, Changed::Done);
+}
+
 /// Of many at once, one gets the place.
 pub async fn of_concurrent_mailboxes_of_one_place_one_is_made(store: &Shared) {
     let calls = (0..8).map(|n| {

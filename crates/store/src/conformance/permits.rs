@@ -6,9 +6,9 @@ use super::{
     Shared,
     limits::{accept_many, claim, counts, limited, per_minute},
     sample::{self, ACCOUNT, OTHER_ACCOUNT, Sample, TENANT, at},
-    stage::{accept, all_at_once, apply, delivered, offer, outcome, uids, woken},
+    stage::{accept, all_at_once, apply, delivered, offer, outcome, permission, suspend, uids, woken},
 };
-use crate::record::{Acceptance, AccountWant, Change, ClaimRequest, Claimed, Fence};
+use crate::record::{Acceptance, AccountWant, Change, ClaimRequest, Claimed, Fence, SuspensionScope};
 
 const HANDED_OVER: Acceptance = Acceptance::Accepted { handed_over: true };
 const QUEUED: Acceptance = Acceptance::Accepted { handed_over: false };
@@ -151,4 +151,23 @@ pub async fn a_stand_in_pays_for_what_is_handed_over(store: &Shared) {
     assert_eq!(store.claim(limited(backup.clone(), limits, 2, at(0), 9)).await.unwrap().len(), 1);
     assert_eq!(offer(store, Sample::new(3)).await, QUEUED, "that was the last of it");
     assert_eq!(counts(store, &backup, &limits, at(0)).await, [2]);
+}
+
+/// A suspended account sends nothing, not for another either: neither what waits, nor what is new, nor what was claimed before.
+pub async fn a_suspended_account_stands_in_for_nobody(store: &Shared) {
+    let limits = AccountLimits::default();
+    accept_many(store, TENANT, ACCOUNT, 0..2).await;
+    let claimed = store.claim(stand_in(limits, 1, 1, true)).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert!(
+        store.claim(stand_in(limits, 2, 9, true)).await.unwrap().len() == 1,
+        "the other, and room is left"
+    );
+    suspend(store, SuspensionScope::Account(OTHER_ACCOUNT.parse().unwrap())).await;
+    let held = store.wire_commit(vec![permission(&claimed[0], at(1))]).await.unwrap();
+    assert_eq!(held, [false], "it had not left yet");
+    assert_eq!(offer(store, Sample::new(7)).await, QUEUED);
+    assert!(store.claim(stand_in(limits, 3, 9, true)).await.unwrap().is_empty());
+    let own = store.claim(limited(sample::relay(), limits, 4, at(1), 9)).await.unwrap();
+    assert_eq!(own.len(), 1, "its own account may still send it");
 }

@@ -59,6 +59,7 @@ macro_rules! conformance_tests {
             }
             claim {
                 due_messages_come_oldest_first
+                what_the_sender_wishes_to_be_told_comes_with_the_claim
                 what_cannot_go_now_is_left
                 a_doubt_past_its_time_is_claimed
                 a_fetch_at_the_head_holds_nobody_back
@@ -201,6 +202,7 @@ macro_rules! conformance_tests {
             }
             keys {
                 a_key_is_found_by_its_digest
+                a_key_is_found_by_its_id_with_its_verifier
                 a_key_id_and_a_digest_are_taken_once
                 keys_are_listed_by_tenant_oldest_first
                 a_key_is_revoked_once_and_by_its_tenant_only
@@ -236,6 +238,7 @@ macro_rules! conformance_tests {
             mailboxes {
                 a_mailbox_reads_back_whole
                 a_mailbox_is_taken_once_by_id_and_by_place
+                a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read
                 of_concurrent_mailboxes_of_one_place_one_is_made
                 a_mailbox_that_moves_forgets_its_cursor
                 a_look_at_a_mailbox_is_noted
@@ -290,6 +293,7 @@ macro_rules! conformance_tests {
                 an_outcome_without_a_refund_keeps_the_debit
                 a_stand_in_pays_from_its_own_limits
                 a_stand_in_pays_for_what_is_handed_over
+                a_suspended_account_stands_in_for_nobody
             }
             preparation {
                 what_is_not_composed_is_not_dispatched
@@ -364,6 +368,7 @@ macro_rules! conformance_tests {
             search {
                 a_search_finds_all_page_by_page
                 messages_are_found_by_their_external_id
+                messages_are_found_by_a_foreign_message_id
                 failures_are_found_by_code_and_hidden_subjects_not
                 a_summary_names_the_first_recipient
             }
@@ -398,6 +403,7 @@ macro_rules! conformance_tests {
                 a_message_to_the_suppressed_alone_is_suppressed
                 a_suppression_ends_with_its_time
                 suppression_ignores_the_case_of_an_address
+                a_suppression_that_was_kept_with_u_labels_holds
                 a_suppression_after_acceptance_is_found_at_the_claim
                 another_tenants_list_does_not_matter
                 suppressions_are_listed_and_renewed

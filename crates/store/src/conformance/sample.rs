@@ -130,6 +130,7 @@ impl Sample {
                 raw: Body::Inline(format!("Subject: Message {number}\r\n\r\nHello {number}.\r\n").into()),
                 payload: None,
                 sensitive: false,
+                dsn: None,
             },
             batch_key: None,
             error: None,

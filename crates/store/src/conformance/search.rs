@@ -9,7 +9,7 @@ use super::{
     sample::{ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, tenant},
     stage::{accept, apply, claim, outcome, record},
 };
-use crate::record::{Change, Filter, external_label};
+use crate::record::{Change, Filter, external_label, message_id_label};
 
 /// A filter, and whether the n-th message matches it.
 type Case = (Filter, fn(u32) -> bool);
@@ -41,6 +41,31 @@ pub async fn messages_are_found_by_their_external_id(store: &Shared) {
     tell(store, at(9_000)).await;
     assert_eq!(expunge(store, 9 * DAY_MS).await, 1);
     assert!(list(store, &by("order-10")).await.is_empty());
+}
+
+/// By a Message-ID that somebody else made, exactly as it is and of one tenant, until they are removed. One that is made of the
+/// uid is not looked for so.
+pub async fn messages_are_found_by_a_foreign_message_id(store: &Shared) {
+    let with = |n, id: &str| {
+        let id = id.to_owned();
+        Sample::new(n).content(|content| content.message_id = id)
+    };
+    let twice =
+        [accept(store, with(1, "ticket-7@desk")).await, accept(store, with(2, "ticket-7@desk")).await];
+    accept(store, with(3, "Ticket-7@desk")).await;
+    accept(store, with(4, "ticket-7@desk").from(OTHER_TENANT, ACCOUNT)).await;
+    let mut own = Sample::new(5).build();
+    own.content.message_id = format!("{}@example.com", own.uid);
+    let by = |id: &str| Filter { tag: Some(message_id_label(id)), ..Filter::default() };
+    let own_id = by(&own.content.message_id);
+    assert!(store.accept(vec![own]).await.unwrap()[0].is_accepted());
+    assert_eq!(list(store, &by("ticket-7@desk")).await, [twice[1], twice[0]]);
+    assert!(list(store, &own_id).await.is_empty());
+    let ended = accept(store, with(10, "ticket-10@desk").state(State::Sent, None)).await;
+    assert_eq!(list(store, &by("ticket-10@desk")).await, [ended]);
+    tell(store, at(9_000)).await;
+    assert_eq!(expunge(store, 9 * DAY_MS).await, 1);
+    assert!(list(store, &by("ticket-10@desk")).await.is_empty());
 }
 
 /// Whatever leads the search: the pages of a filter hold what matches, once, the newest first, and the last has no next.

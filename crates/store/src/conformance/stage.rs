@@ -109,6 +109,7 @@ pub fn permission(claimed: &Claimed, now: Time) -> WireCommit {
     WireCommit {
         uid: claimed.uid,
         lane: claimed.lane.clone(),
+        via: claimed.via.clone(),
         token: claimed.token,
         version: claimed.version,
         at: now,

@@ -56,7 +56,10 @@ fn whole() -> Subscriber {
 
 /// With all its parts.
 pub async fn a_subscriber_reads_back_whole(store: &Shared) {
-    for one in [whole(), webhook(TENANT, "bare")] {
+    let of_kind =
+        |kind: SubscriberKind| Subscriber { kind, ..webhook(TENANT, &format!("kind-{}", kind.code())) };
+    let kinds = SubscriberKind::ALL.into_iter().map(of_kind);
+    for one in [whole(), webhook(TENANT, "bare")].into_iter().chain(kinds) {
         subscribe(store, one.clone()).await;
         assert_eq!(store.subscriber(&one.tenant, &one.id).await.unwrap(), Some(one.clone()));
         assert_eq!(store.subscriber(&other_tenant(), &one.id).await.unwrap(), None);

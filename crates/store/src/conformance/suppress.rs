@@ -77,6 +77,21 @@ pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
     assert_eq!(store.queue_state(at(0)).await.unwrap().next_due_at, None);
 }
 
+/// As earlier versions kept it; addresses have A-labels now.
+pub async fn a_suppression_that_was_kept_with_u_labels_holds(store: &Shared) {
+    suppress(store, vec![suppression(TENANT, "gone@exämple.org")]).await;
+    let uid = accept(store, Sample::new(1).to("gone@exämple.org").to("b@example.org")).await;
+    let (pending, suppressed) = (RecipientStatus::Pending, RecipientStatus::Suppressed);
+    assert_eq!(statuses(&record(store, uid).await), [suppressed, pending]);
+    let ascii = "gone@xn--exmple-cua.org";
+    let found = store.suppression(&tenant(), ascii).await.unwrap();
+    assert_eq!(found.map(|one| one.address).as_deref(), Some("gone@exämple.org"));
+    let removed = DirectoryChange::Unsuppress(tenant(), vec![ascii.to_owned()]);
+    assert_eq!(direct(store, removed.clone()).await, Changed::Done);
+    assert_eq!(direct(store, removed).await, Changed::Missing);
+    assert_eq!(store.suppression(&tenant(), ascii).await.unwrap(), None);
+}
+
 /// From then on it is an address like any other.
 pub async fn a_suppression_ends_with_its_time(store: &Shared) {
     let until = |ms| Suppression { expires_at: Some(at(ms)), ..suppression(TENANT, "a@example.org") };

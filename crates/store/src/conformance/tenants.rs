@@ -40,6 +40,7 @@ fn whole(id: &str) -> Tenant {
             html_bytes: None,
             message_bytes: Some(9_000),
             html_required: true,
+            auto_text: true,
         },
         retention_days: Some(30),
         report_retention_seconds: Some(86_400),

@@ -41,6 +41,7 @@ pub(super) static TABLES: &[Table] = &[
             int("expires_at"),
             int("last_used_at"),
             int("revoked_at"),
+            bytes("scram"),
         ],
     ),
     Table::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
@@ -124,6 +125,7 @@ pub(super) static TABLES: &[Table] = &[
             int("payload_size"),
             int("sensitive"),
             bytes("recipient_id"),
+            text("dsn"),
             bytes("payload"),
         ],
     )
@@ -298,6 +300,7 @@ pub(super) static TABLES: &[Table] = &[
             text("tenant"),
             text("id"),
             bytes("place"),
+            int("port"),
             text("settings"),
             bytes("secret"),
             int("version"),

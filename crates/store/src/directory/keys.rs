@@ -1,6 +1,6 @@
 //! API keys.
 
-use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time};
+use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time, scram::ScramVerifier};
 
 use super::{is_new, was_there};
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
 };
 
 const CREATE: Sql = Sql::or_mysql(
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const REVOKE: Sql =
     Sql::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
@@ -21,15 +21,19 @@ const TOUCH: Sql = Sql::same(
     "UPDATE api_key SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
 );
 const FIND: Sql = Sql::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
      FROM api_key WHERE digest = ?",
 );
+const FIND_BY_ID: Sql = Sql::same(
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
+     FROM api_key WHERE id = ?",
+);
 const LIST: Sql = Sql::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
      FROM api_key WHERE tenant = ? ORDER BY created_at, id",
 );
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, LIST];
+pub(super) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, FIND_BY_ID, LIST];
 
 pub(super) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Changed, StoreError> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -43,6 +47,7 @@ pub(super) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Ch
         networks.join(" "),
         key.created_at,
         key.expires_at,
+        key.scram.as_ref().map(ScramVerifier::to_bytes),
     ];
     session.insert(CREATE, values).await.map(is_new)
 }
@@ -70,6 +75,10 @@ pub(super) async fn find(
     session.rows(FIND, values![&digest.0]).await?.first().map(read).transpose()
 }
 
+pub(super) async fn find_by_id(session: &mut dyn Session, id: &str) -> Result<Option<ApiKey>, StoreError> {
+    session.rows(FIND_BY_ID, values![id]).await?.first().map(read).transpose()
+}
+
 pub(super) async fn list(session: &mut dyn Session, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
     session.rows(LIST, values![tenant.as_str()]).await?.iter().map(read).collect()
 }
@@ -92,5 +101,9 @@ fn read(row: &Row) -> Result<ApiKey, StoreError> {
         expires_at: row.opt_time(7)?,
         last_used_at: row.opt_time(8)?,
         revoked_at: row.opt_time(9)?,
+        scram: row
+            .opt_bytes(10)?
+            .map(|bytes| ScramVerifier::from_bytes(bytes).ok_or_else(wrong))
+            .transpose()?,
     })
 }

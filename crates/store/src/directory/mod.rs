@@ -232,6 +232,10 @@ impl<T: Portable> Directory for T {
         keys::find(&mut *self.reader().await?, digest).await
     }
 
+    async fn key_by_id(&self, id: &str) -> Result<Option<ApiKey>, StoreError> {
+        keys::find_by_id(&mut *self.reader().await?, id).await
+    }
+
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
         keys::list(&mut *self.reader().await?, tenant).await
     }

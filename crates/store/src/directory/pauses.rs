@@ -8,7 +8,7 @@ use super::was_there;
 use crate::{
     decode,
     error::StoreError,
-    record::{AccountKey, BatchView, Changed, Circuit, Suspension, SuspensionScope},
+    record::{AccountKey, BatchView, Changed, Circuit, Suspension, SuspensionScope, WireCommit},
     rows::Multi,
     sql::{Row, Session, Sql, Value, values},
 };
@@ -149,6 +149,21 @@ impl Gates {
     /// Whether a tenant has a directory of recipients.
     pub fn knows_recipients(&self, tenant: &TenantId) -> bool {
         self.with_recipients.contains(tenant)
+    }
+
+    /// Whether an account may send, for itself or for another.
+    pub fn may_send(&self, key: &AccountKey) -> bool {
+        let paused = self.paused.get(&key.tenant);
+        paused.is_none_or(|paused| !paused.contains(&SuspensionScope::Account(key.account.clone())))
+    }
+
+    /// Whether a message may leave now: neither its lane nor the account that sends it is suspended.
+    pub fn may_leave(&self, commit: &WireCommit) -> bool {
+        let sender = commit.via.as_ref().map(|account| {
+            let tenant = commit.lane.tenant.clone();
+            AccountKey { tenant, account: account.clone() }
+        });
+        self.pass(&commit.lane) && sender.is_none_or(|sender| self.may_send(&sender))
     }
 
     /// Whether a lane is open.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use postway_domain::{TenantId, Time};
+use postway_domain::{EmailAddress, TenantId, Time};
 
 use super::was_there;
 use crate::{
@@ -83,7 +83,8 @@ pub(crate) struct Suppressed(HashSet<(TenantId, String)>);
 
 impl Suppressed {
     pub fn contains(&self, tenant: &TenantId, address: &str) -> bool {
-        !self.0.is_empty() && self.0.contains(&(tenant.clone(), address.to_ascii_lowercase()))
+        let is_listed = |address: String| self.0.contains(&(tenant.clone(), address));
+        !self.0.is_empty() && EmailAddress::spellings_of(&address.to_ascii_lowercase()).any(is_listed)
     }
 }
 
@@ -104,7 +105,9 @@ pub(crate) async fn suppressed_of(
 ) -> Result<Suppressed, StoreError> {
     let mut suppressed = Suppressed::default();
     for (tenant, addresses) in recipients {
-        let addresses: Vec<String> = addresses.into_iter().collect();
+        // Lists of earlier versions have domains as U-labels.
+        let addresses: Vec<String> =
+            addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)).collect();
         for (sql, run) in AMONG.runs(&addresses) {
             let mut values = values![tenant.as_str(), now];
             values.extend(run.iter().map(|address| Value::from(address.as_str())));
@@ -158,7 +161,7 @@ pub(super) async fn remove(
     addresses: &[String],
 ) -> Result<Changed, StoreError> {
     let mut removed = 0;
-    for address in addresses {
+    for address in addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)) {
         removed += session.execute(REMOVE, values![tenant.as_str(), address.as_str()]).await?;
     }
     Ok(was_there(removed))
@@ -173,7 +176,12 @@ pub(super) async fn find(
     tenant: &TenantId,
     address: &str,
 ) -> Result<Option<Suppression>, StoreError> {
-    session.rows(FIND, values![tenant.as_str(), address]).await?.first().map(read).transpose()
+    for address in EmailAddress::spellings_of(address) {
+        if let Some(row) = session.rows(FIND, values![tenant.as_str(), address.as_str()]).await?.first() {
+            return read(row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 pub(super) async fn list(

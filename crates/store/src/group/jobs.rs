@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::TenantId;
+use postway_domain::{Status, TenantId};
 
 use super::{Answer, Engine, Job};
 use crate::{
@@ -223,7 +223,11 @@ async fn accept<E: Engine>(
         stored.map(|(message, _)| *message).filter(|message| message.collapse_key.is_some()).collect();
     if !keyed.is_empty() {
         let superseded = collapse::superseded(&mut *engine.session()?, &keyed).await?;
-        engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
+        let written = engine.apply(&superseded.changes.iter().collect::<Vec<_>>()).await?;
+        let moved =
+            superseded.changes.iter().zip(written).filter(|(change, written)| *written && change.moves());
+        let states: Vec<Status> = moved.map(|(change, _)| change.to.status()).collect();
+        engine.after().superseded.extend(states);
         collapse::outdate(&mut *engine.session()?, &superseded.older).await?;
     }
     Ok(answers)
@@ -235,12 +239,12 @@ async fn commit_wire<E: Engine>(
     commits: &[&WireCommit],
     terms: &Terms,
 ) -> Result<Vec<bool>, StoreError> {
-    let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.pass(&commit.lane)).collect();
+    let open: Vec<&WireCommit> = commits.iter().copied().filter(|commit| terms.may_leave(commit)).collect();
     if open.len() == commits.len() {
         return engine.wire_commit(commits).await;
     }
     let mut given = engine.wire_commit(&open).await?.into_iter();
-    Ok(commits.iter().map(|commit| terms.pass(&commit.lane) && given.next() == Some(true)).collect())
+    Ok(commits.iter().map(|commit| terms.may_leave(commit) && given.next() == Some(true)).collect())
 }
 
 async fn claim<E: Engine>(

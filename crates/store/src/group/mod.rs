@@ -3,7 +3,7 @@
 //! Every write of the process goes through here. A writer takes all that has arrived while its last commit ran, does it
 //! in one transaction, and answers after the commit: so an fsync is shared by whoever came in time, and nobody waits on
 //! a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
-//! one by one and only the guilty one is told; if the database is away, all are told.
+//! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
 //!
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
@@ -27,6 +27,7 @@ pub(crate) use writers::Writers;
 
 use crate::{
     blob::BlobJob,
+    collapse,
     crash::crash_point,
     error::StoreError,
     handover::HandOver,
@@ -105,6 +106,8 @@ pub(crate) struct After {
     pub reports: bool,
     /// Whether there is mail to deal with.
     pub inbound: bool,
+    /// Where messages stand now whose place a newer one took.
+    pub superseded: Vec<Status>,
     /// Whether anything was written at all.
     pub wrote: bool,
 }
@@ -197,7 +200,8 @@ impl<E: Engine> Writer<E> {
                     let _ = request.answer.send(Ok(answer));
                 }
             }
-            Err(error) if group.len() == 1 => {
+            // What may be durable is not done again: each would meet its own rows.
+            Err(error) if group.len() == 1 || matches!(error, StoreError::Unsettled(_)) => {
                 for request in group {
                     let _ = request.answer.send(Err(error.clone()));
                 }
@@ -264,6 +268,7 @@ impl<E: Engine> Writer<E> {
             metrics::counter!("postway_store_commits_total").increment(1);
             metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
         }
+        after.superseded.into_iter().for_each(collapse::count_entered);
         for parking in after.parked {
             self.handover.park(parking.want, &parking.lease, parking.now);
         }

@@ -3,7 +3,7 @@
 //! One that is deleted is not seen any more; its mail may be much, so it goes slice by slice, and its state with the last of it.
 
 use aws_lc_rs::digest;
-use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxSettings, secret::Sealed};
+use postway_domain::{TenantId, WatchedMailbox, mailbox::MailboxSettings, secret::Sealed};
 
 use super::{hold_names, remove, states};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 macro_rules! insert {
     ($end:literal) => {
         concat!(
-            "INSERT INTO mailbox (tenant, id, place, settings, secret, version, created_at, updated_at) ",
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO mailbox (tenant, id, place, port, settings, secret, version, created_at, updated_at) ",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             $end
         )
     };
@@ -30,11 +30,12 @@ macro_rules! select {
 const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
 const BEGIN: Sql = Sql::same("INSERT INTO mailbox_state (tenant, mailbox, deleted) VALUES (?, ?, 0)");
 const UPDATE: Sql = Sql::same(
-    "UPDATE mailbox SET place = ?, settings = ?, secret = ?, version = ?, updated_at = ? \
+    "UPDATE mailbox SET place = ?, port = ?, settings = ?, secret = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
 const PLACE: Sql = Sql::same("SELECT place FROM mailbox WHERE tenant = ? AND id = ?");
-const AT_PLACE: Sql = Sql::same("SELECT id FROM mailbox WHERE tenant = ? AND place = ?");
+const AT_PLACE: Sql =
+    Sql::same("SELECT id FROM mailbox WHERE tenant = ? AND place = ? AND port = ? AND id <> ?");
 const DELETE: Sql = Sql::same("DELETE FROM mailbox WHERE tenant = ? AND id = ?");
 const DELETE_RULES: Sql = Sql::same("DELETE FROM rule WHERE tenant = ? AND mailbox = ?");
 const START_OVER: Sql = Sql::same(
@@ -71,7 +72,9 @@ pub(super) const STATEMENTS: &[Sql] = &[
     ALL,
 ];
 
-/// What a mailbox is unique by: its server, who signs in, and the folder. Names of servers are the same in any case.
+/// Where a mailbox is: its server, who signs in, and the folder. Names of servers are the same in any case. Together with the
+/// port it is unique; by itself it tells whether a mailbox has moved, for the end of a tunnel may get another port and its mail
+/// stays what it was.
 pub(crate) fn place_of(settings: &MailboxSettings) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in [&settings.host.to_ascii_lowercase(), &settings.username, &settings.folder] {
@@ -95,13 +98,14 @@ pub(super) fn key_of(key: &MailboxKey) -> Vec<Value> {
     values![key.tenant.as_str(), key.mailbox.as_str()]
 }
 
-/// Makes one; `Exists` where its id or its place is taken.
+/// Makes one; `Exists` where its id, or its place at its port, is taken.
 pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> Result<Changed, StoreError> {
     hold_names(session, &new.tenant).await?;
     let values = values![
         new.tenant.as_str(),
         new.id.as_str(),
         &place_of(&new.settings),
+        i64::from(new.settings.port),
         settings_json(new)?,
         sealed(new),
         new.version,
@@ -130,14 +134,16 @@ pub(crate) async fn update(
     hold_names(session, &new.tenant).await?;
     let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
     let place = place_of(&new.settings);
-    let at_place = session.rows(AT_PLACE, values![new.tenant.as_str(), &place]).await?;
-    if at_place.first().map(|row| row.parsed::<MailboxId>(0)).transpose()?.is_some_and(|id| id != new.id) {
+    let port = i64::from(new.settings.port);
+    let others = values![new.tenant.as_str(), &place, port, new.id.as_str()];
+    if !session.rows(AT_PLACE, others).await?.is_empty() {
         return Ok(Changed::Exists);
     }
     let before = session.rows(PLACE, key_of(&key)).await?;
     let before = before.first().map(|row| row.id32(0)).transpose()?;
     let values = values![
         &place,
+        port,
         settings_json(new)?,
         sealed(new),
         new.version,

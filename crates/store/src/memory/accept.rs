@@ -9,7 +9,7 @@ use super::{
     tables::{Key, Tables},
 };
 use crate::{
-    collapse::{Older, withdrawal},
+    collapse::{Older, count_entered, withdrawal},
     entry::Entry,
     error::StoreError,
     handover::HandOver,
@@ -144,7 +144,12 @@ impl Tables {
         self.insert(stored);
         if let Some((uid, change)) = superseded {
             if let Some(change) = change {
-                self.apply(change, &mut accepted.woken);
+                let moved = change.moves().then_some(change.to.status());
+                if self.apply(change, &mut accepted.woken)
+                    && let Some(state) = moved
+                {
+                    count_entered(state);
+                }
             }
             self.edit(uid, Stored::outdate);
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    DkimKey, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName, TenantId, Time,
-    secret::Sealed,
+    DkimKey, EmailAddress, KnownRecipient, MessageUid, RecipientId, RecipientKey, Template, TemplateName,
+    TenantId, Time, secret::Sealed,
 };
 
 use super::{MemoryStore, directory::done_if};
@@ -154,8 +154,9 @@ impl Catalogue {
         limit: u32,
     ) -> Vec<KnownRecipient> {
         let later = self.live(tenant).filter(|one| after.is_none_or(|after| one.id > after));
-        let matches =
-            |one: &&KnownRecipient| address.is_none_or(|address| one.address.eq_ignore_ascii_case(address));
+        let matches = |one: &&KnownRecipient| {
+            address.is_none_or(|address| EmailAddress::is_same(&one.address, address))
+        };
         later.filter(matches).take(limit as usize).cloned().collect()
     }
 

@@ -94,7 +94,7 @@ impl Tables {
 
     /// See [`crate::Work::wire_commit`].
     pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
-        if !self.directory.gates().pass(&commit.lane) {
+        if !self.directory.gates().may_leave(&commit) {
             return false;
         }
         self.edit(commit.uid, |stored| stored.wire_commit(commit)).unwrap_or(false)

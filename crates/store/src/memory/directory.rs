@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Tenant, TenantId, Time,
+    Account, AccountId, AccountLimits, ApiKey, EmailAddress, KeyDigest, Span, Tenant, TenantId, Time,
     id::{AuditId, SessionId},
 };
 
@@ -129,6 +129,10 @@ impl Directory {
         self.keys.iter().find(|key| key.digest == *digest).cloned()
     }
 
+    pub fn key_by_id(&self, id: &str) -> Option<ApiKey> {
+        self.keys.iter().find(|key| key.id == id).cloned()
+    }
+
     pub fn is_session_ended(&self, id: SessionId) -> bool {
         self.ended_sessions.contains_key(&id)
     }
@@ -150,7 +154,8 @@ impl Directory {
     }
 
     pub fn suppression(&self, tenant: &TenantId, address: &str) -> Option<Suppression> {
-        self.suppressions.get(&(tenant.clone(), address.to_owned())).cloned()
+        let of = |address| self.suppressions.get(&(tenant.clone(), address)).cloned();
+        EmailAddress::spellings_of(address).find_map(of)
     }
 
     pub fn circuit(&self, key: &AccountKey) -> Option<Circuit> {
@@ -302,7 +307,8 @@ impl Tables {
                 Changed::Done
             }
             DirectoryChange::Unsuppress(tenant, addresses) => {
-                let removed = addresses.into_iter().filter(|address| {
+                let spellings = addresses.iter().flat_map(|address| EmailAddress::spellings_of(address));
+                let removed = spellings.filter(|address| {
                     directory.suppressions.remove(&(tenant.clone(), address.clone())).is_some()
                 });
                 done_if(removed.count() > 0, Changed::Missing)

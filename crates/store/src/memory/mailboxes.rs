@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{
     Contact, Event, InboundState, MessageUid, Rule, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
+    mailbox::MailboxSettings,
 };
 
 use super::{directory::done_if, mails::Mail, tables::Tables};
@@ -37,12 +38,14 @@ fn unread(key: MailboxKey) -> MailboxState {
 }
 
 impl InboundTables {
-    /// Whether another mailbox is where this one is.
+    /// Whether another mailbox is where this one is, at the same port.
     fn is_place_taken(&self, mailbox: &WatchedMailbox) -> bool {
-        let place = place_of(&mailbox.settings);
+        let place = |settings: &MailboxSettings| (place_of(settings), settings.port);
         let mut others = self.mailboxes.values().map(|(other, _)| other);
         others.any(|other| {
-            other.tenant == mailbox.tenant && other.id != mailbox.id && place_of(&other.settings) == place
+            other.tenant == mailbox.tenant
+                && other.id != mailbox.id
+                && place(&other.settings) == place(&mailbox.settings)
         })
     }
 

@@ -3,6 +3,7 @@
 use postway_domain::{
     EmailAddress, Event, EventKind, Incarnation, LaneId, LeaseToken, MessageUid, RecipientStatus, State,
     Time,
+    dsn::DsnWishes,
     message::{Input, OnDoubt, transition},
 };
 
@@ -20,6 +21,7 @@ pub(super) struct Stored {
     pub(super) sender: String,
     pub(super) eight_bit: bool,
     pub(super) smtputf8: bool,
+    pub(super) dsn: Option<DsnWishes>,
     pub(super) size: u64,
     pub raw: Option<Body>,
     pub payload: Option<Body>,
@@ -92,6 +94,7 @@ impl Stored {
             sender: content.sender,
             eight_bit: content.eight_bit,
             smtputf8: content.smtputf8,
+            dsn: content.dsn,
             size: content.raw.len(),
             raw: Some(content.raw).filter(|raw| !raw.is_empty()),
             payload: content.payload,
@@ -258,6 +261,7 @@ impl Stored {
             suppressed: Vec::new(),
             sensitive: summary.sensitive,
             recipient_deleted: false,
+            dsn: self.dsn.clone(),
         }
     }
 

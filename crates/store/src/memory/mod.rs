@@ -302,6 +302,10 @@ impl Directory for MemoryStore {
         Ok(self.tables()?.directory.key(digest))
     }
 
+    async fn key_by_id(&self, id: &str) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.key_by_id(id))
+    }
+
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
         Ok(self.tables()?.directory.list_keys(tenant))
     }

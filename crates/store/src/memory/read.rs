@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
-use postway_domain::{Lane, MessageUid, Status, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{
     Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Stats,
-    external_label,
+    external_label, foreign_id_label,
 };
 
 impl Tables {
@@ -106,14 +106,14 @@ fn holds<T>(wanted: &Option<T>, test: impl FnOnce(&T) -> bool) -> bool {
 fn matches(filter: &Filter, record: &MessageRecord) -> bool {
     let summary = &record.summary;
     let has_recipient = |wanted: &String| {
-        let wanted = wanted.to_lowercase();
-        record.recipients.iter().any(|recipient| recipient.address.to_lowercase() == wanted)
+        record.recipients.iter().any(|recipient| EmailAddress::is_same(&recipient.address, wanted))
     };
     let has_provider_id = |wanted: &String| {
         record.attempts.iter().any(|attempt| attempt.provider_message_id.as_ref() == Some(wanted))
     };
-    let has_external = |tag: &String| {
+    let has_label = |tag: &String| {
         summary.external_id.as_deref().is_some_and(|external_id| external_label(external_id) == *tag)
+            || foreign_id_label(summary.uid, &summary.message_id).is_some_and(|label| label == *tag)
     };
     holds(&filter.status, |status| summary.state.status() == *status)
         && holds(&filter.account, |account| summary.lane.account == *account)
@@ -121,7 +121,7 @@ fn matches(filter: &Filter, record: &MessageRecord) -> bool {
             summary.lane.batch.as_ref().is_some_and(|code| code.as_str() == batch)
         })
         && holds(&filter.recipient, has_recipient)
-        && holds(&filter.tag, |tag| summary.tags.contains(tag) || has_external(tag))
+        && holds(&filter.tag, |tag| summary.tags.contains(tag) || has_label(tag))
         && holds(&filter.request_id, |id| summary.request_id.as_ref() == Some(id))
         && holds(&filter.provider_message_id, has_provider_id)
         && holds(&filter.subject, |wanted| {

@@ -170,13 +170,13 @@ impl Stored {
         record.summary.subject.clear();
         record.summary.metadata = None;
         record.summary.version += 1;
-        (self.raw, self.payload, self.waiting) = (None, None, None);
+        (self.raw, self.payload, self.waiting, self.dsn) = (None, None, None, None);
     }
 }
 
 /// Whether two addresses are one, in whatever case.
 fn is_it(address: &str, wanted: &str) -> bool {
-    address.to_lowercase() == wanted.to_lowercase()
+    EmailAddress::is_same(address, wanted)
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use sqlx::{Row, mysql::MySqlRow};
 use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state, text, time, unsigned};
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -55,7 +55,7 @@ pub(super) static LEASE: Multi = Multi::new(
 
 pub(super) static CONTENTS: Multi = Multi::new(
     "SELECT uid, request_id, sender, eight_bit, smtputf8, size, `sensitive`, \
-     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END \
+     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn \
      FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ")",
@@ -240,6 +240,7 @@ fn read_claimed(row: &MySqlRow, lane: &Lane, request: &ClaimRequest) -> Result<C
         suppressed: Vec::new(),
         sensitive: false,
         recipient_deleted: false,
+        dsn: None,
     })
 }
 
@@ -262,6 +263,7 @@ async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -
             one.size = unsigned(&row, 5)?;
             one.sensitive = row.try_get::<i64, _>(6).map_err(failed)? != 0;
             one.raw = row.try_get::<Option<Vec<u8>>, _>(7).map_err(failed)?.map(Bytes::from);
+            one.dsn = dsn_wishes(row.try_get(8).map_err(failed)?);
         }
     }
     if places.is_empty() {
@@ -291,7 +293,7 @@ fn read_recipient(row: &MySqlRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: unsigned(row, 1)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }

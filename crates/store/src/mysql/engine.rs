@@ -34,7 +34,7 @@ const WORD_LASTS_MAX: Duration = Duration::from_secs(10);
 /// On a cluster, how long mail waits for the node that serves its account first.
 const OTHERS_FIRST: Duration = Duration::from_secs(2);
 /// How often the server is asked what became of a commit whose answer was lost, with a pause between.
-const SETTLE_TRIES: u32 = 20;
+const SETTLE_TRIES: u32 = 60;
 const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 /// Fails at once where the server takes no writes.
 const BEGIN: &str = "START TRANSACTION READ WRITE";
@@ -160,8 +160,9 @@ impl Txn {
             return self.say("COMMIT").await;
         }
         let (shard, mark) = (self.seat.shard(), rand::random::<[u8; 16]>());
-        let query = sqlx::query(MARK).bind(shard).bind(mark.as_slice());
-        query.execute(self.conn()?).await.map_err(failed)?;
+        let query = sqlx::query(MARK).bind(shard).bind(mark.as_slice()).execute(self.conn()?);
+        let marked = timeout(WORD_LASTS_MAX, async { query.await.map_err(failed) }).await;
+        self.in_time(marked)?;
         match self.say("COMMIT").await {
             Err(StoreError::Unavailable(reason)) => {
                 tracing::debug!(reason, "a commit was not answered");
@@ -184,9 +185,7 @@ impl Txn {
             self.conn = None;
             tokio::time::sleep(SETTLE_PAUSE).await;
         }
-        Err(StoreError::Unavailable(
-            "the connection was lost, and what became of the commit is unknown".into(),
-        ))
+        Err(StoreError::Unsettled("the connection was lost with the answer to its commit".into()))
     }
 
     /// On a new connection, with a transaction of its own.

@@ -12,6 +12,8 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
             match number {
                 // Lock wait timeout, deadlock (and a failed certification on Galera), a failed one in a MySQL group.
                 Some(1205 | 1213 | 3101) => StoreError::Conflict(error.to_string()),
+                // A statement that was over its time.
+                Some(1969 | 3024) => StoreError::TooSlow(error.to_string()),
                 Some(number) if is_away(number) => StoreError::Unavailable(error.to_string()),
                 _ => StoreError::Unexpected(error.to_string()),
             }
@@ -60,8 +62,8 @@ fn is_away(number: u16) -> bool {
         | 1047 | 1180 | 1053 | 1077 | 1079 | 1135 | 1152 | 1158..=1161 | 1184 | 1927
         // MySQL's own: offline, not available, killed, a group that does not answer, silent for too long.
         | 3032 | 3100 | 3168 | 3169 | 4031
-        // Statement interrupted, or over its time.
-        | 1317 | 1969 | 3024
+        // Statement interrupted.
+        | 1317
         // Read-only.
         | 1290 | 1792 | 1836 => true,
         _ => false,

@@ -27,7 +27,7 @@ async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
     }
     let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_migration");
     let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
-    if found > MIGRATIONS.len() as i64 {
+    if found > schema::newest(MIGRATIONS) {
         check_writable(conn).await?;
     }
     Ok(found)
@@ -54,7 +54,7 @@ async fn has_table(conn: &mut MySqlConnection, name: &str) -> Result<bool, Store
 
 /// Whether the database lacks anything.
 pub(super) async fn is_current(conn: &mut MySqlConnection) -> Result<bool, StoreError> {
-    Ok(version(conn).await? >= MIGRATIONS.len() as i64)
+    Ok(version(conn).await? >= schema::newest(MIGRATIONS))
 }
 
 /// Which migrations the database has.

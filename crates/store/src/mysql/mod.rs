@@ -33,7 +33,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 use sqlx::{MySqlConnection, MySqlPool};
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
 
 use self::{
     accept::insert_events,
@@ -52,10 +52,11 @@ use crate::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
         MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
+    register::Registrar,
     reports,
     retention::Walks,
     search,
-    sql::{MysqlSession, Session},
+    sql::{MysqlSession, Session, in_time},
     standing,
 };
 
@@ -70,7 +71,7 @@ pub struct MysqlStore {
     server: Arc<Server>,
     peers: Arc<Peers>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
-    registrar: Mutex<Option<MySqlConnection>>,
+    registrar: Registrar<MySqlConnection>,
 }
 
 #[async_trait]
@@ -113,7 +114,7 @@ impl Work for MysqlStore {
     }
 
     async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
-        read::raw(&self.readers, None, uid).await
+        in_time(read::raw(&self.readers, None, uid)).await?
     }
 
     async fn stalled(
@@ -122,15 +123,15 @@ impl Work for MysqlStore {
         now: Time,
         limit: u32,
     ) -> Result<Vec<Stalled>, StoreError> {
-        queue::stalled(&self.readers, alive, now, limit).await
+        in_time(queue::stalled(&self.readers, alive, now, limit)).await?
     }
 
     async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
-        queue::overdue(&self.readers, now, limit).await
+        in_time(queue::overdue(&self.readers, now, limit)).await?
     }
 
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
-        queue::queue_state(&self.readers, now).await
+        in_time(queue::queue_state(&self.readers, now)).await?
     }
 
     async fn woken(&self) -> Vec<AccountKey> {
@@ -145,7 +146,7 @@ impl Read for MysqlStore {
         tenant: &TenantId,
         key: &MessageKey,
     ) -> Result<Option<MessageRecord>, StoreError> {
-        read::message(&self.readers, tenant, key).await
+        in_time(read::message(&self.readers, tenant, key)).await?
     }
 
     async fn search(
@@ -156,20 +157,20 @@ impl Read for MysqlStore {
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
         let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
-        let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
+        let messages = in_time(brief::summaries(&self.readers, tenant, &found.uids)).await??;
         Ok(found.page(filter, messages))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
-        brief::briefs(&self.readers, tenant, uids).await
+        in_time(brief::briefs(&self.readers, tenant, uids)).await?
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
-        read::raw(&self.readers, Some(tenant), uid).await
+        in_time(read::raw(&self.readers, Some(tenant), uid)).await?
     }
 
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
-        read::payload(&self.readers, tenant, uid).await
+        in_time(read::payload(&self.readers, tenant, uid)).await?
     }
 
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
@@ -216,7 +217,7 @@ impl Operate for MysqlStore {
         if timeout(open::CLOSE_LASTS_MAX, self.readers.close()).await.is_err() {
             tracing::debug!("readers' connections were gone already");
         }
-        if let Some(conn) = self.registrar.lock().await.take() {
+        if let Some(conn) = self.registrar.take().await {
             open::close(conn).await;
         }
     }

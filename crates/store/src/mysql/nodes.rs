@@ -1,11 +1,8 @@
 //! This database's nodes.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use postway_domain::{Incarnation, Time};
 use sqlx::MySqlConnection;
-use tokio::time::timeout;
 
 use super::{MysqlStore, failed, migrate};
 use crate::{
@@ -16,30 +13,13 @@ use crate::{
     sql::MysqlSession,
 };
 
-/// How long a word with the register may take.
-const LASTS_MAX: Duration = Duration::from_secs(5);
-
 impl MysqlStore {
-    /// Does something on the registrar's connection; a connection that fails is replaced at the next call.
+    /// Does something on the registrar's connection.
     async fn register<T>(
         &self,
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut held = self.registrar.lock().await;
-        let done = timeout(LASTS_MAX, async {
-            let conn = match held.take() {
-                Some(conn) => held.insert(conn),
-                None => held.insert(self.server.writer().await?),
-            };
-            work(conn).await
-        });
-        let done = done
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the server did not answer in time".to_owned())));
-        if done.is_err() {
-            *held = None;
-        }
-        done
+        self.registrar.with(async || self.server.writer().await, work).await
     }
 }
 

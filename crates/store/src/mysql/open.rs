@@ -6,7 +6,7 @@ use sqlx::{
     ConnectOptions, Connection, MySqlConnection, Row,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
 };
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     Migration, MigrationState, MysqlStore,
@@ -21,6 +21,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
+    register::Registrar,
     retention::Walks,
 };
 
@@ -160,7 +161,7 @@ impl MysqlStore {
             })
             .collect();
         let writers = Writers::start(engines, &handover);
-        let registrar = Mutex::new(Some(conn));
+        let registrar = Registrar::new(conn);
         Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar })
     }
 

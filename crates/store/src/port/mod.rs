@@ -257,6 +257,9 @@ pub trait Directory: Send + Sync {
     /// The API key with this digest, valid or not.
     async fn key(&self, digest: &KeyDigest) -> Result<Option<ApiKey>, StoreError>;
 
+    /// The API key with this id, valid or not.
+    async fn key_by_id(&self, id: &str) -> Result<Option<ApiKey>, StoreError>;
+
     /// A tenant's API keys, the oldest first.
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError>;
 

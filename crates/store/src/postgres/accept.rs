@@ -29,10 +29,10 @@ pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane,
      lease_until, version, event_seq, created_at, expires_at, error)";
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, \
      external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
-     recipient_id, payload) \
+     recipient_id, dsn, payload) \
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[], $14::text[], $15::text[], \
-     $16::bigint[], $17::bigint[], $18::bytea[], $19::bytea[])";
+     $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data) \
@@ -168,6 +168,7 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
         .bind(column(&payloads, |payload| payload.map(|payload| payload.len() as i64)))
         .bind(column(&contents, |content| i64::from(content.sensitive)))
         .bind(column(entries, |entry| entry.message.recipient.as_ref().map(|id| id.as_bytes().as_slice())))
+        .bind(column(&contents, |content| content.dsn_json()))
         .bind(column(&payloads, |payload| payload.and_then(inline)))
         .execute(&mut txn.conn)
         .await
@@ -201,7 +202,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
         .collect();
     if !tags.is_empty() {
         sqlx::query(INSERT_TAG)

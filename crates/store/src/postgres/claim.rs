@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -31,7 +31,7 @@ pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_a
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END \
+     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END, c.dsn \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = $2 AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) \
@@ -213,6 +213,7 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         suppressed: Vec::new(),
         sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
         recipient_deleted: false,
+        dsn: dsn_wishes(row.try_get(20).map_err(failed)?),
     })
 }
 
@@ -232,7 +233,7 @@ fn read_recipient(row: &PgRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: unsigned(row, 1)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }

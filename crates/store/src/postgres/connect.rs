@@ -15,6 +15,8 @@ use crate::error::StoreError;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest wait for a step of a transaction: more than the server allows a statement, for servers that are gone.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Prepared statements to keep: a writer with webhooks meets more than three hundred texts.
+const STATEMENTS: usize = 512;
 /// Names the migrators' lock among the advisory locks of a database.
 const LOCK: i64 = i64::from_be_bytes(*b"postway\x01");
 
@@ -42,7 +44,8 @@ pub(super) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
         return Err(wrong("it does not begin with postgres://"));
     }
     let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| wrong(&error.to_string()))?;
-    Ok(options.application_name("postway").disable_statement_logging())
+    let options = options.application_name("postway").statement_cache_capacity(STATEMENTS);
+    Ok(options.disable_statement_logging())
 }
 
 /// A connection with these settings.

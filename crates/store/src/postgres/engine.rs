@@ -1,7 +1,8 @@
 //! A connection that writes.
 //!
 //! A connection that fails before its commit has changed nothing: the transaction is tried again on a new one. One that
-//! fails while it commits leaves a doubt, which is settled by asking the server what became of the transaction.
+//! fails while it commits leaves a doubt, which is settled by a mark that the transaction wrote. The server's own number of the
+//! transaction would not do: a standby that is promoted gives out again what it has not seen.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -29,19 +30,24 @@ use crate::{
     terms::Terms,
 };
 
-/// How often the server is asked what became of a commit whose answer was lost, with a pause between.
-const SETTLE_TRIES: u32 = 20;
+/// How often the database is asked what became of a commit whose answer was lost, with a pause between: as long as a failover
+/// usually takes.
+const SETTLE_TRIES: u32 = 60;
 const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 
 /// The isolation is part of the design, whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-pub(super) const COUNT: &str = "INSERT INTO tally AS t (tenant, status, shard, count) \
+/// With the writer's mark, to spare a round trip.
+pub(super) const COUNT: &str = "WITH marked AS (INSERT INTO writer_mark (shard, mark) VALUES ($4, $5) \
+     ON CONFLICT (shard) DO UPDATE SET mark = excluded.mark) INSERT INTO tally AS t (tenant, status, shard, count) \
      SELECT v.tenant, v.status, $4, v.count FROM UNNEST($1::text[], $2::bigint[], $3::bigint[]) \
      AS v(tenant, status, count) \
-     ON CONFLICT (tenant, status, shard) DO UPDATE SET count = t.count + excluded.count \
-     RETURNING pg_current_xact_id()::text";
-pub(super) const XACT: &str = "SELECT pg_current_xact_id_if_assigned()::text";
-pub(super) const XACT_STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
+     ON CONFLICT (tenant, status, shard) DO UPDATE SET count = t.count + excluded.count";
+pub(super) const MARK: &str = "INSERT INTO writer_mark (shard, mark) VALUES ($1, $2) \
+     ON CONFLICT (shard) DO UPDATE SET mark = excluded.mark";
+/// Reads the mark, and waits for whatever the lost connection still has under way: for its first row, too.
+pub(super) const MARKED: &str = "INSERT INTO writer_mark AS w (shard, mark) VALUES ($1, '') \
+     ON CONFLICT (shard) DO UPDATE SET mark = w.mark RETURNING mark";
 
 /// Which writer of which node this is.
 pub(super) struct Seat {
@@ -93,27 +99,34 @@ impl Txn {
         }
     }
 
-    /// Writes the counters, and gives the transaction's id, if it has written anything.
-    async fn write_counts(&mut self) -> Result<Option<String>, StoreError> {
+    /// Writes the counters and this mark, if anything was written.
+    async fn write_counts(&mut self, mark: &[u8; 16]) -> Result<(), StoreError> {
         let mut moved: Vec<_> = self.moved.drain().filter(|(_, by)| *by != 0).collect();
+        let shard = self.shard();
         if moved.is_empty() {
-            return if self.after.wrote {
-                sqlx::query_scalar(XACT).fetch_one(&mut self.conn).await.map_err(undone)
-            } else {
-                Ok(None)
-            };
+            if self.after.wrote {
+                let query = sqlx::query(MARK).bind(shard).bind(mark.as_slice());
+                query.execute(&mut self.conn).await.map_err(undone)?;
+            }
+            return Ok(());
         }
         // In order, for the case that a node came back from the dead and shares a shard.
         moved.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let ids: Vec<String> = sqlx::query_scalar(COUNT)
+        self.after.wrote = true;
+        sqlx::query(COUNT)
             .bind(column(&moved, |((tenant, _), _)| tenant.as_str()))
             .bind(column(&moved, |((_, status), _)| status.code()))
             .bind(column(&moved, |(_, by)| *by))
-            .bind(self.seat.peers.shard(self.seat.writer))
-            .fetch_all(&mut self.conn)
+            .bind(shard)
+            .bind(mark.as_slice())
+            .execute(&mut self.conn)
             .await
             .map_err(undone)?;
-        Ok(ids.into_iter().next())
+        Ok(())
+    }
+
+    fn shard(&self) -> i64 {
+        self.seat.peers.shard(self.seat.writer)
     }
 
     fn forget(&mut self) {
@@ -133,12 +146,13 @@ impl Txn {
     /// After a failure that is not about the work, the connection is not trusted: it may lead to a server that is
     /// shutting down, read-only or gone.
     fn noted<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.sound &= !matches!(done, Err(StoreError::Unavailable(_)));
+        self.sound &= !matches!(done, Err(StoreError::Unavailable(_) | StoreError::Unsettled(_)));
         done
     }
 
     async fn finish(&mut self) -> Result<(), StoreError> {
-        let id = within(self.write_counts()).await?;
+        let (shard, mark) = (self.shard(), rand::random());
+        within(self.write_counts(&mark)).await?;
         let commit = async { Ok(sqlx::raw_sql("COMMIT").execute(&mut self.conn).await) };
         let lost = match within(commit).await {
             Ok(Ok(_)) => return Ok(()),
@@ -147,31 +161,26 @@ impl Txn {
             Err(late) => late,
         };
         self.sound = false;
-        match id {
-            Some(id) => self.settle(&id).await,
-            None => Err(lost),
-        }
+        if self.after.wrote { self.settle(shard, &mark).await } else { Err(lost) }
     }
 
     /// Finds out what became of a transaction whose commit was not answered.
-    async fn settle(&mut self, id: &str) -> Result<(), StoreError> {
+    async fn settle(&mut self, shard: i64, mark: &[u8; 16]) -> Result<(), StoreError> {
         for _ in 0..SETTLE_TRIES {
             if self.reconnect().await.is_ok() {
-                let query = sqlx::query_scalar(XACT_STATUS).bind(id);
+                let query = sqlx::query_scalar(MARKED).bind(shard);
                 let asked = within(async { query.fetch_one(&mut self.conn).await.map_err(failed) }).await;
-                match self.noted::<Option<String>>(asked).as_ref().map(Option::as_deref) {
-                    Ok(Some("committed")) => return Ok(()),
-                    Ok(Some("aborted")) => {
+                match self.noted::<Vec<u8>>(asked) {
+                    Ok(found) if found == mark => return Ok(()),
+                    Ok(_) => {
                         return Err(StoreError::Conflict("the connection was lost before the commit".into()));
                     }
-                    Ok(_) | Err(_) => {}
+                    Err(error) => tracing::debug!(%error, "what became of a commit is not known yet"),
                 }
             }
             tokio::time::sleep(SETTLE_PAUSE).await;
         }
-        Err(StoreError::Unavailable(
-            "the connection was lost, and what became of the commit is unknown".into(),
-        ))
+        Err(StoreError::Unsettled("the connection was lost with the answer to its commit".into()))
     }
 }
 
@@ -251,7 +260,8 @@ impl Engine for Txn {
     }
 
     async fn close(self) {
-        if let Err(error) = self.conn.close().await {
+        let closed = within(async { self.conn.close().await.map_err(failed) }).await;
+        if let Err(error) = closed {
             tracing::debug!(%error, "a writer's connection was gone already");
         }
     }

@@ -22,11 +22,15 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
-use sqlx::{PgPool, Row, postgres::PgRow};
+use sqlx::{
+    Connection, PgConnection, PgPool, Row,
+    postgres::{PgConnectOptions, PgRow},
+};
+use tokio::time::timeout;
 
 use self::{connect::within, hints::Hints};
 use crate::{
@@ -41,14 +45,18 @@ use crate::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
         MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
     },
+    register::Registrar,
     reports,
     retention::Walks,
     search,
-    sql::{PostgresSession, Session},
+    sql::{PostgresSession, Session, in_time},
     standing,
 };
 
 pub use crate::schema::{Migration, MigrationState};
+
+/// How long taking leave may take.
+const CLOSE_LASTS_MAX: Duration = Duration::from_secs(5);
 
 /// A store in one PostgreSQL database.
 pub struct PostgresStore {
@@ -58,6 +66,8 @@ pub struct PostgresStore {
     walks: Walks,
     peers: Arc<Peers>,
     hints: Hints,
+    registrar: Registrar<PgConnection>,
+    options: PgConnectOptions,
 }
 
 #[async_trait]
@@ -143,12 +153,12 @@ impl Read for PostgresStore {
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
         let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
-        let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
+        let messages = in_time(brief::summaries(&self.readers, tenant, &found.uids)).await??;
         Ok(found.page(filter, messages))
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
-        brief::briefs(&self.readers, tenant, uids).await
+        in_time(brief::briefs(&self.readers, tenant, uids)).await?
     }
 
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
@@ -201,7 +211,17 @@ impl Operate for PostgresStore {
     async fn close(&self) {
         self.hints.stop();
         self.writers.close().await;
-        self.readers.close().await;
+        // A connection that went silent cannot be taken leave of.
+        let registrar = async {
+            if let Some(conn) = self.registrar.take().await
+                && let Err(error) = conn.close().await
+            {
+                tracing::debug!(%error, "the registrar's connection was gone already");
+            }
+        };
+        if timeout(CLOSE_LASTS_MAX, async { tokio::join!(self.readers.close(), registrar) }).await.is_err() {
+            tracing::debug!("connections were gone already");
+        }
     }
 }
 
@@ -231,9 +251,10 @@ fn failed(error: sqlx::Error) -> StoreError {
         sqlx::Error::Database(_) => match code_of(&error).as_deref() {
             // Serialization failure, deadlock, lock timeout.
             Some("40001" | "40P01" | "55P03") => StoreError::Conflict(error.to_string()),
-            // A read-only server, a statement that took too long; 53 is lack of disk, memory or connections, 58 the
-            // system below.
-            Some("25006" | "57014") => StoreError::Unavailable(error.to_string()),
+            // A statement that took too long.
+            Some("57014") => StoreError::TooSlow(error.to_string()),
+            // A read-only server; 53 is lack of disk, memory or connections, 58 the system below.
+            Some("25006") => StoreError::Unavailable(error.to_string()),
             Some(code) if code.starts_with("53") || code.starts_with("58") => {
                 StoreError::Unavailable(error.to_string())
             }

@@ -2,15 +2,30 @@
 
 use async_trait::async_trait;
 use postway_domain::{Incarnation, Time};
+use sqlx::PgConnection;
 
-use super::{PostgresStore, connect::within, failed, migrate};
+use super::{PostgresStore, connect, failed, migrate};
 use crate::{
-    directory::Portable,
     error::StoreError,
     port::Nodes,
     record::{DutyRecord, NodeBeat, NodeRecord},
     register,
+    sql::PostgresSession,
 };
+
+impl PostgresStore {
+    /// Does something on the registrar's connection.
+    async fn register<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.registrar.with(async || connect::connect(&self.options, "").await, work).await
+    }
+}
+
+fn session(conn: &mut PgConnection) -> PostgresSession<&mut PgConnection> {
+    PostgresSession { conn, failed }
+}
 
 #[async_trait]
 impl Nodes for PostgresStore {
@@ -19,25 +34,25 @@ impl Nodes for PostgresStore {
     }
 
     async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
-        let mut conn = within(async { self.readers.acquire().await.map_err(failed) }).await?;
-        let writable = within(migrate::check_writable(&mut conn)).await;
-        drop(conn);
-        self.writers.refuse_if_too_new(writable)?;
-        let nodes = register::beat(&mut *self.reader().await?, node).await?;
-        self.peers.update(node.incarnation, &nodes);
-        Ok(nodes)
+        self.register(async |conn| {
+            self.writers.refuse_if_too_new(migrate::check_writable(conn).await)?;
+            let nodes = register::beat(&mut session(conn), node).await?;
+            self.peers.update(node.incarnation, &nodes);
+            Ok(nodes)
+        })
+        .await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
-        register::nodes(&mut *self.reader().await?).await
+        self.register(async |conn| register::nodes(&mut session(conn)).await).await
     }
 
     async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError> {
-        register::strike(&mut *self.reader().await?, gone).await
+        self.register(async |conn| register::strike(&mut session(conn), gone).await).await
     }
 
     async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError> {
-        register::duty(&mut *self.reader().await?, name).await
+        self.register(async |conn| register::duty(&mut session(conn), name).await).await
     }
 
     async fn take_duty(
@@ -47,6 +62,6 @@ impl Nodes for PostgresStore {
         by: Incarnation,
         at: Time,
     ) -> Result<Option<i64>, StoreError> {
-        register::take_duty(&mut *self.reader().await?, name, seen, by, at).await
+        self.register(async |conn| register::take_duty(&mut session(conn), name, seen, by, at).await).await
     }
 }

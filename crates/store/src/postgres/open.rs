@@ -21,6 +21,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     peers::{Peers, WRITERS},
+    register::Registrar,
     retention::Walks,
     schema::{Migration, MigrationState},
 };
@@ -53,8 +54,9 @@ impl PostgresStore {
             ));
         }
         let writers = Writers::start(engines, &handover);
-        let hints = Hints::start(options, &handover);
-        Ok(Self { writers, readers, handover, walks: Walks::default(), peers, hints })
+        let hints = Hints::start(options.clone(), &handover);
+        let registrar = Registrar::new(conn);
+        Ok(Self { writers, readers, handover, walks: Walks::default(), peers, hints, registrar, options })
     }
 
     /// Which migrations the database has.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use postway_domain::message::Outcome;
-use postway_testkit::postgres::PostgresDatabase;
+use postway_testkit::{postgres::PostgresDatabase, postgres_pair::PostgresPair};
 use sqlx::{Executor, PgPool, Row, SqlSafeStr};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -197,6 +197,8 @@ async fn a_deadlock_is_tried_again() {
 struct Cable {
     url: String,
     cut: Arc<Mutex<Option<Cut>>>,
+    /// Where it leads; nowhere once it was cut for good.
+    server: Arc<Mutex<Option<String>>>,
 }
 
 /// When a client sends this, the connection is cut: before the server gets it, or before the client gets the answer.
@@ -204,31 +206,58 @@ struct Cable {
 struct Cut {
     at: &'static [u8],
     server_gets_it: bool,
+    /// Whether nobody gets through afterwards.
+    for_good: bool,
 }
 
 impl Cable {
     async fn to(database: &PostgresDatabase) -> Self {
-        let url = database.url();
+        Self::from(database.url()).await
+    }
+
+    async fn from(url: String) -> Self {
         let server = url.split(['@', '/']).nth(3).unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = url.replace(&server, &listener.local_addr().unwrap().to_string());
-        let cut = Arc::new(Mutex::new(None));
-        let shared = cut.clone();
+        let cut: Arc<Mutex<Option<Cut>>> = Arc::default();
+        let server = Arc::new(Mutex::new(Some(server)));
+        let (shared, leads_to) = (cut.clone(), server.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(carry(client, server, shared.clone()));
+                let Some(server) = leads_to.lock().unwrap().clone() else { continue };
+                let Ok(server) = TcpStream::connect(&server).await else { continue };
+                tokio::spawn(carry(client, server, shared.clone(), leads_to.clone()));
             }
         });
-        Self { url, cut }
+        Self { url, cut, server }
     }
 
     fn cut(&self, at: &'static [u8], server_gets_it: bool) {
-        *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it });
+        *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it, for_good: false });
+    }
+
+    /// Cuts it before the server gets this, and waits until that has happened. Nobody gets through until it leads elsewhere.
+    fn cut_for_good(&self, at: &'static [u8]) {
+        *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it: false, for_good: true });
+    }
+
+    async fn is_cut(&self) {
+        while self.server.lock().unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn lead_to(&self, server: String) {
+        *self.server.lock().unwrap() = Some(server);
     }
 }
 
-async fn carry(mut client: TcpStream, mut server: TcpStream, cut: Arc<Mutex<Option<Cut>>>) {
+async fn carry(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    cut: Arc<Mutex<Option<Cut>>>,
+    leads_to: Arc<Mutex<Option<String>>>,
+) {
     let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
         tokio::select! {
@@ -240,6 +269,9 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, cut: Arc<Mutex<Opti
                     server.write_all(&asked[..count]).await.unwrap();
                 }
                 if let Some(cut) = cut {
+                    if cut.for_good {
+                        *leads_to.lock().unwrap() = None;
+                    }
                     if cut.server_gets_it {
                         assert_ne!(server.read(&mut answered).await.unwrap(), 0, "the server answers");
                     }
@@ -281,22 +313,38 @@ async fn a_connection_cut_in_mid_transaction_costs_nothing() {
     }
 }
 
-/// What became of a commit is known to the server, even if its answer was lost.
-#[tokio::test]
-async fn the_server_tells_what_became_of_a_transaction() {
-    let database = PostgresDatabase::create();
-    PostgresStore::migrate(&database.url()).await.unwrap();
-    let options = connect::options(&database.url()).unwrap();
-    for (end, told) in [("COMMIT", "committed"), ("ROLLBACK", "aborted")] {
-        let mut conn = connect::connect(&options, connect::WRITER_SETTINGS).await.unwrap();
-        sqlx::query("BEGIN").execute(&mut conn).await.unwrap();
-        let query = sqlx::query_scalar(engine::COUNT).bind(vec!["t"]).bind(vec![1i64]).bind(vec![1i64]);
-        let id: String = query.bind(0i64).fetch_one(&mut conn).await.unwrap();
-        sqlx::query(end).execute(&mut conn).await.unwrap();
-        let query = sqlx::query_scalar(engine::XACT_STATUS).bind(&id);
-        let status: Option<String> = query.fetch_one(&mut conn).await.unwrap();
-        assert_eq!(status.as_deref(), Some(told));
+/// A promoted standby gives the numbers of transactions that it has not seen to others: what they did is not what we did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_lost_in_a_failover_is_not_taken_for_anothers() {
+    let mut servers = tokio::task::spawn_blocking(PostgresPair::start).await.unwrap();
+    let cable = Cable::from(format!("postgres://postway@{}/postgres", servers.address(0))).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&cable.url).await.unwrap());
+    stage::open(&store).await;
+    let caught_up = "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
+    while servers.run(0, caught_up) != "1" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    cable.cut_for_good(b"COMMIT");
+    let message = Sample::new(1).build();
+    let uid = message.uid;
+    let accepting = tokio::spawn({
+        let store = store.clone();
+        async move { store.accept(vec![message]).await }
+    });
+    cable.is_cut().await;
+    let servers = tokio::task::spawn_blocking(move || {
+        servers.promote();
+        // Others use the numbers that the lost one had.
+        servers.run(1, "DO $$ BEGIN FOR n IN 1..200 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$");
+        servers
+    });
+    let servers = servers.await.unwrap();
+    cable.lead_to(servers.address(1));
+    let accepted = accepting.await.unwrap().unwrap();
+    assert_eq!(accepted, [Acceptance::Accepted { handed_over: false }]);
+    assert!(store.body(uid).await.unwrap().is_some(), "what is acknowledged is there");
+    assert_eq!(servers.run(1, "SELECT count(*) FROM message"), "1");
+    store.close().await;
 }
 
 /// An id is taken before the commit, a place after it: what commits late comes later, and is not skipped.
@@ -329,8 +377,8 @@ async fn every_statement_prepares() {
     let pool = PgPool::connect(&database.url()).await.unwrap();
     for sql in [
         engine::COUNT,
-        engine::XACT,
-        engine::XACT_STATUS,
+        engine::MARK,
+        engine::MARKED,
         dedup::DROP_TOMBSTONES,
         dedup::INSERT_DEDUP,
         dedup::FIND_DEDUP,

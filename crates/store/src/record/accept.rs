@@ -3,7 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use postway_domain::{
-    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, message::OnDoubt,
+    ClientId, EmailAddress, Lane, MessageUid, RecipientId, RecipientKind, State, Time, dsn::DsnWishes,
+    message::OnDoubt,
 };
 
 use super::{body::Body, change::NewEvent};
@@ -86,14 +87,44 @@ pub struct Content {
     pub payload: Option<Body>,
     /// Whether nobody may read the bodies, which go away once it is sent.
     pub sensitive: bool,
+    /// What its sender wishes to be told about delivery, where it came by SMTP and said so.
+    pub dsn: Option<DsnWishes>,
 }
 
 impl Content {
-    /// What it is found by in the index of tags: the client's labels, and its external id.
-    pub(crate) fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
+    /// What its sender wishes to be told, as it is stored.
+    pub(crate) fn dsn_json(&self) -> Option<String> {
+        self.dsn.as_ref().and_then(|wishes| serde_json::to_string(wishes).ok())
+    }
+
+    /// The client's labels, and its external id as one.
+    fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let tags = self.tags.iter().map(|tag| Cow::Borrowed(tag.as_str()));
         tags.chain(self.external_id.as_deref().map(|id| Cow::Owned(external_label(id))))
     }
+}
+
+impl NewMessage {
+    /// What it is found by in the index of tags: its content's labels, and a Message-ID that is not made of its uid.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let foreign = foreign_id_label(self.uid, &self.content.message_id).map(Cow::Owned);
+        self.content.labels().chain(foreign)
+    }
+}
+
+/// The longest Message-ID that is looked up.
+const MESSAGE_ID_BYTES_MAX: usize = 512;
+
+/// How a Message-ID that somebody else made stands among the tags: behind a character that no tag has.
+pub fn message_id_label(message_id: &str) -> String {
+    format!("\u{1e}{message_id}")
+}
+
+/// The same of a message, unless its Message-ID is made of its uid, by which it is found anyway.
+pub(crate) fn foreign_id_label(uid: MessageUid, message_id: &str) -> Option<String> {
+    let (local, _) = message_id.split_once('@')?;
+    let is_foreign = local != uid.to_string() && message_id.len() <= MESSAGE_ID_BYTES_MAX;
+    is_foreign.then(|| message_id_label(message_id))
 }
 
 /// The longest part of an external id that is looked up.

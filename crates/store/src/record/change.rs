@@ -18,6 +18,8 @@ pub struct WireCommit {
     pub uid: MessageUid,
     /// Its lane: what is suspended meanwhile gets no permission.
     pub lane: Lane,
+    /// The account that sends it, where another stands in for the lane's: that one may be suspended, too.
+    pub via: Option<AccountId>,
     /// The claim's token.
     pub token: LeaseToken,
     /// The version the claim gave.
@@ -117,6 +119,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether the message stands elsewhere afterwards.
+    pub(crate) fn moves(&self) -> bool {
+        self.to.status() != self.fence.status
+    }
+
     /// What the table makes of a message in this state, and nothing else. A withdrawal or an expiry that leaves a doubt
     /// behind says so as the failure to show.
     pub fn step(

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use postway_domain::{
     AccountId, AccountLimits, EmailAddress, Incarnation, Lane, LeaseToken, MessageUid, RecipientKind,
     RecipientStatus, Span, State, Time,
+    dsn::DsnWishes,
     message::{OnDoubt, Rest},
 };
 
@@ -133,6 +134,8 @@ pub struct Claimed {
     pub sensitive: bool,
     /// Whether the entry of the tenant's directory that it is for was deleted: it must not be sent.
     pub recipient_deleted: bool,
+    /// What its sender wishes to be told about delivery.
+    pub dsn: Option<DsnWishes>,
 }
 
 /// One recipient of an attempt.

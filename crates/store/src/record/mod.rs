@@ -12,7 +12,10 @@ mod prepare;
 mod report;
 mod view;
 
-pub use accept::{Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient, external_label};
+pub(crate) use accept::foreign_id_label;
+pub use accept::{
+    Acceptance, BatchKey, Content, DedupKind, NewMessage, NewRecipient, external_label, message_id_label,
+};
 pub use body::{BlobName, BlobRef, Body, NoBlobName};
 pub use change::{AttemptEnd, Change, Fence, NewEvent, RecipientChange, SmtpReply, WireCommit};
 pub use claim::{

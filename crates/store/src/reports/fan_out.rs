@@ -88,7 +88,9 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::PecTakenOver
         | EventKind::PecDelivered
         | EventKind::PecFailed
-        | EventKind::PecTimeout => kind == SubscriberKind::Sync,
+        | EventKind::PecTimeout
+        // As an entry of its own status, which has none of the fields that clients act on.
+        | EventKind::UnprovenReport => kind == SubscriberKind::Sync,
         EventKind::Accepted
         | EventKind::Validating
         | EventKind::Validated
@@ -102,11 +104,9 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::AutoReplied
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received
-        // Neither form has a word for what is not proven, and their users act on the words that they have.
-        | EventKind::UnprovenReport => false,
+        | EventKind::Received => false,
     };
-    kind == SubscriberKind::Webhook || is_outcome
+    kind.form().is_some() || is_outcome
 }
 
 /// Who is told: what matters of a subscriber here.
@@ -229,6 +229,7 @@ mod tests {
         assert!(outcomes.iter().all(|word| told(SubscriberKind::Sync).contains(word)));
         assert!(told(SubscriberKind::Sync).contains(&"pec_delivered"));
         assert!(told(SubscriberKind::Webhook).contains(&"accepted"));
+        assert_eq!(told(SubscriberKind::ResendWebhook), told(SubscriberKind::Webhook), "whatever its form");
         for kind in [SubscriberKind::Callback, SubscriberKind::Sync, SubscriberKind::Webhook] {
             assert!(is_told(
                 kind,

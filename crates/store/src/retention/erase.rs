@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
 use super::{
     expunge::{Gone, bury, hold, remove},
@@ -78,7 +78,7 @@ static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipi
 const RENAME: Sql =
     Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
 static CLEAR_CONTENT: Multi = Multi::new(
-    "UPDATE content SET subject = '', metadata = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
+    "UPDATE content SET subject = '', metadata = NULL, dsn = NULL, recipient_id = NULL, raw_blob = NULL, payload = NULL, \
      payload_blob = NULL, raw = ? WHERE uid IN (",
     1,
     ")",
@@ -206,12 +206,11 @@ async fn apart(
     mut ended: Vec<Gone>,
     address: &str,
 ) -> Result<(Vec<Gone>, Places), StoreError> {
-    let wanted = address.to_lowercase();
     let uids: Vec<[u8; 16]> = ended.iter().map(|gone| *gone.uid.as_bytes()).collect();
     let (mut places, mut others) = (Places::new(), BTreeSet::new());
     for (sql, run) in RECIPIENTS.runs(&uids) {
         for row in session.rows(sql.into(), run.iter().map(Value::from).collect()).await? {
-            if row.text(2)?.to_lowercase() == wanted {
+            if EmailAddress::is_same(row.text(2)?, address) {
                 places.entry(row.id16(0)?).or_default().push(row.int(1)?);
             } else {
                 others.insert(row.id16(0)?);

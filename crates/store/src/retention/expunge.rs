@@ -14,7 +14,7 @@ use crate::{
     decode::{coded, tags},
     error::StoreError,
     group::Engine,
-    record::{Expunge, Tombstone, external_label},
+    record::{Expunge, Tombstone, external_label, foreign_id_label},
     rows::{Multi, MultiSql},
     sql::{Session, Value, values},
 };
@@ -28,11 +28,8 @@ static HOLD: MultiSql = MultiSql {
 };
 static RECIPIENTS: Multi =
     Multi::new("SELECT uid, address FROM recipient WHERE uid IN (", 1, ") ORDER BY uid, position");
-static TAGS: Multi = Multi::new(
-    "SELECT uid, tags, external_id FROM content WHERE (tags IS NOT NULL OR external_id IS NOT NULL) AND uid IN (",
-    1,
-    ")",
-);
+static TAGS: Multi =
+    Multi::new("SELECT uid, tags, external_id, message_id FROM content WHERE uid IN (", 1, ")");
 static UNTAG: Multi = Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")");
 static END_KEYS: Multi = Multi::new("UPDATE dedup SET expires_at = ? WHERE uid IN (", 1, ")");
 static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1, ")");
@@ -172,7 +169,8 @@ async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> 
     for (sql, run) in TAGS.runs(going) {
         for row in session.rows(sql.into(), ids(run)).await? {
             let external = row.opt_text(2)?.map(external_label);
-            for tag in tags(row.opt_text(1)?)?.into_iter().chain(external) {
+            let foreign = foreign_id_label(MessageUid::from_bytes(row.id16(0)?), row.text(3)?);
+            for tag in tags(row.opt_text(1)?)?.into_iter().chain(external).chain(foreign) {
                 tagged.entry(tag).or_default().push(row.id16(0)?);
             }
         }

@@ -1,15 +1,18 @@
 //! Taking an address out of texts that others wrote.
 
+use postway_domain::EmailAddress;
+
 /// What stands in the place of an address that was erased. It parses as an address, and no mail can reach it (RFC 6761).
 pub(crate) const ERASED_ADDRESS: &str = "erased@erased.invalid";
 
-/// The text without the address, in whatever case, also as JSON writes it; `None` where it is not in there.
+/// The text without the address, in whatever case and spelling, also as JSON writes it; `None` where it is not in there.
 pub(crate) fn without(text: &str, address: &str) -> Option<String> {
-    let in_json = serde_json::Value::from(address).to_string();
-    let forms = [in_json.trim_matches('"'), address];
     let mut redacted: Option<String> = None;
-    for form in forms {
-        redacted = replaced(redacted.as_deref().unwrap_or(text), form).or(redacted);
+    for spelling in EmailAddress::spellings_of(address) {
+        let in_json = serde_json::Value::from(spelling.as_str()).to_string();
+        for form in [in_json.trim_matches('"'), &spelling] {
+            redacted = replaced(redacted.as_deref().unwrap_or(text), form).or(redacted);
+        }
     }
     redacted
 }
@@ -49,8 +52,6 @@ pub(crate) fn is_addressed(text: &str, address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::EmailAddress;
-
     use super::*;
 
     #[test]
@@ -69,6 +70,9 @@ mod tests {
             Some("à erased@erased.invalid")
         );
         assert_eq!(without("anything", ""), None);
+        let both = "no ada@müller.example, that is ada@xn--mller-kva.example";
+        let redacted = "no erased@erased.invalid, that is erased@erased.invalid";
+        assert_eq!(without(both, "ada@xn--mller-kva.example").as_deref(), Some(redacted));
     }
 
     #[test]

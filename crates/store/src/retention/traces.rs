@@ -1,7 +1,7 @@
 //! What outlives a message for a time: its keys, its trace, and its place in the journal.
 
 use aws_lc_rs::hmac;
-use postway_domain::{MessageUid, Status, TenantId, Time};
+use postway_domain::{EmailAddress, MessageUid, Status, TenantId, Time};
 
 use crate::{
     decode::coded,
@@ -58,7 +58,9 @@ impl Tombstone {
 
     /// Whether the message went to this address.
     pub fn is_of(&self, key: &[u8; 32], address: &str) -> bool {
-        self.recipients.contains(&Self::digest(key, &self.tenant, address))
+        // Traces of earlier versions know a domain by its U-labels.
+        EmailAddress::spellings_of(address)
+            .any(|address| self.recipients.contains(&Self::digest(key, &self.tenant, &address)))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, MessageUid, Status, TenantId};
 use serde::Deserialize;
 
 use crate::{
@@ -47,20 +47,20 @@ macro_rules! check {
 macro_rules! check_in_each {
     ($columns:literal) => {
         MultiSql {
-            sqlite: check!($columns, "message m", "m.tenant", "m.status", "r.address = ?"),
+            sqlite: check!($columns, "message m", "m.tenant", "m.status", "r.address IN (?, ?)"),
             postgres: check!(
                 $columns,
                 "message m",
                 "m.tenant || ''",
                 "m.status + 0",
-                "lower(r.address) = lower(? COLLATE \"C\")"
+                "lower(r.address) IN (lower(? COLLATE \"C\"), lower(? COLLATE \"C\"))"
             ),
             mysql: check!(
                 $columns,
                 "message m FORCE INDEX (PRIMARY)",
                 "m.tenant",
                 "m.status",
-                "CAST(LOWER(r.address) AS BINARY) = CAST(LOWER(?) AS BINARY)"
+                "CAST(LOWER(r.address) AS BINARY) IN (CAST(LOWER(?) AS BINARY), CAST(LOWER(?) AS BINARY))"
             ),
         }
     };
@@ -122,6 +122,8 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
     let account = filter.account.as_ref().map(|account| account.as_str()).unwrap_or_default();
     let (batch, tag) = (text(&filter.batch), text(&filter.tag));
     let (recipient, provider) = (text(&filter.recipient), text(&filter.provider_message_id));
+    // Mail of earlier versions has domains as U-labels.
+    let other_spelling = EmailAddress::spellings_of(&recipient).last().unwrap_or_default();
     values![
         tenant.as_str(),
         lowest,
@@ -136,6 +138,7 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
         tag,
         recipient.clone(),
         recipient,
+        other_spelling,
         provider.clone(),
         provider,
     ]

@@ -5,7 +5,7 @@
 //!
 //! PostgreSQL's forms compare whole rows of columns: so its planner, which knows none of the values, has one index left.
 
-use postway_domain::{LaneId, MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, LaneId, MessageUid, Status, TenantId};
 
 use super::Range;
 use crate::{
@@ -217,9 +217,7 @@ impl Lead {
             Lead::Request(id) => (OF_REQUEST, values![id.as_str(), from, id.as_str(), before, most]),
             Lead::Provider(id) => (OF_PROVIDER, values![id.as_str(), from, id.as_str(), before, most]),
             Lead::Exhausted => (EXHAUSTED, values![tenant, from, tenant, before, most]),
-            Lead::Recipient(address) => {
-                (OF_RECIPIENT, values![address.as_str(), from, address.as_str(), before, most])
-            }
+            Lead::Recipient(address) => return newest_to(session, address, range, limit).await,
             Lead::Tag(tag) => {
                 (OF_TAG, values![tenant, tag.as_str(), from, tenant, tag.as_str(), before, most])
             }
@@ -231,10 +229,36 @@ impl Lead {
         let rows = session.rows(sql, values).await?;
         let is_end = rows.len() < limit;
         let mut uids = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        // A mail may go to an address twice, and be tried twice under one name.
+        // A mail may be tried twice under one name.
         uids.dedup();
         Ok(Met { uids, is_end })
     }
+}
+
+/// The newest to an address, under either spelling of its domain: mail of earlier versions has U-labels.
+async fn newest_to(
+    session: &mut dyn Session,
+    address: &str,
+    range: Range,
+    limit: usize,
+) -> Result<Met, StoreError> {
+    let (from, before) = (range.from.as_bytes(), range.before.as_bytes());
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (mut uids, mut is_end) = (Vec::new(), true);
+    for address in EmailAddress::spellings_of(address) {
+        let values = values![address.as_str(), from, address.as_str(), before, most];
+        let rows = session.rows(OF_RECIPIENT, values).await?;
+        is_end &= rows.len() < limit;
+        for row in &rows {
+            uids.push(read(row)?);
+        }
+    }
+    uids.sort_unstable_by(|a: &MessageUid, b| b.cmp(a));
+    is_end &= uids.len() <= limit;
+    uids.truncate(limit);
+    // A mail may go to an address twice.
+    uids.dedup();
+    Ok(Met { uids, is_end })
 }
 
 fn read(row: &Row) -> Result<MessageUid, StoreError> {

@@ -11,7 +11,7 @@ use postway_domain::Time;
 
 use crate::{decode, error::StoreError};
 
-pub(crate) use session::{MysqlSession, PostgresSession, SqliteSession, bound, without_nul};
+pub(crate) use session::{MysqlSession, PostgresSession, SqliteSession, bound, in_time, without_nul};
 
 /// A value of a column; `None` is NULL, which still has a type.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -92,7 +92,8 @@ session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, dec
 /// The longest wait for a statement: more than any server here allows it, for servers that are gone.
 const STATEMENT_LASTS_MAX: Duration = Duration::from_secs(60);
 
-async fn in_time<T>(statement: impl Future<Output = T>) -> Result<T, StoreError> {
+/// Bounds the wait for a statement.
+pub(crate) async fn in_time<T>(statement: impl Future<Output = T>) -> Result<T, StoreError> {
     let late = |_| StoreError::Unavailable("the database did not answer in time".into());
     tokio::time::timeout(STATEMENT_LASTS_MAX, statement).await.map_err(late)
 }

@@ -29,8 +29,8 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::new(
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
     "INSERT OR FAIL INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, recipient_id, payload) VALUES ",
-    19,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, recipient_id, dsn, payload) VALUES ",
+    20,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi =
@@ -148,6 +148,7 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
                 .bind(i64::from(content.sensitive))
                 .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
+                .bind(content.dsn_json())
                 .bind(content.payload.as_ref().and_then(inline));
         }
         query.execute(&mut txn.conn).await.map_err(failed)?;
@@ -182,7 +183,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
     super::insert_events(txn, &events).await?;
     let tags: Vec<_> = entries
         .iter()
-        .flat_map(|entry| entry.message.content.labels().map(move |tag| (entry.message, tag)))
+        .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
         .collect();
     for (sql, run) in INSERT_TAG.runs(&tags) {
         let mut query = sqlx::query(sql);

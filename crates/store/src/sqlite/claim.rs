@@ -13,7 +13,7 @@ use sqlx::{Row, sqlite::SqliteRow};
 use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state};
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::parsed,
+    decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
     group::After,
     journal::Happening,
@@ -29,7 +29,7 @@ pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END \
+     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT ?";
@@ -208,6 +208,7 @@ fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<
         suppressed: Vec::new(),
         sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
         recipient_deleted: false,
+        dsn: dsn_wishes(row.try_get(20).map_err(failed)?),
     })
 }
 
@@ -232,7 +233,7 @@ fn read_recipient(row: &SqliteRow) -> Result<KnownRecipient, StoreError> {
         recipient: ClaimedRecipient {
             position: row.try_get(1).map_err(failed)?,
             kind: coded(row, 2, RecipientKind::from_code)?,
-            address: parsed(row.try_get(3).map_err(failed)?)?,
+            address: kept_address(row.try_get(3).map_err(failed)?)?,
         },
     })
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, change, failed};
+use super::{accept, change, failed, presence::DatabaseFiles};
 use crate::{
     claiming,
     error::StoreError,
@@ -24,6 +24,7 @@ use crate::{
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
     pub conn: SqliteConnection,
+    files: DatabaseFiles,
     pub handover: Arc<HandOver>,
     pub known_lanes: BTreeSet<LaneId>,
     pub new_lanes: Vec<LaneId>,
@@ -40,9 +41,10 @@ pub(super) static COUNT: Multi = Multi::new(
 );
 
 impl Txn {
-    pub fn new(conn: SqliteConnection, handover: Arc<HandOver>) -> Self {
+    pub fn new(conn: SqliteConnection, files: DatabaseFiles, handover: Arc<HandOver>) -> Self {
         Self {
             conn,
+            files,
             handover,
             known_lanes: BTreeSet::new(),
             new_lanes: Vec::new(),
@@ -88,6 +90,7 @@ impl Txn {
 impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
+        self.files.check()?;
         sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await.map_err(failed)?;
         Ok(())
     }
@@ -131,6 +134,8 @@ impl Engine for Txn {
     async fn commit(&mut self) -> Result<After, StoreError> {
         self.write_counts().await?;
         sqlx::query("COMMIT").execute(&mut self.conn).await.map_err(failed)?;
+        // Durable in the file that was opened, which need not be the one that the next start finds.
+        self.files.check().map_err(|gone| StoreError::Unsettled(gone.to_string()))?;
         self.known_lanes.extend(self.new_lanes.drain(..));
         Ok(std::mem::take(&mut self.after))
     }

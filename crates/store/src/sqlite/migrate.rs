@@ -33,7 +33,7 @@ async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
     }
     let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
     let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
-    if found > MIGRATIONS.len() as i64 {
+    if found > schema::newest(MIGRATIONS) {
         let row = sqlx::query("SELECT max(coalesce(writable_from, version)) FROM schema_migration")
             .fetch_one(&mut *conn)
             .await

@@ -11,6 +11,7 @@ mod dedup;
 mod engine;
 mod migrate;
 mod open;
+mod presence;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -238,11 +239,12 @@ impl Operate for SqliteStore {
 fn failed(error: sqlx::Error) -> StoreError {
     match &error {
         sqlx::Error::Database(database) => match database.code().as_deref() {
-            // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _FULL, _CANTOPEN in their primary codes.
+            // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB in their primary codes. Where the
+            // disk dies under it, a file looks damaged that is whole once the disk is back.
             Some(code)
                 if code
                     .parse::<u32>()
-                    .is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14)) =>
+                    .is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 11 | 13 | 14 | 26)) =>
             {
                 StoreError::Unavailable(error.to_string())
             }

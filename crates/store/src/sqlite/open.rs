@@ -12,7 +12,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, engine::Txn, failed, migrate};
+use super::{SqliteStore, engine::Txn, failed, migrate, presence::DatabaseFiles};
 use crate::{
     error::StoreError,
     facts::Facts,
@@ -85,7 +85,8 @@ impl SqliteStore {
             .await
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
-        let writers = Writers::start(vec![Txn::new(conn, handover.clone())], &handover);
+        let writers =
+            Writers::start(vec![Txn::new(conn, DatabaseFiles::find(path)?, handover.clone())], &handover);
         Ok(Self {
             writers,
             readers,

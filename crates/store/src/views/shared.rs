@@ -52,14 +52,14 @@ pub(super) const SHARED: [(&str, &str); 14] = [
         "trial",
         "CASE WHEN m.status = 2 AND m.attempt > 0 THEN 1 WHEN m.status = 8 AND m.due_at IS NOT NULL THEN 1 ELSE 0 END",
     ),
-    // Scheduled and ready: whether a preparation or an attempt came before. In doubt: whether it is sent again. Replayed: whether it had
+    // Scheduled and ready: whether a preparation or an attempt came before, and of what is ready whether another follows. In doubt: whether it is sent again. Replayed: whether it had
     // been refused. Resolved: what came of it is told by what happened next, or by how the message stands. A call: how the message had
     // ended when it was made.
     (
         "sense",
         "CASE WHEN e.kind = 5 AND EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq = e.seq - 1 AND p.kind = 32) THEN 4 \
-         WHEN e.kind IN (4, 5) THEN CASE WHEN EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
-         AND p.kind IN (6, 11)) THEN 3 ELSE 0 END \
+         WHEN e.kind IN (4, 5) THEN CASE WHEN (e.kind = 5 OR {flag:e.data:will_retry}) AND EXISTS (SELECT 1 FROM {event} p \
+         WHERE p.uid = e.uid AND p.seq < e.seq AND p.kind IN (6, 11)) THEN 3 ELSE 0 END \
          WHEN e.kind = 10 THEN CASE WHEN {flag:e.data:will_retry} THEN 3 ELSE 0 END \
          WHEN e.kind = 16 THEN CASE (SELECT p.kind FROM {event} p WHERE p.uid = e.uid AND p.seq < e.seq \
          AND p.kind IN ({moves}) ORDER BY p.seq DESC LIMIT 1) WHEN 3 THEN 4 ELSE 0 END \

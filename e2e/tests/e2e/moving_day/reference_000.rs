@@ -44,6 +44,10 @@ async fn an_outbox_on_mariadb_moves() -> anyhow::Result<()> {
     for number in 1..=4 {
         std::fs::write(payloads.join(format!("{number}.json")), mail(number).to_string())?;
     }
+    // Its door takes a subject of any length, and so does the move.
+    let mut long = mail(3);
+    long["subject"] = "x".repeat(400).into();
+    std::fs::write(payloads.join("3.json"), long.to_string())?;
     let url = MariaDb::shared().create_database();
     let row = |number: u32, status: &str, path: &str| format!("('{}', '{status}', '{path}')", id(number));
     let rows = [

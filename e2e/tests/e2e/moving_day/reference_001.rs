@@ -126,7 +126,7 @@ async fn a_proxy_moves(gateway: &Gateway, sink: &SmtpSink, url: &str) -> anyhow:
 #[tokio::test]
 async fn a_proxy_on_sqlite_moves() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let file = gateway.folder().join("mail.db");
     sqlite(&file, &filled(sink.port(), later(&gateway).await?))?;
     a_proxy_moves(&gateway, &sink, &format!("sqlite://{}", file.display())).await
@@ -135,7 +135,7 @@ async fn a_proxy_on_sqlite_moves() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_proxy_on_postgresql_moves() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let old = PostgresDatabase::create();
     old.run(&filled(sink.port(), later(&gateway).await?));
     a_proxy_moves(&gateway, &sink, &old.url()).await
@@ -144,7 +144,7 @@ async fn a_proxy_on_postgresql_moves() -> anyhow::Result<()> {
 #[tokio::test]
 async fn wrong_rows_are_listed_and_nothing_is_half_imported() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let file = gateway.folder().join("mail.db");
     let unknown =
         json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "body": "b", "colour": "red"});
@@ -196,7 +196,7 @@ async fn wrong_rows_are_listed_and_nothing_is_half_imported() -> anyhow::Result<
 
 #[tokio::test]
 async fn an_import_that_is_killed_is_run_again() -> anyhow::Result<()> {
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let file = gateway.folder().join("mail.db");
     let payload = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "body": "b"});
     let later = later(&gateway).await?;

@@ -68,5 +68,13 @@ async fn accounts_and_tokens_are_counted_and_taken_over() -> anyhow::Result<()> 
     assert_eq!(old.run("SELECT count(*) FROM tokens WHERE state = 'mailed'"), "1");
     let (code, report) = run(&["import", "003", "--database", &url]).await?;
     assert_eq!(code, Some(0), "{report:#}");
+
+    // What an application was promised to find in its rows is not taken away by running it once more.
+    let keeps = "SELECT count(*) FROM pg_trigger WHERE tgname = 'postway_token_keeps'";
+    assert_eq!(old.run(keeps), "0");
+    let (code, report) = run(&["import", "003", "--database", &url, "--keep-secrets"]).await?;
+    assert_eq!((code, old.run(keeps).as_str()), (Some(0), "1"), "{report:#}");
+    let (code, report) = run(&["import", "003", "--database", &url]).await?;
+    assert_eq!((code, old.run(keeps).as_str()), (Some(0), "1"), "{report:#}");
     Ok(())
 }

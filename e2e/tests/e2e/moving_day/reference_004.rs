@@ -1,12 +1,12 @@
 //! 004: the outbox and the directory of recipients, in PostgreSQL and in MariaDB.
 
-use postway_e2e::{Gateway, PATIENCE, text};
+use postway_e2e::{Gateway, PATIENCE, column, text};
 use postway_testkit::{
     SmtpSink,
     mariadb::{MariaDb, run_in},
     postgres::PostgresDatabase,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{moving, stays, wrong};
 
@@ -62,7 +62,7 @@ fn filled(text: &str, quote: char) -> String {
     let mails = [(1, "RECEIVED"), (2, "RETRY_SCHEDULED"), (3, "SENT_ATTEMPT"), (4, "SENT"), (5, "FAILED")]
         .map(|(number, status)| {
             let id = outbox_id(number);
-            format!("('{id}', '{COMPANY}', 'ada@example.net', 'Nota {number}', '<p>Olá</p>', '{status}', 1)")
+            format!("('{id}', '{COMPANY}', 'ada@example.net', 'Nota {number}', '<p>Olá</p>', '{status}', 1, 'req-{number}')")
         });
     let known = outbox_id(6);
     format!(
@@ -74,7 +74,7 @@ fn filled(text: &str, quote: char) -> String {
             '<p>Olá</p>', 'VALIDATED');",
         columns("id companyId externalId razaoSocial email cpfCnpj"),
         columns("id companyId email deletedAt"),
-        columns("id companyId to subject html status attempts"),
+        columns("id companyId to subject html status attempts requestId"),
         mails.join(", "),
         columns("id companyId recipientId to cc subject html status"),
     )
@@ -82,7 +82,7 @@ fn filled(text: &str, quote: char) -> String {
 
 async fn a_pipeline_moves(url: &str, run: impl Fn(&str) -> String, quote: char) -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
+    let gateway = Gateway::start_untouched(&[]).await?;
     let (code, report) = moving(&gateway, &["check", "004", "--database", url]).await?;
     assert_eq!(code, Some(1), "{report:#}");
     assert!(wrong(&report).iter().all(|(_, _, field)| field == "companyId"), "{report:#}");
@@ -146,7 +146,10 @@ async fn a_pipeline_moves(url: &str, run: impl Fn(&str) -> String, quote: char) 
     assert_eq!((code, &report["carried"]), (Some(0), &json!({})), "{report:#}");
     assert_eq!(report["already_here"], json!({"recipients": 1, "waiting_messages": 3}), "{report:#}");
     assert_eq!(sink.mails().len(), 3);
-    let _: Value = gateway.message(&outbox_id(1)).await?;
+    for number in [1, 2] {
+        let moved = gateway.get(&format!("/v1/messages?request_id=req-{number}")).await?;
+        assert_eq!(column(&moved, "data", "id"), [outbox_id(number)], "{moved:#}");
+    }
     Ok(())
 }
 

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 
 use super::{EMAILS, Moved, id};
 
-/// After so long a silent node is taken for dead. Who stopped in order keeps nobody waiting for it.
-const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// A silent node is taken for dead after ten seconds. Who stopped in order keeps nobody waiting: half of that is plenty.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
+/// Requirements 5, 8, 25, 37, 39, 41.
 #[tokio::test]
 async fn a_kill_during_the_call_leaves_its_trace_and_only_success_acknowledges() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
@@ -67,14 +68,14 @@ async fn after_two_nodes_have_stopped_in_order_the_next_start_calls_at_once() ->
     let stopped = Instant::now();
     post(&second, 2).await?;
     receiver.wait_for(2, PATIENCE).await;
-    assert!(stopped.elapsed() < DEAD_AFTER, "the other node takes it over at once: {:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < AT_ONCE, "the other node takes it over at once: {:?}", stopped.elapsed());
     assert!(second.terminate().await?.success());
 
     first.launch(&env("first.example")).await?;
     let started = Instant::now();
     post(&first, 3).await?;
     receiver.wait_for(3, PATIENCE).await;
-    assert!(started.elapsed() < DEAD_AFTER, "and so does the next start: {:?}", started.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "and so does the next start: {:?}", started.elapsed());
     eventually("the acknowledgement", async || {
         let shown = first.get(&format!("{EMAILS}/{}", id(3))).await?;
         Ok((shown["status"] == "SENT-ACKNOWLEDGED").then_some(()))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{EMAILS, Moved, id};
 
 /// Without the setting there is no file, and no path: the bytes are in the database, and come by HTTP.
+/// Requirements 3, 4.
 #[tokio::test]
 async fn a_path_is_a_file_or_null() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
@@ -45,6 +46,7 @@ async fn a_path_is_a_file_or_null() -> anyhow::Result<()> {
 }
 
 /// Relative paths are below the folder that is open to the tenant; a mail whose file comes too late goes when it is requeued.
+/// Requirements 32, 43.
 #[tokio::test]
 async fn attachments_by_relative_path_and_name_and_a_file_that_comes_late() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;

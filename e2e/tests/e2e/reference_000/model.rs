@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{EMAILS, Moved, id};
 
+/// Requirements 1, 9–13, 15, 17.
 #[tokio::test]
 async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
@@ -27,6 +28,12 @@ async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::
     for (column, name) in statuses.iter().zip(["id", "email_id", "status", "reason", "created_at"]) {
         assert_eq!(column.split(' ').next(), Some(name), "{statuses:?}");
     }
+
+    let engines = moved.sql(
+        "SELECT DISTINCT engine, table_collation FROM information_schema.tables \
+         WHERE table_name = 'message' AND table_type = 'BASE TABLE'",
+    )?;
+    assert_eq!(engines, [["InnoDB", "utf8mb4_bin"]]);
 
     moved.post(&id(1), json!({})).await?;
     let shown = moved.reaches(&id(1), "SENT").await?;
@@ -53,6 +60,7 @@ async fn both_tables_have_their_columns_and_nothing_can_be_written() -> anyhow::
 }
 
 /// `created_at` of a history row is when it happened, and rows of one mail rise in `id`; a mail and its history go together.
+/// Requirements 16, 17, 19, 45.
 #[tokio::test]
 async fn a_history_is_in_order_and_goes_with_its_mail() -> anyhow::Result<()> {
     let sink = SmtpSink::builder().rcpt("nobody@", "550 5.1.1 no such user here").start().await;

@@ -9,6 +9,7 @@ use super::{Moved, id};
 /// How many mails of a tenant are in intake at once.
 const AT_ONCE: usize = 8;
 
+/// Requirements 2, 12, 26, 27.
 #[tokio::test]
 async fn accepted_and_intaking_tell_what_waits_for_its_files() -> anyhow::Result<()> {
     let (sink, source) = (SmtpSink::start().await, HttpSource::start().await);
@@ -55,6 +56,7 @@ async fn accepted_and_intaking_tell_what_waits_for_its_files() -> anyhow::Result
     Ok(())
 }
 
+/// Requirements 2, 5, 6, 8, 10, 28–36, 38.
 #[tokio::test]
 async fn the_other_nine_states_are_seen_in_door_and_table() -> anyhow::Result<()> {
     let at_dot = Hold::new();

@@ -72,12 +72,22 @@ impl EmptyLists {
     }
 }
 
+/// Why an address is inactive, in the words that clients look for behind the addresses.
+const WHO_IS: &str = "Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression.";
+
+/// The refusal of a mail that nobody would get. Clients read the addresses out of these sentences: some want them on a line of
+/// their own, some followed by the next sentence, so they are told both ways.
 fn all_inactive(addresses: &[String]) -> ApiError {
-    // The SDK reads the addresses out of this sentence.
+    let addresses = addresses.join(", ");
     let message = format!(
-        "every recipient is suppressed. Found inactive addresses: {}. Inactive addresses bounced, complained or were \
-         suppressed by hand",
-        addresses.join(", ")
+        "You tried to send to recipient(s) that have been marked as inactive.\nFound inactive addresses: {addresses}.\n{WHO_IS}\n\
+         Found inactive addresses: {addresses}. Inactive recipients get no mail."
     );
     Fault::Inactive.error("", message)
+}
+
+/// What is said of a mail that goes to the others.
+pub(super) fn some_inactive(addresses: &[String]) -> String {
+    let addresses = addresses.join(", ");
+    format!("Message OK, but will not deliver to these inactive addresses: {addresses}. {WHO_IS}")
 }

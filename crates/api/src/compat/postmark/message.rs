@@ -1,5 +1,6 @@
 //! A message as Postmark's users write it, as ours.
 
+use postway_domain::Mailbox;
 use serde_json::{Value, value::RawValue};
 
 use super::error::Fault;
@@ -10,6 +11,11 @@ use crate::{
 
 /// The most recipients, in all three fields together.
 const RECIPIENTS_MAX: usize = 50;
+/// The longest subject.
+const SUBJECT_CHARS_MAX: usize = 2_000;
+/// How many faulty addresses are named, and how much of each.
+const ADDRESSES_TOLD_MAX: usize = 10;
+const ADDRESS_CHARS_MAX: usize = 320;
 /// The stream that a message is of unless it says otherwise: it is no batch.
 pub(super) const STREAM: &str = "outbound";
 /// Fields whose values are the same in ours.
@@ -20,10 +26,20 @@ const RECIPIENTS: [(&str, &str); 3] = [("To", "to"), ("Cc", "cc"), ("Bcc", "bcc"
 const FILE: [(&str, &str); 3] =
     [("Name", "filename"), ("Content", "content"), ("ContentType", "content_type")];
 
+/// The template that makes a message's words.
+pub(super) struct TemplateUse {
+    /// Its name, or its number.
+    pub(super) name: String,
+    /// Whether it goes by its number.
+    pub(super) by_id: bool,
+    variables: Option<String>,
+}
+
 /// A message, translated.
 pub(super) struct Translated {
-    /// Ours, as JSON.
-    pub(super) json: String,
+    /// Ours, but for the template.
+    ours: Ours,
+    pub(super) template: Option<TemplateUse>,
     /// To whom, as it was written, by the name of the field; said again in the answer.
     pub(super) named: Vec<(&'static str, String)>,
 }
@@ -31,8 +47,67 @@ pub(super) struct Translated {
 impl Translated {
     /// Everybody it is for.
     pub(super) fn recipients(&self) -> impl Iterator<Item = &str> {
-        self.named.iter().flat_map(|(_, list)| split_addresses(list))
+        self.named.iter().flat_map(|(_, list)| addresses(list))
     }
+
+    /// Ours, as JSON, and to whom it goes.
+    pub(super) fn into_json(self) -> (String, Vec<(&'static str, String)>) {
+        let Self { mut ours, template, named } = self;
+        if let Some(TemplateUse { name, variables, .. }) = template {
+            let mut of = Ours::with_capacity(variables.as_ref().map_or(0, String::len) + 64);
+            of.text("name", &name);
+            if let Some(variables) = variables {
+                of.json("variables", &variables);
+            }
+            ours.json("template", &of.into_json());
+        }
+        (ours.into_json(), named)
+    }
+}
+
+/// The addresses of a list. Commas separate them there; semicolons do in many programs, and can mean nothing else outside of
+/// quotes.
+fn addresses(list: &str) -> Vec<&str> {
+    split_addresses(list).into_iter().flat_map(apart).collect()
+}
+
+fn apart(part: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let between = move |c: char| {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            _ => return c == ';' && !quoted,
+        }
+        false
+    };
+    part.split(between).map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// What is said of addresses that are none, in the sentence that clients read them out of; of one field, for it must be
+/// the whole answer.
+fn invalid<'a>(field: &str, list: impl IntoIterator<Item = &'a str>) -> Option<FieldError> {
+    let mut reason = None;
+    let faulty: Vec<String> = list
+        .into_iter()
+        .filter_map(|address| {
+            let error = address.parse::<Mailbox>().err()?;
+            reason.get_or_insert_with(|| error.to_string().replace('\'', "`"));
+            Some(bare(address))
+        })
+        .take(ADDRESSES_TOLD_MAX)
+        .collect();
+    reason.map(|reason| {
+        Fault::Email.at("", format!("Invalid '{field}' address: '{}'. {reason}", faulty.join(", ")))
+    })
+}
+
+/// An address without its name, as far as it can be told.
+fn bare(text: &str) -> String {
+    let inner =
+        text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
+    inner.trim().chars().filter(|c| !c.is_control() && *c != '\'').take(ADDRESS_CHARS_MAX).collect()
 }
 
 /// Our message for one of theirs, whose words come from a template or from itself.
@@ -41,15 +116,26 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
     let mut ours = Ours::with_capacity(json.len() + 64);
     let (mut faults, mut named) = (Vec::new(), Vec::new());
     for (theirs, name) in SAME {
-        if let Some(value) = fields.take(theirs) {
-            ours.json(name, value.get());
+        let Some(value) = fields.take(theirs) else { continue };
+        ours.json(name, value.get());
+        let long = |text: &str| text.len() > SUBJECT_CHARS_MAX && text.chars().count() > SUBJECT_CHARS_MAX;
+        match theirs {
+            "Subject" if text(value).as_deref().is_some_and(long) => {
+                let message = format!("is longer than {SUBJECT_CHARS_MAX} characters: shorten it");
+                faults.push(Fault::Email.at("Subject", message));
+            }
+            "From" => faults.extend(text(value).and_then(|from| invalid("From", [&*from]))),
+            _ => {}
         }
     }
     for (theirs, name) in RECIPIENTS {
         let Some(value) = fields.take(theirs) else { continue };
         match text(value) {
             Some(list) => {
-                ours.json(name, &Value::from(split_addresses(&list)).to_string());
+                ours.json(name, &Value::from(addresses(&list)).to_string());
+                if let Some(fault) = invalid(theirs, addresses(&list)) {
+                    return Err(refuse_mail(vec![fault]));
+                }
                 named.push((theirs, list.into_owned()));
             }
             None => faults.push(Fault::Shape.at(theirs, "must be a text, with commas between addresses")),
@@ -69,23 +155,24 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
     if let Some(stream) = stream.filter(|stream| text(stream).as_deref() != Some(STREAM)) {
         ours.json("batch", stream.get());
     }
-    let lists = [
-        ("headers", fields.take("Headers").map(headers)),
-        ("attachments", fields.take("Attachments").map(files)),
-    ];
-    for (name, value) in lists.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        match value {
-            Ok(json) => ours.json(name, &json),
-            Err(fault) => faults.push(fault),
+    match fields.take("Headers").map(headers) {
+        Some(Ok(Headers { json, return_path })) => {
+            ours.json("headers", &json);
+            if let Some(path) = return_path {
+                ours.text("return_path", &path);
+            }
         }
+        Some(Err(fault)) => faults.push(fault),
+        None => {}
     }
-    if from_template {
-        match template(&mut fields) {
-            Ok(json) => ours.json("template", &json),
-            Err(fault) => faults.push(fault),
-        }
+    match fields.take("Attachments").map(files) {
+        Some(Ok(json)) => ours.json("attachments", &json),
+        Some(Err(fault)) => faults.push(fault),
+        None => {}
     }
-    let translated = Translated { json: ours.into_json(), named };
+    let template = if from_template { Some(template(&mut fields)) } else { None };
+    let template = template.transpose().map_err(|fault| faults.push(fault)).unwrap_or_default();
+    let translated = Translated { ours, template, named };
     let count = translated.recipients().count();
     if count > RECIPIENTS_MAX {
         faults.push(
@@ -99,41 +186,48 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
 }
 
 /// `TemplateAlias` or `TemplateId`, which is a number there, and `TemplateModel`.
-fn template(fields: &mut Fields<'_>) -> Result<String, FieldError> {
+fn template(fields: &mut Fields<'_>) -> Result<TemplateUse, FieldError> {
     let model = fields.take("TemplateModel").filter(|model| !is_empty_list(model));
     let alias = fields.take("TemplateAlias").filter(|alias| !is_blank(alias));
+    let by_id = alias.is_none();
     let Some(name) = alias.or(fields.take("TemplateId")) else {
         return Err(Fault::TemplateMissing.at("TemplateAlias", "is missing: give it, or TemplateId"));
     };
-    let mut ours = Ours::with_capacity(model.map_or(0, |model| model.get().len()) + 64);
-    match text(name) {
-        Some(name) => ours.text("name", &name),
-        None => ours.text("name", name.get()),
-    }
-    if let Some(model) = model {
-        ours.json("variables", model.get());
-    }
-    Ok(ours.into_json())
+    let name = text(name).map_or_else(|| name.get().to_owned(), |name| name.into_owned());
+    Ok(TemplateUse { name, by_id, variables: model.map(|model| model.get().to_owned()) })
 }
 
-/// Whether a header says how a mail is written down. Programs that make a whole mail and hand over its parts, as the gem for
-/// Rails does, name these too; there they are replaced, and here the mail that is made has its own.
-fn is_of_form(name: &str) -> bool {
+/// Whether a header has no place in the mail that is made. Programs that make a whole mail and hand over its parts, as the gem
+/// for Rails does, name those that say how a mail is written down; there they are replaced, and here the mail that is made has
+/// its own. `Sender` would name somebody whom nobody has asked, and `X-PM-KeepID` speaks to Postmark alone.
+fn is_passed_over(name: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("Content-"));
-    content || is("MIME-Version") || is("Message-ID") || is("Date")
+    content || ["MIME-Version", "Message-ID", "Date", "Sender", "X-PM-KeepID"].into_iter().any(is)
+}
+
+/// Headers as ours.
+struct Headers {
+    json: String,
+    /// Who gets what comes back: a part of the envelope, which programs that make a whole mail name with its header.
+    return_path: Option<String>,
 }
 
 /// `[{Name, Value}]` as an object. A name that is there twice is the intake's to refuse.
-fn headers(value: &RawValue) -> Result<String, FieldError> {
-    let mut json = String::from("{");
+fn headers(value: &RawValue) -> Result<Headers, FieldError> {
+    let (mut json, mut return_path) = (String::from("{"), None);
     for (place, item) in Items::read("Headers", value).map_err(of_shape)?.0.into_iter().enumerate() {
         let field = |name: &str| format!("Headers[{place}].{name}");
         let mut fields = inner(&format!("Headers[{place}]"), item)?;
         let name = fields.take("Name").and_then(text);
         let name = name.ok_or_else(|| Fault::Email.at(field("Name"), "must be a text"))?;
         let value = fields.take("Value").ok_or_else(|| Fault::Email.at(field("Value"), "is missing"))?;
-        if is_of_form(&name) {
+        if name.eq_ignore_ascii_case("Return-Path") {
+            let path = text(value).ok_or_else(|| Fault::Email.at(field("Value"), "must be a text"))?;
+            return_path = Some(bare(&path));
+            continue;
+        }
+        if is_passed_over(&name) {
             continue;
         }
         if json.len() > 1 {
@@ -144,7 +238,7 @@ fn headers(value: &RawValue) -> Result<String, FieldError> {
         json.push_str(value.get());
     }
     json.push('}');
-    Ok(json)
+    Ok(Headers { json, return_path })
 }
 
 fn files(value: &RawValue) -> Result<String, FieldError> {
@@ -200,7 +294,7 @@ mod tests {
 
     fn made(message: Value, from_template: bool) -> Value {
         let translated = self::message(message.to_string().as_bytes(), from_template).unwrap();
-        serde_json::from_str(&translated.json).unwrap()
+        serde_json::from_str(&translated.into_json().0).unwrap()
     }
 
     #[test]
@@ -238,6 +332,35 @@ mod tests {
             json!({"headers": {"X-A": "1", "X-B": "1", "Contents": "1"}})
         );
         assert_eq!(made(json!({"Headers": [{"Name": "Date", "Value": "x"}]}), false), json!({"headers": {}}));
+    }
+
+    #[test]
+    fn what_speaks_of_the_envelope_is_no_header() {
+        let headers = ["Return-Path", "Sender", "X-PM-KeepID", "X-A"]
+            .map(|name| json!({"Name": name, "Value": "<bounces@example.com>"}));
+        assert_eq!(
+            made(json!({"Headers": headers}), false),
+            json!({"headers": {"X-A": "<bounces@example.com>"}, "return_path": "bounces@example.com"})
+        );
+    }
+
+    #[test]
+    fn semicolons_separate_addresses_outside_of_quotes() {
+        let list = r#""A; B" <a@example.net>; b@example.net;, c@example.net"#;
+        assert_eq!(addresses(list), [r#""A; B" <a@example.net>"#, "b@example.net", "c@example.net"]);
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_in_the_sentence_that_clients_read() {
+        for (message, said) in [
+            (json!({"To": "Bob <bob>, ada@example.net, c'arl"}), "Invalid 'To' address: 'bob, carl'. "),
+            (json!({"From": "shop"}), "Invalid 'From' address: 'shop'. "),
+            (json!({"Bcc": "a@b@c"}), "Invalid 'Bcc' address: 'a@b@c'. "),
+        ] {
+            let error = self::message(message.to_string().as_bytes(), false).err().unwrap();
+            let told = error.details()[0].to_string();
+            assert!(told.starts_with(said) && !told[said.len()..].contains('\''), "{told}");
+        }
     }
 
     #[test]

@@ -14,9 +14,10 @@ use postway_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use super::{
+    DoorMemory,
     error::{Fault, body as error_body, theirs},
-    inactive::EmptyLists,
-    message::{Translated, message},
+    inactive::some_inactive,
+    message::message,
 };
 use crate::{
     auth::Sender,
@@ -35,29 +36,29 @@ const TOGETHER: usize = 16;
 
 pub(super) async fn send(
     State(app): State<Shared>,
-    Extension(lists): Extension<Arc<EmptyLists>>,
+    Extension(memory): Extension<Arc<DoorMemory>>,
     caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (context, bytes) = read(&app, caller, &id, request).await?;
-    one(&app, &lists, &context, &bytes, false).await
+    one(&app, &memory, &context, &bytes, false).await
 }
 
 pub(super) async fn send_template(
     State(app): State<Shared>,
-    Extension(lists): Extension<Arc<EmptyLists>>,
+    Extension(memory): Extension<Arc<DoorMemory>>,
     caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (context, bytes) = read(&app, caller, &id, request).await?;
-    one(&app, &lists, &context, &bytes, true).await
+    one(&app, &memory, &context, &bytes, true).await
 }
 
 pub(super) async fn batch(
     State(app): State<Shared>,
-    Extension(lists): Extension<Arc<EmptyLists>>,
+    Extension(memory): Extension<Arc<DoorMemory>>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -66,12 +67,12 @@ pub(super) async fn batch(
     let items = serde_json::from_slice(&bytes).map_err(|error| {
         misshapen(&bytes, &error, |_| Fault::Shape.error("", "the body must be a list of messages"))
     })?;
-    all(&app, &lists, &context, items, false).await
+    all(&app, &memory, &context, items, false).await
 }
 
 pub(super) async fn batch_templates(
     State(app): State<Shared>,
-    Extension(lists): Extension<Arc<EmptyLists>>,
+    Extension(memory): Extension<Arc<DoorMemory>>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -81,7 +82,7 @@ pub(super) async fn batch_templates(
     let messages = messages.ok_or_else(|| Fault::Shape.error("Messages", "is missing"))?;
     let items = Items::read("Messages", messages)
         .map_err(|_| Fault::Shape.error("Messages", "must be a list of messages"))?;
-    all(&app, &lists, &context, items, true).await
+    all(&app, &memory, &context, items, true).await
 }
 
 async fn read(
@@ -91,7 +92,8 @@ async fn read(
     request: Request,
 ) -> Result<(RequestContext, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
-    let context = accept::door_context(caller, id, &parts.headers)?;
+    // Subjects and tags as long as there; the tenant's own bound holds where it has set one.
+    let context = RequestContext { any_subject: true, ..accept::door_context(caller, id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     Ok((context, bytes))
@@ -99,21 +101,22 @@ async fn read(
 
 async fn one(
     app: &App,
-    lists: &EmptyLists,
+    memory: &DoorMemory,
     context: &RequestContext,
     bytes: &[u8],
     from_template: bool,
 ) -> Result<Json<Value>, ApiError> {
-    let translated = message(bytes, from_template)?;
-    let inactive = lists.inactive(app, &context.tenant, &translated).await??;
-    let Translated { json, named } = translated;
+    let mut translated = message(bytes, from_template)?;
+    memory.templates.resolve(app, &context.tenant, [&mut translated]).await?;
+    let inactive = memory.lists.inactive(app, &context.tenant, &translated).await??;
+    let (json, named) = translated.into_json();
     let receipt = accept::take(app, context, json.into()).await.map_err(theirs)?;
     Ok(Json(taken(app, named, receipt.uid, &inactive)))
 }
 
 async fn all(
     app: &App,
-    lists: &EmptyLists,
+    memory: &DoorMemory,
     context: &RequestContext,
     items: Items<'_>,
     from_template: bool,
@@ -122,34 +125,41 @@ async fn all(
         let message = format!("there are {} messages: send at most {BATCH_MAX}", items.0.len());
         return Err(Fault::BatchLong.error("", message));
     }
-    let translated: Vec<_> =
+    let mut translated: Vec<_> =
         items.0.iter().map(|item| message(item.get().as_bytes(), from_template)).collect();
-    let mut found: Vec<Result<(Translated, Vec<String>), ApiError>> = futures::stream::iter(translated)
+    memory.templates.resolve(app, &context.tenant, translated.iter_mut().flatten()).await?;
+    let found: Vec<Result<_, ApiError>> = futures::stream::iter(translated)
         .map(|translated| async move {
             let translated = match translated {
                 Ok(translated) => translated,
                 Err(error) => return Ok(Err(error)),
             };
-            let inactive = lists.inactive(app, &context.tenant, &translated).await?;
+            let inactive = memory.lists.inactive(app, &context.tenant, &translated).await?;
             Ok::<_, StoreError>(inactive.map(|inactive| (translated, inactive)))
         })
         .buffered(TOGETHER)
         .try_collect()
         .await?;
-    let mut results = Vec::new();
-    if found.iter().any(Result::is_ok) {
-        let ours = found.iter_mut().flatten();
-        let messages = ours.map(|(translated, _)| std::mem::take(&mut translated.json).into()).collect();
-        results = many::take_each(app, context, messages).await.map_err(theirs)?.results;
+    let (mut messages, mut told) = (Vec::new(), Vec::with_capacity(found.len()));
+    for one in found {
+        told.push(one.map(|(translated, inactive)| {
+            let (json, named) = translated.into_json();
+            messages.push(json.into());
+            (named, inactive)
+        }));
     }
+    let results = match messages.is_empty() {
+        true => Vec::new(),
+        false => many::take_each(app, context, messages).await.map_err(theirs)?.results,
+    };
     let mut results = results.into_iter();
-    let answers = found.into_iter().map(|found| {
-        let (translated, inactive) = match found {
-            Ok(found) => found,
+    let answers = told.into_iter().map(|one| {
+        let (named, inactive) = match one {
+            Ok(told) => told,
             Err(error) => return error_body(&error),
         };
         match results.next() {
-            Some(Ok(receipt)) => taken(app, translated.named, receipt.uid, &inactive),
+            Some(Ok(receipt)) => taken(app, named, receipt.uid, &inactive),
             Some(Err(rejected)) => error_body(&theirs(rejected.refusal.into())),
             None => error_body(&ApiError::internal("the door did not answer for every message")),
         }
@@ -163,7 +173,7 @@ fn taken(app: &App, named: Vec<(&'static str, String)>, uid: MessageUid, inactiv
         named.into_iter().map(|(name, list)| (name.to_owned(), list.into())).collect();
     let message = match inactive {
         [] => "OK".to_owned(),
-        some => format!("OK, but nothing is sent to these inactive addresses: {}", some.join(", ")),
+        some => some_inactive(some),
     };
     answer.insert("SubmittedAt".to_owned(), json!(app.clock.now()));
     answer.insert("MessageID".to_owned(), json!(uid));

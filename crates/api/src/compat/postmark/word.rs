@@ -33,6 +33,59 @@ pub(super) fn event(outcome: EventKind) -> Option<&'static str> {
     }
 }
 
+/// What kept a mail from somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BounceKind {
+    /// The address does not work.
+    HardBounce,
+    /// It did not work this time.
+    SoftBounce,
+    /// A relay refused the mail.
+    Blocked,
+    /// The reader complained.
+    SpamComplaint,
+}
+
+impl BounceKind {
+    /// Each with its word, its number, its name and what it means.
+    const ALL: [(Self, &str, u32, &str, &str); 4] = [
+        (Self::HardBounce, "HardBounce", 1, "Hard bounce", "The address does not exist, or takes no mail."),
+        (Self::SoftBounce, "SoftBounce", 4_096, "Soft bounce", "The mail came back; the next may arrive."),
+        (Self::Blocked, "Blocked", 100_006, "Blocked", "The relay refused the mail for this address."),
+        (
+            Self::SpamComplaint,
+            "SpamComplaint",
+            100_001,
+            "Spam complaint",
+            "The reader marked the mail as spam.",
+        ),
+    ];
+
+    pub(super) fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, name, ..)| name.eq_ignore_ascii_case(word)).map(|(kind, ..)| kind)
+    }
+
+    fn row(self) -> (Self, &'static str, u32, &'static str, &'static str) {
+        Self::ALL.into_iter().find(|(kind, ..)| *kind == self).unwrap_or(Self::ALL[0])
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        self.row().1
+    }
+
+    pub(super) fn code(self) -> u32 {
+        self.row().2
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.row().3
+    }
+
+    pub(super) fn description(self) -> &'static str {
+        self.row().4
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

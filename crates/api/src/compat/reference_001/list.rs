@@ -2,9 +2,15 @@
 
 use std::collections::HashSet;
 
-use axum::{Json, extract::State, http::request::Parts};
+use axum::{
+    extract::State,
+    http::{header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{AccountId, Event, Scope, TenantId, id::BatchCode};
+use postway_domain::{AccountId, Event, MessageUid, Scope, TenantId, id::BatchCode};
+use postway_intake::{JsonBounds, read_object_beside};
 use postway_store::record::{Body, Filter, Kept};
 use serde_json::{Map, Value, json};
 
@@ -13,6 +19,7 @@ use crate::{
     compat::read::{self, ACTIVE, Whole},
     error::ApiError,
     query::{Parameters, flag},
+    room::Counted,
     state::{App, Shared},
 };
 
@@ -20,8 +27,13 @@ use crate::{
 const TOGETHER: usize = 16;
 /// The most bytes of requests that one page shows.
 const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The most values of one request that is shown, and of all of a page. A variable of a template is none: it is not shown.
+const REQUEST_VALUES_MAX: usize = 20_000;
+const PAGE_VALUES_MAX: usize = 100_000;
+/// What a page takes of memory for each byte of the requests that it shows: they, what is read of them, and the answer.
+const MEMORY_PER_BYTE: usize = 4;
 
-pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&parts.uri)?;
     let named = query.take("tenant_id");
     let active_only = query.parse("active_only", flag).unwrap_or(false);
@@ -42,7 +54,10 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
         accounts.filter(|account| account.settings.pec).map(|account| account.id).collect();
     let now = app.clock.now();
     let mut messages = Vec::with_capacity(page.messages.len());
-    for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, &page.messages).await?) {
+    let shown_requests = shown_requests(&page.messages);
+    let bytes: usize = shown_requests.iter().flatten().map(|(_, bytes)| *bytes as usize).sum();
+    let mut held = app.room.hold(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
+    for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
         let mut shown = word::view(whole, now);
         shown["pk"] = json!(whole.record.summary.uid);
         shown["tenant_name"] = json!(tenant_name);
@@ -55,34 +70,64 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
         }
         messages.push(shown);
     }
-    Ok(Json(json!({"ok": true, "messages": messages, "next_cursor": page.next_cursor})))
+    let answer = json!({"ok": true, "messages": messages, "next_cursor": page.next_cursor});
+    let json = serde_json::to_vec(&answer).map_err(ApiError::internal)?;
+    held.cover(json.len())?;
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    Ok((Counted, headers, held.around(json.into())).into_response())
 }
 
-/// The request that brought each message, as it is kept. There is none for a sensitive message, for one whose request is
-/// no JSON or too large for its row, and where the page has shown enough.
+/// Which messages are shown with their requests, and how many bytes those have. Not a sensitive one, nor one whose request is too
+/// large for its row, nor what comes when the page has shown enough.
+fn shown_requests(messages: &[Whole]) -> Vec<Option<(MessageUid, u64)>> {
+    let mut left = REQUEST_BYTES_MAX;
+    let mut shown = |whole: &Whole| match whole.record.payload {
+        Kept::Inline(bytes) if !whole.record.summary.sensitive && bytes <= left => {
+            left -= bytes;
+            Some((whole.record.summary.uid, bytes))
+        }
+        _ => None,
+    };
+    messages.iter().map(&mut shown).collect()
+}
+
+/// The request that brought each message, as it is kept. There is none where the request is no JSON or has too many values.
 async fn asked_for(
     app: &App,
     tenant: &TenantId,
-    messages: &[Whole],
+    shown: Vec<Option<(MessageUid, u64)>>,
 ) -> Result<Vec<Option<Map<String, Value>>>, ApiError> {
-    let mut left = REQUEST_BYTES_MAX;
-    let mut is_shown = |whole: &Whole| match whole.record.payload {
-        Kept::Inline(bytes) if !whole.record.summary.sensitive && bytes <= left => {
-            left -= bytes;
-            true
-        }
-        _ => false,
-    };
-    let uids: Vec<_> =
-        messages.iter().map(|whole| is_shown(whole).then_some(whole.record.summary.uid)).collect();
-    let read = |uid| async move {
-        let Some(uid) = uid else { return Ok(None) };
+    let read = |shown: Option<(MessageUid, u64)>| async move {
+        let Some((uid, _)) = shown else { return Ok::<Option<Bytes>, ApiError>(None) };
         Ok(match app.store.payload(tenant, uid).await? {
-            Some(Body::Inline(bytes)) => serde_json::from_slice(&bytes).ok(),
+            Some(Body::Inline(bytes)) => Some(bytes),
             Some(Body::Blob(_)) | None => None,
         })
     };
-    futures::stream::iter(uids).map(read).buffered(TOGETHER).try_collect().await
+    let mut stored = futures::stream::iter(shown).map(read).buffered(TOGETHER);
+    let (mut requests, mut left) = (Vec::new(), PAGE_VALUES_MAX);
+    while let Some(bytes) = stored.try_next().await? {
+        let values_max = left.min(REQUEST_VALUES_MAX);
+        let bounds = JsonBounds { values_max, text_bytes_max: REQUEST_BYTES_MAX as usize };
+        // Its template is not shown, so its variables are not built.
+        let request =
+            bytes.and_then(|bytes| Some(read_object_beside(&bytes, Some("template"), bounds).ok()?.0));
+        left -= request.as_ref().map_or(0, count_values).min(left);
+        requests.push(request);
+    }
+    Ok(requests)
+}
+
+/// How many values an object holds, those within included. It is not deep: what was read is bounded in that too.
+fn count_values(object: &Map<String, Value>) -> usize {
+    fn within(value: &Value) -> usize {
+        match value {
+            Value::Array(list) => list.iter().map(|one| 1 + within(one)).sum(),
+            Value::Object(object) => count_values(object),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        }
+    }
+    object.values().map(|value| 1 + within(value)).sum()
 }
 
 /// One event of a message's history. Its number is its place in it.

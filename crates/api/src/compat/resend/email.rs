@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use postway_domain::Time;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -13,20 +12,39 @@ use crate::{
     error::{ApiError, FieldError},
 };
 
+/// What names of files end with, by their kind.
+const KINDS: [(&str, &str); 12] = [
+    ("application/pdf", "pdf"),
+    ("application/zip", "zip"),
+    ("application/json", "json"),
+    ("text/plain", "txt"),
+    ("text/html", "html"),
+    ("text/csv", "csv"),
+    ("text/calendar", "ics"),
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("image/svg+xml", "svg"),
+];
 /// The most addresses in `to`.
 const TO_MAX: usize = 50;
 /// Fields that mean the same in both, and whose values are the same.
 const SAME: [&str; 7] = ["from", "to", "cc", "bcc", "subject", "html", "text"];
+/// Headers that are not passed on.
+const OURS_TO_WRITE: [&str; 4] = ["Return-Path", "Sender", "Date", "Message-ID"];
+/// The longest name or value of a tag.
+const TAG_CHARS_MAX: usize = 256;
 /// Between the name and the value of a tag, as a label of ours: neither has one.
 const COLON: char = ':';
 
-/// Our message for an email. What is wrong with values is for the intake to say, but for what has no place in ours. Distances
-/// of time count from `now`.
-pub(super) fn message(json: &[u8], now: Option<Time>) -> Result<String, ApiError> {
+/// Our message for an email. What is wrong with values is for the intake to say, but for what has no place in ours.
+pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
     let mut fields = Fields::read(json)?;
     let mut ours = Ours::with_capacity(json.len() + 64);
     let mut faults = Vec::new();
     let template = fields.take("template");
+    let (has_html, names_text) = (fields.get("html").is_some(), fields.get("text").is_some());
     for name in SAME {
         match fields.take(name) {
             Some(value) if matches!(name, "cc" | "bcc") && is_blank(value) => {}
@@ -45,19 +63,24 @@ pub(super) fn message(json: &[u8], now: Option<Time>) -> Result<String, ApiError
             None => {}
         }
     }
+    // Html alone gets a text; `text: ""` says that none is wanted.
+    if has_html && !names_text && template.is_none() {
+        ours.json("auto_text", "true");
+    }
     if let Some(value) = either(&mut fields, "reply_to", "replyTo") {
         addresses(&mut ours, "reply_to", value);
     }
     if let Some(value) = either(&mut fields, "scheduled_at", "scheduledAt") {
-        match text(value).map(|said| moment::exact(&said, now).map(Cow::into_owned)) {
-            Some(Ok(at)) => ours.text("send_at", &at),
-            Some(Err(fault)) => faults.push(fault),
+        match text(value) {
+            Some(said) => ours.text("send_at", &moment::zoned(&said)),
             None => ours.json("send_at", value.get()),
         }
     }
     // PHP has one empty array, and writes it as a list.
-    if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers)) {
-        ours.json("headers", headers.get());
+    if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers))
+        && let Err(fault) = self::headers(&mut ours, headers)
+    {
+        faults.push(fault);
     }
     let written = [
         ("template", template.map(self::template)),
@@ -116,6 +139,33 @@ fn template(value: &RawValue) -> Result<String, FieldError> {
     Ok(ours.into_json())
 }
 
+/// Headers as they are, but for those that a mail has once and that are ours to write: an envelope sender is taken from
+/// `Return-Path`, and the others say nothing that is not said anew.
+fn headers(ours: &mut Ours, value: &RawValue) -> Result<(), FieldError> {
+    let fields = inner("headers", value)?;
+    let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+    if !fields.0.iter().any(|(name, _)| OURS_TO_WRITE.iter().any(|ours| is(name, ours))) {
+        ours.json("headers", value.get());
+        return Ok(());
+    }
+    let mut kept = Ours::with_capacity(value.get().len());
+    for (name, value) in fields.0 {
+        if is(&name, "Return-Path") {
+            let path = text(value).ok_or_else(|| FieldError::new("headers.Return-Path", "must be a text"))?;
+            let path = path.trim();
+            let bare = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(path);
+            if !path.is_empty() {
+                ours.text("return_path", bare);
+            }
+        } else if !OURS_TO_WRITE.iter().any(|ours| is(&name, ours)) {
+            let quoted = Value::from(&*name).to_string();
+            kept.json(&quoted[1..quoted.len() - 1], value.get());
+        }
+    }
+    ours.json("headers", &kept.into_json());
+    Ok(())
+}
+
 /// `[{name, value}]` as labels `name:value`.
 fn tags(value: &RawValue) -> Result<String, FieldError> {
     let mut labels = Vec::new();
@@ -125,8 +175,10 @@ fn tags(value: &RawValue) -> Result<String, FieldError> {
             let field = || format!("tags[{place}].{name}");
             let given = fields.take(name).ok_or_else(|| FieldError::new(field(), "is missing"))?;
             match text(given) {
-                Some(text) if !text.is_empty() && text.bytes().all(is_tag_byte) => Ok(text),
-                _ => Err(FieldError::new(field(), "must be of A-Z a-z 0-9 _ -")),
+                Some(text) if is_tag_part(&text) => Ok(text),
+                _ => {
+                    Err(FieldError::new(field(), format!("must be 1 to {TAG_CHARS_MAX} of A-Z a-z 0-9 _ -")))
+                }
             }
         };
         labels.push(format!("{}{COLON}{}", part("name")?, part("value")?));
@@ -134,8 +186,9 @@ fn tags(value: &RawValue) -> Result<String, FieldError> {
     Ok(Value::from(labels).to_string())
 }
 
-fn is_tag_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+fn is_tag_part(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=TAG_CHARS_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
 /// A label as the tag that it was. One from another door has no value.
@@ -164,15 +217,15 @@ fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     let path = given("path");
     // The SDK's type allows `false` for no name.
     let filename = given("filename").filter(|name| name.get() != "false");
+    let kind = given("content_type").or_else(|| given("contentType"));
     match (filename, path.and_then(text)) {
         (Some(name), _) => ours.json("filename", name.get()),
-        (None, Some(path)) => ours.text("filename", last_part(&path)),
-        (None, None) => {}
+        (None, path) => ours.text("filename", &file_name(path.as_deref(), kind.and_then(text).as_deref())),
     }
     if let Some(path) = path {
         ours.json("url", path.get());
     }
-    if let Some(kind) = given("content_type").or_else(|| given("contentType")) {
+    if let Some(kind) = kind {
         ours.json("content_type", kind.get());
     }
     let content_id = ["content_id", "contentId", "inline_content_id"].into_iter().find_map(given);
@@ -187,10 +240,40 @@ fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     Ok(ours.into_json())
 }
 
-/// The name of a file by its address.
-fn last_part(path: &str) -> &str {
-    let path = path.split(['?', '#']).next().unwrap_or(path);
-    path.rsplit('/').next().unwrap_or(path)
+/// The name of a file that was given none: the last part of its address, or one by its kind.
+fn file_name(path: Option<&str>, kind: Option<&str>) -> String {
+    let last = path.and_then(|path| {
+        let path = path.split(['?', '#']).next().unwrap_or(path);
+        path.split_once("://").map_or(path, |(_, rest)| rest).split_once('/')?.1.rsplit('/').next()
+    });
+    if let Some(name) = last.filter(|name| !name.is_empty()) {
+        return percent_decoded(name);
+    }
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let ending = KINDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind)).map(|(_, ending)| ending);
+    ending.map_or_else(|| "attachment".to_owned(), |ending| format!("attachment.{ending}"))
+}
+
+/// A part of an address as people write it; as it is, where that is no text.
+fn percent_decoded(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.first_chunk::<2>().filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    let decoded = String::from_utf8(bytes).ok();
+    decoded.filter(|name| !name.contains(['/', '\\'])).unwrap_or_else(|| part.to_owned())
 }
 
 /// Content in base64 as it is, and bytes in base64: a list of numbers, as the SDKs for Go, Python, Ruby and Rust write them, or
@@ -222,12 +305,12 @@ mod tests {
     use super::*;
 
     fn made(email: Value) -> Value {
-        serde_json::from_str(&message(email.to_string().as_bytes(), None).unwrap()).unwrap()
+        serde_json::from_str(&message(email.to_string().as_bytes()).unwrap()).unwrap()
     }
 
     #[track_caller]
     fn wrong(email: Value) -> Vec<String> {
-        let error = message(email.to_string().as_bytes(), None).unwrap_err();
+        let error = message(email.to_string().as_bytes()).unwrap_err();
         error.details().iter().map(|detail| detail.field.clone()).collect()
     }
 
@@ -248,7 +331,7 @@ mod tests {
             made(email),
             json!({
                 "from": "Shop <shop@example.com>", "to": "a@example.net", "cc": ["b@example.net"], "subject": "Hi",
-                "html": "<p>Hi", "reply_to": "c@example.com", "send_at": "2030-01-01T00:00:00Z",
+                "html": "<p>Hi", "auto_text": true, "reply_to": "c@example.com", "send_at": "2030-01-01T00:00:00Z",
                 "headers": {"X-A": "1"}, "tags": ["kind:receipt"],
                 "attachments": [
                     {"filename": "a.txt", "content": "aGk=", "content_type": "text/plain"},
@@ -284,6 +367,32 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_are_ours_to_write_are_passed_over_and_a_return_path_is_the_envelopes() {
+        let email = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t",
+            "headers": {"X-A\"": "1", "message-id": "<x@y>", "Date": "today", "Sender": "c@example.com",
+                        "Return-Path": "<bounce@example.com>"}});
+        let made = made(email);
+        assert_eq!(made["headers"], json!({"X-A\"": "1"}), "the intake refuses what is no name");
+        assert_eq!(made["return_path"], "bounce@example.com");
+    }
+
+    #[test]
+    fn a_file_without_a_name_gets_one() {
+        for (path, kind, name) in [
+            (Some("https://files.example/x/c%20d.pdf?v=1#p"), None, "c d.pdf"),
+            (Some("https://files.example/"), Some("application/pdf"), "attachment.pdf"),
+            (Some("https://files.example"), None, "attachment"),
+            (Some("https://files.example/..%2Fetc"), None, "..%2Fetc"),
+            (Some("https://files.example/%zz%"), None, "%zz%"),
+            (None, Some("Text/CSV; charset=utf-8"), "attachment.csv"),
+            (None, Some("x/y"), "attachment"),
+            (None, None, "attachment"),
+        ] {
+            assert_eq!(file_name(path, kind), name, "{path:?} {kind:?}");
+        }
+    }
+
+    #[test]
     fn a_template_brings_its_subject() {
         let email = json!({"from": "a@example.com", "to": "b@example.net", "template": {"id": "hi", "variables": {"n": 1}}});
         let template = json!({"name": "hi", "variables": {"n": 1}});
@@ -301,7 +410,6 @@ mod tests {
         for (part, field) in [
             (json!({"to": vec!["a@example.net"; 51]}), "to"),
             (json!({"to": vec!["a@example.net"; 51].join(",")}), "to"),
-            (json!({"scheduled_at": "in 1 min"}), "scheduled_at"),
             (json!({"topic_id": "t"}), "topic_id"),
             (json!({"tags": {}}), "tags"),
             (json!({"tags": [{"name": "a b", "value": "c"}]}), "tags[0].name"),
@@ -312,6 +420,6 @@ mod tests {
         ] {
             assert_eq!(wrong(email(part)), [field]);
         }
-        assert!(message(b"[]", None).is_err() && message(b"{", None).is_err());
+        assert!(message(b"[]").is_err() && message(b"{").is_err());
     }
 }

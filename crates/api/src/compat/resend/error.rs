@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, FieldError};
 
 /// The name of a fault that none of the others describes.
-pub(super) const INVALID: &str = "validation_error";
+const INVALID: &str = "validation_error";
 const MISSING: &str = "missing_required_field";
 /// The most faults that one message names.
 const FAULTS_MAX: usize = 10;
@@ -67,6 +67,17 @@ pub(super) fn words(error: &ApiError) -> String {
     match error.details() {
         [] => error.message().to_owned(),
         details => details.iter().take(FAULTS_MAX).map(said).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// A conflict is about idempotency here; that something stands otherwise than the request needs it is a fault of the request.
+pub(super) fn cannot(error: ApiError) -> ApiError {
+    match error.status() {
+        StatusCode::CONFLICT => {
+            let fault = FieldError { code: Some(INVALID), ..FieldError::new("", error.message()) };
+            ApiError::invalid(vec![fault])
+        }
+        _ => theirs(error),
     }
 }
 

@@ -1,16 +1,20 @@
 //! The door of Resend, so that its SDKs work with another base address and a key of ours.
 //!
-//! `POST /emails`, `/emails/batch`, `GET /emails`, `GET` and `PATCH /emails/{id}`, `POST /emails/{id}/cancel`. An email's id
-//! is the message's uid. As there, a field that the call does not know is passed over; one that it knows and that cannot be
+//! Emails with their attachments, templates and webhooks. An email's id is the message's uid. As there, a field that the call does not know is passed over; one that it knows and that cannot be
 //! honoured here, such as a topic, is refused. A batch is taken whole or not at all, unless `x-batch-validation: permissive`
 //! asks for the valid ones.
 
+mod attachments;
 mod change;
 mod email;
 mod error;
+mod list;
 mod moment;
 mod read;
 mod send;
+mod template_source;
+mod templates;
+mod webhooks;
 mod word;
 
 use axum::{
@@ -30,11 +34,25 @@ pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse: error::
 pub(super) fn routes() -> DoorRoutes {
     DoorRoutes::default()
         .post("/emails", send::send)
-        .get("/emails", read::list)
+        .get("/emails", list::list)
         .post("/emails/batch", send::batch)
         .get("/emails/{id}", read::show)
         .patch("/emails/{id}", change::update)
         .post("/emails/{id}/cancel", change::cancel)
+        .get("/emails/{id}/attachments", attachments::list)
+        .get("/emails/{id}/attachments/{attachment_id}", attachments::show)
+        .post("/templates", templates::create)
+        .get("/templates", templates::list)
+        .get("/templates/{id}", templates::show)
+        .patch("/templates/{id}", templates::update)
+        .delete("/templates/{id}", templates::remove)
+        .post("/templates/{id}/publish", templates::publish)
+        .post("/webhooks", webhooks::create)
+        .get("/webhooks", webhooks::list)
+        .get("/webhooks/{id}", webhooks::show)
+        .patch("/webhooks/{id}", webhooks::update)
+        .delete("/webhooks/{id}", webhooks::remove)
+        .post("/webhooks/{id}/signing-secret/rotate", webhooks::rotate)
         .around(|router| router.route_layer(middleware::from_fn(expect_key)))
 }
 

@@ -1,52 +1,30 @@
 //! Times as Resend's users write them.
 //!
-//! RFC 3339 is the intake's to read. Two forms of theirs are made into it here: a distance, `in 5 minutes`, and a time
-//! without a zone, which is one of UTC. Other words, such as `tomorrow at 9am`, are not understood: whose morning it is, is
-//! not known here. What is no time in either form is left as it is, for the intake to refuse.
+//! RFC 3339 and words such as `in 5 minutes` are the intake's to read: it knows a repeat by what was said, and not by the time that
+//! was meant. A time without a zone, which is one of UTC, is made into RFC 3339 here.
 
-use std::{borrow::Cow, time::Duration};
+use std::borrow::Cow;
 
-use postway_domain::Time;
+use postway_domain::{
+    Time,
+    spoken_time::{SPOKEN_FORMS, spoken_time},
+};
 
 use crate::error::FieldError;
 
-/// What a distance of `in an hour` counts.
-const ONE: [&str; 3] = ["a", "an", "one"];
-
-/// The time as the intake reads it. A distance counts from `now`; where there is none, as in a request that may be repeated
-/// under a key, it would be another time at each try, and so another email.
-pub(super) fn exact(said: &str, now: Option<Time>) -> Result<Cow<'_, str>, FieldError> {
-    match (distance(said), now) {
-        (Some(distance), Some(now)) => Ok(Cow::Owned(now.plus(distance).to_string())),
-        (Some(_), None) => {
-            let message = "with an Idempotency-Key, give the time itself, such as 2030-01-31T09:00:00Z: this would be \
-                           another one at each try";
-            Err(FieldError::new("scheduled_at", message))
-        }
-        (None, _) if has_no_zone(said) => Ok(Cow::Owned(format!("{}Z", said.trim()))),
-        (None, _) => Ok(Cow::Borrowed(said)),
+/// The time as the intake reads it.
+pub(super) fn zoned(said: &str) -> Cow<'_, str> {
+    match has_no_zone(said) {
+        true => Cow::Owned(format!("{}Z", said.trim())),
+        false => Cow::Borrowed(said),
     }
 }
 
-/// `in 5 minutes`.
-fn distance(said: &str) -> Option<Duration> {
-    let said = said.to_ascii_lowercase();
-    let mut words = said.split_whitespace();
-    let (Some("in"), Some(count), Some(unit), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return None;
-    };
-    let count = if ONE.contains(&count) { 1 } else { u64::from(count.parse::<u32>().ok()?) };
-    let unit_s = match unit.strip_suffix('s').unwrap_or(unit) {
-        "second" | "sec" => 1,
-        "minute" | "min" => 60,
-        "hour" | "hr" => 3_600,
-        "day" => 86_400,
-        "week" => 604_800,
-        _ => return None,
-    };
-    Some(Duration::from_secs(count * unit_s))
+/// The time that is meant, seen from `now`.
+pub(super) fn meant(said: &str, now: Time) -> Result<Time, FieldError> {
+    let refused =
+        |error| FieldError::new("scheduled_at", format!("{error}, or words such as {SPOKEN_FORMS}"));
+    zoned(said).parse().or_else(|error| spoken_time(said, now).ok_or_else(|| refused(error)))
 }
 
 /// Whether it is a date and a time of day, with nothing after them.
@@ -64,27 +42,7 @@ fn has_no_zone(said: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn at(said: &str) -> String {
-        let now: Time = "2026-01-31T12:00:00Z".parse().unwrap();
-        exact(said, Some(now)).unwrap().into_owned()
-    }
-
-    #[test]
-    fn a_distance_counts_from_now() {
-        for (said, exact) in [
-            ("in 1 min", "2026-01-31T12:01:00.000Z"),
-            ("In 5 minutes", "2026-01-31T12:05:00.000Z"),
-            (" in  90 seconds ", "2026-01-31T12:01:30.000Z"),
-            ("in an hour", "2026-01-31T13:00:00.000Z"),
-            ("in 2 hrs", "2026-01-31T14:00:00.000Z"),
-            ("in 3 days", "2026-02-03T12:00:00.000Z"),
-            ("in one week", "2026-02-07T12:00:00.000Z"),
-        ] {
-            assert_eq!(at(said), exact, "{said}");
-        }
-        let fault = exact("in 1 min", None).unwrap_err();
-        assert!(fault.field == "scheduled_at" && fault.message.contains("Idempotency-Key"), "{fault:?}");
-    }
+    const NOW: &str = "2026-01-31T12:00:00Z";
 
     #[test]
     fn a_time_without_a_zone_is_one_of_utc() {
@@ -94,18 +52,17 @@ mod tests {
             ("2026-02-01T09:00:00+01:00", "2026-02-01T09:00:00+01:00"),
             ("2026-02-01T09:00:00Z", "2026-02-01T09:00:00Z"),
         ] {
-            assert_eq!(at(said), expected);
-            assert!(at(said).parse::<Time>().is_ok(), "{said}");
+            assert_eq!(zoned(said), expected);
+            assert!(zoned(said).parse::<Time>().is_ok(), "{said}");
         }
     }
 
     #[test]
-    fn other_words_are_left_to_be_refused() {
-        for said in
-            ["tomorrow at 9am", "in a while", "in minutes", "in -1 min", "in 1 min or so", "2026-02-01", ""]
-        {
-            assert_eq!(at(said), said);
-            assert!(said.parse::<Time>().is_err(), "{said}");
-        }
+    fn words_are_times_too_and_others_are_told_the_forms() {
+        let now = NOW.parse().unwrap();
+        assert_eq!(meant("tomorrow at 9am", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
+        assert_eq!(meant("2026-02-01T09:00:00", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
+        let fault = meant("in a while", now).unwrap_err();
+        assert!(fault.field == "scheduled_at" && fault.message.contains("`tomorrow at 9am`"), "{fault:?}");
     }
 }

@@ -6,7 +6,6 @@ use axum::{
     http::HeaderMap,
 };
 use bytes::Bytes;
-use postway_domain::Time;
 use postway_intake::{BatchReceipt, Receipt, RequestContext};
 use serde_json::{Value, json};
 
@@ -21,7 +20,7 @@ use crate::{
     error::{ApiError, FieldError},
     message::{accept, batch as many},
     request_id::RequestId,
-    state::{App, Shared},
+    state::Shared,
 };
 
 /// The most emails of a batch.
@@ -34,10 +33,10 @@ pub(super) async fn send(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
-    let context = accept::door_context(caller, &id, &parts.headers)?;
+    let context = context(caller, &id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
-    let message = email::message(&bytes, now(&app, &context))?;
+    let message = email::message(&bytes)?;
     let receipt = accept::take(&app, &context, message.into()).await.map_err(theirs)?;
     Ok(Json(json!({"id": receipt.uid})))
 }
@@ -50,11 +49,11 @@ pub(super) async fn batch(
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
     let is_strict = is_strict(&parts.headers)?;
-    let context = accept::door_context(caller, &id, &parts.headers)?;
+    let context = context(caller, &id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let emails = read(&bytes)?;
-    let (messages, mut results) = translate(&emails, now(&app, &context));
+    let (messages, mut results) = translate(&emails);
     if is_strict {
         all_or_none(&results)?;
     }
@@ -82,9 +81,10 @@ pub(super) async fn batch(
 /// What is known of an email: refused, to be taken, or taken.
 type Outcome = Result<Option<Receipt>, ApiError>;
 
-/// From when distances of time count. A request with a key may come again, and must be the same then.
-fn now(app: &App, context: &RequestContext) -> Option<Time> {
-    context.idempotency_key.is_none().then(|| app.clock.now())
+/// Resend knows no bound of subjects, and takes times in words.
+fn context(caller: Sender, id: &RequestId, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
+    let context = accept::door_context(caller, id, headers)?;
+    Ok(RequestContext { any_subject: true, spoken_times: true, ..context })
 }
 
 fn is_strict(headers: &HeaderMap) -> Result<bool, ApiError> {
@@ -107,11 +107,11 @@ fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
 }
 
 /// Ours of those that can be translated, and for every place whether it is one of them.
-fn translate(emails: &Items<'_>, now: Option<Time>) -> (Vec<Bytes>, Vec<Outcome>) {
+fn translate(emails: &Items<'_>) -> (Vec<Bytes>, Vec<Outcome>) {
     let mut messages = Vec::with_capacity(emails.0.len());
     let mut results = Vec::with_capacity(emails.0.len());
     for item in &emails.0 {
-        results.push(email::message(item.get().as_bytes(), now).map(|message| {
+        results.push(email::message(item.get().as_bytes()).map(|message| {
             messages.push(message.into());
             None
         }));

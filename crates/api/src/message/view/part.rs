@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::outcome::{self, BounceView};
+use crate::spelling;
 
 /// A failure.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -42,8 +43,12 @@ pub(crate) struct FailureView {
 /// A recipient.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Recipient {
-    /// Where to.
+    /// Where to; a domain outside ASCII as A-labels (`xn--…`).
     address: String,
+    /// The address as people write it, where that is another spelling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ada@exämple.net")]
+    address_unicode: Option<String>,
     /// `to`, `cc` or `bcc`.
     #[schema(value_type = String, example = "to")]
     kind: RecipientKind,
@@ -134,7 +139,9 @@ impl Recipient {
     pub(super) fn new(recipient: RecipientView, bounce_reported_at: Option<Time>) -> Self {
         let (outcome, bounce) = outcome::of_recipient(&recipient, bounce_reported_at);
         let RecipientView { address, kind, status, reply, .. } = recipient;
-        Self { address, kind, status, reply: reply.into(), outcome, bounce }
+        let address = spelling::ascii(address);
+        let address_unicode = spelling::unicode(&address);
+        Self { address, address_unicode, kind, status, reply: reply.into(), outcome, bounce }
     }
 }
 

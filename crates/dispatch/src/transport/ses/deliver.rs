@@ -2,6 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_mime::downgrade::RelayLacks;
 use reqwest::Method;
 use serde_json::json;
 
@@ -11,10 +12,14 @@ use super::{
     judge,
     settings::MAIL_BYTES_MAX,
 };
-use crate::transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+use crate::transport::{
+    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+};
 
 const SEND: &str = "/v2/email/outbound-emails";
 const ACCOUNT: &str = "/v2/email/account";
+/// SES has no SMTPUTF8, and takes bodies of eight bits.
+const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 /// The most recipients of one call.
 const RECIPIENTS_MAX: usize = 50;
 /// The longest address that SES takes.
@@ -24,6 +29,12 @@ impl SesClient {
     /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
     pub async fn deliver(&self, envelope: &Envelope<'_>, body: &[u8], gate: &mut dyn WireGate) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
+        let fitted = FittedMail::new(envelope, body, LACKS);
+        let (envelope, body, converted) = match &fitted {
+            Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
+            None => (*envelope, body, &[][..]),
+        };
+        let envelope = &envelope;
         let end = match check(envelope, body) {
             Err(failure) => DeliveryEnd::NotSent(failure),
             Ok(()) => match choose(envelope, &mut recipients) {
@@ -31,7 +42,7 @@ impl SesClient {
                 named => self.transact(envelope, &named, body, gate, &recipients).await,
             },
         };
-        Delivery { recipients, end }
+        Delivery { recipients, end, converted }
     }
 
     async fn transact(
@@ -105,7 +116,7 @@ impl SesClient {
 
 /// The envelope of a call that sends nothing.
 const NOBODY: Envelope<'_> =
-    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false };
+    Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
 
 fn paused(enforcement: Option<&str>) -> Failure {
     let status = enforcement.unwrap_or("unknown");

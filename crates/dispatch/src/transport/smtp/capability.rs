@@ -8,6 +8,7 @@ pub(super) struct Capabilities {
     pub(super) pipelining: bool,
     pub(super) eight_bit_mime: bool,
     pub(super) smtputf8: bool,
+    pub(super) dsn: bool,
     pub(super) starttls: bool,
     /// SIZE is offered.
     pub(super) size: bool,
@@ -33,6 +34,8 @@ impl Capabilities {
                 offered.eight_bit_mime = true;
             } else if is("SMTPUTF8") {
                 offered.smtputf8 = true;
+            } else if is("DSN") {
+                offered.dsn = true;
             } else if is("STARTTLS") {
                 offered.starttls = true;
             } else if is("SIZE") {

@@ -79,6 +79,11 @@ impl SmtpConnection {
         self.state != State::Unusable
     }
 
+    /// Whether the relay takes wishes about reports (RFC 3461).
+    pub fn offers_dsn(&self) -> bool {
+        self.offered.dsn
+    }
+
     /// Time since the connection was opened.
     pub fn age(&self) -> Duration {
         self.opened_at.elapsed()

@@ -8,6 +8,7 @@
 use std::{io::Write as _, time::Duration};
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_mime::downgrade::RelayLacks;
 use tokio::time::Instant;
 
 use super::{
@@ -18,7 +19,9 @@ use super::{
     provider_id::provider_message_id,
     wire::Heard,
 };
-use crate::transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+use crate::transport::{
+    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+};
 
 /// The most commands, and about the most bytes of them, before their replies are read: both sides' socket
 /// buffers hold that much, so neither can wait for the other to read (RFC 2920 3.1).
@@ -94,6 +97,14 @@ impl SmtpConnection {
         gate: &mut dyn WireGate,
     ) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
+        let lacks =
+            RelayLacks { eight_bit_mime: !self.offered.eight_bit_mime, smtputf8: !self.offered.smtputf8 };
+        let fitted = FittedMail::new(envelope, body, lacks);
+        let (envelope, body, converted) = match &fitted {
+            Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
+            None => (*envelope, body, &[][..]),
+        };
+        let envelope = &envelope;
         let end = match check(envelope, body, &mut recipients).and_then(|scan| {
             self.check_offer(envelope)?;
             Ok(scan)
@@ -104,7 +115,7 @@ impl SmtpConnection {
             }
             Ok(scan) => self.transact(envelope, body, scan, gate, &mut recipients).await,
         };
-        Delivery { recipients, end }
+        Delivery { recipients, end, converted }
     }
 
     /// Refuses what this relay is known not to take.
@@ -275,11 +286,29 @@ impl SmtpConnection {
                 if needs_smtputf8(envelope) {
                     out.extend_from_slice(b" SMTPUTF8");
                 }
+                if let Some(wishes) = envelope.dsn.filter(|_| offered.dsn) {
+                    if let Some(ret) = wishes.ret {
+                        write!(out, " RET={}", ret.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                    if let Some(envid) = &wishes.envid {
+                        write!(out, " ENVID={}", envid.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                }
             }
             Step::Rcpt(at) => {
                 out.extend_from_slice(b"RCPT TO:<");
                 out.extend_from_slice(envelope.recipients[at].as_bytes());
                 out.push(b'>');
+                let wishes = envelope.dsn.filter(|_| offered.dsn);
+                if let Some(wishes) = wishes.and_then(|wishes| wishes.recipients.get(envelope.recipients[at]))
+                {
+                    if let Some(notify) = wishes.notify {
+                        write!(out, " NOTIFY={notify}").expect("writing to a Vec cannot fail");
+                    }
+                    if let Some(orcpt) = &wishes.orcpt {
+                        write!(out, " ORCPT={}", orcpt.as_str()).expect("writing to a Vec cannot fail");
+                    }
+                }
             }
             Step::Data => out.extend_from_slice(b"DATA"),
         }

@@ -69,6 +69,22 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
     Ok(format!("{generic}{accounts}").replace("{schema}", &format!("\"{}\"", plan.schema)))
 }
 
+/// Whether secrets and codes stay in the rows of tokens in this schema, as an earlier installation was asked to have it.
+pub async fn keeps_secrets(url: &SourceUrl, accounts_schema: &str) -> Result<bool, OutboxError> {
+    let Way::Postgres(options) = url.way()? else { return Ok(false) };
+    let mut conn = connected(PgConnection::connect_with(&options)).await?;
+    within(CONNECT_S_MAX, async {
+        let asked = sqlx::query_as(
+            "SELECT EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE t.tgname = 'postway_token_keeps' AND c.relname = 'tokens' AND n.nspname = $1)",
+        );
+        let (keeps,): (bool,) = asked.bind(accounts_schema).fetch_one(&mut conn).await?;
+        Ok(keeps)
+    })
+    .await
+}
+
 /// Installs it: on PostgreSQL and SQLite all or nothing.
 pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
     let script = script(url, plan)?;

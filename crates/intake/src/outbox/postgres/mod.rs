@@ -28,6 +28,9 @@ pub(super) const SETTINGS: &str = "SET statement_timeout = '50s'; SET lock_timeo
      SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; SET jit = off; SET enable_seqscan = off; \
      SET enable_hashjoin = off; SET enable_mergejoin = off";
 
+/// A token of whose mail nothing was heard for so many seconds, by its database's clock, is looked after: it lasts fifteen minutes.
+const TOKEN_SILENT_FOR_S: i64 = 600;
+
 /// What is asked of the tables, in their schema.
 struct Sql {
     progress: String,
@@ -77,7 +80,8 @@ impl Sql {
                  accepted_at = CASE WHEN v.uid IS NOT NULL THEN to_timestamp($2 / 1000.0) END \
                  FROM jsonb_to_recordset($1::jsonb) AS v(seq bigint, status text, uid uuid, error text) \
                  WHERE o.seq = ANY (ARRAY(SELECT (j ->> 'seq')::bigint FROM jsonb_array_elements($1::jsonb) AS j)) \
-                 AND o.seq = v.seq AND o.status = 'pending'",
+                 AND o.seq = v.seq AND o.status = 'pending' \
+                 AND (v.status <> 'pending' OR o.error IS DISTINCT FROM v.error)",
             ),
             write: sql("UPDATE {schema}.outbox o SET status = coalesce(v.status, o.status), \
                  error = CASE WHEN v.status IS NULL THEN o.error ELSE v.error END, \
@@ -242,7 +246,11 @@ impl SourceDb for PostgresSource {
 
     async fn silent(&mut self, before: Time, most: u32) -> Result<Vec<MessageUid>, OutboxError> {
         let silent = query(&self.sql.silent).bind(before.as_millis()).bind(i64::from(most));
-        let found = silent.fetch_all(&mut self.conn).await?;
+        let mut found = silent.fetch_all(&mut self.conn).await?;
+        if let Some(tokens) = &self.tokens {
+            let silent = query(&tokens.silent).bind(TOKEN_SILENT_FOR_S).bind(i64::from(most));
+            found.extend(silent.fetch_all(&mut self.conn).await?);
+        }
         found.iter().map(|row| uid(row.try_get(0)?)).collect()
     }
 

@@ -27,6 +27,7 @@ pub(in super::super) struct TokenSql {
     pub(super) waiting: String,
     pub(super) lag: String,
     pub(super) write: String,
+    pub(super) silent: String,
 }
 
 impl TokenSql {
@@ -68,6 +69,10 @@ impl TokenSql {
                  sent_at = coalesce(v.sent_ms / 1000, t.sent_at) \
                  FROM jsonb_to_recordset($1::jsonb) AS v(uid uuid, status text, error text, sent_ms bigint) \
                  WHERE t.message_uid = v.uid"),
+            // Those that end first come first: of what has ended nobody asks any more.
+            silent: sql("SELECT message_uid::text FROM {tables}.tokens WHERE state IN ('issued', 'mailed') \
+                 AND mail_status IN ('accepted', 'scheduled', 'in_doubt') AND message_uid IS NOT NULL \
+                 AND mailed_at < extract(epoch FROM now()) - $1 ORDER BY expires_at LIMIT $2"),
         }
     }
 }
@@ -131,6 +136,12 @@ impl TokenTable<'_> {
             rows.into_iter().map(token).collect()
         };
         within(STEP_S_MAX, taken).await
+    }
+
+    /// Whether there is one that is to be mailed.
+    pub(in super::super) async fn has_waiting(&mut self) -> Result<bool, OutboxError> {
+        let waiting = query(&self.sql.waiting).bind(1_i64).fetch_one(&mut *self.conn).await?;
+        Ok(waiting.try_get::<i64, _>(0)? > 0)
     }
 
     /// Writes what they become.

@@ -1,10 +1,13 @@
 //! What each command means, and when it may be said.
 
-use postway_domain::EmailAddress;
+use postway_domain::{
+    EmailAddress,
+    dsn::{DsnWishes, RecipientDsn},
+};
 
 use super::{Conversation, EHLO_FIRST, Ending, Envelope, MAIL_FIRST, OK, OUT_OF_ORDER, Stage, too_large};
 use crate::smtp::{
-    command::{Command, NEEDS_SMTPUTF8},
+    command::{Command, NEEDS_SMTPUTF8, RecipientPath},
     data::DataReader,
     login::{self, Turn},
     reply::Reply,
@@ -12,6 +15,10 @@ use crate::smtp::{
 
 /// Mails of one session.
 const MAILS_MAX: u32 = 10_000;
+/// Octets of what is to be reported about the recipients of one mail.
+const DSN_OCTETS_MAX: usize = 64 * 1024;
+/// What NOTIFY and the frame of a recipient's wishes take, at most, besides address and ORCPT.
+const DSN_FRAME_OCTETS: usize = 64;
 
 impl Conversation {
     pub(super) fn obey(&mut self, command: Command<'_>) {
@@ -23,8 +30,11 @@ impl Conversation {
                 Ok(()) => self.turn(login::begin(mechanism, initial)),
                 Err(reply) => self.say(reply),
             },
-            Command::Mail { from, size, smtputf8 } => self.mail(from, size, smtputf8),
-            Command::Rcpt(address) => self.rcpt(address),
+            Command::Mail { from, size, smtputf8, ret, envid } => {
+                let dsn = DsnWishes { ret, envid, ..DsnWishes::default() };
+                self.mail(Envelope { from, to: Vec::new(), smtputf8, dsn }, size);
+            }
+            Command::Rcpt { to, dsn } => self.rcpt(to, dsn),
             Command::Data => match self.may_receive() {
                 Ok(()) if self.chunks.is_some() => self.say(OUT_OF_ORDER),
                 Ok(()) => {
@@ -41,6 +51,7 @@ impl Conversation {
             }
             Command::Noop => self.say(OK),
             Command::Vrfy => self.say(Reply::new(252, "2.1.5", "send mail, and it will be tried")),
+            Command::Expn => self.say(Reply::new(502, "5.5.1", "there are no lists here")),
             Command::Help => {
                 self.say(Reply::new(214, "2.0.0", "see the guide to SMTP submission of Postway"))
             }
@@ -58,14 +69,14 @@ impl Conversation {
         }
         let size = self.rules.message_bytes_max;
         let mut lines = format!(
-            "250-{own}\r\n250-PIPELINING\r\n250-SIZE {size}\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
+            "250-{own}\r\n250-PIPELINING\r\n250-SIZE {size}\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n\
              250-ENHANCEDSTATUSCODES\r\n"
         );
         if self.rules.offers_tls && !self.secure {
             lines += "250-STARTTLS\r\n";
         }
         if self.may_show_key() {
-            lines += "250-AUTH PLAIN LOGIN\r\n";
+            lines += "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n";
         }
         lines += "250 CHUNKING\r\n";
         self.output.extend_from_slice(lines.as_bytes());
@@ -95,7 +106,11 @@ impl Conversation {
         }
         match self.may_show_key() {
             true => Ok(()),
-            false => Err(Reply::new(538, "5.7.11", "a key may be shown under TLS only: say STARTTLS first")),
+            false => Err(Reply::new(
+                538,
+                "5.7.11",
+                "a key may be shown under TLS only: say STARTTLS first (or see smtp.plaintext_networks)",
+            )),
         }
     }
 
@@ -107,18 +122,32 @@ impl Conversation {
             }
             Turn::Shown(credentials) => {
                 self.credentials = Some(credentials);
-                self.stage = Stage::Judging;
+                self.stage = Stage::Judging(None);
             }
-            Turn::Failed(reply) => self.say(reply),
+            Turn::LookUp(hello) => self.stage = Stage::LookingUp(hello),
+            Turn::Proven(credentials, words) => {
+                self.credentials = Some(credentials);
+                self.stage = Stage::Judging(Some(words));
+            }
+            Turn::Over => self.welcome(),
+            Turn::Failed(reply) => {
+                self.forget_credentials();
+                self.say(reply);
+            }
         }
     }
 
-    fn mail(&mut self, from: Option<EmailAddress>, size: Option<u64>, smtputf8: bool) {
+    fn mail(&mut self, envelope: Envelope, size: Option<u64>) {
         if self.greeted_as.is_none() {
             return self.say(EHLO_FIRST);
         }
-        if !self.admitted {
-            return self.say(Reply::new(530, "5.7.0", "log in with a key first: AUTH PLAIN or AUTH LOGIN"));
+        if !self.is_admitted() {
+            return self.say(match self.may_show_key() {
+                true => {
+                    Reply::new(530, "5.7.0", "log in with a key first: AUTH PLAIN, LOGIN or SCRAM-SHA-256")
+                }
+                false => Reply::new(530, "5.7.0", "log in with a key first, under TLS: say STARTTLS"),
+            });
         }
         if self.envelope.is_some() {
             return self.say(OUT_OF_ORDER);
@@ -132,12 +161,27 @@ impl Conversation {
         if size.is_some_and(|size| size > self.rules.message_bytes_max as u64) {
             return self.say(too_large(self.rules.message_bytes_max));
         }
-        self.envelope = Some(Envelope { from, to: Vec::new(), smtputf8 });
+        self.envelope = Some(envelope);
         Reply::new(250, "2.1.0", "sender ok").write(&mut self.output);
     }
 
-    fn rcpt(&mut self, address: EmailAddress) {
+    fn rcpt(&mut self, to: RecipientPath, dsn: RecipientDsn) {
         let recipients_max = self.rules.recipients_max;
+        let address: EmailAddress = match to {
+            RecipientPath::Address(address) => address,
+            RecipientPath::Postmaster => match format!("postmaster@{}", self.rules.name).parse() {
+                Ok(address) => address,
+                Err(_) => {
+                    let why = "this server has no mail domain (smtp.ehlo_name): write a whole address";
+                    return Reply::new(553, "5.1.3", why).write(&mut self.output);
+                }
+            },
+        };
+        let orcpt_octets = dsn.orcpt.as_ref().map_or(0, |orcpt| orcpt.as_str().len());
+        let dsn_octets = match dsn.is_empty() {
+            true => 0,
+            false => DSN_FRAME_OCTETS + address.as_str().len() + orcpt_octets,
+        };
         let reply = match &mut self.envelope {
             None => return self.say(MAIL_FIRST),
             Some(_) if self.chunks.is_some() => return self.say(OUT_OF_ORDER),
@@ -147,7 +191,16 @@ impl Conversation {
                 "4.5.3",
                 "this mail has as many recipients as it may: send the rest with another",
             ),
+            Some(_) if self.dsn_octets + dsn_octets > DSN_OCTETS_MAX => Reply::new(
+                452,
+                "4.5.3",
+                "this mail has as many NOTIFY and ORCPT as it may: send the rest with another",
+            ),
             Some(envelope) => {
+                if !dsn.is_empty() {
+                    self.dsn_octets += dsn_octets;
+                    envelope.dsn.recipients.insert(address.as_str().to_owned(), dsn);
+                }
                 envelope.to.push(address);
                 Reply::new(250, "2.1.5", "recipient ok")
             }

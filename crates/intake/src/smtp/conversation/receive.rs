@@ -1,7 +1,7 @@
 //! A mail as it comes in: after DATA, or in chunks (RFC 3030).
 //!
-//! The end of a chunk is known by its size, so nothing can hide behind a bare LF in it. It is refused all the same: mail
-//! leaves with CR LF, and what would be written for a bare one is not what was signed or meant.
+//! The end of a chunk is known by its size, so nothing can hide behind a bare LF in it: it is written as CR LF, as after
+//! DATA. A bare CR is refused.
 
 use bytes::{Buf, BytesMut};
 
@@ -9,7 +9,7 @@ use super::{Chunks, Conversation, Ending, OK, OUT_OF_ORDER, Stage, Step, Submiss
 use crate::smtp::{
     body::{Body, Loss},
     data::Received,
-    line::Endings,
+    line::Normalizer,
     reply::Reply,
 };
 
@@ -38,7 +38,7 @@ impl Conversation {
         };
         if refusal.is_none() && self.body.is_none() {
             self.body = Some(self.empty_body());
-            self.chunks = Some(Chunks::Taken(Endings::default()));
+            self.chunks = Some(Chunks::Taken(Normalizer::default()));
         }
         self.stage = Stage::Chunk { left: octets, last, refusal };
     }
@@ -48,12 +48,12 @@ impl Conversation {
         let Stage::Chunk { left, last, refusal } = &mut self.stage else { return None };
         let here = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
         *left -= here as u64;
-        if let (None, Some(body), Some(Chunks::Taken(endings))) = (&refusal, &mut self.body, &mut self.chunks)
+        if let (None, Some(body), Some(Chunks::Taken(normalizer))) =
+            (&refusal, &mut self.body, &mut self.chunks)
         {
-            body.push(&input[..here]);
-            let checked = endings.check(&input[..here]);
-            let ended = if *left == 0 && *last { endings.finish() } else { Ok(()) };
-            *refusal = checked.and(ended).err().map(bad_line);
+            let pushed = normalizer.push(&input[..here], body);
+            let ended = if *left == 0 && *last { normalizer.finish() } else { Ok(()) };
+            *refusal = pushed.and(ended).err().map(bad_line);
             if let Some(loss) = body.loss() {
                 *refusal = Some(lost(loss, self.rules.message_bytes_max));
             }

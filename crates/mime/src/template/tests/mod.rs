@@ -1,6 +1,7 @@
 mod bounds;
 mod filters;
 mod mjml;
+mod mustachio;
 
 use serde_json::{Map, Value, json};
 

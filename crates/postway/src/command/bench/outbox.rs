@@ -50,6 +50,7 @@ pub async fn run(args: &BenchArgs, url: &str, recipe: Recipe, deadline: Instant)
     let recipe = recipe
         .with("POSTWAY_OUTBOX_URL", url.to_owned())
         .with("POSTWAY_OUTBOX_FROM", "bench@example.com".to_owned())
+        .with("POSTWAY_OUTBOX_ACCOUNT", "sandbox".to_owned())
         .with("POSTWAY_OUTBOX_BATCH_TIMEOUT", "0".to_owned());
     let nodes = recipe.start(1).await?;
     let found = measure(args, &source, &nodes, deadline).await;

@@ -225,25 +225,7 @@ impl Carrier {
         body: Body<'_>,
     ) -> Result<Answer, Failure> {
         let client = tenant.map_or_else(|| self.client.clone(), |tenant| self.client.for_tenant(tenant));
-        let bytes = match body {
-            Body::Json(value) => Some((value, Vec::new())),
-            Body::Mail(bytes) => Some((&Value::Null, bytes)),
-            Body::Empty => None,
-        };
-        for tries in 1.. {
-            let body = match &bytes {
-                None => Body::Empty,
-                Some((Value::Null, bytes)) => Body::Mail(bytes.clone()),
-                Some((value, _)) => Body::Json(value),
-            };
-            let (status, bytes) = client.answer(method.clone(), path, query, body).await?;
-            let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-            if !is_busy || tries == BUSY_TRIES_MAX {
-                return Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
-            }
-            tokio::time::sleep(BUSY_WAIT).await;
-        }
-        unreachable!("the tries end")
+        ask_with(&client, method, path, query, body).await
     }
 
     /// What the server finds wrong with a row. What is wrong with the call itself ends everything.
@@ -296,6 +278,35 @@ impl Answer {
     pub(super) fn failure(&self) -> Failure {
         refusal(self.status, self.body.to_string().as_bytes())
     }
+}
+
+/// Asks as this client, again while the server is busy.
+pub(super) async fn ask_with(
+    client: &Client,
+    method: Method,
+    path: &[&str],
+    query: &[(&str, String)],
+    body: Body<'_>,
+) -> Result<Answer, Failure> {
+    let bytes = match body {
+        Body::Json(value) => Some((value, Vec::new())),
+        Body::Mail(bytes) => Some((&Value::Null, bytes)),
+        Body::Empty => None,
+    };
+    for tries in 1.. {
+        let body = match &bytes {
+            None => Body::Empty,
+            Some((Value::Null, bytes)) => Body::Mail(bytes.clone()),
+            Some((value, _)) => Body::Json(value),
+        };
+        let (status, bytes) = client.answer(method.clone(), path, query, body).await?;
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        if !is_busy || tries == BUSY_TRIES_MAX {
+            return Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
+        }
+        tokio::time::sleep(BUSY_WAIT).await;
+    }
+    unreachable!("the tries end")
 }
 
 fn old_kind(kind: Kind) -> OldKind {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use postway_api::REQUEST_ID;
 use postway_domain::{ClientId, EmailAddress};
 use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::carrier::{Answer, Carrier, Mode, text};
+use super::carrier::{Answer, Carrier, Mode, ask_with, text};
 use super::report::MovingReport;
 use super::{PAGE_BYTES, PAGE_ROWS};
 use crate::client::Body;
@@ -26,6 +27,8 @@ struct Letter {
     place: Place,
     body: Map<String, Value>,
     form: Form,
+    /// The id of the request that it came with, where the old system knows it.
+    request_id: Option<String>,
 }
 
 /// What a rehearsal tries once more.
@@ -110,7 +113,7 @@ impl Carrier {
         report: &mut MovingReport,
     ) -> Result<(), Failure> {
         let mut letters = Vec::with_capacity(rows.len());
-        for Carried { place, form, body, .. } in rows {
+        for Carried { place, form, mut body, .. } in rows {
             if !self.expect_tenant(&place, tenant, report).await? {
                 continue;
             }
@@ -123,7 +126,8 @@ impl Carrier {
                 report.wrong.push(Fault::new(&place, field, message));
                 continue;
             }
-            letters.push(Letter { place, body, form });
+            let request_id = body.remove(REQUEST_ID).and_then(|id| id.as_str().map(str::to_owned));
+            letters.push(Letter { place, body, form, request_id });
         }
         match self.mode {
             Mode::Import => {
@@ -188,7 +192,7 @@ impl Carrier {
         letter: Letter,
         report: &mut MovingReport,
     ) -> Result<(), Failure> {
-        let (path, query) = (["v1", "messages"], [("dry_run", "true".to_owned())]);
+        let (path, query) = (["v1", "messages"], self.query(true));
         let body = Value::Object(letter.body);
         let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
         match answer.status.is_success() {
@@ -205,20 +209,19 @@ impl Carrier {
         letters: Vec<Letter>,
         report: &mut MovingReport,
     ) -> Result<OnceMore, Failure> {
-        let (mut once_more, mut rest) = (OnceMore::default(), vec![letters]);
+        let (mut once_more, mut rest) = (OnceMore::default(), self.by_request(letters));
         while let Some(mut letters) = rest.pop() {
             if letters.is_empty() {
                 continue;
             }
-            let query = match self.mode {
-                Mode::Rehearse => vec![("dry_run", "true".to_owned())],
-                Mode::Import => Vec::new(),
-            };
+            let query = self.query(self.mode == Mode::Rehearse);
+            let request_id = letters.first().and_then(|letter| letter.request_id.clone());
             let messages: Vec<Value> =
                 letters.iter().map(|letter| Value::Object(letter.body.clone())).collect();
             let body = json!({"messages": messages});
             let path = ["v1", "messages", "batch"];
-            let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
+            let client = self.client.for_tenant(tenant).for_request(request_id);
+            let answer = ask_with(&client, Method::POST, &path, &query, Body::Json(&body)).await?;
             if answer.status == StatusCode::PAYLOAD_TOO_LARGE && letters.len() > 1 {
                 rest.push(letters.split_off(letters.len() / 2));
                 rest.push(letters);
@@ -227,6 +230,25 @@ impl Carrier {
             self.settle(letters, &answer, &mut once_more, report)?;
         }
         Ok(once_more)
+    }
+
+    /// What a call that brings mail says of all of it. 000 knew no bound of subjects, and its door has none.
+    fn query(&self, dry_run: bool) -> Vec<(&'static str, String)> {
+        let any_subject = self.system == ReferenceSystem::Outbox;
+        let flags = [("dry_run", dry_run), ("any_subject", any_subject)];
+        flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned())).collect()
+    }
+
+    /// Letters that go by one call each: a call has one request id.
+    fn by_request(&self, letters: Vec<Letter>) -> Vec<Vec<Letter>> {
+        if self.mode == Mode::Rehearse {
+            return vec![letters];
+        }
+        let mut calls: BTreeMap<Option<String>, Vec<Letter>> = BTreeMap::new();
+        for letter in letters {
+            calls.entry(letter.request_id.clone()).or_default().push(letter);
+        }
+        calls.into_values().collect()
     }
 
     fn settle(

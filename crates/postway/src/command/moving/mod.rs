@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
 use postway_intake::outbox::{
-    SourceUrl,
+    OutboxError, SourceUrl,
     install::{self, Plan},
 };
 use postway_moving::{
@@ -82,6 +82,9 @@ pub struct ImportArgs {
     /// Leave out what is wrong instead of stopping before anything is brought
     #[arg(long)]
     skip_wrong: bool,
+    /// 003: leave secret and code in the rows of live tokens, for an application that looks them up [default: as it is there]
+    #[arg(long)]
+    keep_secrets: bool,
 }
 
 /// A URL may hold a password.
@@ -120,7 +123,7 @@ async fn import(session: &Session, args: &ImportArgs) -> Result<(), Failure> {
         .into());
     }
     let imported = match args.source.system {
-        ReferenceSystem::Tokens => take_over(&args.source, rehearsal.clone()).await?,
+        ReferenceSystem::Tokens => take_over(args, rehearsal.clone()).await?,
         _ => walk(session, &args.source, &mut old, Mode::Import).await?,
     };
     imported.print(session.output)?;
@@ -153,7 +156,7 @@ async fn walk(
     };
     let home = session.tenant().unwrap_or_else(|| "default".to_owned());
     let mut carrier = match client {
-        Some(client) => Some(Carrier::new(client, args.system, mode, home, args.tenants()?).await?),
+        Some(client) => Some(Carrier::new(client, args.system, mode, home.clone(), args.tenants()?).await?),
         None => None,
     };
     let mut progress = Rounds::start();
@@ -173,19 +176,50 @@ async fn walk(
             carrier.end_step(&mut report).await?;
         }
     }
+    if args.system == ReferenceSystem::Tokens {
+        note_whether_mail_leaves(session, &home, &mut report).await;
+    }
     Ok(report)
 }
 
+/// 003: nothing is brought to the server, but its mails leave by an account there; says whether they would.
+async fn note_whether_mail_leaves(session: &Session, home: &str, report: &mut MovingReport) {
+    match default_kind(session, home).await {
+        Err(why) => report.note(format!("whether its mails would leave was not asked: {why}")),
+        Ok(kind) if kind == "sandbox" => report.note(format!(
+            "tenant `{home}` has the sandbox as its default account, and tokens wait until it has one that sends: make it with `postway accounts create`, then `postway tenants update {home} --default-account ID`, or name it as `account` in [outbox.NAME]"
+        )),
+        Ok(_) => {}
+    }
+}
+
+/// The kind of the account that mail of a tenant leaves by which names none; a trial's sandbox is as good as another.
+async fn default_kind(session: &Session, home: &str) -> Result<String, Failure> {
+    let client = session.client()?;
+    let tenant = client.get(&["v1", "tenants", home], &[]).await?;
+    let Some(default) = tenant["default_account"].as_str() else { return Ok("sandbox".to_owned()) };
+    let account = client.for_tenant(home).get(&["v1", "accounts", default], &[]).await?;
+    let is_trial = tenant["test"] == true;
+    Ok(account["kind"].as_str().filter(|_| !is_trial).unwrap_or_default().to_owned())
+}
+
 /// 003: its tables become ours where they are.
-async fn take_over(args: &SourceArgs, mut report: MovingReport) -> Result<MovingReport, Failure> {
-    let url = SourceUrl::parse(args.database.expose())
+async fn take_over(args: &ImportArgs, mut report: MovingReport) -> Result<MovingReport, Failure> {
+    let url = SourceUrl::parse(args.source.database.expose())
         .map_err(|error| Failure::Usage(format!("--database {error}")))?;
+    let failed = |error: OutboxError| Failure::Failed(error.into());
+    // Who has chosen so before would lose every link that is out.
+    let keep_secrets =
+        args.keep_secrets || install::keeps_secrets(&url, ACCOUNTS_SCHEMA).await.map_err(failed)?;
     let plan = Plan {
         schema: "postway".to_owned(),
-        accounts_schema: Some("public".to_owned()),
-        keep_secrets: false,
+        accounts_schema: Some(ACCOUNTS_SCHEMA.to_owned()),
+        keep_secrets,
     };
-    install::install(&url, &plan).await.map_err(|error| Failure::Failed(error.into()))?;
+    install::install(&url, &plan).await.map_err(failed)?;
+    if keep_secrets {
+        report.note("secret and code stay in the rows of live tokens".to_owned());
+    }
     report.mode = Mode::Import;
     report.note(format!(
         "the outbox, accounts and tokens are installed in {url}; name it in postway.toml under [outbox.NAME] with kind = \"accounts\""
@@ -236,6 +270,8 @@ fn failure(error: MovingError) -> Failure {
     }
 }
 
+/// 003: where its tables are.
+const ACCOUNTS_SCHEMA: &str = "public";
 /// What is held until there is a page of it.
 const PAGE_ROWS: usize = 500;
 /// The same in bytes of JSON.

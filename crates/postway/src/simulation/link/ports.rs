@@ -68,6 +68,7 @@ pass! {
         accounts(tenant: Option<&TenantId>) -> Vec<Account>;
         account(tenant: &TenantId, id: &AccountId) -> Option<Account>;
         key(digest: &KeyDigest) -> Option<ApiKey>;
+        key_by_id(id: &str) -> Option<ApiKey>;
         keys(tenant: &TenantId) -> Vec<ApiKey>;
         is_session_ended(id: SessionId) -> bool;
         suspensions(tenant: &TenantId) -> Vec<Suspension>;

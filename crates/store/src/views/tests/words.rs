@@ -70,6 +70,22 @@ fn the_guide_says_the_same() {
         let line = format!("| {} | {} |\n", name(state), words.join(" | "));
         assert!(guide.contains(&line), "{line}");
     }
+    // The overview has one row for several states, and says beside a word when it is another.
+    let overview = include_str!("../../../../../docs/guide/moving/README.md");
+    for state in states() {
+        let rows = overview.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        let mut rows = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+        let row = rows.find(|row| row.len() == 4 && row[0].split(", ").any(|one| one == name(state)));
+        let row = row.unwrap_or_else(|| panic!("the overview lacks {}", name(state)));
+        let words = [
+            status_000(state, Told::No),
+            status_001(state, Standing::Plain),
+            status_004(state, Trial::Plain),
+        ];
+        for (cell, word) in row[1..].iter().zip(words) {
+            assert_eq!(cell.split(';').next(), Some(word), "{}: {row:?}", name(state));
+        }
+    }
     for state in InboundState::ALL {
         let line = format!("| `{}` | {} |\n", state.as_str(), status_002(state, Forwarded::Nothing));
         assert!(guide.contains(&line), "{line}");
@@ -229,6 +245,12 @@ async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
             "{history:?}"
         );
     }
+    // Given back only to be ended: every recipient is suppressed by now.
+    let ended = stage::accept_and_claim(&rig.store, Sample::new(4), 4).await;
+    let change = stage::outcome(&ended, false, Outcome::Held, at(2));
+    assert!(stage::apply(&rig.store, Change { events: vec![told(EventKind::Ready, false)], ..change }).await);
+    let (_, words) = history(&rig, ended.uid).await;
+    assert!(!words.contains(&"RETRY_SCHEDULED".to_owned()), "{words:?}");
     let metadata = event_metadata(&rig, held.uid, "RETRY_SCHEDULED").await;
     for (name, value) in [("errorCode", "SES_TIMEOUT"), ("errorMessage", "no answer")] {
         assert_eq!(metadata[name], value, "{metadata}");

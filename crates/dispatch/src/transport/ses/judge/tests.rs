@@ -6,6 +6,7 @@ const ENVELOPE: Envelope<'_> = Envelope {
     size: 1,
     eight_bit: false,
     smtputf8: false,
+    dsn: None,
 };
 
 fn answer(status: u16, error: Option<&str>, message: &str) -> Answer {

@@ -1,0 +1,292 @@
+//! `/bounces`: recipients whom a mail did not reach, newest message first.
+//!
+//! A bounce here is what became of one recipient: a report that came back, a complaint, or a relay that refused the address.
+//! There is no list of them apart from the messages, so the newest 10,000 messages that match are looked through.
+
+use axum::{Json, extract::State, http::Uri};
+use futures::{StreamExt, TryStreamExt};
+use postway_domain::{EventKind, MessageUid, RecipientStatus, State as MessageState, TenantId, Time};
+use postway_store::record::{DirectoryChange, Fate, MessageBrief, MessageSummary, RecipientView};
+use serde_json::{Value, json};
+
+use super::{
+    asked::{Asked, LIST_MAX},
+    bounce_id::BounceId,
+    error::Fault,
+    search::{Wanted, briefs, stream_of, subject_of, walk},
+    word::BounceKind,
+};
+use crate::{
+    auth::{Manager, Reader},
+    erase::digest,
+    error::ApiError,
+    message::{
+        GivenId,
+        view::{BounceView, of_message},
+    },
+    request_id::RequestId,
+    state::{App, Shared},
+};
+
+/// Messages that are asked together what became of them, and suppressions that are looked up at once.
+const LOOK: usize = 500;
+const TOGETHER: usize = 16;
+
+/// One recipient whom a mail did not reach.
+pub(super) struct Bounce {
+    id: BounceId,
+    kind: BounceKind,
+    message: MessageSummary,
+    address: String,
+    at: Time,
+    details: String,
+}
+
+impl Bounce {
+    /// What kept a mail from this recipient, if anything did.
+    fn of(message: &MessageSummary, place: usize, recipient: &RecipientView) -> Option<Self> {
+        let (kind, told) = kind_of(recipient)?;
+        let said = recipient.reply.as_ref().map(|reply| reply.text.clone());
+        let (reason, at) = told.map_or((None, None), |bounce| (bounce.reason, bounce.at));
+        Some(Self {
+            id: BounceId::new(message.created_at, message.uid, place),
+            kind,
+            address: recipient.address.clone(),
+            at: at.or(message.failed_at).unwrap_or(message.updated_at),
+            details: reason.or(said).unwrap_or_default(),
+            message: message.clone(),
+        })
+    }
+
+    fn all_of(MessageBrief { summary, recipients }: MessageBrief) -> impl Iterator<Item = Self> {
+        let places = recipients.into_iter().enumerate();
+        places.filter_map(move |(place, recipient)| Self::of(&summary, place, &recipient))
+    }
+
+    async fn shown(&self, app: &App, tenant: &TenantId) -> Result<Value, ApiError> {
+        let now = app.clock.now();
+        let suppressed = app.store.suppression(tenant, &self.address.to_lowercase()).await?;
+        let inactive = suppressed.is_some_and(|one| one.expires_at.is_none_or(|until| until > now));
+        Ok(json!({
+            "RecordType": "Bounce",
+            "ID": self.id.number(),
+            "Type": self.kind.as_str(),
+            "TypeCode": self.kind.code(),
+            "Name": self.kind.name(),
+            "Tag": self.message.tags.first(),
+            "MessageID": self.message.uid,
+            "ServerID": super::server::number_of(tenant),
+            "MessageStream": stream_of(&self.message),
+            "Description": self.kind.description(),
+            "Details": self.details,
+            "Email": self.address,
+            "From": null,
+            "BouncedAt": self.at,
+            "DumpAvailable": false,
+            "Inactive": inactive,
+            "CanActivate": inactive,
+            "Subject": subject_of(&self.message),
+            "Content": null,
+        }))
+    }
+}
+
+/// Why a mail did not reach somebody, and what came back; none where it did, or where nobody knows.
+fn kind_of(recipient: &RecipientView) -> Option<(BounceKind, Option<BounceView>)> {
+    let (_, told) = of_message(std::slice::from_ref(recipient), None);
+    let kind = match (recipient.outcome, recipient.status) {
+        (Some(EventKind::Complained), _) => BounceKind::SpamComplaint,
+        (Some(EventKind::Bounced | EventKind::PecFailed), _) => {
+            let is_hard = told.as_ref().is_some_and(|bounce| bounce.kind.as_deref() == Some("hard"));
+            if is_hard { BounceKind::HardBounce } else { BounceKind::SoftBounce }
+        }
+        (_, RecipientStatus::Failed) => {
+            let enhanced = recipient.reply.as_ref().and_then(|reply| reply.enhanced.as_deref());
+            let is_of_address = enhanced.is_some_and(|code| code.starts_with("5.1."));
+            if is_of_address { BounceKind::HardBounce } else { BounceKind::Blocked }
+        }
+        _ => return None,
+    };
+    Some((kind, told))
+}
+
+pub(super) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    uri: Uri,
+) -> Result<Json<Value>, ApiError> {
+    let asked = Asked::of(&uri)?;
+    let (window, tenant) = (asked.window()?, &caller.tenant);
+    let kind = asked.text("type")?.map(|text| {
+        BounceKind::named(text).ok_or_else(|| Fault::Query.error("type", "is no type of a bounce here"))
+    });
+    let kind = kind.transpose()?;
+    let email = asked.text("emailfilter")?.map(str::to_lowercase);
+    let id = asked.text("messageid")?.map(str::parse::<MessageUid>);
+    let inactive = match asked.text("inactive")? {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => return Err(Fault::Query.error("inactive", "must be true or false")),
+    };
+    let mut found: Vec<Bounce> = match (id, Wanted::read(&asked)?) {
+        (Some(Ok(uid)), _) => {
+            briefs(&app, tenant, &[uid]).await?.into_iter().flat_map(Bounce::all_of).collect()
+        }
+        (None, Some(wanted)) => all(&app, tenant, &wanted).await?,
+        (Some(Err(_)), _) | (None, None) => Vec::new(),
+    };
+    found.retain(|bounce| {
+        kind.is_none_or(|kind| bounce.kind == kind)
+            && email.as_ref().is_none_or(|part| bounce.address.to_lowercase().contains(part.as_str()))
+    });
+    // Whether an address is suppressed is asked of a page; asked for as a filter, of all that are left.
+    let (shown, total) = match inactive {
+        None => {
+            let total = found.len();
+            (shown(&app, tenant, window.of(found)).await?, total)
+        }
+        Some(inactive) => {
+            let mut all = shown(&app, tenant, found).await?;
+            all.retain(|bounce| bounce["Inactive"] == inactive);
+            let total = all.len();
+            (window.of(all), total)
+        }
+    };
+    Ok(Json(json!({"TotalCount": total, "Bounces": shown})))
+}
+
+async fn shown(app: &App, tenant: &TenantId, bounces: Vec<Bounce>) -> Result<Vec<Value>, ApiError> {
+    let shown = futures::stream::iter(bounces).map(|bounce| async move { bounce.shown(app, tenant).await });
+    shown.buffered(TOGETHER).try_collect().await
+}
+
+/// The bounces of the newest messages that are wanted.
+async fn all(app: &App, tenant: &TenantId, wanted: &Wanted) -> Result<Vec<Bounce>, ApiError> {
+    let messages = walk(app, tenant, wanted, LIST_MAX).await?;
+    let mut bounces = Vec::new();
+    for some in messages.chunks(LOOK) {
+        let uids: Vec<MessageUid> = some.iter().map(|message| message.uid).collect();
+        let heard = app.store.fates(tenant, &uids).await?;
+        let came_back = |fate: &&Fate| {
+            let bad =
+                |kind| matches!(kind, EventKind::Bounced | EventKind::PecFailed | EventKind::Complained);
+            fate.outcomes.iter().any(|one| bad(one.outcome))
+        };
+        let came_back = heard.iter().filter(came_back).map(|fate| fate.uid);
+        // Of a mail that went out to some, a relay may have refused others.
+        let refused = some
+            .iter()
+            .filter(|message| message.state == MessageState::Failed || message.recipient_count > 1)
+            .map(|message| message.uid);
+        let mut bounced: Vec<MessageUid> = came_back.chain(refused).collect();
+        bounced.sort_unstable();
+        bounced.dedup();
+        let mut briefs = briefs(app, tenant, &bounced).await?;
+        briefs.sort_unstable_by_key(|brief| std::cmp::Reverse(brief.summary.uid));
+        bounces.extend(briefs.into_iter().flat_map(Bounce::all_of));
+    }
+    bounces.truncate(LIST_MAX);
+    Ok(bounces)
+}
+
+pub(super) async fn show(
+    State(app): State<Shared>,
+    caller: Reader,
+    GivenId(id): GivenId,
+) -> Result<Json<Value>, ApiError> {
+    let bounce = find(&app, &caller.tenant, &id).await?;
+    bounce.shown(&app, &caller.tenant).await.map(Json)
+}
+
+/// What came back, in its words: its source is not kept with the message.
+pub(super) async fn dump(
+    State(app): State<Shared>,
+    caller: Reader,
+    GivenId(id): GivenId,
+) -> Result<Json<Value>, ApiError> {
+    let bounce = find(&app, &caller.tenant, &id).await?;
+    Ok(Json(json!({"Body": bounce.details})))
+}
+
+/// Takes the address off the suppression list.
+pub(super) async fn activate(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+) -> Result<Json<Value>, ApiError> {
+    let tenant = &caller.tenant;
+    let bounce = find(&app, tenant, &id).await?;
+    let address = bounce.address.to_lowercase();
+    let target = digest(&app.secret_key, tenant, &address);
+    let entry = app.audit(&caller.actor, Some(tenant), "suppression.delete", target, &request_id, None);
+    let change = DirectoryChange::Unsuppress(tenant.clone(), vec![address]);
+    // That it is not on the list, or not any more, is what was asked for.
+    app.store.change(change, Some(entry)).await?;
+    Ok(Json(json!({"Message": "OK", "Bounce": bounce.shown(&app, tenant).await?})))
+}
+
+/// The bounce with this number: one of the recipients of the messages of its second.
+async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Bounce, ApiError> {
+    let none = || {
+        let shown: String = given.chars().take(40).collect();
+        Fault::NoBounce.error("", format!("The bounce was not found: there is none with the id `{shown}`"))
+    };
+    let id = BounceId::parse(given).ok_or_else(none)?;
+    let (since, until) = id.second();
+    let mut wanted = Wanted::default();
+    (wanted.filter.since, wanted.filter.until) = (Some(since), Some(until));
+    let messages = walk(app, tenant, &wanted, LIST_MAX).await?;
+    let may_be = |message: &&MessageSummary| {
+        (0..usize::try_from(message.recipient_count).unwrap_or(0)).any(|place| id.is_of(message.uid, place))
+    };
+    let uids: Vec<MessageUid> = messages.iter().filter(may_be).map(|message| message.uid).collect();
+    let bounces = briefs(app, tenant, &uids).await?.into_iter().flat_map(Bounce::all_of);
+    let mut bounces = bounces.filter(|bounce| bounce.id == id);
+    match (bounces.next(), bounces.next()) {
+        (Some(bounce), None) => Ok(bounce),
+        (Some(_), Some(_)) => {
+            let message = "two bounces have this id: find them by address in GET /bounces";
+            Err(Fault::NoBounce.error("", message))
+        }
+        (None, _) => Err(none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_domain::RecipientKind;
+    use postway_store::record::SmtpReply;
+
+    use super::*;
+
+    #[test]
+    fn what_became_of_a_recipient_has_a_word_there() {
+        let recipient = |status, outcome, bounce: Option<&str>, enhanced: Option<&str>| RecipientView {
+            address: "ada@example.net".to_owned(),
+            kind: RecipientKind::To,
+            status,
+            reply: enhanced.map(|code| SmtpReply {
+                code: Some(550),
+                enhanced: Some(code.to_owned()),
+                text: "no".to_owned(),
+            }),
+            outcome,
+            bounce: bounce.map(str::to_owned),
+        };
+        let (sent, failed) = (RecipientStatus::Sent, RecipientStatus::Failed);
+        let (hard, soft) = (Some(r#"{"type":"hard","reason":"user_unknown"}"#), Some(r#"{"type":"soft"}"#));
+        for (recipient, kind) in [
+            (recipient(sent, Some(EventKind::Bounced), hard, None), Some(BounceKind::HardBounce)),
+            (recipient(sent, Some(EventKind::Bounced), soft, None), Some(BounceKind::SoftBounce)),
+            (recipient(sent, Some(EventKind::Complained), None, None), Some(BounceKind::SpamComplaint)),
+            (recipient(failed, None, None, Some("5.1.1")), Some(BounceKind::HardBounce)),
+            (recipient(failed, None, None, Some("5.7.1")), Some(BounceKind::Blocked)),
+            (recipient(sent, Some(EventKind::Delivered), None, None), None),
+            (recipient(RecipientStatus::Pending, None, None, None), None),
+        ] {
+            assert_eq!(kind_of(&recipient).map(|(kind, _)| kind), kind, "{recipient:?}");
+        }
+    }
+}

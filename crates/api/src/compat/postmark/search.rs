@@ -1,0 +1,262 @@
+//! `GET /messages/outbound`: messages that match, newest first.
+//!
+//! What the store can look for it looks for; metadata and `status` are looked at message by message, and `fromemail` in the
+//! mails themselves, so that only the newest 500 are asked for it.
+
+use axum::{Json, extract::State, http::Uri};
+use futures::{StreamExt, TryStreamExt};
+use postway_domain::{
+    EmailAddress, Mailbox, MessageUid, RecipientKind, State as MessageState, Status, TenantId, id::BatchCode,
+};
+use postway_store::record::{Filter, MessageBrief, MessageKey, MessageSummary, RecipientView};
+use serde_json::{Value, json};
+
+use super::{
+    asked::{Asked, LIST_MAX},
+    error::Fault,
+    message::STREAM,
+    word,
+};
+use crate::{
+    auth::Reader,
+    compat::letter::Letter,
+    error::ApiError,
+    message::view::HIDDEN,
+    state::{App, Shared},
+};
+
+/// Messages that one look at the store takes, and how many looks a list takes at most.
+const LOOK: u32 = 500;
+pub(super) const LOOKS_MAX: usize = 40;
+/// The most mails that are opened to see who they are from.
+const FROM_LOOKED_MAX: usize = 500;
+/// Mails that are opened at once.
+const TOGETHER: usize = 8;
+
+pub(super) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    uri: Uri,
+) -> Result<Json<Value>, ApiError> {
+    let asked = Asked::of(&uri)?;
+    let (window, tenant) = (asked.window()?, &caller.tenant);
+    let from = asked.text("fromemail")?.map(str::to_lowercase);
+    let Some(wanted) = Wanted::read(&asked)? else {
+        return Ok(Json(json!({"TotalCount": 0, "Messages": []})));
+    };
+    let most = if from.is_some() { FROM_LOOKED_MAX } else { LIST_MAX };
+    let mut found = walk(&app, tenant, &wanted, most).await?;
+    if let Some(from) = from {
+        found = sent_by(&app, tenant, found, &from).await?;
+    }
+    let total = found.len();
+    let shown = window.of(found);
+    let people = people_of(&app, tenant, &shown).await?;
+    let listed: Vec<Value> = futures::stream::iter(shown.into_iter().zip(people))
+        .map(|(message, people)| {
+            let app = &app;
+            async move {
+                let letter = Letter::of(app, tenant, &message).await?;
+                Ok::<_, ApiError>(listed(&message, &people, &letter))
+            }
+        })
+        .buffered(TOGETHER)
+        .try_collect()
+        .await?;
+    Ok(Json(json!({"TotalCount": total, "Messages": listed})))
+}
+
+/// `GET /messages/outbound/opens`: there are none, because opens are not tracked.
+pub(super) async fn no_opens(_caller: Reader) -> Json<Value> {
+    Json(json!({"TotalCount": 0, "Opens": []}))
+}
+
+/// `GET /messages/outbound/clicks`: the same of links.
+pub(super) async fn no_clicks(_caller: Reader) -> Json<Value> {
+    Json(json!({"TotalCount": 0, "Clicks": []}))
+}
+
+/// Which messages are asked for.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub(super) filter: Filter,
+    /// In the stream that is no batch.
+    default_stream: bool,
+    status: Option<&'static str>,
+    metadata: Vec<(String, String)>,
+}
+
+impl Wanted {
+    /// As it is asked for; none where nothing can match.
+    pub(super) fn read(asked: &Asked) -> Result<Option<Self>, ApiError> {
+        let mut wanted = Self {
+            filter: Filter {
+                tag: asked.text("tag")?.map(str::to_owned),
+                subject: asked.text("subject")?.map(str::to_owned),
+                since: asked.since()?,
+                until: asked.until()?,
+                ..Filter::default()
+            },
+            metadata: asked
+                .beginning("metadata_")
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            ..Self::default()
+        };
+        if let Some(recipient) = asked.text("recipient")? {
+            let Ok(address) = recipient.parse::<EmailAddress>() else { return Ok(None) };
+            wanted.filter.recipient = Some(address.to_string());
+        }
+        match asked.text("messagestream")? {
+            Some(STREAM) => wanted.default_stream = true,
+            Some(stream) => match stream.parse::<BatchCode>() {
+                Ok(code) => wanted.filter.batch = Some(code.to_string()),
+                Err(_) => return Ok(None),
+            },
+            None => {}
+        }
+        match asked.text("status")?.map(str::to_ascii_lowercase).as_deref() {
+            None => {}
+            Some("sent") => wanted.filter.status = Some(Status::Sent),
+            Some("queued") => wanted.status = Some("Queued"),
+            Some("processed") => wanted.status = Some("Processed"),
+            Some(_) => return Err(Fault::Query.error("status", "must be queued, sent or processed")),
+        }
+        Ok(Some(wanted))
+    }
+
+    fn is(&self, message: &MessageSummary) -> bool {
+        (!self.default_stream || message.lane.batch.is_none())
+            && self.status.is_none_or(|status| word::status(message.state) == status)
+            && self.has_metadata(message)
+    }
+
+    /// Names were read in lower case, so they are compared so.
+    fn has_metadata(&self, message: &MessageSummary) -> bool {
+        if self.metadata.is_empty() {
+            return true;
+        }
+        let json = message.metadata.as_deref().filter(|_| !message.sensitive);
+        let Some(Value::Object(given)) = json.and_then(|json| serde_json::from_str(json).ok()) else {
+            return false;
+        };
+        self.metadata.iter().all(|(name, value)| {
+            given.iter().any(|(other, given)| {
+                other.eq_ignore_ascii_case(name)
+                    && match given.as_str() {
+                        Some(given) => given == value,
+                        None => serde_json::to_string(given).is_ok_and(|given| given == *value),
+                    }
+            })
+        })
+    }
+}
+
+/// The newest messages that are wanted, at most so many.
+pub(super) async fn walk(
+    app: &App,
+    tenant: &TenantId,
+    wanted: &Wanted,
+    most: usize,
+) -> Result<Vec<MessageSummary>, ApiError> {
+    let (mut found, mut before) = (Vec::new(), None);
+    for _ in 0..LOOKS_MAX {
+        let page = app.store.search(tenant, &wanted.filter, before, LOOK).await?;
+        found.extend(page.messages.into_iter().filter(|message| wanted.is(message)));
+        before = page.next;
+        if found.len() >= most || before.is_none() {
+            break;
+        }
+    }
+    found.truncate(most);
+    Ok(found)
+}
+
+/// Those of them that are from this address.
+async fn sent_by(
+    app: &App,
+    tenant: &TenantId,
+    found: Vec<MessageSummary>,
+    from: &str,
+) -> Result<Vec<MessageSummary>, ApiError> {
+    let looked: Vec<_> = futures::stream::iter(found)
+        .map(|message| async move {
+            let letter = Letter::of(app, tenant, &message).await?;
+            let sender = letter.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
+            let is_from = sender.is_some_and(|sender| sender.address().as_str().to_lowercase() == from);
+            Ok::<_, ApiError>(is_from.then_some(message))
+        })
+        .buffered(TOGETHER)
+        .try_collect()
+        .await?;
+    Ok(looked.into_iter().flatten().collect())
+}
+
+/// The recipients of each of these messages, read for all of them together.
+async fn people_of(
+    app: &App,
+    tenant: &TenantId,
+    messages: &[MessageSummary],
+) -> Result<Vec<Vec<RecipientView>>, ApiError> {
+    let uids: Vec<MessageUid> = messages.iter().map(|message| message.uid).collect();
+    let mut briefs = briefs(app, tenant, &uids).await?;
+    let of = |uid: &MessageUid| {
+        let at = briefs.iter().position(|brief| brief.summary.uid == *uid);
+        at.map(|at| briefs.swap_remove(at).recipients).unwrap_or_default()
+    };
+    Ok(uids.iter().map(of).collect())
+}
+
+/// These messages with their recipients, in no order; those with many recipients too.
+pub(super) async fn briefs(
+    app: &App,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<Vec<MessageBrief>, ApiError> {
+    if uids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut briefs = app.store.briefs(tenant, uids).await?;
+    let there: std::collections::HashSet<MessageUid> = briefs.iter().map(|brief| brief.summary.uid).collect();
+    for uid in uids.iter().filter(|uid| !there.contains(uid)) {
+        briefs.extend(app.store.message(tenant, &MessageKey::Uid(*uid)).await?.map(MessageBrief::from));
+    }
+    Ok(briefs)
+}
+
+/// A message as in lists.
+pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter: &Letter) -> Value {
+    let of_kind = |kind: RecipientKind| -> Vec<Value> {
+        let of_kind = people.iter().filter(|recipient| recipient.kind == kind);
+        of_kind.map(|recipient| json!({"Email": recipient.address, "Name": null})).collect()
+    };
+    let metadata = message.metadata.as_deref().filter(|_| !message.sensitive);
+    json!({
+        "MessageID": message.uid,
+        "MessageStream": stream_of(message),
+        "To": of_kind(RecipientKind::To),
+        "Cc": of_kind(RecipientKind::Cc),
+        "Bcc": of_kind(RecipientKind::Bcc),
+        "Recipients": people.iter().map(|recipient| &recipient.address).collect::<Vec<_>>(),
+        "ReceivedAt": message.created_at,
+        "From": letter.from.as_deref().unwrap_or_default(),
+        "Subject": subject_of(message),
+        "Tag": message.tags.first(),
+        "Attachments": letter.files,
+        "Status": word::status(message.state),
+        "TrackOpens": false,
+        "TrackLinks": "None",
+        "Metadata": metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| json!({})),
+        "Sandboxed": message.state == MessageState::Captured,
+    })
+}
+
+/// The stream that a message is of.
+pub(super) fn stream_of(message: &MessageSummary) -> &str {
+    message.lane.batch.as_ref().map_or(STREAM, |batch| batch.as_str())
+}
+
+/// The subject, unless nobody may read it.
+pub(super) fn subject_of(message: &MessageSummary) -> &str {
+    if message.sensitive { HIDDEN } else { &message.subject }
+}

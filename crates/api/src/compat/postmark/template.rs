@@ -1,0 +1,247 @@
+//! `/templates`: templates and layouts, written in Mustachio and shown as they were written.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::Uri,
+};
+use postway_domain::{Template, TemplateName, TenantId};
+use postway_mime::template::MustachioHead;
+use serde_json::{Map, Value, json};
+
+use super::{
+    asked::{Asked, LIST_MAX},
+    error::Fault,
+    template_store::{Asker, Draft, find, head_of, listed, shown},
+};
+use crate::{
+    auth::{Manager, Reader},
+    body,
+    error::ApiError,
+    message::GivenId,
+    request_id::RequestId,
+    state::{App, Shared},
+};
+
+/// The largest body: sources of the largest template as JSON, which writes some characters as several.
+pub(super) const BODY_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
+const NAME_CHARS_MAX: usize = 500;
+const SUBJECT_CHARS_MAX: usize = 2_000;
+/// Templates that are read at once: they come with their sources.
+const LOOK: u32 = 50;
+
+pub(super) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    uri: Uri,
+) -> Result<Json<Value>, ApiError> {
+    let asked = Asked::of(&uri)?;
+    let window = asked.window()?;
+    let kind = asked.text("templatetype")?.map(str::to_ascii_lowercase).filter(|kind| kind != "all");
+    let layout = asked.text("layouttemplate")?;
+    let mut found = all(&app, &caller.tenant).await?;
+    found.retain(|template| {
+        let is = |name: &str, wanted: &str| {
+            template[name].as_str().is_some_and(|word| word.eq_ignore_ascii_case(wanted))
+        };
+        kind.as_deref().is_none_or(|kind| is("TemplateType", kind))
+            && layout.is_none_or(|layout| is("LayoutTemplate", layout))
+    });
+    Ok(Json(json!({"TotalCount": found.len(), "Templates": window.of(found)})))
+}
+
+/// All templates by name, without their sources.
+async fn all(app: &App, tenant: &TenantId) -> Result<Vec<Value>, ApiError> {
+    let (mut found, mut after) = (Vec::new(), None::<TemplateName>);
+    while found.len() < LIST_MAX {
+        let some = app.store.templates(tenant, after.as_ref(), LOOK).await?;
+        found.extend(some.iter().filter_map(listed));
+        match some.into_iter().next_back() {
+            Some(last) => after = Some(last.name),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn show(
+    State(app): State<Shared>,
+    caller: Reader,
+    GivenId(id): GivenId,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(shown(&find(&app, &caller.tenant, &id).await?)))
+}
+
+pub(super) async fn create(
+    State(app): State<Shared>,
+    Manager(caller): Manager,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
+    let mut fields = Given { body, faults: Vec::new() };
+    let name = fields.text("Name").unwrap_or_default();
+    if name.is_empty() {
+        fields.faults.push(Fault::TemplateMissing.at("Name", "is missing"));
+    }
+    let is_layout = fields.is_layout().unwrap_or(false);
+    let draft = Draft {
+        alias: fields.alias(),
+        name,
+        subject: fields.text("Subject").unwrap_or_default(),
+        html: fields.source("HtmlBody"),
+        text: fields.source("TextBody"),
+        layout: fields.text("LayoutTemplate").filter(|layout| !layout.is_empty()),
+        is_layout,
+    };
+    let draft = fields.finish(draft)?;
+    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    Ok(Json(listed(&asker.create(draft).await?).unwrap_or_default()))
+}
+
+pub(super) async fn edit(
+    State(app): State<Shared>,
+    Manager(caller): Manager,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
+    let current = find(&app, &caller.tenant, &id).await?;
+    let Some((head, subject)) = MustachioHead::split(&current.subject) else {
+        let message = format!(
+            "`{}` was not written in this door's language: PUT /v1/templates changes it",
+            current.name
+        );
+        return Err(Fault::TemplateInvalid.error("", message));
+    };
+    let mut fields = Given { body, faults: Vec::new() };
+    if fields.is_layout().is_some_and(|is_layout| is_layout != head.is_layout) {
+        fields.faults.push(Fault::TemplateInvalid.at("TemplateType", "cannot be changed"));
+    }
+    // A body is taken away by an empty one.
+    let body_of = |fields: &mut Given, name: &str, current: &Option<String>| match fields.has(name) {
+        true => fields.source(name),
+        false => current.clone(),
+    };
+    let draft = Draft {
+        alias: fields.alias(),
+        name: fields
+            .text("Name")
+            .filter(|name| !name.is_empty())
+            .or_else(|| current.description.clone())
+            .unwrap_or_default(),
+        subject: fields.text("Subject").unwrap_or_else(|| subject.to_owned()),
+        html: body_of(&mut fields, "HtmlBody", &current.html),
+        text: body_of(&mut fields, "TextBody", &current.text),
+        layout: match fields.body.contains_key("LayoutTemplate") {
+            true => fields.text("LayoutTemplate").filter(|layout| !layout.is_empty()),
+            false => head.layout.clone(),
+        },
+        is_layout: head.is_layout,
+    };
+    let draft = fields.finish(draft)?;
+    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    Ok(Json(listed(&asker.edit(&current, draft).await?).unwrap_or_default()))
+}
+
+pub(super) async fn delete(
+    State(app): State<Shared>,
+    Manager(caller): Manager,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+) -> Result<Json<Value>, ApiError> {
+    let template = find(&app, &caller.tenant, &id).await?;
+    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    asker.delete(&template).await?;
+    let named = head_of(&template)
+        .and_then(|head| head.id)
+        .map_or_else(|| template.name.to_string(), |id| id.to_string());
+    Ok(Json(json!({"ErrorCode": 0, "Message": format!("Template {named} removed.")})))
+}
+
+/// The fields of a template as they are given. `null` says nothing.
+pub(super) struct Given {
+    pub(super) body: Map<String, Value>,
+    pub(super) faults: Vec<crate::error::FieldError>,
+}
+
+impl Given {
+    fn has(&self, name: &str) -> bool {
+        self.body.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// A line of text.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        let chars_max = if name == "Subject" { SUBJECT_CHARS_MAX } else { NAME_CHARS_MAX };
+        match self.body.remove(name)? {
+            Value::Null => None,
+            Value::String(text) if text.chars().count() <= chars_max && !text.contains(char::is_control) => {
+                Some(text)
+            }
+            _ => {
+                let message =
+                    format!("must be a text of at most {chars_max} characters, without control characters");
+                self.faults.push(Fault::TemplateInvalid.at(name, message));
+                None
+            }
+        }
+    }
+
+    /// A body; an empty one is none.
+    pub(super) fn source(&mut self, name: &str) -> Option<String> {
+        match self.body.remove(name)? {
+            Value::Null => None,
+            Value::String(text) if !text.contains('\0') => Some(text).filter(|text| !text.trim().is_empty()),
+            _ => {
+                self.faults.push(Fault::TemplateInvalid.at(name, "must be a text without NUL characters"));
+                None
+            }
+        }
+    }
+
+    /// `TemplateType`, if it is given.
+    pub(super) fn is_layout(&mut self) -> Option<bool> {
+        match self.text("TemplateType")?.to_ascii_lowercase().as_str() {
+            "" => None,
+            "standard" => Some(false),
+            "layout" => Some(true),
+            _ => {
+                self.faults.push(Fault::TemplateInvalid.at("TemplateType", "must be Standard or Layout"));
+                None
+            }
+        }
+    }
+
+    /// An alias begins with a letter, so that none is a number.
+    fn alias(&mut self) -> Option<TemplateName> {
+        let text = self.text("Alias").filter(|text| !text.is_empty())?;
+        let alias =
+            text.parse::<TemplateName>().ok().filter(|_| text.starts_with(|c: char| c.is_ascii_alphabetic()));
+        match alias {
+            Some(alias) if alias.as_str() != "preview" => Some(alias),
+            _ => {
+                let message = "must begin with a letter and have letters, digits, `.`, `-` and `_` only; `preview` is none";
+                self.faults.push(Fault::TemplateInvalid.at("Alias", message));
+                None
+            }
+        }
+    }
+
+    /// The draft, unless something of it is wrong.
+    fn finish(mut self, draft: Draft) -> Result<Draft, ApiError> {
+        if draft.html.is_none() && draft.text.is_none() {
+            self.faults.push(Fault::TemplateMissing.at("HtmlBody", "is missing: give it, or TextBody"));
+        }
+        if draft.subject.is_empty() && !draft.is_layout {
+            self.faults.push(Fault::TemplateMissing.at("Subject", "is missing"));
+        }
+        if !draft.subject.is_empty() && draft.is_layout {
+            self.faults.push(Fault::TemplateInvalid.at("Subject", "is not for layouts"));
+        }
+        match self.faults.is_empty() {
+            true => Ok(draft),
+            false => Err(ApiError::invalid(self.faults)),
+        }
+    }
+}

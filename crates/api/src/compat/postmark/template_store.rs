@@ -1,0 +1,294 @@
+//! Templates as this door keeps them: among the tenant's own, in Mustachio, under their alias.
+//!
+//! A template with an alias has two entries: itself, and under its number one that stands for it (see `template_id`). One
+//! without is the entry under its number. The number is made of the alias or the name, so that a template that is deleted and
+//! made again has the same.
+
+use postway_domain::{Template, TemplateName, TenantId};
+use postway_mime::template::MustachioHead;
+use postway_store::record::{Changed, DirectoryChange};
+use serde_json::{Value, json};
+
+use super::{
+    error::{Fault, theirs},
+    server::number_of,
+};
+use crate::{auth::Caller, error::ApiError, request_id::RequestId, state::App};
+
+/// How many numbers are tried for a new template, and how often the next version when somebody else has made it meanwhile.
+const NUMBERS_TRIED_MAX: u32 = 16;
+const TRIES_MAX: u32 = 5;
+
+/// What a template is to be.
+#[derive(Clone)]
+pub(super) struct Draft {
+    pub(super) alias: Option<TemplateName>,
+    /// For people.
+    pub(super) name: String,
+    pub(super) subject: String,
+    pub(super) html: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) layout: Option<String>,
+    pub(super) is_layout: bool,
+}
+
+/// Who asks.
+pub(super) struct Asker<'a> {
+    pub(super) app: &'a App,
+    pub(super) caller: &'a Caller,
+    pub(super) request_id: &'a RequestId,
+}
+
+fn no_template(given: &str) -> ApiError {
+    let shown: String = given.chars().take(TemplateName::BYTES_MAX).collect();
+    Fault::NoTemplate
+        .error("", format!("The template was not found: `{shown}` is not valid as an id or alias here"))
+}
+
+/// The head of a template in Mustachio; none of one that was written elsewhere.
+pub(super) fn head_of(template: &Template) -> Option<MustachioHead> {
+    MustachioHead::split(&template.subject).map(|(head, _)| head)
+}
+
+/// The template that goes by this number or alias.
+pub(super) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Template, ApiError> {
+    let name: TemplateName = given.parse().map_err(|_| no_template(given))?;
+    let found = app.store.template(tenant, &name, None).await?.ok_or_else(|| no_template(given))?;
+    let Some(name) = head_of(&found).and_then(|head| head.stands_for) else { return Ok(found) };
+    let name: TemplateName = name.parse().map_err(|_| no_template(given))?;
+    app.store.template(tenant, &name, None).await?.ok_or_else(|| no_template(given))
+}
+
+/// A template as in lists; none of an entry that only stands for one.
+pub(super) fn listed(template: &Template) -> Option<Value> {
+    let head = head_of(template).unwrap_or_default();
+    if head.stands_for.is_some() {
+        return None;
+    }
+    let name = template.name.as_str();
+    // One that was written elsewhere has a number if that is its name.
+    let id = head.id.or_else(|| name.parse().ok());
+    let alias = Some(name).filter(|name| id.is_none_or(|id| *name != id.to_string()));
+    Some(json!({
+        "TemplateId": id,
+        "Name": template.description.as_deref().unwrap_or(name),
+        "Alias": alias,
+        "Active": true,
+        "TemplateType": if head.is_layout { "Layout" } else { "Standard" },
+        "LayoutTemplate": head.layout,
+    }))
+}
+
+/// A template with its sources, as they were written.
+pub(super) fn shown(template: &Template) -> Value {
+    let mut shown = listed(template).unwrap_or_default();
+    let subject = MustachioHead::split(&template.subject).map_or(template.subject.as_str(), |(_, rest)| rest);
+    for (name, value) in [
+        ("Subject", json!(subject)),
+        ("HtmlBody", json!(template.html.as_deref().or(template.mjml.as_deref()))),
+        ("TextBody", json!(template.text)),
+        ("AssociatedServerId", json!(number_of(&template.tenant))),
+    ] {
+        shown[name] = value;
+    }
+    shown
+}
+
+/// A number for a new template. Clients take it for a whole number of 32 bits.
+fn number(seed: &str, attempt: u32) -> u64 {
+    let bytes = seed.bytes().chain(attempt.to_be_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    1_000_000 + (hash ^ (hash >> 32)) % 2_000_000_000
+}
+
+impl Draft {
+    /// As it is kept, in its first version.
+    pub(super) fn template(
+        &self,
+        app: &App,
+        tenant: &TenantId,
+        name: TemplateName,
+        id: Option<u64>,
+    ) -> Template {
+        let head =
+            MustachioHead { id, layout: self.layout.clone(), is_layout: self.is_layout, stands_for: None };
+        Template {
+            tenant: tenant.clone(),
+            name,
+            version: 1,
+            subject: format!("{head}{}", self.subject),
+            html: self.html.clone(),
+            text: self.text.clone(),
+            mjml: None,
+            description: Some(self.name.clone()),
+            sample: None,
+            created_at: app.clock.now(),
+        }
+    }
+}
+
+/// The name of the entry under a number.
+fn name_of(id: u64) -> Result<TemplateName, ApiError> {
+    id.to_string().parse().map_err(ApiError::internal)
+}
+
+fn taken(alias: &TemplateName) -> ApiError {
+    Fault::AliasTaken.error("Alias", format!("`{alias}` is the alias of another template: choose another"))
+}
+
+impl Asker<'_> {
+    fn tenant(&self) -> &TenantId {
+        &self.caller.tenant
+    }
+
+    /// Checks a template, and that what it is put into is a layout.
+    async fn check(&self, template: &Template, draft: &Draft) -> Result<(), ApiError> {
+        if let Some(layout) = &draft.layout {
+            let found = find(self.app, self.tenant(), layout).await.ok();
+            if draft.is_layout || !found.as_ref().and_then(head_of).is_some_and(|head| head.is_layout) {
+                let message =
+                    format!("`{layout}` must be the alias of a layout, and of a standard template's");
+                return Err(Fault::TemplateInvalid.error("LayoutTemplate", message));
+            }
+        }
+        let checked = self.app.door.check_template(template).await.map_err(ApiError::from).map_err(theirs);
+        checked.map_err(|error| match error.details() {
+            [] => error,
+            details => {
+                let invalid = details.iter().map(|one| Fault::TemplateInvalid.at(&one.field, &*one.message));
+                ApiError::invalid(invalid.collect())
+            }
+        })
+    }
+
+    /// Stores a version; false where somebody else was faster.
+    async fn store(&self, template: Template) -> Result<bool, ApiError> {
+        let action = if template.version == 1 { "template.create" } else { "template.update" };
+        let detail = Some(json!({"version": template.version}));
+        let (tenant, name) = (self.tenant(), template.name.as_str());
+        let entry = self.app.audit(&self.caller.actor, Some(tenant), action, name, self.request_id, detail);
+        let changed = self.app.store.change(DirectoryChange::CreateTemplate(template), Some(entry)).await?;
+        Ok(changed == Changed::Done)
+    }
+
+    async fn remove(&self, name: &TemplateName) -> Result<(), ApiError> {
+        let tenant = self.tenant();
+        let (action, name) = ("template.delete", name.clone());
+        let entry =
+            self.app.audit(&self.caller.actor, Some(tenant), action, name.as_str(), self.request_id, None);
+        self.app.store.change(DirectoryChange::DeleteTemplate(tenant.clone(), name), Some(entry)).await?;
+        Ok(())
+    }
+
+    /// The entry under a number that stands for a template, in its first version.
+    fn stand_in(&self, id: u64, alias: &TemplateName) -> Result<Template, ApiError> {
+        let head =
+            MustachioHead { id: Some(id), stands_for: Some(alias.to_string()), ..MustachioHead::default() };
+        Ok(Template {
+            tenant: self.tenant().clone(),
+            name: name_of(id)?,
+            version: 1,
+            subject: head.to_string(),
+            html: None,
+            text: None,
+            mjml: None,
+            description: None,
+            sample: None,
+            created_at: self.app.clock.now(),
+        })
+    }
+
+    pub(super) async fn create(&self, draft: Draft) -> Result<Template, ApiError> {
+        let seed = draft.alias.as_ref().map_or(draft.name.as_str(), TemplateName::as_str);
+        let first = number(seed, 0);
+        let name = draft.alias.clone().map_or_else(|| name_of(first), Ok)?;
+        let template = draft.template(self.app, self.tenant(), name, Some(first));
+        self.check(&template, &draft).await?;
+        if let Some(alias) = &draft.alias
+            && self.app.store.template(self.tenant(), alias, None).await?.is_some()
+        {
+            return Err(taken(alias));
+        }
+        for attempt in 0..NUMBERS_TRIED_MAX {
+            let id = number(seed, attempt);
+            let Some(alias) = &draft.alias else {
+                let template = draft.template(self.app, self.tenant(), name_of(id)?, Some(id));
+                if self.store(template.clone()).await? {
+                    return Ok(template);
+                }
+                continue;
+            };
+            if !self.store(self.stand_in(id, alias)?).await? {
+                continue;
+            }
+            let template = draft.template(self.app, self.tenant(), alias.clone(), Some(id));
+            if self.store(template.clone()).await? {
+                return Ok(template);
+            }
+            self.remove(&name_of(id)?).await?;
+            return Err(taken(alias));
+        }
+        Err(ApiError::conflict("no number is free for this template: give it another name or alias"))
+    }
+
+    /// Makes the next version of a template, under another alias if it is to have one.
+    pub(super) async fn edit(&self, current: &Template, draft: Draft) -> Result<Template, ApiError> {
+        let id = head_of(current).and_then(|head| head.id);
+        let name = draft.alias.clone().unwrap_or_else(|| current.name.clone());
+        let template = draft.template(self.app, self.tenant(), name.clone(), id);
+        self.check(&template, &draft).await?;
+        if name == current.name {
+            return self.next_version(template).await;
+        }
+        if !self.store(template.clone()).await? {
+            return Err(taken(&name));
+        }
+        // From now on its number means the new one; only then the old one goes.
+        if let Some(id) = id {
+            self.next_version(self.stand_in(id, &name)?).await?;
+        }
+        if id.is_none_or(|id| current.name.as_str() != id.to_string()) {
+            self.remove(&current.name).await?;
+        }
+        Ok(template)
+    }
+
+    async fn next_version(&self, template: Template) -> Result<Template, ApiError> {
+        for _ in 0..TRIES_MAX {
+            let latest = self.app.store.template(self.tenant(), &template.name, None).await?;
+            let version = latest.map_or(1, |latest| latest.version + 1);
+            let template = Template { version, ..template.clone() };
+            if self.store(template.clone()).await? {
+                return Ok(template);
+            }
+        }
+        Err(ApiError::conflict("the template is being changed by others; read it and try again"))
+    }
+
+    pub(super) async fn delete(&self, template: &Template) -> Result<(), ApiError> {
+        self.remove(&template.name).await?;
+        match head_of(template).and_then(|head| head.id) {
+            Some(id) if template.name.as_str() != id.to_string() => self.remove(&name_of(id)?).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fit_into_32_bits_and_differ_by_attempt() {
+        for seed in ["welcome", "", "Ä"] {
+            let numbers: Vec<u64> = (0..8).map(|attempt| number(seed, attempt)).collect();
+            assert!(
+                numbers.iter().all(|number| (1_000_000..=i32::MAX as u64).contains(number)),
+                "{numbers:?}"
+            );
+            assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{numbers:?}");
+        }
+    }
+}

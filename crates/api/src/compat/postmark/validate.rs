@@ -1,0 +1,118 @@
+//! `POST /templates/validate`: what a template that is not stored makes of a model.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use postway_domain::{Template, TemplateName, TenantId};
+use postway_intake::{PreviewOf, VARIABLES};
+use serde_json::{Map, Value, json};
+
+use super::{
+    error::Fault,
+    template::{BODY_BYTES_MAX, Given},
+    template_store::{Draft, find, head_of},
+};
+use crate::{
+    auth::Reader,
+    body,
+    error::ApiError,
+    state::{App, Shared},
+};
+
+pub(super) async fn validate(
+    State(app): State<Shared>,
+    caller: Reader,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let body = body::json_object_within(request, BODY_BYTES_MAX + VARIABLES.text_bytes_max).await?;
+    let mut fields = Given { body, faults: Vec::new() };
+    let model = match fields.body.remove("TestRenderModel") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(model)) => model,
+        Some(_) => return Err(Fault::Shape.error("TestRenderModel", "must be an object")),
+    };
+    let is_layout = fields.is_layout().unwrap_or(false);
+    let draft = Draft {
+        alias: None,
+        name: String::new(),
+        subject: fields.text("Subject").unwrap_or_default(),
+        html: fields.source("HtmlBody"),
+        text: fields.source("TextBody"),
+        layout: fields.text("LayoutTemplate").filter(|layout| !layout.is_empty()),
+        is_layout,
+    };
+    if !fields.faults.is_empty() {
+        return Err(ApiError::invalid(fields.faults));
+    }
+    if let Some(layout) = &draft.layout {
+        let found = find(&app, &caller.tenant, layout).await?;
+        if !head_of(&found).is_some_and(|head| head.is_layout) {
+            return Err(Fault::TemplateInvalid.error("LayoutTemplate", format!("`{layout}` is no layout")));
+        }
+    }
+    let variables = Value::Object(model).to_string();
+    // Each part by itself: what is wrong with one says nothing of the others.
+    let tried = |part: &'static str, draft: Draft| tried(&app, &caller.tenant, part, draft, &variables);
+    let nothing = || Draft { subject: String::new(), html: None, text: None, ..draft.clone() };
+    let html = match draft.html.clone() {
+        Some(html) => Some(tried("HtmlBody", Draft { html: Some(html), ..nothing() }).await?),
+        None => None,
+    };
+    let text = match draft.text.clone() {
+        Some(text) => Some(tried("TextBody", Draft { text: Some(text), ..nothing() }).await?),
+        None => None,
+    };
+    let subject = match draft.subject.is_empty() {
+        true => None,
+        false => {
+            let alone = Draft { layout: None, is_layout: false, text: Some("-".to_owned()), ..nothing() };
+            Some(tried("Subject", Draft { subject: draft.subject.clone(), ..alone }).await?)
+        }
+    };
+    let is_valid = |part: &Option<Value>| part.as_ref().is_none_or(|part| part["ContentIsValid"] == true);
+    let all_valid = [&html, &text, &subject].into_iter().all(is_valid);
+    Ok(Json(json!({
+        "AllContentIsValid": all_valid,
+        "HtmlBody": html,
+        "TextBody": text,
+        "Subject": subject,
+        "SuggestedTemplateModel": serde_json::from_str::<Value>(&variables).unwrap_or_default(),
+    })))
+}
+
+/// What comes of one part.
+async fn tried(
+    app: &App,
+    tenant: &TenantId,
+    part: &'static str,
+    draft: Draft,
+    variables: &str,
+) -> Result<Value, ApiError> {
+    let name: TemplateName = "preview".parse().map_err(ApiError::internal)?;
+    let template: Template = draft.template(app, tenant, name, None);
+    let answer = |rendered: Option<String>, faults: Vec<String>| {
+        let errors: Vec<Value> = faults
+            .into_iter()
+            .map(|message| json!({"Message": message, "Line": null, "CharacterPosition": null}))
+            .collect();
+        json!({"ContentIsValid": errors.is_empty(), "ValidationErrors": errors, "RenderedContent": rendered})
+    };
+    match app.door.preview(tenant, PreviewOf::Source(Box::new(template)), variables).await {
+        Ok(preview) => {
+            let rendered = match part {
+                "HtmlBody" => preview.html,
+                "TextBody" => preview.text,
+                _ => Some(preview.subject),
+            };
+            Ok(answer(rendered, Vec::new()))
+        }
+        Err(refusal) => {
+            let error = ApiError::from(refusal);
+            match error.details() {
+                [] => Err(error),
+                details => Ok(answer(None, details.iter().map(|fault| fault.message.clone()).collect())),
+            }
+        }
+    }
+}

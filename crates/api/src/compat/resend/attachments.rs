@@ -1,0 +1,97 @@
+//! `GET /emails/{id}/attachments` and `GET /emails/{id}/attachments/{attachment_id}`: the files of an email, with links to them.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{header, request::Parts},
+};
+use postway_domain::TenantId;
+use postway_mime::reading::{self, AttachedFile};
+use serde_json::{Map, Value, json};
+
+use super::list::{Asked, answer};
+use crate::{
+    attachment_link::{AttachmentLink, LINK_LASTS},
+    auth::Reader,
+    error::ApiError,
+    mail_view::look,
+    message::{GivenId, content, find},
+    origin::RequestOrigin,
+    path::InPath,
+    state::{App, Shared},
+};
+
+/// What ids of attachments begin with; their place follows.
+const ID_PREFIX: &str = "att_";
+
+pub(super) async fn list(
+    State(app): State<Shared>,
+    caller: Reader,
+    GivenId(id): GivenId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let asked = Asked::read(request.uri())?;
+    let (parts, _) = request.into_parts();
+    let files = files(&app, &caller.tenant, &id, &parts).await?;
+    let named =
+        files.into_iter().map(|file| (file["id"].as_str().unwrap_or_default().to_owned(), file)).collect();
+    let (page, has_more) = asked.page_of(named, |(id, _): &(String, Map<String, Value>)| id)?;
+    Ok(answer(page.into_iter().map(|(_, file)| Value::Object(file)).collect(), has_more))
+}
+
+pub(super) async fn show(
+    State(app): State<Shared>,
+    caller: Reader,
+    InPath((id, attachment)): InPath<(String, String)>,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let (parts, _) = request.into_parts();
+    let mut files = files(&app, &caller.tenant, &id, &parts).await?;
+    let Some(at) = files.iter().position(|file| file["id"] == *attachment) else {
+        return Err(ApiError::not_found("this email has no such attachment"));
+    };
+    let mut file = files.swap_remove(at);
+    file.insert("object".to_owned(), "attachment".into());
+    Ok(Json(Value::Object(file)))
+}
+
+/// The files of an email, each with its link.
+async fn files(
+    app: &App,
+    tenant: &TenantId,
+    id: &str,
+    parts: &Parts,
+) -> Result<Vec<Map<String, Value>>, ApiError> {
+    let uid = find(app, tenant, id).await?.summary.uid;
+    let raw = content::bytes(app, tenant, id).await?;
+    let (reading, _held) = look(app, tenant, raw, reading::read).await?;
+    let until = app.clock.now().plus(LINK_LASTS);
+    let base = base(app, parts);
+    let shown = |(place, file): (usize, AttachedFile)| {
+        let place = u16::try_from(place).ok()?;
+        let link = AttachmentLink { tenant: tenant.clone(), uid, place, until };
+        let fields = [
+            ("id", json!(format!("{ID_PREFIX}{place}"))),
+            ("filename", json!(file.filename)),
+            ("size", json!(file.size)),
+            ("content_type", json!(file.content_type)),
+            ("content_disposition", json!(if file.content_id.is_some() { "inline" } else { "attachment" })),
+            ("content_id", json!(file.content_id)),
+            ("download_url", json!(format!("{base}/files/{}", link.token(&app.secret_key)))),
+            ("expires_at", json!(until)),
+        ];
+        Some(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    };
+    Ok(reading.attachments.into_iter().enumerate().filter_map(shown).collect())
+}
+
+/// Where the caller reaches this gateway: as the operator says, else as it was reached just now.
+fn base(app: &App, parts: &Parts) -> String {
+    if let Some(url) = app.door.public_url() {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let scheme =
+        if RequestOrigin::of(parts).is_some_and(|origin| origin.is_https) { "https" } else { "http" };
+    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    format!("{scheme}://{host}")
+}

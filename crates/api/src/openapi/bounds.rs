@@ -1,0 +1,262 @@
+//! How large, how long and how many, said once: what code refuses beyond these, the document does not allow either.
+//!
+//! Where a bound is in bytes the document can only say characters: a text within it may still be too long. Bounds that an
+//! operator sets, or that hold for several fields together, stay in prose. Names are those of [`super::named`].
+
+use postway_domain::{
+    AccountSettings, Contact, TenantSettings,
+    destination::DestinationLimit,
+    limit::WarmUp,
+    mailbox::MailboxSettings,
+    retry::RetryPolicy,
+    rule::{FollowUp, RuleContent},
+};
+use postway_intake::Limits;
+use utoipa::openapi::{
+    OpenApi as Document, RefOr, Schema, Type,
+    schema::{ArrayItems, Object, SchemaType},
+};
+
+use super::named;
+
+/// Letters, digits, dot, underscore and dash.
+const NAME_64: &str = "^[A-Za-z0-9._-]{1,64}$";
+const NAME_128: &str = "^[A-Za-z0-9._-]{1,128}$";
+const CLIENT_ID: &str = "^[A-Za-z0-9._:@-]{1,128}$";
+
+/// One bound.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// A whole number, from and to.
+    Number(u32, u32),
+    /// A number with a fraction, from and to.
+    Fraction(f64, f64),
+    /// The characters of a text, from and to; so of each text in a list.
+    Chars(usize, usize),
+    /// The form of a text.
+    Form(&'static str),
+    /// The length of a list, from and to.
+    Items(usize, usize),
+}
+
+/// Puts the bounds where they belong. What is not in the document is passed over; a test holds that all is.
+pub(super) fn set(document: &mut Document) {
+    for (bound, names) in bounds() {
+        for name in names {
+            if let Some(schema) = named::find(document, name) {
+                bound.limit(schema);
+            }
+        }
+    }
+}
+
+fn bounds() -> Vec<(Bound, &'static [&'static str])> {
+    use Bound::{Chars, Form, Fraction, Items, Number};
+    let limits = Limits::default();
+    let days_max = TenantSettings::RETENTION_DAYS_MAX;
+    vec![
+        (
+            Form(CLIENT_ID),
+            &["MessageRequest.id", "MessageRequest.batch", "sendRawMessage?id", "sendRawMessage?batch"],
+        ),
+        (Form(CLIENT_ID), &["listMessages?batch", "listDeadLetters?batch"]),
+        (
+            Form(NAME_64),
+            &[
+                "AccountRequest.id",
+                "AccountRequest.fallback",
+                "TenantRequest.id",
+                "TenantRequest.default_account",
+            ],
+        ),
+        (
+            Form(NAME_64),
+            &[
+                "MailboxRequest.id",
+                "RuleRequest.id",
+                "RuleRequest.mailbox",
+                "ContactRequest.id",
+                "TrialRequest.id",
+            ],
+        ),
+        (
+            Form(NAME_64),
+            &["MessageRequest.account", "sendRawMessage?account", "InboundReplayRequest.mailbox"],
+        ),
+        (Form(NAME_64), &["listMessages?account", "listDeadLetters?account", "getStatistics?account"]),
+        (
+            Form(NAME_64),
+            &["listInbound?mailbox", "listRules?mailbox", "listAudit?tenant", "deleteTenant?confirm"],
+        ),
+        (Form(NAME_128), &["TemplateRequest.name", "TemplateUse.name", "SourcePreviewRequest.name"]),
+        (Form("^[A-Za-z0-9._-]{5,15}$"), &["TenantRequest.feedback_id"]),
+        (Form("^[Xx]-[A-Za-z0-9-]{1,60}$"), &["TenantRequest.id_header"]),
+        (
+            Items(0, limits.recipients_max),
+            &["MessageRequest.to", "MessageRequest.cc", "MessageRequest.bcc", "sendRawMessage?to"],
+        ),
+        (Items(0, limits.reply_to_max), &["MessageRequest.reply_to"]),
+        (Items(0, limits.attachments_max), &["MessageRequest.attachments"]),
+        (Items(0, limits.tags_max), &["MessageRequest.tags", "sendRawMessage?tag"]),
+        (Chars(1, limits.tag_chars_max), &["MessageRequest.tags", "sendRawMessage?tag"]),
+        (Chars(1, limits.collapse_key_chars_max), &["MessageRequest.collapse_key"]),
+        (Chars(1, limits.external_id_chars_max), &["MessageRequest.external_id"]),
+        (Items(1, limits.batch_messages_max), &["BatchRequest.messages"]),
+        (Items(1, 1_000), &["ReplayRequest.ids", "SuppressionRequest.addresses"]),
+        (
+            Chars(1, 998),
+            &[
+                "listMessages?subject",
+                "listMessages?tag",
+                "listMessages?request_id",
+                "listMessages?error_code",
+            ],
+        ),
+        (
+            Chars(1, 998),
+            &["listMessages?provider_message_id", "listDeadLetters?subject", "listDeadLetters?tag"],
+        ),
+        (
+            Chars(1, 998),
+            &[
+                "listDeadLetters?request_id",
+                "listDeadLetters?error_code",
+                "listDeadLetters?provider_message_id",
+            ],
+        ),
+        (
+            Chars(1, 256),
+            &["sendMessage?Idempotency-Key", "sendBatch?Idempotency-Key", "sendRawMessage?Idempotency-Key"],
+        ),
+        (Number(0, 30), &["readEvents?wait"]),
+        (
+            Number(0, days_max * 86_400),
+            &["cleanUp?older_than_seconds", "TenantRequest.report_retention_seconds"],
+        ),
+        (Number(0, days_max), &["TenantRequest.retention_days", "TenantRequest.unreported_retention_days"]),
+        (Number(1, TenantSettings::WEIGHT_MAX), &["TenantRequest.weight"]),
+        (
+            Number(1, u32::MAX),
+            &["ContentRequest.subject_chars", "ContentRequest.html_bytes", "ContentRequest.message_bytes"],
+        ),
+        (Chars(0, 200), &["TenantRequest.name", "KeyRequest.name", "RecipientRequest.name"]),
+        (Chars(1, Contact::NAME_CHARS_MAX), &["ContactRequest.name"]),
+        (Chars(0, 320), &["TenantRequest.return_path", "TenantRequest.default_from"]),
+        (
+            Chars(1, 253),
+            &["TenantRequest.bounce_domain", "SigningKeyRequest.domain", "SigningKeyRequest.selector"],
+        ),
+        (Chars(0, 2_048), &["RemoteRequest.url", "RemoteRequest.path", "WebhookRequest.url"]),
+        (Items(0, 100), &["KeyRequest.allow_ips"]),
+        (Items(1, 100), &["WebhookRequest.events"]),
+        (
+            Chars(0, 500),
+            &["WebhookRequest.description", "MailboxRequest.description", "TemplateRequest.description"],
+        ),
+        (
+            Chars(0, 500),
+            &["SourcePreviewRequest.description", "SuppressionRequest.note", "SuppressionChange.note"],
+        ),
+        (Chars(0, 2_000), &["TemplateRequest.subject", "SourcePreviewRequest.subject"]),
+        (Chars(1, 320), &["AccountRequest.username", "MailboxRequest.username"]),
+        (Chars(1, 1_024), &["AccountRequest.password", "AccountRequest.secret_access_key"]),
+        (Number(1, u16::MAX as u32), &["AccountRequest.port", "MailboxRequest.port"]),
+        (Number(1, AccountSettings::CONNECTIONS_MAX), &["AccountRequest.max_connections"]),
+        (Items(0, RetryPolicy::DELAYS_MAX), &["RetryRequest.delays_s"]),
+        (Number(1, RetryPolicy::DELAY_S_MAX), &["RetryRequest.delays_s"]),
+        (Fraction(0.0, 0.9), &["RetryRequest.jitter"]),
+        (Items(1, WarmUp::DAYS_MAX), &["WarmUpRequest.per_day"]),
+        (Number(1, u32::MAX), &["WarmUpRequest.per_day"]),
+        (
+            Number(0, DestinationLimit::MAX),
+            &["DestinationRequest.connections", "DestinationRequest.per_second"],
+        ),
+        (Chars(1, 253), &["MailboxRequest.host"]),
+        (Chars(0, 255), &["MailboxRequest.folder", "MailboxRequest.proxy_password"]),
+        (Chars(0, 600), &["MailboxRequest.proxy"]),
+        (
+            Number(MailboxSettings::POLL_SECONDS_MIN, MailboxSettings::POLL_SECONDS_MAX),
+            &["MailboxRequest.poll_seconds"],
+        ),
+        (Number(1, MailboxSettings::ATTEMPTS_MAX), &["MailboxRequest.attempts_max"]),
+        (
+            Number(MailboxSettings::MAIL_BYTES_LEAST, MailboxSettings::MAIL_BYTES_MOST),
+            &["MailboxRequest.mail_bytes_max"],
+        ),
+        (Items(0, RuleContent::CONDITIONS_MAX), &["RuleRequest.match"]),
+        (Items(0, RuleContent::ACTIONS_MAX), &["RuleRequest.actions"]),
+        (Number(1, FollowUp::HOURS_MAX), &["FollowUpRequest.every_hours"]),
+        (Number(1, FollowUp::TIMES_MAX), &["FollowUpRequest.times_max"]),
+        (Items(0, Contact::ADDRESSES_MAX), &["ContactRequest.addresses"]),
+        (Chars(1, 256), &["RecipientRequest.external_id"]),
+        (Chars(4, 64), &["RecipientRequest.personal_number"]),
+        (Number(1, 1_000), &["InboundReplayRequest.limit"]),
+        (Chars(0, 200), &["ResendDeliveriesRequest.cursor"]),
+        (Chars(0, 1_024), &["VerifyToken.token", "VerifyToken.path"]),
+        (Chars(0, 16), &["VerifyToken.code"]),
+    ]
+}
+
+impl Bound {
+    fn limit(self, schema: &mut RefOr<Schema>) {
+        match schema {
+            RefOr::T(Schema::Object(object)) => self.limit_value(object),
+            RefOr::T(Schema::Array(array)) => match self {
+                Bound::Items(min, max) => {
+                    (array.min_items, array.max_items) = ((min > 0).then_some(min), Some(max));
+                }
+                _ => {
+                    if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                        self.limit(items);
+                    }
+                }
+            },
+            RefOr::T(Schema::OneOf(choice)) => choice.items.iter_mut().for_each(|one| self.limit(one)),
+            _ => {}
+        }
+    }
+
+    fn limit_value(self, object: &mut Object) {
+        let is = |kind: Type| match &object.schema_type {
+            SchemaType::Type(own) => *own == kind,
+            SchemaType::Array(own) => own.contains(&kind),
+            SchemaType::AnyValue => false,
+        };
+        match self {
+            Bound::Number(min, max) if is(Type::Integer) => {
+                (object.minimum, object.maximum) = (Some(min.into()), Some(max.into()));
+            }
+            Bound::Fraction(min, max) if is(Type::Number) => {
+                (object.minimum, object.maximum) = (Some(min.into()), Some(max.into()));
+            }
+            Bound::Chars(min, max) if is(Type::String) => {
+                (object.min_length, object.max_length) = ((min > 0).then_some(min), Some(max));
+            }
+            Bound::Form(form) if is(Type::String) => object.pattern = Some(form.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bound_is_set_where_it_says() {
+        let mut document = super::super::document();
+        for (bound, names) in bounds() {
+            for name in names {
+                let schema = named::find(&mut document, name).unwrap_or_else(|| panic!("there is no {name}"));
+                let text = serde_json::to_string(schema).unwrap();
+                let keyword = match bound {
+                    Bound::Number(..) | Bound::Fraction(..) => "\"maximum\":",
+                    Bound::Chars(..) => "\"maxLength\":",
+                    Bound::Form(_) => "\"pattern\":",
+                    Bound::Items(..) => "\"maxItems\":",
+                };
+                assert!(text.contains(keyword), "{name}: {text}");
+            }
+        }
+    }
+}

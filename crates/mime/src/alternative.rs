@@ -1,0 +1,278 @@
+//! Further forms of a mail's text: an invitation, an interactive mail, a form for watches.
+//!
+//! They stand beside text and html in `multipart/alternative`, from which a reader takes the last that it knows. So the order
+//! is fixed: text, `text/watch-html` and `text/x-amp-html` before the html, as Apple and Gmail ask for, and the calendar last,
+//! where Outlook and Gmail make an invitation of it.
+//!
+//! A calendar says twice what it is for, in its `METHOD` and in the parameter of its type, and programs believe either. What
+//! is said once is written in both places; what differs is refused.
+
+use std::borrow::Cow;
+
+use crate::html;
+
+/// The most of them in one message; each kind can be there once.
+pub const ALTERNATIVES_MAX: usize = 5;
+
+/// What a calendar may be for (RFC 5546, 1.4).
+const METHODS: [&str; 8] =
+    ["PUBLISH", "REQUEST", "REPLY", "ADD", "CANCEL", "REFRESH", "COUNTER", "DECLINECOUNTER"];
+
+/// What an alternative is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlternativeKind {
+    /// `text/watch-html`: a short form for watches.
+    Watch,
+    /// `text/x-amp-html`: an interactive mail.
+    Amp,
+    /// `text/calendar`, with its method in capital letters.
+    Calendar(&'static str),
+}
+
+/// One further form of the text, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alternative<'a> {
+    kind: AlternativeKind,
+    content: Cow<'a, str>,
+    /// Whether a calendar is attached as a file as well.
+    attached: bool,
+}
+
+/// Why a text cannot be an alternative.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AlternativeError {
+    /// Its content type is none of those that are known.
+    #[error(
+        "must be text/calendar, text/x-amp-html or text/watch-html, with no parameters but charset=utf-8 and a calendar's method"
+    )]
+    ContentType,
+    /// Its method is none.
+    #[error(
+        "has no valid method: use one of PUBLISH, REQUEST, REPLY, ADD, CANCEL, REFRESH, COUNTER, DECLINECOUNTER"
+    )]
+    Method,
+    /// Type and calendar differ.
+    #[error("says method={parameter}, and the calendar says METHOD:{property}: make them the same")]
+    OtherMethod {
+        /// What the type says.
+        parameter: &'static str,
+        /// What the calendar says.
+        property: &'static str,
+    },
+    /// The content is not what its type says.
+    #[error("{0}")]
+    Content(String),
+    /// Only a calendar can be attached as well.
+    #[error("only a calendar can be attached as a file as well")]
+    Attached,
+}
+
+impl AlternativeError {
+    /// The field that is at fault.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::ContentType | Self::Method | Self::OtherMethod { .. } => "content_type",
+            Self::Content(_) => "content",
+            Self::Attached => "attach",
+        }
+    }
+}
+
+impl<'a> Alternative<'a> {
+    /// Checks a text of this content type; with `attach`, a calendar is attached as `invite.ics` too.
+    pub fn new(content_type: &str, content: &'a str, attach: bool) -> Result<Self, AlternativeError> {
+        let (essence, parameter) = read_type(content_type)?;
+        if content.contains('\0') {
+            return Err(AlternativeError::Content("contains a NUL character: remove it".to_owned()));
+        }
+        let (kind, content) = match essence.as_str() {
+            "text/calendar" => calendar(parameter, content)?,
+            _ if parameter.is_some() => return Err(AlternativeError::ContentType),
+            "text/x-amp-html" => (amp(content)?, Cow::Borrowed(content)),
+            "text/watch-html" => (watch(content)?, Cow::Borrowed(content)),
+            _ => return Err(AlternativeError::ContentType),
+        };
+        if attach && !matches!(kind, AlternativeKind::Calendar(_)) {
+            return Err(AlternativeError::Attached);
+        }
+        Ok(Self { kind, content, attached: attach })
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> AlternativeKind {
+        self.kind
+    }
+
+    /// What it says, with a calendar's method filled in.
+    pub fn content(&self) -> &str {
+        &self.content
+    }
+
+    /// Whether it is attached as a file as well.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Whether it stands before the html.
+    pub(crate) fn is_before_html(&self) -> bool {
+        !matches!(self.kind, AlternativeKind::Calendar(_))
+    }
+
+    /// Its content type, as it is written.
+    pub(crate) fn content_type(&self) -> String {
+        match self.kind {
+            AlternativeKind::Watch => "text/watch-html; charset=utf-8".to_owned(),
+            AlternativeKind::Amp => "text/x-amp-html; charset=utf-8".to_owned(),
+            AlternativeKind::Calendar(method) => format!("text/calendar; charset=utf-8; method={method}"),
+        }
+    }
+}
+
+/// The type in lower case and its method.
+fn read_type(content_type: &str) -> Result<(String, Option<&'static str>), AlternativeError> {
+    let mut parts = content_type.split(';');
+    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let mut method = None;
+    for parameter in parts.map(str::trim).filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=').ok_or(AlternativeError::ContentType)?;
+        let value = value.trim().trim_matches('"');
+        match name.trim().to_ascii_lowercase().as_str() {
+            "charset" if value.eq_ignore_ascii_case("utf-8") || value.eq_ignore_ascii_case("us-ascii") => {}
+            "method" if method.is_none() => method = Some(known_method(value)?),
+            _ => return Err(AlternativeError::ContentType),
+        }
+    }
+    Ok((essence, method))
+}
+
+fn known_method(word: &str) -> Result<&'static str, AlternativeError> {
+    let known = METHODS.into_iter().find(|method| method.eq_ignore_ascii_case(word));
+    known.ok_or(AlternativeError::Method)
+}
+
+const BEGIN: &str = "BEGIN:VCALENDAR";
+const END: &str = "END:VCALENDAR";
+
+/// Checks a calendar as far as its frame goes, and finds or fills in its method.
+fn calendar<'a>(
+    parameter: Option<&'static str>,
+    content: &'a str,
+) -> Result<(AlternativeKind, Cow<'a, str>), AlternativeError> {
+    let content = content.trim_start_matches(['\u{feff}', '\r', '\n', ' ']);
+    let is_line = |text: &str, line: &str| text.trim_end().eq_ignore_ascii_case(line);
+    let mut lines = content.lines();
+    let ends = content.trim_end().lines().next_back().is_some_and(|line| is_line(line, END));
+    if !lines.next().is_some_and(|line| is_line(line, BEGIN)) || !ends {
+        let message = format!("is no calendar: it must begin with {BEGIN} and end with {END}");
+        return Err(AlternativeError::Content(message));
+    }
+    // Properties of the calendar itself stand before its first component.
+    let own =
+        lines.take_while(|line| !line.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("BEGIN:")));
+    let mut property = None;
+    for line in own {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        if !name.trim().eq_ignore_ascii_case("METHOD") {
+            continue;
+        }
+        if property.is_some() {
+            return Err(AlternativeError::Content("has METHOD twice: keep one".to_owned()));
+        }
+        property = Some(known_method(value.trim())?);
+    }
+    match (parameter, property) {
+        (Some(parameter), Some(property)) if parameter != property => {
+            Err(AlternativeError::OtherMethod { parameter, property })
+        }
+        (_, Some(method)) => Ok((AlternativeKind::Calendar(method), Cow::Borrowed(content))),
+        (Some(method), None) => {
+            let filled = format!("{BEGIN}\r\nMETHOD:{method}{}", &content[BEGIN.len()..]);
+            Ok((AlternativeKind::Calendar(method), Cow::Owned(filled)))
+        }
+        (None, None) => Err(AlternativeError::Method),
+    }
+}
+
+/// AMP brings its own scripts, from one host that its readers know, so it is not judged as html; only that it is AMP.
+fn amp(content: &str) -> Result<AlternativeKind, AlternativeError> {
+    let start: String = content.chars().take(1_000).collect::<String>().to_ascii_lowercase();
+    let is_amp = start.contains("<html") && (start.contains("amp4email") || start.contains("\u{26a1}4email"));
+    match is_amp {
+        true => Ok(AlternativeKind::Amp),
+        false => Err(AlternativeError::Content("is no AMP mail: its <html> must say amp4email".to_owned())),
+    }
+}
+
+fn watch(content: &str) -> Result<AlternativeKind, AlternativeError> {
+    match html::check(content) {
+        Ok(()) => Ok(AlternativeKind::Watch),
+        Err(faults) => {
+            let first = faults.first().map(ToString::to_string).unwrap_or_default();
+            Err(AlternativeError::Content(first))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INVITATION: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nMETHOD:x\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    const BARE: &str = "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR";
+
+    #[test]
+    fn a_method_is_said_in_both_places() {
+        for content_type in [
+            "text/calendar",
+            "Text/Calendar; METHOD=request; charset=\"UTF-8\"",
+            "text/calendar; method=\"REQUEST\"",
+        ] {
+            let made = Alternative::new(content_type, INVITATION, false).unwrap();
+            assert_eq!(made.content_type(), "text/calendar; charset=utf-8; method=REQUEST");
+            assert_eq!(made.content(), INVITATION);
+        }
+        let made = Alternative::new("text/calendar; method=CANCEL", BARE, true).unwrap();
+        assert!(
+            made.content().starts_with("BEGIN:VCALENDAR\r\nMETHOD:CANCEL\nVERSION:2.0"),
+            "{}",
+            made.content()
+        );
+        assert!(made.is_attached());
+    }
+
+    #[test]
+    fn what_is_no_invitation_is_refused_with_its_field() {
+        let wrong = |content_type: &str, content: &str| {
+            Alternative::new(content_type, content, false).unwrap_err().field()
+        };
+        for content_type in [
+            "text/html",
+            "text/plain",
+            "application/pdf",
+            "",
+            "text/calendar; charset=latin1",
+            "text/calendar; x=y",
+            "text/calendar; method=REQUEST; method=CANCEL",
+            "text/calendar; method=REQUEST\r\nX-Evil: 1",
+            "text/calendar; method=INVITE",
+            "text/calendar; method=CANCEL",
+            "text/x-amp-html; method=REQUEST",
+        ] {
+            assert_eq!(wrong(content_type, INVITATION), "content_type", "{content_type:?}");
+        }
+        assert_eq!(wrong("text/calendar", BARE), "content_type", "no method anywhere");
+        for content in [
+            "",
+            "hello",
+            "BEGIN:VCALENDAR\nMETHOD:REQUEST\n",
+            "BEGIN:VCALENDAR\nMETHOD:REQUEST\nMETHOD:REQUEST\nEND:VCALENDAR",
+            "a\0b",
+        ] {
+            assert_eq!(wrong("text/calendar; method=REQUEST", content), "content", "{content:?}");
+        }
+        assert_eq!(wrong("text/x-amp-html", "<html><body>x"), "content");
+        assert_eq!(wrong("text/watch-html", "<p onclick=x>"), "content");
+        let amp = "<!doctype html><html ⚡4email><head></head></html>";
+        assert_eq!(Alternative::new("text/x-amp-html", amp, true).unwrap_err().field(), "attach");
+    }
+}

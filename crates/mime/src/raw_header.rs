@@ -1,0 +1,269 @@
+//! The header of ready-made mail, field by field, as whoever writes it out again needs it.
+//!
+//! Everything that looks at such a header uses this reading, so nothing is hidden from one that the other sees: a `Bcc` behind a
+//! bare CR, with a space before its colon or after a line of white space is a `Bcc`. A field that is well formed is written
+//! back byte for byte.
+
+use std::collections::HashSet;
+
+use memchr::memchr;
+use postway_domain::address::AddressError;
+
+use crate::{
+    compose::IdError,
+    lines::{LINE_OCTETS_MAX, Lines, write_wrapped},
+    reader::unfold,
+};
+
+/// The longest header block that is read.
+pub(crate) const HEADER_BLOCK_OCTETS_MAX: usize = 256 * 1024;
+/// The longest name of a field: its line is broken behind the colon at the earliest, never inside the name.
+const FIELD_NAME_OCTETS_MAX: usize = 900;
+/// The longest Message-ID that is kept, without its brackets.
+pub(crate) const MESSAGE_ID_OCTETS_MAX: usize = 512;
+
+/// The field that marks a forwarded mail, once for each mailbox that it was forwarded from.
+pub const MARK_FIELD: &str = "X-Postway-Forwarded";
+/// How long a mark is: 16 octets of a keyed digest, in hex.
+pub const MARK_CHARS: usize = 32;
+
+/// Whether a text may be a mark, of whichever gateway: others may put anything into the field.
+pub fn is_mark(text: &str) -> bool {
+    text.len() == MARK_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Why a ready-made mail cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RawError {
+    /// There is no header at all.
+    #[error("the mail has no header: it must begin with fields such as \"From: …\" and a blank line")]
+    NoHeader,
+    /// A header line is neither a field nor the continuation of one.
+    #[error("line {line} of the mail is no header field: a blank line must part header and body")]
+    Malformed {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The header is too long.
+    #[error("the header of the mail is longer than {HEADER_BLOCK_OCTETS_MAX} octets")]
+    HeaderTooLong,
+    /// There is a NUL.
+    #[error("line {line} of the mail contains a NUL character")]
+    Nul {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// An address in the header is not valid.
+    #[error("the {field} field of the mail has a bad address: {error}")]
+    Address {
+        /// The name of the field.
+        field: &'static str,
+        /// What is wrong with it.
+        error: AddressError,
+    },
+    /// It cannot be sent on without a change to what somebody signed.
+    #[error("the mail is signed and no server may take it as it is")]
+    Signed,
+    /// The ids that the message was given are unfit for a header.
+    #[error(transparent)]
+    Id(#[from] IdError),
+}
+
+/// One header field: its first line and its continuations, with whatever endings they have.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'a [u8],
+    /// What follows the colon, up to the next field.
+    pub(crate) value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    pub(crate) fn begins(&self, prefix: &str) -> bool {
+        self.name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+    }
+
+    /// Whether it speaks to a gateway: it chooses something, names the message or marks it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.begins("X-Postway-")
+    }
+
+    /// Whether it is a mark against loops.
+    pub(crate) fn is_mark(&self) -> bool {
+        self.is(MARK_FIELD) && std::str::from_utf8(self.value).is_ok_and(|value| is_mark(value.trim()))
+    }
+
+    /// Whether each of its lines may stand on the wire.
+    pub(crate) fn is_short(&self) -> bool {
+        let mut room = LINE_OCTETS_MAX.saturating_sub(self.name.len() + 1);
+        Lines::new(self.value).all(|(line, _)| {
+            let fits = line.len() <= room;
+            room = LINE_OCTETS_MAX;
+            fits
+        })
+    }
+
+    /// Writes it as it is.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.name);
+        out.push(b':');
+        // A continuation of white space alone says nothing, and some readers take it for the end of the header.
+        for (index, (line, _)) in Lines::new(self.value).enumerate() {
+            if index > 0 && is_blank(line) {
+                continue;
+            }
+            if index > 0 {
+                out.extend_from_slice(b"\r\n");
+            }
+            out.extend_from_slice(line);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes it with lines that are too long folded, at white space where there is some.
+    pub(crate) fn write_folded(&self, out: &mut Vec<u8>) {
+        if self.is_short() {
+            return self.write(out);
+        }
+        let mut whole = Vec::with_capacity(self.name.len() + self.value.len() + 3);
+        self.write(&mut whole);
+        for (line, _) in Lines::new(&whole) {
+            write_wrapped(line, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+pub(crate) fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
+}
+
+/// A header, and what follows it.
+pub(crate) struct RawHeader<'a> {
+    pub(crate) fields: Vec<Field<'a>>,
+    pub(crate) body: &'a [u8],
+    /// Why it ended, where that was not at a blank line: it is missing, or a line is no field. Then the body begins there.
+    pub(crate) fault: Option<RawError>,
+}
+
+impl<'a> RawHeader<'a> {
+    /// Parts header fields and body. What is not there to be written on, NUL and a header without end, is refused.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, RawError> {
+        if let Some(at) = memchr(0, bytes) {
+            return Err(RawError::Nul { line: Lines::new(&bytes[..=at]).count() });
+        }
+        let mut lines = Lines::new(bytes);
+        let mut fields: Vec<Field<'a>> = Vec::new();
+        // Where the value of the field being read begins.
+        let mut value_start = 0;
+        let mut number = 0;
+        loop {
+            let start = bytes.len() - lines.rest().len();
+            let next = lines.next();
+            number += 1;
+            if start > HEADER_BLOCK_OCTETS_MAX {
+                return Err(RawError::HeaderTooLong);
+            }
+            let continues = matches!(next, Some(([b' ' | b'\t', ..], _)));
+            if continues && !fields.is_empty() {
+                continue;
+            }
+            if let Some(field) = fields.last_mut() {
+                field.value = &bytes[value_start..start];
+            }
+            match next {
+                None | Some(([], _)) => {
+                    let fault = fields.is_empty().then_some(RawError::NoHeader);
+                    return Ok(Self { fields, body: lines.rest(), fault });
+                }
+                // The envelope line of an mbox file is no part of the mail.
+                Some((line, _)) if number == 1 && line.starts_with(b"From ") => {}
+                Some((line, _)) => match field_name(line) {
+                    Some((name, colon)) => {
+                        value_start = start + colon + 1;
+                        fields.push(Field { name, value: &[] });
+                    }
+                    None => {
+                        let fault = Some(RawError::Malformed { line: number });
+                        return Ok(Self { fields, body: &bytes[start..], fault });
+                    }
+                },
+            }
+        }
+    }
+
+    /// The same of a header that must be whole.
+    pub(crate) fn read_whole(bytes: &'a [u8]) -> Result<Self, RawError> {
+        let header = Self::read(bytes)?;
+        match &header.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(header),
+        }
+    }
+
+    /// The first field of that name.
+    pub(crate) fn first(&self, name: &str) -> Option<&Field<'a>> {
+        self.fields.iter().find(|field| field.is(name))
+    }
+
+    /// How many fields have that name.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.fields.iter().filter(|field| field.is(name)).count()
+    }
+
+    /// The Message-ID, without its brackets, where there is one and it is one.
+    pub(crate) fn message_id(&self) -> Option<&'a str> {
+        let mut given = self.fields.iter().filter(|field| field.is("Message-ID"));
+        let (field, None) = (given.next()?, given.next()) else { return None };
+        let id = field.value.trim_ascii().strip_prefix(b"<")?.strip_suffix(b">")?;
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>');
+        let at = memchr(b'@', id)?;
+        let is_whole = at > 0 && at + 1 < id.len() && id.len() <= MESSAGE_ID_OCTETS_MAX;
+        let fits = is_whole && field.is_short() && id.iter().all(is_plain);
+        fits.then(|| std::str::from_utf8(id).ok())?
+    }
+
+    /// Which fields somebody's signature in the mail is over.
+    pub(crate) fn signed(&self) -> SignedFields {
+        let is_signature = |field: &&Field<'_>| {
+            field.is("DKIM-Signature") || field.is("ARC-Message-Signature") || field.is("ARC-Seal")
+        };
+        let mut signed = SignedFields::default();
+        for field in self.fields.iter().filter(is_signature) {
+            signed.is_signed = true;
+            let value = unfold(field.value);
+            let tags = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+            for names in tags.filter_map(|tag| tag.strip_prefix(b"h")) {
+                let Some(names) = names.trim_ascii_start().strip_prefix(b"=") else { continue };
+                let names = names.split(|byte| *byte == b':').map(<[u8]>::trim_ascii);
+                signed.names.extend(names.map(<[u8]>::to_ascii_lowercase));
+            }
+        }
+        signed
+    }
+}
+
+/// What signatures that a mail brings along are over.
+#[derive(Default)]
+pub(crate) struct SignedFields {
+    /// Whether there is a signature, which is over the body as well.
+    pub(crate) is_signed: bool,
+    names: HashSet<Vec<u8>>,
+}
+
+impl SignedFields {
+    /// Whether a field of that name, or that there is none, is signed.
+    pub(crate) fn cover(&self, name: &[u8]) -> bool {
+        !self.names.is_empty() && self.names.contains(&name.to_ascii_lowercase())
+    }
+}
+
+fn field_name(line: &[u8]) -> Option<(&[u8], usize)> {
+    let colon = memchr(b':', line)?;
+    let name = line[..colon].trim_ascii_end();
+    let is_name = (1..=FIELD_NAME_OCTETS_MAX).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
+    is_name.then_some((name, colon))
+}

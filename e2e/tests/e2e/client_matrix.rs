@@ -1,0 +1,389 @@
+//! One table of programs that send mail, and what must become of it. Each sends what it sends by default, not what we would
+//! like; all of them to one gateway, at once, and one sink gets what leaves it.
+//!
+//! A program's script is in the folder of this name. It gets `HOST`, `PORT` and `KEY` of the SMTP door, `URL` of the HTTP door, and
+//! `DIR`, a folder of its own. Its mails are known by their subjects.
+
+use std::{collections::BTreeMap, process::Output, sync::Arc};
+
+use anyhow::{Context, ensure};
+use futures::future::join_all;
+use postway_e2e::{Gateway, Opened, PATIENCE, eventually, text};
+use postway_testkit::{ClientScript, Dkimpy, HttpSource, MailClients, ReceivedMail, Reply, SmtpSink};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use ClientScript::{Node, Python, RootShell, Shell};
+
+/// A program, and what it does.
+struct ClientProgram {
+    name: &'static str,
+    script: ClientScript,
+    /// What it prints of the reply that it got.
+    prints: &'static str,
+    mails: &'static [ClientMail],
+}
+
+/// A mail that must arrive.
+struct ClientMail {
+    subject: &'static str,
+    recipients: &'static [&'static str],
+    /// What its text part says.
+    text: &'static str,
+    keeps: &'static [Kept],
+}
+
+/// What must be left of a mail besides its text.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    /// The Message-ID that the program gave it.
+    MessageId(&'static str),
+    /// A DKIM signature that verifies.
+    Signature,
+    /// A part of this type.
+    Part(&'static str),
+    /// An HTML part that says this.
+    Html(&'static str),
+    /// A header that says this.
+    Header(&'static str, &'static str),
+}
+
+const ADA: &[&str] = &["ada@example.net"];
+const ADA_AND_BOB: &[&str] = &["ada@example.net", "bob@example.net"];
+/// As Postfix says it, which is where programs look for the queue's id.
+const QUEUED: &str = "Ok: queued as ";
+
+const fn mail(
+    subject: &'static str,
+    recipients: &'static [&'static str],
+    text: &'static str,
+    keeps: &'static [Kept],
+) -> ClientMail {
+    ClientMail { subject, recipients, text, keeps }
+}
+
+const PROGRAMS: &[ClientProgram] = &[
+    ClientProgram {
+        name: "smtplib",
+        script: Python(include_str!("client_matrix/smtplib.py")),
+        prints: QUEUED,
+        mails: &[
+            mail("smtplib send_message", ADA, "Hello from smtplib.", &[]),
+            mail("smtplib sendmail", ADA_AND_BOB, "Hello from smtplib.", &[]),
+            mail("smtplib data", ADA, "Hello from smtplib.", &[]),
+        ],
+    },
+    ClientProgram {
+        name: "aiosmtplib",
+        script: Python(include_str!("client_matrix/aiosmtplib.py")),
+        prints: QUEUED,
+        mails: &[mail("aiosmtplib send", ADA, "Hello from aiosmtplib.", &[])],
+    },
+    ClientProgram {
+        name: "nodemailer",
+        script: Node(include_str!("client_matrix/nodemailer.mjs")),
+        prints: QUEUED,
+        mails: &[
+            mail(
+                "nodemailer plain",
+                &["ada@example.net", "bob@example.net", "carl@example.net"],
+                "Hello from nodemailer.",
+                &[],
+            ),
+            mail("nodemailer ical", ADA, "Hello from nodemailer.", &[Kept::Part("text/calendar")]),
+            mail(
+                "nodemailer amp",
+                ADA,
+                "Hello from nodemailer.",
+                &[Kept::Part("text/x-amp-html"), Kept::Html("Hello from nodemailer.")],
+            ),
+            mail(
+                "nodemailer dkim",
+                ADA,
+                "Hello from nodemailer.",
+                &[Kept::Signature, Kept::MessageId("ticket-77.1@desk.example.com"), Kept::Html("Grüße")],
+            ),
+            mail("nodemailer pool 1", ADA, "Hello from nodemailer.", &[]),
+            mail("nodemailer pool 2", ADA, "Hello from nodemailer.", &[]),
+            mail("nodemailer pool 3", ADA, "Hello from nodemailer.", &[]),
+            mail("nodemailer pool 4", ADA, "Hello from nodemailer.", &[]),
+            mail("nodemailer pool 5", ADA, "Hello from nodemailer.", &[]),
+        ],
+    },
+    ClientProgram {
+        name: "emailjs",
+        script: Node(include_str!("client_matrix/emailjs.mjs")),
+        prints: "",
+        mails: &[mail(
+            "emailjs send",
+            ADA_AND_BOB,
+            "Hello from emailjs.",
+            &[Kept::Html("<p>Hello from emailjs.</p>")],
+        )],
+    },
+    ClientProgram {
+        name: "swaks",
+        script: Shell(include_str!("client_matrix/swaks.sh")),
+        prints: QUEUED,
+        mails: &[mail("swaks default", ADA, "This is a test mailing", &[])],
+    },
+    ClientProgram {
+        name: "curl",
+        script: Shell(include_str!("client_matrix/curl.sh")),
+        prints: QUEUED,
+        mails: &[mail("curl upload", ADA, "Hello from curl.", &[])],
+    },
+    ClientProgram {
+        name: "msmtp",
+        script: Shell(include_str!("client_matrix/msmtp.sh")),
+        prints: QUEUED,
+        mails: &[
+            mail("msmtp cron", ADA, "Hello from cron.", &[]),
+            mail("msmtp monitor", ADA, "A disk is full.", &[]),
+        ],
+    },
+    ClientProgram {
+        name: "s-nail",
+        script: Shell(include_str!("client_matrix/s-nail.sh")),
+        prints: "",
+        mails: &[mail("s-nail default", ADA, "Hello from s-nail.", &[])],
+    },
+    ClientProgram {
+        name: "Postfix",
+        script: RootShell(include_str!("client_matrix/postfix.sh")),
+        prints: QUEUED,
+        mails: &[mail(
+            "postfix list",
+            ADA_AND_BOB,
+            "Hello from a list.",
+            &[Kept::MessageId("kept-by-postfix@example.com"), Kept::Header("From", "list@example.com")],
+        )],
+    },
+    ClientProgram {
+        name: "Exim",
+        script: RootShell(include_str!("client_matrix/exim.sh")),
+        prints: QUEUED,
+        mails: &[mail("exim smarthost", ADA, "Hello from Exim.", &[])],
+    },
+    ClientProgram {
+        name: "Django, with anymail and without",
+        script: Python(include_str!("client_matrix/anymail.py")),
+        prints: "anymail resend ",
+        mails: &[
+            mail("anymail postmark", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
+            mail("anymail resend", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
+            mail("django smtp", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
+        ],
+    },
+    ClientProgram {
+        name: "resend for Node",
+        script: Node(include_str!("client_matrix/resend.mjs")),
+        prints: "",
+        // Resend makes the text of the html.
+        mails: &[mail(
+            "resend node",
+            ADA,
+            "Hello from Resend.",
+            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
+        )],
+    },
+    ClientProgram {
+        name: "resend for Python",
+        script: Python(include_str!("client_matrix/resend.py")),
+        prints: "",
+        mails: &[mail(
+            "resend python",
+            ADA,
+            "Hello from Resend.",
+            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
+        )],
+    },
+    ClientProgram {
+        name: "postmark for Node",
+        script: Node(include_str!("client_matrix/postmark.mjs")),
+        prints: "OK",
+        mails: &[mail("postmark node", ADA_AND_BOB, "Hello from Postmark.", &[])],
+    },
+    ClientProgram {
+        name: "postmarker",
+        script: Python(include_str!("client_matrix/postmarker.py")),
+        prints: "OK",
+        mails: &[mail("postmarker send", ADA, "Hello from Postmarker.", &[])],
+    },
+];
+
+/// Those that verify calls to webhooks.
+const VERIFIERS: &[(&str, ClientScript)] = &[
+    ("svix and standardwebhooks for Python", Python(include_str!("client_matrix/webhooks.py"))),
+    ("svix and standardwebhooks for Node", Node(include_str!("client_matrix/webhooks.mjs"))),
+];
+
+/// The gateway that they all send to.
+struct Matrix {
+    gateway: Gateway,
+    sink: SmtpSink,
+    clients: Arc<MailClients>,
+    env: Vec<(&'static str, String)>,
+    /// The record by which the signature of `example.com` verifies.
+    dkim_record: String,
+    _folder: TempDir,
+}
+
+impl Matrix {
+    async fn set() -> anyhow::Result<Self> {
+        let sink = SmtpSink::start().await;
+        let env = [
+            ("POSTWAY_SMTP_LISTEN", "127.0.0.1:0"),
+            ("POSTWAY_SMTP_EHLO_NAME", "mx.example"),
+            ("POSTWAY_COMPAT_ROOT", "postmark"),
+        ];
+        let gateway = Gateway::start_with(&env).await?;
+        gateway.relay_with(sink.port(), json!({"max_connections": 8})).await?;
+        gateway.patch("/v1/tenants/default", json!({"default_account": "relay"})).await?;
+        let key = gateway.post("/v1/tenants/default/keys", json!({"scopes": ["send", "read"]})).await?;
+        let words = "taking mail over SMTP address=127.0.0.1:";
+        let port = eventually("a word of where it takes mail", async || {
+            let log = gateway.log();
+            let said = log.split(words).nth(1).and_then(|rest| rest.split_whitespace().next());
+            Ok(said.map(str::to_owned))
+        });
+        let port = port.await?;
+        let folder = tempfile::tempdir()?;
+        let private =
+            openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "").await?;
+        let public = openssl(&["pkey", "-pubout"], &private).await?;
+        let public: String = public.lines().filter(|line| !line.starts_with("-----")).collect();
+        let env = vec![
+            ("HOST", "127.0.0.1".to_owned()),
+            ("PORT", port),
+            ("KEY", text(&key, "key").to_owned()),
+            ("URL", gateway.url()),
+            ("DIR", folder.path().to_string_lossy().into_owned()),
+            ("DKIM_KEY", private),
+        ];
+        let clients = Arc::new(tokio::task::spawn_blocking(MailClients::installed).await?);
+        let dkim_record = format!("v=DKIM1; k=rsa; p={public}");
+        Ok(Self { gateway, sink, clients, env, dkim_record, _folder: folder })
+    }
+
+    async fn run(&self, name: &str, script: ClientScript, more: &[(&str, &str)]) -> Result<String, String> {
+        let own = self.env.iter().map(|(name, value)| (*name, value.as_str()));
+        let env: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
+        let Output { status, stdout, stderr } = self.clients.run(script, &env).await;
+        let printed = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        if status.success() { Ok(printed) } else { Err(format!("{name}: {status}\n{printed}")) }
+    }
+}
+
+async fn openssl(args: &[&str], input: &str) -> anyhow::Result<String> {
+    use tokio::io::AsyncWriteExt;
+    let mut command = tokio::process::Command::new("openssl");
+    command.args(args).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::null()).spawn()?;
+    let mut stdin = child.stdin.take().context("no input")?;
+    stdin.write_all(input.as_bytes()).await?;
+    drop(stdin);
+    let output = child.wait_with_output().await?;
+    ensure!(output.status.success(), "openssl {args:?}: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_program_sends_what_it_sends_by_default() -> anyhow::Result<()> {
+    let matrix = Matrix::set().await?;
+    let runs = PROGRAMS.iter().map(|program| matrix.run(program.name, program.script, &[]));
+    let mut faults = Vec::new();
+    for (program, ran) in PROGRAMS.iter().zip(join_all(runs).await) {
+        match ran {
+            Ok(printed) if printed.contains(program.prints) => {}
+            Ok(printed) => faults.push(format!("{}: no {:?} in\n{printed}", program.name, program.prints)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    matrix.gateway.wait_until_settled(PATIENCE).await?;
+    let mails = matrix.sink.mails();
+    let mut dkimpy = tokio::task::spawn_blocking(Dkimpy::start).await?;
+    for (program, expected) in PROGRAMS.iter().flat_map(|one| one.mails.iter().map(move |mail| (one, mail))) {
+        // Some write even such subjects in encoded words.
+        let is_named =
+            |mail: &&ReceivedMail| Opened::of(mail).is_ok_and(|mail| mail.subject == expected.subject);
+        let named: Vec<&ReceivedMail> = mails.iter().filter(is_named).collect();
+        let [mail] = named[..] else {
+            faults.push(format!("{}: {} × {}", program.name, named.len(), expected.subject));
+            continue;
+        };
+        if let Err(fault) = check(expected, mail, &matrix.dkim_record, &mut dkimpy) {
+            faults.push(format!("{}, {}: {fault:#}", program.name, expected.subject));
+        }
+    }
+    let expected: usize = PROGRAMS.iter().map(|program| program.mails.len()).sum();
+    if mails.len() != expected {
+        faults.push(format!("{} mails came, not {expected}", mails.len()));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+    Ok(())
+}
+
+/// Holds a mail that came against what must come.
+fn check(
+    expected: &ClientMail,
+    mail: &ReceivedMail,
+    record: &str,
+    dkimpy: &mut Dkimpy,
+) -> anyhow::Result<()> {
+    let mut recipients: Vec<&str> = mail.recipients.iter().map(String::as_str).collect();
+    recipients.sort_unstable();
+    ensure!(recipients == expected.recipients, "it came to {recipients:?}");
+    ensure!(mail.postway_id.is_some(), "it is not marked as ours");
+    let raw = String::from_utf8_lossy(&mail.raw).into_owned();
+    let opened = Opened::of(mail)?;
+    ensure!(opened.text.contains(expected.text), "its text is {:?}\n{raw}", opened.text);
+    ensure!(!raw.replace("\r\n", "").contains(['\r', '\n']), "it has bare line ends");
+    for kept in expected.keeps {
+        match *kept {
+            Kept::MessageId(id) => {
+                let found = mail.message_id.as_deref().unwrap_or_default();
+                ensure!(found.trim_matches(['<', '>']) == id, "its Message-ID is {found}");
+            }
+            Kept::Signature => {
+                let verdict = dkimpy.verify(&mail.raw, &[("matrix._domainkey.example.com.", record)]);
+                ensure!(verdict.is_ok(), "{verdict:?}\n{raw}");
+            }
+            Kept::Part(kind) => {
+                ensure!(raw.contains(&format!("Content-Type: {kind}")), "no {kind} in\n{raw}")
+            }
+            Kept::Html(html) => ensure!(opened.html.contains(html), "its html is {:?}", opened.html),
+            Kept::Header(name, value) => {
+                let found = mail.header(name).unwrap_or_default();
+                ensure!(found.contains(value), "{name}: {found}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_library_verifies_a_call_and_refuses_another_body() -> anyhow::Result<()> {
+    const HOOK: &str = "/hook";
+    let matrix = Matrix::set().await?;
+    let receiver = HttpSource::start().await;
+    receiver.serve(HOOK, Reply::status(200));
+    let hook = json!({"url": receiver.url(HOOK), "events": ["email.sent"]});
+    let hook = matrix.gateway.post("/v1/webhooks", hook).await?;
+    let mail = json!({"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"});
+    matrix.gateway.send(mail).await?;
+    receiver.wait_for(1, PATIENCE).await;
+    let call = receiver.requests().into_iter().next().context("no call")?;
+    let names = ["id", "timestamp", "signature"];
+    let names = names.iter().flat_map(|name| [format!("webhook-{name}"), format!("svix-{name}")]);
+    let headers: BTreeMap<String, &str> =
+        names.filter_map(|name| Some((name.clone(), call.header(&name)?))).collect();
+    let body = String::from_utf8(call.body.to_vec())?;
+    let call: Value = json!({"headers": headers, "body": body});
+    let (call, secret) = (call.to_string(), text(&hook, "secret").to_owned());
+    let env = [("CALL", call.as_str()), ("SECRET", secret.as_str())];
+    let runs = VERIFIERS.iter().map(|(name, script)| matrix.run(name, *script, &env));
+    let faults: Vec<String> = join_all(runs).await.into_iter().filter_map(Result::err).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+    Ok(())
+}
