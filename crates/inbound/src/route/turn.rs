@@ -15,7 +15,7 @@ use postway_store::record::{MailboxKey, ToRoute};
 use tokio::{sync::Notify, time::timeout};
 
 /// How long a mail waits for those that came before it.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
+const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The mails in hand, in their order.
 #[derive(Default)]
