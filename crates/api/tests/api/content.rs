@@ -148,7 +148,8 @@ async fn a_mail_beyond_the_limits_is_shown_as_far_as_they_reach_and_says_what_is
         hand_over(&api, &format!("/v1/messages/raw?id={id}"), mail.leak()).await.ok(202);
         let content = api.get(&format!("/v1/messages/{id}/content")).await.ok(200);
         assert_eq!(content["omitted"], omitted, "{id}");
-        assert_eq!(content["headers"][0]["value"], "shop@example.com");
+        let from = json!({"name": "From", "value": "shop@example.com"});
+        assert!(content["headers"].as_array().unwrap().contains(&from), "{content:#}");
     }
     let shown = api.get("/v1/messages/many/content").await.ok(200);
     assert_eq!(shown["text"].as_str().unwrap().lines().count(), 999);
