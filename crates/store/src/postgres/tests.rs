@@ -201,6 +201,9 @@ struct Cable {
     server: Arc<Mutex<Option<String>>>,
 }
 
+/// The whole word with its end: a transaction begins with one that only starts so.
+const COMMIT: &[u8] = b"COMMIT\0";
+
 /// When a client sends this, the connection is cut: before the server gets it, or before the client gets the answer.
 #[derive(Clone, Copy)]
 struct Cut {
@@ -296,9 +299,9 @@ async fn a_connection_cut_in_mid_transaction_costs_nothing() {
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&cable.url).await.unwrap());
     stage::open(&store).await;
     for (number, (at, server_gets_it)) in
-        (1..).zip([(&b"COMMIT"[..], true), (b"COMMIT", false), (b"INSERT INTO message", false)])
+        (1..).zip([(COMMIT, true), (COMMIT, false), (b"INSERT INTO message", false)])
     {
-        if at != b"COMMIT" {
+        if at != COMMIT {
             // A statement's text goes over the wire once per connection: make them new.
             database.run(END_ALL);
         }
@@ -324,7 +327,7 @@ async fn a_commit_lost_in_a_failover_is_not_taken_for_anothers() {
     while servers.run(0, caught_up) != "1" {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    cable.cut_for_good(b"COMMIT");
+    cable.cut_for_good(COMMIT);
     let message = Sample::new(1).build();
     let uid = message.uid;
     let accepting = tokio::spawn({
