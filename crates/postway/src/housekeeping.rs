@@ -75,7 +75,7 @@ impl Housekeeping {
     /// Runs until cancelled, beside rooms that tell what they have in hand. Each duty has its own pace, and none waits for
     /// another: one that fails, or takes long, is tried again and stops nothing else.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
-        let pace = &Pace { stop, has_duty: AtomicBool::new(false) };
+        let pace = &DutyPace { stop, has_duty: AtomicBool::new(false) };
         tokio::join!(
             self.keep_taking_over(pace),
             self.keep_looking_for_strays(pace, Strays { in_hand, preparing, met: HashMap::new() }),
@@ -89,7 +89,7 @@ impl Housekeeping {
         );
     }
 
-    async fn keep_taking_over(&self, pace: &Pace) {
+    async fn keep_taking_over(&self, pace: &DutyPace) {
         let mut outstayed = Outstayed::new();
         while pace.goes_on() {
             let done = self.take_over(pace, &mut outstayed).await;
@@ -97,52 +97,52 @@ impl Housekeeping {
         }
     }
 
-    async fn keep_looking_for_strays(&self, pace: &Pace, mut strays: Strays) {
+    async fn keep_looking_for_strays(&self, pace: &DutyPace, mut strays: Strays) {
         while pace.goes_on() {
             let done = self.reclaim_strays(&mut strays).await;
             pace.rest("strays", done.map(|()| STRAYS_EVERY)).await;
         }
     }
 
-    async fn keep_following_the_clock(&self, pace: &Pace) {
+    async fn keep_following_the_clock(&self, pace: &DutyPace) {
         let (mut steps, mut pulls) = (Steps::new(self.clock.now(), Instant::now()), false);
         while pace.goes_on() {
             pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
         }
     }
 
-    async fn keep_measuring(&self, pace: &Pace) {
+    async fn keep_measuring(&self, pace: &DutyPace) {
         while pace.goes_on() {
             pace.rest("measuring", self.measure().await).await;
         }
     }
 
-    async fn keep_expiring(&self, pace: &Pace) {
+    async fn keep_expiring(&self, pace: &DutyPace) {
         while pace.comes_on_duty().await {
             pace.rest("expiry", self.expire().await).await;
         }
     }
 
-    async fn keep_taking_back_inbound(&self, pace: &Pace) {
+    async fn keep_taking_back_inbound(&self, pace: &DutyPace) {
         while pace.comes_on_duty().await {
             pace.rest("inbound leases", self.reclaim_inbound().await).await;
         }
     }
 
-    async fn keep_timing_out_receipts(&self, pace: &Pace) {
+    async fn keep_timing_out_receipts(&self, pace: &DutyPace) {
         while pace.comes_on_duty().await {
             pace.rest("receipts", self.time_out_receipts().await).await;
         }
     }
 
-    async fn keep_sweeping(&self, pace: &Pace) {
+    async fn keep_sweeping(&self, pace: &DutyPace) {
         while pace.comes_on_duty().await {
             let swept = sweep::sweep(&*self.store, &self.depot, self.clock.now()).await;
             pace.rest("sweeping", swept.map(|()| sweep::EVERY)).await;
         }
     }
 
-    async fn keep_retention(&self, pace: &Pace) {
+    async fn keep_retention(&self, pace: &DutyPace) {
         let mut retention = Retention::new(self.secret_key.clone(), self.kept.clone());
         while pace.comes_on_duty().await {
             pace.rest("retention", self.retain(&mut retention).await).await;
@@ -150,7 +150,7 @@ impl Housekeeping {
     }
 
     /// Takes over what the dead had, and what was kept for too long, where this node does it for all.
-    async fn take_over(&self, pace: &Pace, outstayed: &mut Outstayed) -> Result<(), StoreError> {
+    async fn take_over(&self, pace: &DutyPace, outstayed: &mut Outstayed) -> Result<(), StoreError> {
         let on_duty = self.membership.roster().is_calm() && self.membership.holds(DUTY).await?;
         pace.has_duty.store(on_duty, Ordering::Relaxed);
         if !on_duty {
@@ -310,13 +310,13 @@ impl Housekeeping {
 }
 
 /// When duties are done.
-struct Pace {
+struct DutyPace {
     stop: CancellationToken,
     /// Whether this node does what one node at a time does for all.
     has_duty: AtomicBool,
 }
 
-impl Pace {
+impl DutyPace {
     fn goes_on(&self) -> bool {
         !self.stop.is_cancelled()
     }

@@ -80,7 +80,7 @@ impl Letter {
 
     fn asked_for(payload: &[u8], held: HeldBytes) -> Self {
         #[derive(Default, Deserialize)]
-        struct Asked<'a> {
+        struct StoredRequest<'a> {
             from: Option<String>,
             #[serde(default, borrow)]
             reply_to: Option<&'a RawValue>,
@@ -89,14 +89,14 @@ impl Letter {
         }
 
         // What is no message of ours is a mail that came ready-made, and that would have been composed.
-        let asked: Asked = serde_json::from_slice(payload).unwrap_or_default();
+        let asked: StoredRequest = serde_json::from_slice(payload).unwrap_or_default();
         let reply_to = asked.reply_to.map(RawValue::get).filter(|json| json.len() <= REPLY_TO_BYTES_MAX);
         let reply_to = match reply_to.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default() {
             Value::String(one) => vec![one],
             Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
-        let Asked { from, text, html, .. } = asked;
+        let StoredRequest { from, text, html, .. } = asked;
         Self { from, reply_to, text, html, _held: Some(held), ..Self::default() }
     }
 }

@@ -26,7 +26,7 @@ const CLIENT_ID: &str = "^[A-Za-z0-9._:@-]{1,128}$";
 
 /// One bound.
 #[derive(Clone, Copy)]
-enum Bound {
+enum SchemaBound {
     /// A whole number, from and to.
     Number(u32, u32),
     /// A number with a fraction, from and to.
@@ -50,8 +50,8 @@ pub(super) fn set(document: &mut Document) {
     }
 }
 
-fn bounds() -> Vec<(Bound, &'static [&'static str])> {
-    use Bound::{Chars, Form, Fraction, Items, Number};
+fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
+    use SchemaBound::{Chars, Form, Fraction, Items, Number};
     let limits = Limits::default();
     let days_max = TenantSettings::RETENTION_DAYS_MAX;
     vec![
@@ -197,12 +197,12 @@ fn bounds() -> Vec<(Bound, &'static [&'static str])> {
     ]
 }
 
-impl Bound {
+impl SchemaBound {
     fn limit(self, schema: &mut RefOr<Schema>) {
         match schema {
             RefOr::T(Schema::Object(object)) => self.limit_value(object),
             RefOr::T(Schema::Array(array)) => match self {
-                Bound::Items(min, max) => {
+                SchemaBound::Items(min, max) => {
                     (array.min_items, array.max_items) = ((min > 0).then_some(min), Some(max));
                 }
                 _ => {
@@ -223,16 +223,16 @@ impl Bound {
             SchemaType::AnyValue => false,
         };
         match self {
-            Bound::Number(min, max) if is(Type::Integer) => {
+            SchemaBound::Number(min, max) if is(Type::Integer) => {
                 (object.minimum, object.maximum) = (Some(min.into()), Some(max.into()));
             }
-            Bound::Fraction(min, max) if is(Type::Number) => {
+            SchemaBound::Fraction(min, max) if is(Type::Number) => {
                 (object.minimum, object.maximum) = (Some(min.into()), Some(max.into()));
             }
-            Bound::Chars(min, max) if is(Type::String) => {
+            SchemaBound::Chars(min, max) if is(Type::String) => {
                 (object.min_length, object.max_length) = ((min > 0).then_some(min), Some(max));
             }
-            Bound::Form(form) if is(Type::String) => object.pattern = Some(form.to_owned()),
+            SchemaBound::Form(form) if is(Type::String) => object.pattern = Some(form.to_owned()),
             _ => {}
         }
     }
@@ -250,10 +250,10 @@ mod tests {
                 let schema = named::find(&mut document, name).unwrap_or_else(|| panic!("there is no {name}"));
                 let text = serde_json::to_string(schema).unwrap();
                 let keyword = match bound {
-                    Bound::Number(..) | Bound::Fraction(..) => "\"maximum\":",
-                    Bound::Chars(..) => "\"maxLength\":",
-                    Bound::Form(_) => "\"pattern\":",
-                    Bound::Items(..) => "\"maxItems\":",
+                    SchemaBound::Number(..) | SchemaBound::Fraction(..) => "\"maximum\":",
+                    SchemaBound::Chars(..) => "\"maxLength\":",
+                    SchemaBound::Form(_) => "\"pattern\":",
+                    SchemaBound::Items(..) => "\"maxItems\":",
                 };
                 assert!(text.contains(keyword), "{name}: {text}");
             }

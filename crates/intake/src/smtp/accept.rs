@@ -8,7 +8,7 @@ use super::{
     Service,
     conversation::Submission,
     crash::crash_point,
-    gatekeeper::{Credentials, Denied},
+    gatekeeper::{Denied, SmtpCredentials},
     options::Options,
     reply::{NOT_STORED, Reply},
 };
@@ -19,7 +19,7 @@ const HOPS_MAX: usize = 100;
 
 /// Who hands a mail over, and how.
 pub(super) struct Sender<'a> {
-    pub(super) credentials: &'a Credentials,
+    pub(super) credentials: &'a SmtpCredentials,
     pub(super) greeted_as: &'a str,
     pub(super) peer: IpAddr,
     pub(super) session: &'a str,
@@ -61,7 +61,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         Err(reply) => return reply,
     };
     let is_signed_in = match sender.credentials {
-        Credentials::Network(open) => {
+        SmtpCredentials::Network(open) => {
             let by_rule = || open.account.as_ref().map(|account| account.as_str().to_owned());
             options.raw.account = options.raw.account.or_else(by_rule);
             if number == 1 {
@@ -70,7 +70,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
             }
             false
         }
-        Credentials::Key { .. } | Credentials::Proven(_) | Credentials::Unproven => true,
+        SmtpCredentials::Key { .. } | SmtpCredentials::Proven(_) | SmtpCredentials::Unproven => true,
     };
     options.raw.dsn = (!envelope.dsn.is_empty()).then_some(envelope.dsn);
     let id = format!("smtp-{}-{number}", sender.session);

@@ -17,7 +17,7 @@ use super::{
     budget::{Budget, Share},
     command,
     data::DataReader,
-    gatekeeper::{Credentials, Denied, OpenNetwork},
+    gatekeeper::{Denied, OpenNetwork, SmtpCredentials},
     line::{self, BadLine, Normalizer},
     login::{self, Awaited},
     reply::Reply,
@@ -133,7 +133,7 @@ pub(super) struct Conversation {
     stage: Stage,
     secure: bool,
     greeted_as: Option<String>,
-    credentials: Option<Credentials>,
+    credentials: Option<SmtpCredentials>,
     /// Whether the credentials opened.
     admitted: bool,
     envelope: Option<Envelope>,
@@ -150,7 +150,7 @@ impl Conversation {
     /// One that has just begun; the greeting is in its output.
     pub(super) fn new(rules: Rules, budget: Arc<Budget>, secure: bool) -> Self {
         let output = format!("220 {} ESMTP Postway\r\n", rules.name).into_bytes();
-        let credentials = rules.open.clone().map(Credentials::Network);
+        let credentials = rules.open.clone().map(SmtpCredentials::Network);
         Self {
             rules,
             budget,
@@ -181,7 +181,7 @@ impl Conversation {
     }
 
     /// The key that was shown or proven, or what stands for one.
-    pub(super) fn credentials(&self) -> Option<&Credentials> {
+    pub(super) fn credentials(&self) -> Option<&SmtpCredentials> {
         self.credentials.as_ref()
     }
 
@@ -209,7 +209,7 @@ impl Conversation {
     }
 
     fn forget_credentials(&mut self) {
-        self.credentials = self.rules.open.clone().map(Credentials::Network);
+        self.credentials = self.rules.open.clone().map(SmtpCredentials::Network);
         self.admitted = false;
     }
 

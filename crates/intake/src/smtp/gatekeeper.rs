@@ -54,7 +54,7 @@ pub trait Gatekeeper: Send + Sync {
 
 /// What a client showed to be let in.
 #[derive(Debug)]
-pub(super) enum Credentials {
+pub(super) enum SmtpCredentials {
     /// A key.
     Key {
         /// The name beside it.
@@ -70,7 +70,7 @@ pub(super) enum Credentials {
     Network(Arc<OpenNetwork>),
 }
 
-impl Credentials {
+impl SmtpCredentials {
     /// For which tenant their holder, who is at `peer`, may send now.
     pub(super) async fn judge(&self, gatekeeper: &dyn Gatekeeper, peer: IpAddr) -> Result<TenantId, Denied> {
         match self {

@@ -166,7 +166,7 @@ impl Hall {
             tracing::debug!(%error, "a connection was gone before it was used");
         }
         if !self.config.proxy_networks.iter().any(|network| network.contains(peer.ip())) {
-            return self.seat(stream, Origin::direct(peer), secure);
+            return self.seat(stream, ClientOrigin::direct(peer), secure);
         }
         if self.introductions.len() >= self.config.connections_max {
             return self.turn_away(stream, secure, "4.7.0", "there are too many connections");
@@ -184,10 +184,10 @@ impl Hall {
         };
         match header {
             Ok(Ok(ProxiedPeer::Client(client))) => {
-                self.seat(stream, Origin { peer: client, kind: OriginKind::Proxied }, secure);
+                self.seat(stream, ClientOrigin { peer: client, kind: OriginKind::Proxied }, secure);
             }
             Ok(Ok(ProxiedPeer::Unnamed)) => {
-                self.seat(stream, Origin { peer: proxy, kind: OriginKind::Unnamed }, secure);
+                self.seat(stream, ClientOrigin { peer: proxy, kind: OriginKind::Unnamed }, secure);
             }
             Ok(Err(error)) => {
                 tracing::info!(proxy = %proxy.ip(), %error, "an SMTP connection from smtp.proxy_networks was refused");
@@ -201,7 +201,7 @@ impl Hall {
     }
 
     /// Gives a connection its session, where there is room for one.
-    fn seat(self: &Arc<Self>, stream: TcpStream, origin: Origin, secure: bool) {
+    fn seat(self: &Arc<Self>, stream: TcpStream, origin: ClientOrigin, secure: bool) {
         let peer = origin.peer;
         let seat = match self.seats.take(peer.ip()) {
             Ok(seat) => seat,
@@ -257,7 +257,7 @@ impl Hall {
     }
 
     /// Whether a key may be shown without TLS. What comes through a proxy has been on a network, whatever its address.
-    fn trusts_plain(&self, origin: &Origin) -> bool {
+    fn trusts_plain(&self, origin: &ClientOrigin) -> bool {
         let address = origin.peer.ip().to_canonical();
         match origin.kind {
             OriginKind::Direct if address.is_loopback() => true,
@@ -269,7 +269,7 @@ impl Hall {
     }
 
     /// The rule by which no key is needed.
-    fn open_network(&self, origin: &Origin) -> Option<Arc<OpenNetwork>> {
+    fn open_network(&self, origin: &ClientOrigin) -> Option<Arc<OpenNetwork>> {
         match origin.kind {
             OriginKind::Direct | OriginKind::Proxied => {
                 self.open_networks.iter().find(|open| open.network.contains(origin.peer.ip())).cloned()
@@ -299,7 +299,7 @@ impl Hall {
 }
 
 /// Where a connection comes from.
-struct Origin {
+struct ClientOrigin {
     peer: SocketAddr,
     kind: OriginKind,
 }
@@ -314,7 +314,7 @@ enum OriginKind {
     Unnamed,
 }
 
-impl Origin {
+impl ClientOrigin {
     fn direct(peer: SocketAddr) -> Self {
         Self { peer, kind: OriginKind::Direct }
     }

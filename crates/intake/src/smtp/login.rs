@@ -5,7 +5,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use secrecy::SecretString;
 
 use super::{
-    gatekeeper::Credentials,
+    gatekeeper::SmtpCredentials,
     reply::Reply,
     scram::{ScramEnd, ScramExchange, ScramHello},
 };
@@ -36,11 +36,11 @@ pub(super) enum Turn {
     /// Something is asked for.
     Ask(Awaited, Reply),
     /// A key was shown, or a proof that does not hold.
-    Shown(Credentials),
+    Shown(SmtpCredentials),
     /// What there is for a name has to be looked up.
     LookUp(ScramHello),
     /// A key was proven; where it opens, these words are said before the end.
-    Proven(Credentials, Reply),
+    Proven(SmtpCredentials, Reply),
     /// The client has heard the server's proof.
     Over,
     /// It went wrong, or was called off.
@@ -93,8 +93,10 @@ pub(super) fn go_on(awaited: Awaited, line: &[u8]) -> Turn {
         Awaited::Password { username } => shown(&username, &text),
         Awaited::ScramHello => ScramHello::read(&text).map_or(Turn::Failed(UNREADABLE), Turn::LookUp),
         Awaited::ScramProof(exchange) => match exchange.finish(&text) {
-            Some(ScramEnd::Proven(key, words)) => Turn::Proven(Credentials::Proven(key), challenge(&words)),
-            Some(ScramEnd::Unproven) => Turn::Shown(Credentials::Unproven),
+            Some(ScramEnd::Proven(key, words)) => {
+                Turn::Proven(SmtpCredentials::Proven(key), challenge(&words))
+            }
+            Some(ScramEnd::Unproven) => Turn::Shown(SmtpCredentials::Unproven),
             None => Turn::Failed(UNREADABLE),
         },
         Awaited::ScramEnd if text.is_empty() => Turn::Over,
@@ -109,7 +111,7 @@ pub(super) fn challenge(words: &str) -> Reply {
 }
 
 fn shown(username: &str, key: &str) -> Turn {
-    Turn::Shown(Credentials::Key { username: username.to_owned(), key: SecretString::from(key) })
+    Turn::Shown(SmtpCredentials::Key { username: username.to_owned(), key: SecretString::from(key) })
 }
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
 
     fn opened(turn: Turn) -> (String, String) {
         match turn {
-            Turn::Shown(Credentials::Key { username, key }) => (username, key.expose_secret().to_owned()),
+            Turn::Shown(SmtpCredentials::Key { username, key }) => (username, key.expose_secret().to_owned()),
             other => panic!("{other:?}"),
         }
     }

@@ -13,7 +13,7 @@ use secrecy::ExposeSecret;
 use super::{
     budget::Budget,
     conversation::{Conversation, Rules, Step},
-    gatekeeper::{Credentials, Denied},
+    gatekeeper::{Denied, SmtpCredentials},
     reply::Reply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
@@ -98,9 +98,9 @@ impl OfflineSession {
                 }
                 Step::Judge => {
                     let opens = match self.conversation.credentials() {
-                        Some(Credentials::Key { key, .. }) => key.expose_secret().starts_with("good"),
-                        Some(Credentials::Proven(_)) => true,
-                        Some(Credentials::Unproven | Credentials::Network(_)) | None => false,
+                        Some(SmtpCredentials::Key { key, .. }) => key.expose_secret().starts_with("good"),
+                        Some(SmtpCredentials::Proven(_)) => true,
+                        Some(SmtpCredentials::Unproven | SmtpCredentials::Network(_)) | None => false,
                     };
                     let denied = || Denied::Refused("this key does not open".to_owned());
                     self.conversation.judged(if opens { Ok(()) } else { Err(denied()) });

@@ -14,7 +14,7 @@ use secrecy::ExposeSecret;
 use super::{
     budget::Budget,
     conversation::{Conversation, Ending, Rules, Step},
-    gatekeeper::{Credentials, Denied, OpenNetwork},
+    gatekeeper::{Denied, OpenNetwork, SmtpCredentials},
     reply::Reply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
@@ -89,10 +89,10 @@ fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a
             }
             Step::Judge => {
                 let opens = match conversation.credentials() {
-                    Some(Credentials::Key { username, key }) => {
+                    Some(SmtpCredentials::Key { username, key }) => {
                         key.expose_secret() == "good" && username == "shop"
                     }
-                    Some(Credentials::Proven(_)) => true,
+                    Some(SmtpCredentials::Proven(_)) => true,
                     _ => false,
                 };
                 conversation.judged(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });

@@ -118,7 +118,7 @@ pub(super) fn translate_subject(source: &str) -> Result<String, Fault> {
 
 /// The source in our language, and how many places for content it has.
 fn translate(source: &str) -> Result<(String, usize), Fault> {
-    let mut writer = Writer {
+    let mut writer = MustachioWriter {
         out: String::with_capacity(source.len() * 2),
         open: Vec::new(),
         lists: Vec::new(),
@@ -127,7 +127,7 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
     let (mut written, mut at) = (0, 0);
     while let Some(found) = source[at..].find("{{") {
         let start = at + found;
-        let Some(tag) = Tag::read(&source[start..]) else {
+        let Some(tag) = MustachioTag::read(&source[start..]) else {
             at = start + 1;
             continue;
         };
@@ -151,14 +151,14 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
 }
 
 /// What stands between braces.
-struct Tag<'s> {
+struct MustachioTag<'s> {
     /// Whether there are three of them.
     raw: bool,
     inner: &'s str,
     length: usize,
 }
 
-impl<'s> Tag<'s> {
+impl<'s> MustachioTag<'s> {
     /// The tag at the beginning of a text, if there is one: without a brace in it, and closed as it was opened.
     fn read(text: &'s str) -> Option<Self> {
         let braces = if text.starts_with("{{{") { 3 } else { 2 };
@@ -171,13 +171,13 @@ impl<'s> Tag<'s> {
 
 /// Where paths begin: the variables or the item of a loop, and steps from there.
 #[derive(Clone, Default)]
-struct Origin<'s> {
+struct MustachioOrigin<'s> {
     /// Which loop, from 1; the variables are 0.
     of: usize,
     steps: Vec<&'s str>,
 }
 
-impl Origin<'_> {
+impl MustachioOrigin<'_> {
     /// As the engine is asked for it. Steps are words, so nothing of them need be escaped.
     fn expression(&self) -> String {
         let steps = self.steps.iter().map(|step| format!("\"{step}\"")).collect::<Vec<_>>().join(", ");
@@ -190,28 +190,28 @@ impl Origin<'_> {
 }
 
 /// A section that is open.
-struct Section<'s> {
+struct MustachioSection<'s> {
     path: &'s str,
     is_each: bool,
-    origin: Origin<'s>,
+    origin: MustachioOrigin<'s>,
 }
 
-impl Section<'_> {
+impl MustachioSection<'_> {
     fn shown(&self) -> String {
         let each = if self.is_each { "each " } else { "" };
         format!("{{{{#{each}{}}}}}", self.path.chars().take(100).collect::<String>())
     }
 }
 
-struct Writer<'s> {
+struct MustachioWriter<'s> {
     out: String,
-    open: Vec<Section<'s>>,
+    open: Vec<MustachioSection<'s>>,
     /// The list that each loop goes through.
-    lists: Vec<Origin<'s>>,
+    lists: Vec<MustachioOrigin<'s>>,
     places: usize,
 }
 
-impl<'s> Writer<'s> {
+impl<'s> MustachioWriter<'s> {
     /// Text, written so that the engine sees no tag in it, nor one that begins in it.
     fn text(&mut self, text: &str) {
         let mut rest = text;
@@ -225,7 +225,7 @@ impl<'s> Writer<'s> {
         self.out.push_str(rest);
     }
 
-    fn tag(&mut self, tag: &Tag<'s>) -> Result<(), String> {
+    fn tag(&mut self, tag: &MustachioTag<'s>) -> Result<(), String> {
         let inner = tag.inner;
         if tag.raw {
             return match inner {
@@ -269,7 +269,7 @@ impl<'s> Writer<'s> {
         }
         let origin = self.resolve(path)?;
         self.out.push_str(&format!("{{% {condition} {} %}}", origin.expression()));
-        self.push(Section { path, is_each: false, origin })
+        self.push(MustachioSection { path, is_each: false, origin })
     }
 
     fn each(&mut self, path: &'s str) -> Result<(), String> {
@@ -281,10 +281,10 @@ impl<'s> Writer<'s> {
         self.lists.push(list);
         let of = self.lists.len();
         self.out.push_str(&format!("{{% for _item{of} in _items({expression}) %}}"));
-        self.push(Section { path, is_each: true, origin: Origin { of, steps: Vec::new() } })
+        self.push(MustachioSection { path, is_each: true, origin: MustachioOrigin { of, steps: Vec::new() } })
     }
 
-    fn push(&mut self, section: Section<'s>) -> Result<(), String> {
+    fn push(&mut self, section: MustachioSection<'s>) -> Result<(), String> {
         if self.open.len() == DEPTH_MAX {
             return Err(format!("sections are nested more than {DEPTH_MAX} deep: use fewer levels"));
         }
@@ -293,7 +293,7 @@ impl<'s> Writer<'s> {
     }
 
     fn close(&mut self, path: &str) -> Result<(), String> {
-        let fits = |section: &Section<'_>| match section.is_each {
+        let fits = |section: &MustachioSection<'_>| match section.is_each {
             true => path == "each",
             false => path == section.path,
         };
@@ -308,8 +308,9 @@ impl<'s> Writer<'s> {
     }
 
     /// Where a path leads to from here.
-    fn resolve(&self, path: &'s str) -> Result<Origin<'s>, String> {
-        let mut origin = self.open.last().map_or_else(Origin::default, |section| section.origin.clone());
+    fn resolve(&self, path: &'s str) -> Result<MustachioOrigin<'s>, String> {
+        let mut origin =
+            self.open.last().map_or_else(MustachioOrigin::default, |section| section.origin.clone());
         let mut rest = path;
         while let Some(below) = rest.strip_prefix("../") {
             origin = self.parent(origin);
@@ -335,7 +336,7 @@ impl<'s> Writer<'s> {
     }
 
     /// One level up; above the variables there is nothing, so they are their own.
-    fn parent(&self, mut origin: Origin<'s>) -> Origin<'s> {
+    fn parent(&self, mut origin: MustachioOrigin<'s>) -> MustachioOrigin<'s> {
         match (origin.steps.pop(), origin.of) {
             (None, of @ 1..) => self.lists[of - 1].clone(),
             _ => origin,

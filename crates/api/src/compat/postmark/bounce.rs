@@ -10,10 +10,10 @@ use postway_store::record::{DirectoryChange, Fate, MessageBrief, MessageSummary,
 use serde_json::{Value, json};
 
 use super::{
-    asked::{Asked, LIST_MAX},
     bounce_id::BounceId,
     error::Fault,
-    search::{Wanted, briefs, stream_of, subject_of, walk},
+    query::{LIST_MAX, PostmarkQuery},
+    search::{MessageFilter, briefs, stream_of, subject_of, walk},
     word::BounceKind,
 };
 use crate::{
@@ -115,7 +115,7 @@ pub(super) async fn list(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::of(&uri)?;
+    let asked = PostmarkQuery::of(&uri)?;
     let (window, tenant) = (asked.window()?, &caller.tenant);
     let kind = asked.text("type")?.map(|text| {
         BounceKind::named(text).ok_or_else(|| Fault::Query.error("type", "is no type of a bounce here"))
@@ -129,7 +129,7 @@ pub(super) async fn list(
         Some("false") => Some(false),
         Some(_) => return Err(Fault::Query.error("inactive", "must be true or false")),
     };
-    let mut found: Vec<Bounce> = match (id, Wanted::read(&asked)?) {
+    let mut found: Vec<Bounce> = match (id, MessageFilter::read(&asked)?) {
         (Some(Ok(uid)), _) => {
             briefs(&app, tenant, &[uid]).await?.into_iter().flat_map(Bounce::all_of).collect()
         }
@@ -162,7 +162,7 @@ async fn shown(app: &App, tenant: &TenantId, bounces: Vec<Bounce>) -> Result<Vec
 }
 
 /// The bounces of the newest messages that are wanted.
-async fn all(app: &App, tenant: &TenantId, wanted: &Wanted) -> Result<Vec<Bounce>, ApiError> {
+async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec<Bounce>, ApiError> {
     let messages = walk(app, tenant, wanted, LIST_MAX).await?;
     let mut bounces = Vec::new();
     for some in messages.chunks(LOOK) {
@@ -235,7 +235,7 @@ async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Bounce, ApiEr
     };
     let id = BounceId::parse(given).ok_or_else(none)?;
     let (since, until) = id.second();
-    let mut wanted = Wanted::default();
+    let mut wanted = MessageFilter::default();
     (wanted.filter.since, wanted.filter.until) = (Some(since), Some(until));
     let messages = walk(app, tenant, &wanted, LIST_MAX).await?;
     let may_be = |message: &&MessageSummary| {

@@ -7,12 +7,12 @@
 //!
 //! Lists go by `count` and `offset` there and by cursor here: a list is walked from its newest end, 10,000 at most, as there.
 
-mod asked;
 mod bounce;
 mod bounce_id;
 mod error;
 mod inactive;
 mod message;
+mod query;
 mod read;
 mod search;
 mod send;

@@ -12,9 +12,9 @@ use postway_store::record::{Filter, MessageBrief, MessageKey, MessageSummary, Re
 use serde_json::{Value, json};
 
 use super::{
-    asked::{Asked, LIST_MAX},
     error::Fault,
     message::STREAM,
+    query::{LIST_MAX, PostmarkQuery},
     word,
 };
 use crate::{
@@ -38,10 +38,10 @@ pub(super) async fn list(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::of(&uri)?;
+    let asked = PostmarkQuery::of(&uri)?;
     let (window, tenant) = (asked.window()?, &caller.tenant);
     let from = asked.text("fromemail")?.map(str::to_lowercase);
-    let Some(wanted) = Wanted::read(&asked)? else {
+    let Some(wanted) = MessageFilter::read(&asked)? else {
         return Ok(Json(json!({"TotalCount": 0, "Messages": []})));
     };
     let most = if from.is_some() { FROM_LOOKED_MAX } else { LIST_MAX };
@@ -78,7 +78,7 @@ pub(super) async fn no_clicks(_caller: Reader) -> Json<Value> {
 
 /// Which messages are asked for.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct MessageFilter {
     pub(super) filter: Filter,
     /// In the stream that is no batch.
     default_stream: bool,
@@ -86,9 +86,9 @@ pub(super) struct Wanted {
     metadata: Vec<(String, String)>,
 }
 
-impl Wanted {
+impl MessageFilter {
     /// As it is asked for; none where nothing can match.
-    pub(super) fn read(asked: &Asked) -> Result<Option<Self>, ApiError> {
+    pub(super) fn read(asked: &PostmarkQuery) -> Result<Option<Self>, ApiError> {
         let mut wanted = Self {
             filter: Filter {
                 tag: asked.text("tag")?.map(str::to_owned),
@@ -156,7 +156,7 @@ impl Wanted {
 pub(super) async fn walk(
     app: &App,
     tenant: &TenantId,
-    wanted: &Wanted,
+    wanted: &MessageFilter,
     most: usize,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let (mut found, mut before) = (Vec::new(), None);

@@ -10,8 +10,8 @@ use postway_domain::{TenantId, Time};
 use serde_json::{Value, json};
 
 use super::{
-    asked::{Asked, LIST_MAX},
     error::Fault,
+    query::{LIST_MAX, PostmarkQuery},
 };
 use crate::{
     auth::Reader,
@@ -50,13 +50,13 @@ pub(super) fn routes(routes: DoorRoutes) -> DoorRoutes {
 
 /// What was done on a day, or on all of them.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct DaySums {
     sent: i64,
     bounced: i64,
     complained: i64,
 }
 
-impl Sums {
+impl DaySums {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.bounced += other.bounced;
@@ -70,15 +70,15 @@ impl Sums {
 }
 
 /// What was done, in all and by day.
-struct Counted {
-    all: Sums,
+struct CountedDays {
+    all: DaySums,
     /// By the day's first ten letters, as in `2030-01-31`.
-    days: BTreeMap<String, Sums>,
+    days: BTreeMap<String, DaySums>,
 }
 
-impl Counted {
+impl CountedDays {
     async fn read(app: &App, tenant: &TenantId, uri: &Uri) -> Result<Self, ApiError> {
-        let asked = Asked::of(uri)?;
+        let asked = PostmarkQuery::of(uri)?;
         for name in ["tag", "messagestream"] {
             if asked.text(name)?.is_some() {
                 return Err(Fault::Query.error(name, "counts are not kept by tag or stream: ask for all"));
@@ -101,9 +101,9 @@ impl Counted {
             let message = format!("is more than {DAYS_MAX} days before todate: ask for less");
             return Err(Fault::Query.error("fromdate", message));
         }
-        let mut counted = Self { all: Sums::default(), days: BTreeMap::new() };
+        let mut counted = Self { all: DaySums::default(), days: BTreeMap::new() };
         for row in app.store.statistics(tenant, since, until).await? {
-            let sums = Sums {
+            let sums = DaySums {
                 sent: row.counts.sent,
                 bounced: row.counts.bounced,
                 complained: row.counts.complained,
@@ -116,14 +116,14 @@ impl Counted {
     }
 
     /// The days on which there was something to count, under this name.
-    fn days(&self, name: &str, of: impl Fn(&Sums) -> i64) -> Vec<Value> {
+    fn days(&self, name: &str, of: impl Fn(&DaySums) -> i64) -> Vec<Value> {
         let counted = self.days.iter().map(|(day, sums)| (day, of(sums))).filter(|(_, count)| *count > 0);
         counted.map(|(day, count)| json!({"Date": day, name: count})).collect()
     }
 }
 
 async fn overview(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let Counted { all, .. } = Counted::read(&app, &caller.tenant, &uri).await?;
+    let CountedDays { all, .. } = CountedDays::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({
         "Sent": all.sent,
         "Bounced": all.bounced,
@@ -146,17 +146,17 @@ async fn overview(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result
 }
 
 async fn sends(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = Counted::read(&app, &caller.tenant, &uri).await?;
+    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({"Days": counted.days("Sent", |sums| sums.sent), "Sent": counted.all.sent})))
 }
 
 async fn bounces(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = Counted::read(&app, &caller.tenant, &uri).await?;
+    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({"Days": counted.days("Unknown", |sums| sums.bounced), "Unknown": counted.all.bounced})))
 }
 
 async fn spam(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = Counted::read(&app, &caller.tenant, &uri).await?;
+    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
     let days = counted.days("SpamComplaint", |sums| sums.complained);
     Ok(Json(json!({"Days": days, "SpamComplaint": counted.all.complained})))
 }
@@ -179,7 +179,7 @@ async fn no_days(_caller: Reader) -> Json<Value> {
 
 /// Bounces of the last year, and how many addresses are suppressed: 10,000 are so many or more.
 async fn deliveries(State(app): State<Shared>, caller: Reader) -> Result<Json<Value>, ApiError> {
-    let Counted { all, .. } = Counted::between(&app, &caller.tenant, None, None).await?;
+    let CountedDays { all, .. } = CountedDays::between(&app, &caller.tenant, None, None).await?;
     let (now, mut inactive, mut after) = (app.clock.now(), 0, None::<String>);
     while inactive < LIST_MAX {
         let found = app.store.suppressions(&caller.tenant, after.as_deref(), LOOK).await?;

@@ -11,7 +11,7 @@ use axum::{
 use postway_domain::{TenantId, Time, id::BatchCode};
 use serde_json::{Value, json};
 
-use super::{asked::Asked, error::Fault, message::STREAM, server::number_of};
+use super::{error::Fault, message::STREAM, query::PostmarkQuery, server::number_of};
 use crate::{
     auth::{Manager, Reader},
     batch, body,
@@ -61,7 +61,7 @@ pub(super) async fn list(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::of(&uri)?;
+    let asked = PostmarkQuery::of(&uri)?;
     let with_archived =
         asked.text("includearchivedstreams")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
     let kind = asked.text("messagestreamtype")?.map(str::to_ascii_lowercase);

@@ -14,7 +14,7 @@ use postway_domain::{EmailAddress, TenantId, Time};
 use postway_store::record::{DirectoryChange, Suppression, SuppressionReason};
 use serde_json::{Value, json};
 
-use super::{asked::Asked, error::Fault, stream::batch_of};
+use super::{error::Fault, query::PostmarkQuery, stream::batch_of};
 use crate::{
     auth::{Manager, Reader},
     body,
@@ -34,7 +34,7 @@ const TOGETHER: usize = 16;
 
 /// Which of them are asked for.
 #[derive(Clone)]
-struct Wanted {
+struct SuppressionFilter {
     address: Option<String>,
     reason: Option<String>,
     origin: Option<String>,
@@ -43,7 +43,7 @@ struct Wanted {
     now: Time,
 }
 
-impl Wanted {
+impl SuppressionFilter {
     fn is(&self, one: &Suppression) -> bool {
         let (reason, origin) = words(one.reason);
         let is = |wanted: &Option<String>, word: &str| {
@@ -80,8 +80,8 @@ pub(super) async fn dump(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     batch_of(&id)?;
-    let asked = Asked::of(&uri)?;
-    let wanted = Wanted {
+    let asked = PostmarkQuery::of(&uri)?;
+    let wanted = SuppressionFilter {
         address: asked.text("emailaddress")?.map(str::to_lowercase),
         reason: asked.text("suppressionreason")?.map(str::to_owned),
         origin: asked.text("origin")?.map(str::to_owned),
@@ -111,7 +111,7 @@ type Position = (Option<String>, bool);
 async fn part(
     app: Shared,
     tenant: TenantId,
-    wanted: Wanted,
+    wanted: SuppressionFilter,
     after: Option<String>,
     mut is_first: bool,
 ) -> Result<(Vec<u8>, Option<Position>), ApiError> {

@@ -10,9 +10,9 @@ use postway_mime::template::MustachioHead;
 use serde_json::{Map, Value, json};
 
 use super::{
-    asked::{Asked, LIST_MAX},
     error::Fault,
-    template_store::{Asker, Draft, find, head_of, listed, shown},
+    query::{LIST_MAX, PostmarkQuery},
+    template_store::{Asker, TemplateDraft, find, head_of, listed, shown},
 };
 use crate::{
     auth::{Manager, Reader},
@@ -35,7 +35,7 @@ pub(super) async fn list(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::of(&uri)?;
+    let asked = PostmarkQuery::of(&uri)?;
     let window = asked.window()?;
     let kind = asked.text("templatetype")?.map(str::to_ascii_lowercase).filter(|kind| kind != "all");
     let layout = asked.text("layouttemplate")?;
@@ -79,13 +79,13 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
-    let mut fields = Given { body, faults: Vec::new() };
+    let mut fields = TemplateFields { body, faults: Vec::new() };
     let name = fields.text("Name").unwrap_or_default();
     if name.is_empty() {
         fields.faults.push(Fault::TemplateMissing.at("Name", "is missing"));
     }
     let is_layout = fields.is_layout().unwrap_or(false);
-    let draft = Draft {
+    let draft = TemplateDraft {
         alias: fields.alias(),
         name,
         subject: fields.text("Subject").unwrap_or_default(),
@@ -115,16 +115,16 @@ pub(super) async fn edit(
         );
         return Err(Fault::TemplateInvalid.error("", message));
     };
-    let mut fields = Given { body, faults: Vec::new() };
+    let mut fields = TemplateFields { body, faults: Vec::new() };
     if fields.is_layout().is_some_and(|is_layout| is_layout != head.is_layout) {
         fields.faults.push(Fault::TemplateInvalid.at("TemplateType", "cannot be changed"));
     }
     // A body is taken away by an empty one.
-    let body_of = |fields: &mut Given, name: &str, current: &Option<String>| match fields.has(name) {
+    let body_of = |fields: &mut TemplateFields, name: &str, current: &Option<String>| match fields.has(name) {
         true => fields.source(name),
         false => current.clone(),
     };
-    let draft = Draft {
+    let draft = TemplateDraft {
         alias: fields.alias(),
         name: fields
             .text("Name")
@@ -161,12 +161,12 @@ pub(super) async fn delete(
 }
 
 /// The fields of a template as they are given. `null` says nothing.
-pub(super) struct Given {
+pub(super) struct TemplateFields {
     pub(super) body: Map<String, Value>,
     pub(super) faults: Vec<crate::error::FieldError>,
 }
 
-impl Given {
+impl TemplateFields {
     fn has(&self, name: &str) -> bool {
         self.body.get(name).is_some_and(|value| !value.is_null())
     }
@@ -229,7 +229,7 @@ impl Given {
     }
 
     /// The draft, unless something of it is wrong.
-    fn finish(mut self, draft: Draft) -> Result<Draft, ApiError> {
+    fn finish(mut self, draft: TemplateDraft) -> Result<TemplateDraft, ApiError> {
         if draft.html.is_none() && draft.text.is_none() {
             self.faults.push(Fault::TemplateMissing.at("HtmlBody", "is missing: give it, or TextBody"));
         }

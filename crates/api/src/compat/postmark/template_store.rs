@@ -21,7 +21,7 @@ const TRIES_MAX: u32 = 5;
 
 /// What a template is to be.
 #[derive(Clone)]
-pub(super) struct Draft {
+pub(super) struct TemplateDraft {
     pub(super) alias: Option<TemplateName>,
     /// For people.
     pub(super) name: String,
@@ -103,7 +103,7 @@ fn number(seed: &str, attempt: u32) -> u64 {
     1_000_000 + (hash ^ (hash >> 32)) % 2_000_000_000
 }
 
-impl Draft {
+impl TemplateDraft {
     /// As it is kept, in its first version.
     pub(super) fn template(
         &self,
@@ -144,7 +144,7 @@ impl Asker<'_> {
     }
 
     /// Checks a template, and that what it is put into is a layout.
-    async fn check(&self, template: &Template, draft: &Draft) -> Result<(), ApiError> {
+    async fn check(&self, template: &Template, draft: &TemplateDraft) -> Result<(), ApiError> {
         if let Some(layout) = &draft.layout {
             let found = find(self.app, self.tenant(), layout).await.ok();
             if draft.is_layout || !found.as_ref().and_then(head_of).is_some_and(|head| head.is_layout) {
@@ -200,7 +200,7 @@ impl Asker<'_> {
         })
     }
 
-    pub(super) async fn create(&self, draft: Draft) -> Result<Template, ApiError> {
+    pub(super) async fn create(&self, draft: TemplateDraft) -> Result<Template, ApiError> {
         let seed = draft.alias.as_ref().map_or(draft.name.as_str(), TemplateName::as_str);
         let first = number(seed, 0);
         let name = draft.alias.clone().map_or_else(|| name_of(first), Ok)?;
@@ -234,7 +234,7 @@ impl Asker<'_> {
     }
 
     /// Makes the next version of a template, under another alias if it is to have one.
-    pub(super) async fn edit(&self, current: &Template, draft: Draft) -> Result<Template, ApiError> {
+    pub(super) async fn edit(&self, current: &Template, draft: TemplateDraft) -> Result<Template, ApiError> {
         let id = head_of(current).and_then(|head| head.id);
         let name = draft.alias.clone().unwrap_or_else(|| current.name.clone());
         let template = draft.template(self.app, self.tenant(), name.clone(), id);

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     error::Fault,
-    template::{BODY_BYTES_MAX, Given},
-    template_store::{Draft, find, head_of},
+    template::{BODY_BYTES_MAX, TemplateFields},
+    template_store::{TemplateDraft, find, head_of},
 };
 use crate::{
     auth::Reader,
@@ -26,14 +26,14 @@ pub(super) async fn validate(
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let body = body::json_object_within(request, BODY_BYTES_MAX + VARIABLES.text_bytes_max).await?;
-    let mut fields = Given { body, faults: Vec::new() };
+    let mut fields = TemplateFields { body, faults: Vec::new() };
     let model = match fields.body.remove("TestRenderModel") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(model)) => model,
         Some(_) => return Err(Fault::Shape.error("TestRenderModel", "must be an object")),
     };
     let is_layout = fields.is_layout().unwrap_or(false);
-    let draft = Draft {
+    let draft = TemplateDraft {
         alias: None,
         name: String::new(),
         subject: fields.text("Subject").unwrap_or_default(),
@@ -53,21 +53,23 @@ pub(super) async fn validate(
     }
     let variables = Value::Object(model).to_string();
     // Each part by itself: what is wrong with one says nothing of the others.
-    let tried = |part: &'static str, draft: Draft| tried(&app, &caller.tenant, part, draft, &variables);
-    let nothing = || Draft { subject: String::new(), html: None, text: None, ..draft.clone() };
+    let tried =
+        |part: &'static str, draft: TemplateDraft| tried(&app, &caller.tenant, part, draft, &variables);
+    let nothing = || TemplateDraft { subject: String::new(), html: None, text: None, ..draft.clone() };
     let html = match draft.html.clone() {
-        Some(html) => Some(tried("HtmlBody", Draft { html: Some(html), ..nothing() }).await?),
+        Some(html) => Some(tried("HtmlBody", TemplateDraft { html: Some(html), ..nothing() }).await?),
         None => None,
     };
     let text = match draft.text.clone() {
-        Some(text) => Some(tried("TextBody", Draft { text: Some(text), ..nothing() }).await?),
+        Some(text) => Some(tried("TextBody", TemplateDraft { text: Some(text), ..nothing() }).await?),
         None => None,
     };
     let subject = match draft.subject.is_empty() {
         true => None,
         false => {
-            let alone = Draft { layout: None, is_layout: false, text: Some("-".to_owned()), ..nothing() };
-            Some(tried("Subject", Draft { subject: draft.subject.clone(), ..alone }).await?)
+            let alone =
+                TemplateDraft { layout: None, is_layout: false, text: Some("-".to_owned()), ..nothing() };
+            Some(tried("Subject", TemplateDraft { subject: draft.subject.clone(), ..alone }).await?)
         }
     };
     let is_valid = |part: &Option<Value>| part.as_ref().is_none_or(|part| part["ContentIsValid"] == true);
@@ -86,7 +88,7 @@ async fn tried(
     app: &App,
     tenant: &TenantId,
     part: &'static str,
-    draft: Draft,
+    draft: TemplateDraft,
     variables: &str,
 ) -> Result<Value, ApiError> {
     let name: TemplateName = "preview".parse().map_err(ApiError::internal)?;

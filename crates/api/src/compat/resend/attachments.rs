@@ -9,7 +9,7 @@ use postway_domain::TenantId;
 use postway_mime::reading::{self, AttachedFile};
 use serde_json::{Map, Value, json};
 
-use super::list::{Asked, answer};
+use super::list::{PageQuery, answer};
 use crate::{
     attachment_link::{AttachmentLink, LINK_LASTS},
     auth::Reader,
@@ -30,7 +30,7 @@ pub(super) async fn list(
     GivenId(id): GivenId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::read(request.uri())?;
+    let asked = PageQuery::read(request.uri())?;
     let (parts, _) = request.into_parts();
     let files = files(&app, &caller.tenant, &id, &parts).await?;
     let named =

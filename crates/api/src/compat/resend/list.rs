@@ -30,13 +30,13 @@ const WIDER: u32 = 8;
 const WINDOWS_MAX: usize = 40;
 
 /// Which page of a list is asked for.
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     pub(super) limit: Option<usize>,
     pub(super) after: Option<String>,
     pub(super) before: Option<String>,
 }
 
-impl Asked {
+impl PageQuery {
     /// From the query, which has nothing else.
     pub(super) fn read(uri: &Uri) -> Result<Self, ApiError> {
         let mut query = Parameters::of(uri)?;
@@ -82,7 +82,7 @@ pub(super) async fn list(
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let Asked { limit, after, before } = Asked::read(&uri)?;
+    let PageQuery { limit, after, before } = PageQuery::read(&uri)?;
     let limit = limit.unwrap_or(PAGE as usize);
     let uid = |field: &str, given: String| {
         given.parse::<MessageUid>().map_err(|_| ApiError::field(field, "must be the id of an email"))
@@ -159,7 +159,7 @@ mod tests {
 
     fn page(query: &str) -> Result<(Vec<&'static str>, bool), ApiError> {
         let uri: Uri = format!("/x?{query}").parse().unwrap();
-        Asked::read(&uri)?.page_of(vec!["a", "b", "c", "d"], |one| one)
+        PageQuery::read(&uri)?.page_of(vec!["a", "b", "c", "d"], |one| one)
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     error::{cannot, missing},
-    list::{Asked, answer},
+    list::{PageQuery, answer},
     template_source::{is_name, ours, theirs},
 };
 use crate::{
@@ -72,7 +72,7 @@ pub(super) async fn list(
     caller: Reader,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::read(request.uri())?;
+    let asked = PageQuery::read(request.uri())?;
     let found = app.store.templates(&caller.tenant, None, TEMPLATES_MAX).await?;
     let (page, has_more) = asked.page_of(found, |template| template.name.as_str())?;
     Ok(answer(page.iter().map(|template| Value::Object(listed(template))).collect(), has_more))

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     error::{cannot, missing},
-    list::{Asked, answer},
+    list::{PageQuery, answer},
 };
 use crate::{
     auth::{Manager, Reader},
@@ -64,7 +64,7 @@ pub(super) async fn list(
     caller: Reader,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = Asked::read(request.uri())?;
+    let asked = PageQuery::read(request.uri())?;
     let mut found = app.store.subscribers(Some(&caller.tenant)).await?;
     found.retain(is_in_form);
     // Ids rise with time, and lists here go from new to old.

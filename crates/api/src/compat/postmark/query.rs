@@ -16,7 +16,7 @@ pub(super) const LIST_MAX: usize = 10_000;
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// The parameters of a list.
-pub(super) struct Asked(Vec<(String, String)>);
+pub(super) struct PostmarkQuery(Vec<(String, String)>);
 
 /// Which items of a list are asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Window {
     }
 }
 
-impl Asked {
+impl PostmarkQuery {
     pub(super) fn of(uri: &Uri) -> Result<Self, ApiError> {
         if uri.query().is_none() {
             return Ok(Self(Vec::new()));
@@ -119,8 +119,8 @@ fn moment(text: &str) -> Option<(Time, bool)> {
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Asked {
-        Asked::of(&format!("/x?{query}").parse().unwrap()).ok().unwrap()
+    fn asked(query: &str) -> PostmarkQuery {
+        PostmarkQuery::of(&format!("/x?{query}").parse().unwrap()).ok().unwrap()
     }
 
     #[test]
