@@ -118,6 +118,10 @@ pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, R
     if header.fault.is_some() {
         writer.changes.insert(RawChange::HeaderEnded);
     }
+    // Encoded text is up to four times as long, and whoever reads the mail next has bounds as we have.
+    if writer.out.len() > HEADER_BLOCK_OCTETS_MAX {
+        return Err(RawError::HeaderTooLong);
+    }
     let WrittenRaw { bytes, eight_bit, smtputf8, changes } =
         writer.finish(header.body, finish.is_to_be_signed);
     let message_id = message_id.unwrap_or(finish.message_id).to_owned();

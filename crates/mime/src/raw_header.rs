@@ -45,7 +45,9 @@ pub enum RawError {
         line: usize,
     },
     /// The header is too long.
-    #[error("the header of the mail is longer than {HEADER_BLOCK_OCTETS_MAX} octets")]
+    #[error(
+        "the header of the mail is longer than {HEADER_BLOCK_OCTETS_MAX} octets, as it is or once it is encoded"
+    )]
     HeaderTooLong,
     /// There is a NUL.
     #[error("line {line} of the mail contains a NUL character")]

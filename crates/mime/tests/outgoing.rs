@@ -280,6 +280,10 @@ fn mail_that_no_server_would_take_is_refused() {
         assert_eq!(inspect_raw(bytes).unwrap().bad_header, Some(expected));
     }
     assert!(finish_raw(b"From: a@b\n\n", &RawFinish { message_id: "a\r\nb@c", ..FINISH }).is_err());
+    // Short enough as it came, and not once it is encoded.
+    let grows = [&b"From: a@b\n"[..], &b"Subject: \xfc\xfc\xfc\xfc \xfc\n".repeat(15_000), b"\nx"].concat();
+    assert!(inspect_raw(&grows).is_ok());
+    assert_eq!(finish_raw(&grows, &FINISH), Err(RawError::HeaderTooLong));
 }
 
 #[test]
