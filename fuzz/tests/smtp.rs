@@ -203,14 +203,20 @@ fn no_relay_makes_the_client_believe_what_it_did_not_say() {
         assert_eq!(code(0), Some(220), "{:?}", shown());
         match &delivery.end {
             DeliveryEnd::Accepted { reply, .. } => {
-                let dot_after = relayed.dot_after;
-                let dot_after = dot_after.unwrap_or_else(|| panic!("taken without a dot: {:?}", shown()));
-                let said = reference::reply_codes(&relayed.given[dot_after - 1..].concat());
+                assert!((200..300).contains(&reply.code) && commits == 1, "{:?}", shown());
+                let Some(dot_after) = relayed.dot_after else {
+                    // A line that has not ended makes a 354 of two replies, and the script took the mail for commands.
+                    assert!(says_more, "taken without a dot: {:?}", shown());
+                    return;
+                };
                 match says_more {
-                    true => assert!(said.contains(&reply.code), "{:?}", shown()),
+                    // Where replies run into each other, only all of them together say what was said.
+                    true => {
+                        let said = reference::reply_codes(&relayed.given.concat());
+                        assert!(said.contains(&reply.code), "{:?}", shown());
+                    }
                     false => assert_eq!(code(dot_after), Some(reply.code), "{:?}", shown()),
                 }
-                assert!((200..300).contains(&reply.code) && commits == 1, "{:?}", shown());
                 assert!(delivery.recipients.iter().any(RecipientReply::is_accepted));
                 given.set(given.get() + 1);
             }
