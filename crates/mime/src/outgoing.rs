@@ -118,7 +118,7 @@ pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, R
     if header.fault.is_some() {
         writer.changes.insert(RawChange::HeaderEnded);
     }
-    // Encoded text is up to four times as long, and whoever reads the mail next has bounds as we have.
+    // Encoding makes text longer, and the next server has a bound as well.
     if writer.out.len() > HEADER_BLOCK_OCTETS_MAX {
         return Err(RawError::HeaderTooLong);
     }

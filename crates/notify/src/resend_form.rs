@@ -101,7 +101,7 @@ fn tags(labels: &[String]) -> Map<String, Value> {
 /// Who wrote the message, as the request says, else as the mail does; empty where nobody may know or it is gone.
 async fn author(means: &Means, standing: &Standing) -> Result<String, StoreError> {
     #[derive(Deserialize)]
-    struct StoredRequest {
+    struct RequestAuthor {
         from: Option<String>,
     }
 
@@ -111,7 +111,7 @@ async fn author(means: &Means, standing: &Standing) -> Result<String, StoreError
         return Ok(String::new());
     }
     if let Some(Body::Inline(json)) = means.store.payload(tenant, uid).await?
-        && let Ok(StoredRequest { from: Some(from) }) = serde_json::from_slice(&json)
+        && let Ok(RequestAuthor { from: Some(from) }) = serde_json::from_slice(&json)
     {
         return Ok(from);
     }

@@ -102,7 +102,7 @@ impl KeyRing {
         Ok(key)
     }
 
-    /// Returns how long `client` must wait before a key or a proof of its is looked at, if it must.
+    /// Returns how long `client` must wait before it may try another key or proof, if it must wait.
     pub(crate) fn wait(&self, client: Option<ClientAddress>) -> Option<Duration> {
         let wait = client.and_then(|client| self.wrong.wait(client, Instant::now()));
         if wait.is_some() {

@@ -2,7 +2,7 @@
 //!
 //! A name stands for the key with that id, or for every valid key of the tenant of that name, the admin key among them; `admin`
 //! stands for the admin key. All keys that were made under one secret key share a salt, so one question to the client does for all
-//! of them; a name that stands for nobody is asked the same. Whoever fails is told the same, whatever the reason.
+//! of them; an unknown name gets the same challenge. Every failure gets the same answer, whatever the reason.
 
 use std::net::IpAddr;
 

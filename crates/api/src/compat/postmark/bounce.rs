@@ -1,6 +1,6 @@
 //! `/bounces`: recipients whom a mail did not reach, newest message first.
 //!
-//! A bounce here is what became of one recipient: a report that came back, a complaint, or a relay that refused the address.
+//! A bounce here concerns one recipient: a report that came back, a complaint, or a relay that refused the address.
 //! There is no list of them apart from the messages, so the newest 10,000 messages that match are looked through.
 
 use axum::{Json, extract::State, http::Uri};
@@ -28,7 +28,7 @@ use crate::{
     state::{App, Shared},
 };
 
-/// Messages that are asked together what became of them, and suppressions that are looked up at once.
+/// How many messages, or suppressions, one query reads.
 const LOOK: usize = 500;
 const TOGETHER: usize = 16;
 

@@ -76,7 +76,7 @@ impl EmptyLists {
 const WHO_IS: &str = "Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression.";
 
 /// The refusal of a mail that nobody would get. Clients read the addresses out of these sentences: some want them on a line of
-/// their own, some followed by the next sentence, so they are told both ways.
+/// their own, some followed by the next sentence, so the answer has both forms.
 fn all_inactive(addresses: &[String]) -> ApiError {
     let addresses = addresses.join(", ");
     let message = format!(

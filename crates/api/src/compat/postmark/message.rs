@@ -103,7 +103,7 @@ fn invalid<'a>(field: &str, list: impl IntoIterator<Item = &'a str>) -> Option<F
     })
 }
 
-/// An address without its name, as far as it can be told.
+/// The address without its display name, or the whole text where it cannot be parsed.
 fn bare(text: &str) -> String {
     let inner =
         text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);

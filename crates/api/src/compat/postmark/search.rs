@@ -152,7 +152,7 @@ impl MessageFilter {
     }
 }
 
-/// The newest messages that are wanted, at most so many.
+/// The newest messages that match the filter, up to a limit.
 pub(super) async fn walk(
     app: &App,
     tenant: &TenantId,

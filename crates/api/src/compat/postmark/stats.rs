@@ -177,7 +177,7 @@ async fn no_days(_caller: Reader) -> Json<Value> {
     Json(json!({"Days": []}))
 }
 
-/// Bounces of the last year, and how many addresses are suppressed: 10,000 are so many or more.
+/// Bounces of the last year, and the number of suppressed addresses, counted up to 10,000.
 async fn deliveries(State(app): State<Shared>, caller: Reader) -> Result<Json<Value>, ApiError> {
     let CountedDays { all, .. } = CountedDays::between(&app, &caller.tenant, None, None).await?;
     let (now, mut inactive, mut after) = (app.clock.now(), 0, None::<String>);

@@ -1,7 +1,7 @@
 //! `GET /emails`: a page of emails, new to old, in both directions.
 //!
 //! Our lists go from new to old. The page before an email is found by its time: a window that begins with it is widened until it
-//! holds a page, and narrowed where it holds far more. What is looked at is bounded.
+//! holds a page, and narrowed where it holds far more. The number of messages read is bounded.
 
 use std::time::Duration;
 
