@@ -69,17 +69,26 @@ impl TenantSeats {
 
     /// Waits for a seat.
     pub(crate) async fn take(self: &Arc<Self>, tenant: &TenantId) -> TenantSeat {
-        loop {
-            let (grant, granted) = oneshot::channel();
-            let grants = {
-                let mut plan = self.lock();
-                plan.enqueue(tenant.clone(), grant);
-                plan.settle(Instant::now())
-            };
-            self.hand_out(grants);
-            // The other end is kept in the plan until it is granted.
-            if let Ok(seat) = granted.await {
-                return seat;
+        self.queue(tenant).await
+    }
+
+    /// Joins the line for a seat now, whenever the future is first polled: those who queue in order are seated in order.
+    pub(crate) fn queue(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+    ) -> impl Future<Output = TenantSeat> + Send + 'static {
+        let (grant, granted) = oneshot::channel();
+        let grants = {
+            let mut plan = self.lock();
+            plan.enqueue(tenant.clone(), grant);
+            plan.settle(Instant::now())
+        };
+        self.hand_out(grants);
+        async move {
+            match granted.await {
+                Ok(seat) => seat,
+                // The plan keeps the other end until it grants a seat.
+                Err(_) => std::future::pending().await,
             }
         }
     }
@@ -306,6 +315,18 @@ mod tests {
         assert_eq!(held.iter().map(|held| recalled(held)).sum::<usize>(), 0);
         held[1][0].rest(true);
         assert!(held[1][0].is_recalled(), "once it rests it is the other's turn");
+    }
+
+    #[tokio::test]
+    async fn those_who_queue_in_order_are_seated_in_order_whoever_is_polled_first() {
+        let seats = TenantSeats::new(1, 1);
+        let (held, a) = (take(&seats, "a", 1).await, tenant("a"));
+        let [first, mut second] = [(); 2].map(|()| Box::pin(seats.queue(&a)));
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(first.now_or_never().expect("it came first"));
+        assert!(second.now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ use super::{
     errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
     turn::MailTurns,
-    work::work_on,
+    work::{ThreadPlace, work_on},
 };
 use crate::{
     correlate::{self, Proof, Realm, Receipts},
@@ -127,11 +127,12 @@ pub(super) async fn deal(
     desk: &Arc<Desk>,
     job: &Arc<ToRoute>,
     token: LeaseToken,
+    place: Option<ThreadPlace>,
 ) -> DealtMail {
     let attempts_max = desk.attempts_max();
     let (progress, ended) = match set_aside(job, attempts_max) {
         Some(why) => (Progress::of(job), Err(Trouble::Hopeless(why))),
-        None => work_on(means, desk, job).await,
+        None => work_on(means, desk, job, place).await,
     };
     let ended = match ended {
         Ok(Verdict::Errand(errand)) => {
@@ -185,8 +186,12 @@ pub(super) async fn deal_with(
     stop: &WorkStop,
     progress: &mut Progress,
 ) -> Result<Verdict, Trouble> {
-    // A body that is not in its row is weighed: few large ones are in hand at a time. The semaphore is never closed.
+    // A body that is not in its row is weighed: few large ones are in hand at a time. Its turn comes first: those before it, which it
+    // would wait for, may need the room. The semaphore is never closed.
     let weight = weight_kib(&job.body);
+    if weight > 0 {
+        means.turns.wait(job).await;
+    }
     let _weighed = means.large.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await;
     let raw = means.depot.resolve(&job.key.tenant, job.body.clone()).await.map_err(StoreError::from)?;
     crash_point_for("inbound_deal", &raw);

@@ -41,7 +41,7 @@ use self::{
     in_hand::MailInHand,
     outcome::{given_back, put_off},
     settle::{Settled, settle},
-    work::{DEAL_MAX, THREAD_WAIT_MAX, THREADS_MAX, THREADS_PER_TENANT_MAX, WORK_STOP_MAX},
+    work::{DEAL_MAX, THREAD_WAIT_MAX, THREADS_MAX, THREADS_PER_TENANT_MAX, WORK_STOP_MAX, queue_for_thread},
 };
 use crate::{forward::guard::Marker, monitor::Source, rules::RuleSet, seats::TenantSeats};
 
@@ -327,13 +327,15 @@ impl RouterShift<'_> {
         let LeasedJob { job, token, desk } = leased;
         let (means, outcomes) = (self.router.means.clone(), self.outcomes.clone());
         let turn = means.turns.join(&job);
+        let known = desk.as_ref().ok().and_then(Option::as_ref);
+        let place = known.and_then(|desk| queue_for_thread(&means, desk, &job));
         let task = {
             let job = job.clone();
             async move {
                 // Until it is dealt with; what is left to do on its server holds up nobody.
                 let _turn = turn;
                 let dealt = match desk {
-                    Ok(Some(desk)) => deal(&means, &desk, &job, token).await,
+                    Ok(Some(desk)) => deal(&means, &desk, &job, token, place).await,
                     // Its mailbox is gone, and it goes with it.
                     Ok(None) => return None,
                     Err(error) => DealtMail::Over(put_off(&job, token, error, means.clock.now()).into()),

@@ -6,7 +6,7 @@
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use postway_store::record::{Body, ToRoute};
 use tokio::{runtime::Handle, task::JoinError, time::timeout};
 
@@ -14,7 +14,10 @@ use super::{
     deal::{Desk, Means, deal_with},
     outcome::{Progress, Trouble, Verdict},
 };
-use crate::rules::{RuleSet, WorkStop};
+use crate::{
+    rules::{RuleSet, WorkStop},
+    seats::TenantSeat,
+};
 
 /// How long dealing with one mail may take.
 pub(super) const DEAL_MAX: Duration = Duration::from_secs(120);
@@ -38,8 +41,22 @@ pub(super) const THREADS_PER_TENANT_MAX: usize = THREADS_MAX / 2;
 /// What was done, and how it ended.
 pub(super) type MailWork = (Progress, Result<Verdict, Trouble>);
 
-/// Works on a mail within its time, on a thread of its own where that may be long; what was done, and how it ended.
-pub(super) async fn work_on(means: &Arc<Means>, desk: &Arc<Desk>, job: &Arc<ToRoute>) -> MailWork {
+/// A mail's place in the line for a thread of its own.
+pub(super) type ThreadPlace = BoxFuture<'static, TenantSeat>;
+
+/// Joins the line for a thread, where work on a mail may be long. Called in the order of arrival: one that has a thread may wait there
+/// for its [turn](super::turn), so those before it must not come later to theirs.
+pub(super) fn queue_for_thread(means: &Means, desk: &Desk, job: &ToRoute) -> Option<ThreadPlace> {
+    is_heavy(&desk.rules, job).then(|| means.threads.queue(&job.key.tenant).boxed())
+}
+
+/// Works on a mail within its time, on a thread of its own where it has a place in the line for one; what was done, and how it ended.
+pub(super) async fn work_on(
+    means: &Arc<Means>,
+    desk: &Arc<Desk>,
+    job: &Arc<ToRoute>,
+    place: Option<ThreadPlace>,
+) -> MailWork {
     let stop = WorkStop::default();
     let work = {
         let (means, desk, job, stop) = (means.clone(), desk.clone(), job.clone(), stop.clone());
@@ -54,10 +71,8 @@ pub(super) async fn work_on(means: &Arc<Means>, desk: &Arc<Desk>, job: &Arc<ToRo
             (progress, ended)
         }
     };
-    if !is_heavy(&desk.rules, job) {
-        return work.await;
-    }
-    let Ok(seat) = timeout(THREAD_WAIT_MAX, means.threads.take(&job.key.tenant)).await else {
+    let Some(place) = place else { return work.await };
+    let Ok(seat) = timeout(THREAD_WAIT_MAX, place).await else {
         let why = "it waits for work on other large mail".to_owned();
         return (Progress::of(job), Err(Trouble::Postponed { wait: CROWDED_WAIT, why }));
     };

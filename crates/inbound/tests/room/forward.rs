@@ -199,6 +199,30 @@ async fn rules_are_asked_in_order_until_one_says_stop() {
     assert_eq!(result["rules"], json!(["a", "b"]));
 }
 
+/// A pattern or a large body has each of them wait for one of few threads or for room, and whoever has got that waits for its turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn mail_is_sent_on_in_the_order_in_which_it_came_also_where_threads_and_room_are_few() {
+    for (count, body_bytes) in [(64, 0), (12, 9_000_000)] {
+        let house = house().await;
+        house.tick();
+        let rule = json!({
+            "match": [{"field": "subject", "regex": "Question (?<n>[0-9]+)"}],
+            "actions": [{"do": "forward", "to": ["bob@example.com"]}]
+        });
+        house.rule("all", 1, rule).await;
+        for n in 0..count {
+            let mut raw = mail(n);
+            raw.extend(b"some more text\r\n".repeat(body_bytes / 16));
+            house.shelf.deliver(raw, house.clock.now());
+        }
+        house.settled(count).await;
+        let sent = house.messages().await;
+        let subjects: Vec<_> = sent.iter().map(|one| one.summary.subject.clone()).collect();
+        let came: Vec<_> = (0..count).map(|n| format!("Fwd: Question {n}")).collect();
+        assert_eq!(subjects, came);
+    }
+}
+
 #[tokio::test]
 async fn a_lookup_that_finds_nobody_is_no_match_with_the_reason_and_works_when_replayed() {
     let house = house().await;

@@ -58,11 +58,15 @@ const SECRET: u8 = 7;
 /// How long anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct TestClock(AtomicI64);
+/// Stands still, or goes on by a step whenever it is asked.
+pub struct TestClock {
+    ms: AtomicI64,
+    step_ms: AtomicI64,
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Time {
-        Time::from_millis(self.0.load(Ordering::Relaxed))
+        Time::from_millis(self.ms.fetch_add(self.step_ms.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 }
 
@@ -98,7 +102,7 @@ impl House {
 
     pub async fn with(settings: TenantSettings, start: Start, roles: &[MailboxRole]) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
+        let clock = Arc::new(TestClock { ms: AtomicI64::new(NOW_MS), step_ms: AtomicI64::new(0) });
         let tenant = Tenant {
             default_account: Some("relay".parse().unwrap()),
             // There for tests, so that its sandbox is as good as an account that sends.
@@ -285,7 +289,12 @@ impl House {
     }
 
     pub fn advance(&self, by: Duration) {
-        self.clock.0.fetch_add(by.as_millis() as i64, Ordering::Relaxed);
+        self.clock.ms.fetch_add(by.as_millis() as i64, Ordering::Relaxed);
+    }
+
+    /// From now on no two things happen in the same millisecond.
+    pub fn tick(&self) {
+        self.clock.step_ms.store(1, Ordering::Relaxed);
     }
 
     /// How often the monitor has looked for what to do.
