@@ -2,7 +2,8 @@
 //!
 //! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends every connection
 //! at once, whatever is on its way; until it is mended, new connections are closed without a word, as by a server that
-//! is going down. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
+//! is going down. Hushed, it keeps every connection and carries nothing, as a machine that lost its power or a firewall that
+//! forgot the flow. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
 
 use std::{
     net::SocketAddr,
@@ -27,6 +28,7 @@ enum Server {
 /// What a cable's connections share.
 struct State {
     whole: watch::Sender<bool>,
+    hushed: watch::Sender<bool>,
     cut_after: Mutex<Option<&'static [u8]>>,
 }
 
@@ -36,6 +38,12 @@ impl State {
         if words.take_if(|words| asked.windows(words.len()).any(|window| window == *words)).is_some() {
             self.whole.send_replace(false);
         }
+    }
+
+    /// Pends as long as nothing is carried.
+    async fn heard(&self) {
+        // The sender is here: it cannot be gone.
+        let _ = self.hushed.subscribe().wait_for(|hushed| !hushed).await;
     }
 }
 
@@ -52,7 +60,11 @@ impl Cable {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let near = listener.local_addr().expect("a bound listener has an address");
         let (server, url) = through(url, near).unwrap_or_else(|| panic!("{url} names no server"));
-        let state = Arc::new(State { whole: watch::Sender::new(true), cut_after: Mutex::default() });
+        let state = Arc::new(State {
+            whole: watch::Sender::new(true),
+            hushed: watch::Sender::new(false),
+            cut_after: Mutex::default(),
+        });
         let carrying = tokio::spawn(carry(listener, Arc::new(server), state.clone())).abort_handle();
         Self { url, state, carrying }
     }
@@ -75,9 +87,15 @@ impl Cable {
         is_whole.wait_for(|whole| !whole).await.expect("the cable outlives those who wait for it");
     }
 
-    /// Lets connections through again.
+    /// Carries nothing any more, neither way; connections stay, and new ones are taken.
+    pub fn hush(&self) {
+        self.state.hushed.send_replace(true);
+    }
+
+    /// Lets connections and bytes through again.
     pub fn mend(&self) {
         self.state.whole.send_replace(true);
+        self.state.hushed.send_replace(false);
     }
 }
 
@@ -123,6 +141,7 @@ async fn carry(listener: TcpListener, server: Arc<Server>, state: Arc<State>) {
 
 async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<()> {
     client.set_nodelay(true)?;
+    state.heard().await;
     match server {
         Server::Tcp(address) => {
             let far = TcpStream::connect(address).await?;
@@ -143,19 +162,29 @@ async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) 
             if count == 0 {
                 return to_far.shutdown().await;
             }
+            state.heard().await;
             to_far.write_all(&asked[..count]).await?;
             state.cut_if_met(&asked[..count]);
         }
     };
     let back = async {
-        io::copy(&mut from_far, &mut to_near).await?;
-        to_near.shutdown().await
+        let mut answered = vec![0; 65_536];
+        loop {
+            let count = from_far.read(&mut answered).await?;
+            state.heard().await;
+            if count == 0 {
+                return to_near.shutdown().await;
+            }
+            to_near.write_all(&answered[..count]).await?;
+        }
     };
     tokio::try_join!(there, back).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -175,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_ends_connections_and_mending_lets_new_ones_through() {
+    async fn a_cut_ends_connections_a_hush_keeps_them_and_mending_lets_all_through() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
         let near = cable.url().split('/').nth(2).unwrap().to_owned();
@@ -195,6 +224,16 @@ mod tests {
         let mut refused = TcpStream::connect(&near).await.unwrap();
         assert_eq!(refused.read(&mut [0; 4]).await.unwrap_or(0), 0);
         cable.mend();
+        let mut client = TcpStream::connect(&near).await.unwrap();
+        let mut far = echo(&mut client).await;
+        cable.hush();
+        far.write_all(b"pong").await.unwrap();
+        let mut heard = [0; 4];
+        let silence = tokio::time::timeout(Duration::from_millis(50), client.read_exact(&mut heard));
+        assert!(silence.await.is_err(), "{heard:?}");
+        cable.mend();
+        client.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"pong");
         let mut client = TcpStream::connect(&near).await.unwrap();
         tokio::join!(cable.cut_after(b"ping"), echo(&mut client));
         assert_eq!(client.read(&mut [0; 4]).await.unwrap_or(0), 0);

@@ -43,6 +43,8 @@ pub mod roster;
 mod rows;
 pub mod schema;
 mod search;
+#[cfg(test)]
+mod silence;
 mod sql;
 pub mod sqlite;
 mod standing;

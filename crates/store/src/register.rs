@@ -157,3 +157,30 @@ fn read_node(row: &Row) -> Result<NodeRecord, StoreError> {
         beat_at: row.time(8)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_went_silent_is_given_up_in_time_and_replaced() {
+        let registrar = Registrar::new("silent");
+        let began = tokio::time::Instant::now();
+        let word = |conn: &mut &'static str| {
+            let conn = *conn;
+            async move {
+                if conn == "silent" {
+                    std::future::pending::<()>().await;
+                }
+                Ok(conn)
+            }
+        };
+        let unused = async || unreachable!("there is a connection");
+        let hung = registrar.with(unused, async |conn| word(conn).await).await;
+        assert!(matches!(hung, Err(StoreError::Unavailable(_))), "{hung:?}");
+        assert!(began.elapsed() <= WORD_LASTS_MAX);
+        let heard = registrar.with(async || Ok("new"), async |conn| word(conn).await).await;
+        assert_eq!(heard.unwrap(), "new");
+        assert_eq!(registrar.take().await, Some("new"));
+    }
+}

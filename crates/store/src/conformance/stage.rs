@@ -25,6 +25,16 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it comes before patience ends")
 }
 
+/// Looks until something is so, with a bound.
+pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let looks = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, looks).await.is_ok(), "it never came that {what}");
+}
+
 /// Creates the tenants and accounts that samples belong to, and drains the hints that this gave.
 pub async fn open(store: &Shared) {
     for tenant in [TENANT, OTHER_TENANT] {

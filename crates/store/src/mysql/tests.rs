@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postway_domain::{Status, message::Outcome};
-use postway_testkit::mariadb::MariaDb;
+use postway_testkit::{cable::Cable, mariadb::MariaDb};
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
 use super::{MysqlStore, accept, change, claim, dedup, engine, migrate, parts, queue, read};
@@ -20,7 +20,7 @@ use crate::{
     record::{Acceptance, FeedPosition},
     reports,
     rows::Multi,
-    standing,
+    silence, standing,
 };
 
 /// A fresh database; it goes with the server at the end of the tests.
@@ -145,6 +145,47 @@ async fn a_lost_connection_is_replaced() {
     }
     store.ping().await.unwrap();
     store.close().await;
+}
+
+/// All connections for reading wait at a locked table, and more readers wait for one of them.
+#[tokio::test]
+async fn a_heartbeat_waits_for_nobody_who_reads() {
+    let (store, url) = mariadb().await;
+    stage::open(&store).await;
+    let uid = stage::accept(&store, Sample::new(1)).await;
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let mut locker = pool.acquire().await.unwrap();
+    locker.execute("LOCK TABLES content WRITE").await.unwrap();
+    let readers: Vec<_> = (0..32)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.body(uid).await })
+        })
+        .collect();
+    let waiting = async || {
+        let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
+             WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock'";
+        sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap()
+    };
+    stage::until("every connection for reading waits", async || waiting().await == 8).await;
+    for _ in 0..5 {
+        store.beat(&stage::beat_of(1)).await.unwrap();
+    }
+    assert_eq!(waiting().await, 8);
+    readers.iter().for_each(|reader| reader.abort());
+    locker.execute("UNLOCK TABLES").await.unwrap();
+}
+
+/// A server whose machine lost its power says nothing, and ends no connection.
+#[tokio::test]
+async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
+    let cable = Cable::to(&database()).await;
+    let store: Arc<dyn Store> = Arc::new(MysqlStore::open(cable.url()).await.unwrap());
+    stage::open(&store).await;
+    let uid = stage::accept(&store, Sample::new(1)).await;
+    assert!(store.body(uid).await.unwrap().is_some());
+    cable.hush();
+    silence::everything_ends(&store, uid).await;
 }
 
 #[tokio::test]

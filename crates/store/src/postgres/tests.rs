@@ -6,7 +6,7 @@ use std::{
 };
 
 use postway_domain::message::Outcome;
-use postway_testkit::{postgres::PostgresDatabase, postgres_pair::PostgresPair};
+use postway_testkit::{cable::Cable as SilentCable, postgres::PostgresDatabase, postgres_pair::PostgresPair};
 use sqlx::{Executor, PgPool, Row, SqlSafeStr};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -24,7 +24,7 @@ use crate::{
     port::Store,
     preparation,
     record::{Acceptance, FeedPosition, Filter},
-    reports,
+    reports, silence,
 };
 
 /// Ends every connection of the store, and waits until they are gone.
@@ -140,6 +140,42 @@ async fn lost_connections_are_replaced() {
         store.apply(Vec::new()).await.unwrap();
         assert!(store.body(uid).await.unwrap().is_some(), "round {round}");
     }
+}
+
+/// All connections for reading wait at a locked table, and more readers wait for one of them.
+#[tokio::test]
+async fn a_heartbeat_waits_for_nobody_who_reads() {
+    let (store, database) = postgres().await;
+    stage::open(&store).await;
+    let uid = stage::accept(&store, Sample::new(1)).await;
+    let mut locker = PgPool::connect(&database.url()).await.unwrap().acquire().await.unwrap();
+    locker.execute("BEGIN; LOCK TABLE content IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let readers: Vec<_> = (0..32)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.body(uid).await })
+        })
+        .collect();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    stage::until("every connection for reading waits", async || database.run(waiting) == "8").await;
+    for _ in 0..5 {
+        store.beat(&stage::beat_of(1)).await.unwrap();
+    }
+    assert_eq!(database.run(waiting), "8");
+    readers.iter().for_each(|reader| reader.abort());
+}
+
+/// A server whose machine lost its power says nothing, and ends no connection.
+#[tokio::test]
+async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
+    let database = PostgresDatabase::create();
+    let cable = SilentCable::to(&database.url()).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(cable.url()).await.unwrap());
+    stage::open(&store).await;
+    let uid = stage::accept(&store, Sample::new(1)).await;
+    assert!(store.body(uid).await.unwrap().is_some());
+    cable.hush();
+    silence::everything_ends(&store, uid).await;
 }
 
 /// A relay may answer anything, and its answer must be kept all the same.
