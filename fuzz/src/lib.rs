@@ -18,6 +18,7 @@ use std::{
 };
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
+use rustix::time::{ClockId, clock_gettime};
 
 /// How long a target runs when `POSTWAY_FUZZ_SECONDS` does not say.
 const SECONDS_DEFAULT: u64 = 5;
@@ -25,8 +26,11 @@ const SECONDS_DEFAULT: u64 = 5;
 const INPUT_BYTES_MAX: usize = 256 * 1024;
 /// Changes to one input, at most.
 const CHANGES_MAX: usize = 24;
-/// An input of this size may take no longer, on a busy machine: what is not linear takes minutes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// An input of this size may take no more of a processor: what is not linear takes minutes. Time on the clock would say how busy the
+/// machine is.
+const PROCESSOR_TIME_MAX: Duration = Duration::from_secs(10);
+/// Nor may it wait, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes inputs of one kind, each from a source of chance.
 pub trait InputGenerator {
@@ -75,23 +79,32 @@ pub fn try_seeds(trial: impl Fn(&mut StdRng)) -> u64 {
     let first = number("POSTWAY_FUZZ_SEED").unwrap_or_else(by_hand);
     let traced = number("POSTWAY_FUZZ_TRACE").is_some();
     let ends_at = Instant::now() + Duration::from_secs(seconds.unwrap_or(SECONDS_DEFAULT));
-    let mut trials = 0;
+    let (mut trials, began) = (0, processor_time());
     while Instant::now() < ends_at {
         let seed = first.wrapping_add(trials);
         if traced {
             eprintln!("POSTWAY_FUZZ_SEED={seed}");
         }
-        let started = Instant::now();
+        let (started, worked) = (Instant::now(), processor_time());
         let tried = catch_unwind(AssertUnwindSafe(|| trial(&mut StdRng::seed_from_u64(seed))));
-        let took = started.elapsed();
+        let (took, worked) = (started.elapsed(), processor_time() - worked);
         assert!(
-            tried.is_ok() && took < PATIENCE,
-            "trial {trials} failed after {took:?}; again with POSTWAY_FUZZ_SEED={seed}"
+            tried.is_ok() && worked < PROCESSOR_TIME_MAX && took < PATIENCE,
+            "trial {trials} failed after {took:?}, {worked:?} of them at work; again with POSTWAY_FUZZ_SEED={seed}"
         );
         trials += 1;
     }
-    println!("{trials} inputs, the first of them from POSTWAY_FUZZ_SEED={first}");
+    let worked = (processor_time() - began).as_secs();
+    println!(
+        "{trials} inputs in {worked} s of a processor, the first of them from POSTWAY_FUZZ_SEED={first}"
+    );
     trials
+}
+
+/// What this thread has had of a processor: all that a trial does is done in its thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 fn number(variable: &str) -> Option<u64> {
