@@ -10,7 +10,7 @@
 
 use std::{
     env::consts::{ARCH, OS},
-    io::BufWriter,
+    io::{BufWriter, Write},
     sync::OnceLock,
     time::Duration,
 };
@@ -22,7 +22,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_util::MetricKindMask;
-use tracing_appender::non_blocking::ErrorCounter;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
@@ -34,6 +34,9 @@ const SECONDS: &[f64] = &[
 ];
 const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0];
 
+/// Lines of the log that wait to be written, at most: some tens of megabytes.
+const LOG_LINES_MAX: usize = 64 * 1024;
+
 /// Counts the lines of the log that found no room.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
@@ -41,15 +44,12 @@ static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 pub type LogGuard = tracing_appender::non_blocking::WorkerGuard;
 
 /// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of its own
-/// writes them: a slow terminal or disk must not slow down mail. Where nobody reads them, 128,000 wait; the rest is dropped and
+/// writes them: a slow terminal or disk must not slow down mail. Where nobody reads them, some wait; the rest is dropped and
 /// counted, because a gateway that waits for its log sends nothing.
 pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
-        .lossy(true)
-        .thread_name("postway-log")
-        .finish(BufWriter::with_capacity(64 * 1024, std::io::stderr()));
+    let (writer, guard) = log_writer(std::io::stderr());
     // Set once: a second start fails below.
     DROPPED.get_or_init(|| writer.error_counter());
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
@@ -59,6 +59,15 @@ pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
     };
     started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
     Ok(guard)
+}
+
+/// A writer that never waits for what is behind it.
+fn log_writer(to: impl Write + Send + 'static) -> (NonBlocking, LogGuard) {
+    tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LOG_LINES_MAX)
+        .thread_name("postway-log")
+        .finish(BufWriter::with_capacity(64 * 1024, to))
 }
 
 /// The label that says whose a metric is.
@@ -278,7 +287,39 @@ fn describe() {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, sync::mpsc};
+
     use super::*;
+
+    /// Nobody reads what is written here, until the other end is dropped.
+    struct Unread(mpsc::Receiver<()>);
+
+    impl Write for Unread {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_log_that_nobody_reads_keeps_nobody_waiting_and_counts_what_it_drops() {
+        let (reading, unread) = mpsc::channel();
+        let (mut writer, guard) = log_writer(Unread(unread));
+        // What the thread has taken already is in the buffer behind it: a line that does not fit there has it wait.
+        writer.write_all(&[b'x'; 128 * 1024]).unwrap();
+        let lines = LOG_LINES_MAX + 1_000;
+        for _ in 0..lines {
+            writer.write_all(b"a line\n").unwrap();
+        }
+        let dropped = writer.error_counter().dropped_lines();
+        assert!((999..=lines).contains(&dropped), "{dropped} of {lines}");
+        drop(reading);
+        drop(guard);
+    }
 
     #[test]
     fn what_has_an_owner_goes_when_nothing_touches_it_and_the_rest_stays() {
