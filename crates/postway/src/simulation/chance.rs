@@ -88,6 +88,8 @@ pub(super) struct StoreIlls {
     pub fails: u64,
     /// It was done, and the answer says that it was not.
     pub forgets: u64,
+    /// What writes is done, and done once more.
+    pub repeats: u64,
 }
 
 /// What befalls nodes. Each is a weight among the others.
@@ -98,6 +100,10 @@ pub(super) struct Fates {
     pub stop: u64,
     pub leap: u64,
     pub outage: u64,
+    /// Another server takes over: what is on its way is lost, there or back, and for a while nobody answers.
+    pub failover: u64,
+    /// A life's connections to the store fall silent: each call waits as long as a client does, and fails.
+    pub silence: u64,
     /// That a life is struck in the act, at each of its own: a rate.
     pub in_the_act: u64,
 }
@@ -124,7 +130,7 @@ impl Plan {
             calm,
             nodes: chance.between(1, 3) as usize,
             messages: chance.between(4, 20) as usize,
-            troubled: chance.millis(15_000, 60_000),
+            troubled: chance.millis(10_000, 45_000),
             relay: RelayIlls {
                 pipelining: chance.hits(700),
                 slow: wild(300),
@@ -135,13 +141,15 @@ impl Plan {
                 closing: wild(80),
                 unreachable: rate(200),
             },
-            store: StoreIlls { slow: wild(300), fails: rate(80), forgets: rate(80) },
+            store: StoreIlls { slow: wild(300), fails: rate(80), forgets: rate(80), repeats: rate(100) },
             fates: Fates {
                 crash: wild(10),
                 freeze: wild(10),
                 stop: wild(4),
                 leap: rate(2),
                 outage: rate(4),
+                failover: rate(4),
+                silence: wild(6),
                 in_the_act: wild(25),
             },
             operator: chance.hits(600),

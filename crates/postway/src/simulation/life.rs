@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 /// Whether a life may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,20 @@ pub(super) struct Life {
     pub loses_bytes: bool,
     pulse: Mutex<Pulse>,
     changed: Notify,
+    /// Until when the connections that it has to the store say nothing.
+    hushed_until: Mutex<Option<Instant>>,
 }
 
 impl Life {
     pub fn new(node: usize, name: String, loses_bytes: bool) -> Self {
-        Self { node, name, loses_bytes, pulse: Mutex::new(Pulse::Beating), changed: Notify::new() }
+        Self {
+            node,
+            name,
+            loses_bytes,
+            pulse: Mutex::new(Pulse::Beating),
+            changed: Notify::new(),
+            hushed_until: Mutex::default(),
+        }
     }
 
     pub fn pulse(&self) -> Pulse {
@@ -47,6 +56,17 @@ impl Life {
         }
         drop(pulse);
         self.changed.notify_waiters();
+    }
+
+    /// Its connections to the store fall silent.
+    pub fn hush(&self, until: Instant) {
+        *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    /// Whether they are.
+    pub fn is_hushed(&self) -> bool {
+        let until = *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Waits until its pulse is so.

@@ -1,7 +1,8 @@
 //! A life's link to the store: the real store in memory, behind whatever is between a process and its database.
 //!
-//! A call may be slow, fail before anything was done, or be done and have its answer lost. A life that is frozen gets no
-//! answer until it thaws, a dead one none at all, and what it had not sent is never done.
+//! A call may be slow, fail before anything was done, be done and have its answer lost, or be done twice. When another server takes
+//! over, whatever is on its way is lost, there or back. On a connection that fell silent a call waits as long as a client does. A
+//! life that is frozen gets no answer until it thaws, a dead one none at all, and what it had not sent is never done.
 
 mod ports;
 
@@ -21,7 +22,7 @@ use postway_store::{
 use super::{
     ledger::Move,
     life::{Life, Pulse},
-    world::World,
+    world::{Flaw, World},
 };
 
 /// The store as one life of a node has it.
@@ -45,10 +46,17 @@ impl Link {
         note: impl FnOnce(&T) + Send,
     ) -> Result<T, StoreError> {
         let Weather { before, after, fails, forgets } = self.world.weather();
-        self.pause(before).await;
+        if !self.travels(before).await {
+            self.world.trace.note(format_args!("{} {name} is lost on its way to the server", self.life.name));
+            return Err(StoreError::Unavailable("simulated, in a failover".to_owned()));
+        }
         if fails {
             self.world.trace.note(format_args!("{} {name} fails", self.life.name));
             return Err(StoreError::Unavailable("simulated".to_owned()));
+        }
+        let is_hushed = self.life.is_hushed() && !self.world.is_healed();
+        if is_hushed && self.world.chance.hits(500) {
+            return self.hear_nothing(name).await;
         }
         let answer = work.await;
         if let Ok(answer) = &answer {
@@ -57,12 +65,44 @@ impl Link {
         if ACTS.contains(&name) {
             self.world.strike_in_the_act(&self.life);
         }
-        self.pause(after).await;
-        if forgets {
+        if is_hushed {
+            return self.hear_nothing(name).await;
+        }
+        if !self.travels(after).await || forgets {
             self.world.trace.note(format_args!("{} {name} is done and fails", self.life.name));
             return Err(StoreError::Unavailable("simulated, after it was done".to_owned()));
         }
         answer
+    }
+
+    /// A way there or back; whether it came to its end before another server took over.
+    async fn travels(&self, ms: u64) -> bool {
+        tokio::select! {
+            biased;
+            () = self.pause(ms) => true,
+            () = self.world.failed_over() => {
+                self.life.acts().await;
+                false
+            }
+        }
+    }
+
+    /// A call on a connection that fell silent ends when its client has waited long enough.
+    async fn hear_nothing<T>(&self, name: &str) -> Result<T, StoreError> {
+        self.world.trace.note(format_args!("{} {name} hears nothing", self.life.name));
+        if self.world.has(Flaw::WaitsForSilence) {
+            std::future::pending::<()>().await;
+        }
+        let is_of_register = REGISTER.contains(&name);
+        let lasts = if is_of_register { REGISTER_LASTS_MAX } else { CALL_LASTS_MAX };
+        tokio::time::sleep(lasts).await;
+        self.life.acts().await;
+        Err(StoreError::Unavailable("simulated, in silence".to_owned()))
+    }
+
+    /// What was just done is done a second time.
+    fn again(&self, name: &str) {
+        self.world.trace.note(format_args!("{} {name} is done again", self.life.name));
     }
 
     async fn pause(&self, ms: u64) {
@@ -87,6 +127,12 @@ impl Link {
 
 /// Calls at which a crash is worth most: nobody can see what is between the others.
 const ACTS: [&str; 4] = ["accept", "claim", "wire_commit", "apply"];
+
+/// The words with the register, which have a connection of their own and little time.
+const REGISTER: [&str; 5] = ["beat", "nodes", "strike", "duty", "take_duty"];
+const REGISTER_LASTS_MAX: Duration = Duration::from_secs(3);
+/// How long any other call may take: shorter than in life, so that runs are, too, and longer than a node is thought alive.
+const CALL_LASTS_MAX: Duration = Duration::from_secs(15);
 
 /// The number that a message's client gave it.
 fn label_of(message: &NewMessage) -> usize {
@@ -115,7 +161,23 @@ impl Intake for Link {
                 }
             }
         };
-        self.call("accept", self.store.accept(messages), note).await
+        let lost: Vec<Acceptance> =
+            named.iter().map(|_| Acceptance::Accepted { handed_over: false }).collect();
+        let failovers = self.world.failovers();
+        let work = async {
+            let answers = self.store.accept(messages.clone()).await?;
+            if self.world.repeats() {
+                self.again("accept");
+                self.store.accept(messages).await?;
+            }
+            Ok(answers)
+        };
+        let answer = self.call("accept", work, note).await;
+        let took_over = self.world.failovers() > failovers;
+        if answer.is_err() && took_over && self.world.has(Flaw::TrustsFailover) {
+            return Ok(lost);
+        }
+        answer
     }
 
     async fn seen_before(
@@ -153,7 +215,20 @@ impl Work for Link {
         let note = |held: &Vec<bool>| {
             self.world.ledger().permitted(&self.life, &uids, held, &self.world.trace);
         };
-        self.call("wire_commit", self.store.wire_commit(commits), note).await
+        let work = async {
+            let held = self.store.wire_commit(commits.clone()).await?;
+            if self.world.repeats() {
+                self.again("wire_commit");
+                self.store.wire_commit(commits).await?;
+            }
+            Ok(held)
+        };
+        let answer = self.call("wire_commit", work, note).await;
+        let is_granted = match &answer {
+            Ok(_) => self.world.has(Flaw::IgnoresFence),
+            Err(_) => self.world.has(Flaw::AssumesPermission),
+        };
+        if is_granted { Ok(vec![true; uids.len()]) } else { answer }
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
@@ -161,7 +236,15 @@ impl Work for Link {
         let note = |held: &Vec<bool>| {
             self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
         };
-        self.call("apply", self.store.apply(changes), note).await
+        let work = async {
+            let held = self.store.apply(changes.clone()).await?;
+            if self.world.repeats() {
+                self.again("apply");
+                self.store.apply(changes).await?;
+            }
+            Ok(held)
+        };
+        self.call("apply", work, note).await
     }
 
     async fn woken(&self) -> Vec<AccountKey> {

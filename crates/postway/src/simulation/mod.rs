@@ -5,8 +5,8 @@
 //! memory, each over a [`link`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
 //! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`people`] send,
 //! cancel, replay, resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
-//! alive, stop in good order and start again; the store goes away and the clock is set. Then all is made well, and
-//! everything must come to its end.
+//! alive, stop in good order and start again; the store goes away, another server takes over from it, or it falls silent to one
+//! node; the clock is set. Then all is made well, and everything must come to its end.
 //!
 //! What is checked, while it runs and at the end ([`ledger`], [`check`], [`history`]):
 //!
@@ -23,6 +23,8 @@
 //! (`select!` is `biased`), what is gone through is ordered, accounts here have no jitter, and ids that the rooms draw for
 //! themselves (leases, incarnations) are only ever compared. A failure prints its seed, the command that repeats it, and the
 //! whole story. `POSTWAY_SIMULATION_SEED=n` runs one seed, `POSTWAY_SIMULATION_SEEDS=n` that many.
+//!
+//! That the checks would find a fault is shown by runs with a [`Flaw`] on purpose.
 //!
 //! Not simulated: SQL, TLS, SES, and the rooms that do not send. Those have real servers in `e2e`.
 
@@ -48,18 +50,26 @@ use std::{
     time::Duration,
 };
 
-use self::{trace::Story, world::World};
+use self::{
+    trace::Story,
+    world::{Flaw, World},
+};
 
 /// The first seed of every run of the tests.
 const FIRST_SEED: u64 = 1;
 /// How many follow it.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 2_000;
+/// Among so many of them a flaw must be found out.
+const FLAWED: u64 = 300;
 /// How many of them are run twice.
 const TWICE: u64 = 25;
 /// What the runs of the tests must meet, in the words of their stories: a simulation that never gets there shows nothing.
-const MEETS: [&str; 12] = [
+const MEETS: [&str; 15] = [
     "is handed",
     "is done and fails",
+    "is done again",
+    "is lost on its way to the server",
+    "hears nothing",
     "may not end",
     "was refused",
     "-> InDoubt",
@@ -72,15 +82,15 @@ const MEETS: [&str; 12] = [
     "once more",
 ];
 
-/// One run.
-fn run(seed: u64) -> Story {
+/// One run, of a program that may be wrong on purpose.
+fn run(seed: u64, flaw: Option<Flaw>) -> Story {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without a driver for sockets");
     runtime.block_on(async {
-        let world = Arc::new(World::new(seed));
+        let world = Arc::new(World::new(seed, flaw));
         world.lay_ground().await;
         for node in &world.nodes {
             node.start(&world);
@@ -90,7 +100,7 @@ fn run(seed: u64) -> Story {
         let operating = tokio::spawn(people::operate(world.clone()));
         people::strike(&world).await;
         // What was begun ends before all is made well: nodes come back, those frozen thaw.
-        tokio::time::sleep(Duration::from_secs(40)).await;
+        tokio::time::sleep(Duration::from_millis(people::FATE_LASTS_MAX_MS)).await;
         world.heal();
         sending.await.expect("clients do not break");
         operating.await.expect("operators do not break");
@@ -129,7 +139,7 @@ fn whatever_goes_wrong_the_promises_are_kept() {
                 if seed >= seeds.end {
                     return None;
                 }
-                let story = catch_unwind(|| run(seed)).unwrap_or_else(|_| Story::broken());
+                let story = catch_unwind(|| run(seed, None)).unwrap_or_else(|_| Story::broken());
                 let is_new = |what: &&&str| story.lines.iter().any(|line| line.contains(**what));
                 met.lock().expect("nobody panics with it").extend(MEETS.iter().filter(is_new));
                 if alone {
@@ -153,11 +163,22 @@ fn whatever_goes_wrong_the_promises_are_kept() {
 #[test]
 fn the_same_seed_tells_the_same_story() {
     for seed in seeds().take(TWICE as usize) {
-        let (first, second) = (run(seed), run(seed));
+        let (first, second) = (run(seed, None), run(seed, None));
         let parts = first.lines.iter().zip(&second.lines).position(|(one, other)| one != other);
         if let Some(at) = parts {
             panic!("seed {seed} differs from line {at} on:\n{}\n{}", first.lines[at], second.lines[at]);
         }
         assert_eq!(first.digest(), second.digest(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_program_that_is_wrong_on_purpose_is_found_out() {
+    for flaw in Flaw::ALL {
+        let is_found = |seed| {
+            let story = catch_unwind(|| run(seed, Some(flaw))).unwrap_or_else(|_| Story::broken());
+            !story.violations.is_empty()
+        };
+        assert!((FIRST_SEED..FIRST_SEED + FLAWED).any(is_found), "{flaw:?} was not found out");
     }
 }

@@ -22,6 +22,9 @@ use super::{life::Pulse, world::World};
 /// How long anybody waits for a node's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The longest that a node is frozen: others have taken its work by then.
+pub(super) const FATE_LASTS_MAX_MS: u64 = 25_000;
+
 /// Sends all messages of the run, each until a node has said that it has it.
 pub(super) async fn send_all(world: Arc<World>) {
     let pace = world.plan.troubled.as_millis() as u64 / world.plan.messages as u64;
@@ -210,7 +213,8 @@ pub(super) async fn strike(world: &Arc<World>) {
     while tokio::time::Instant::now() < ends {
         sleep(world.chance.millis(50, 5_000)).await;
         let fates = &world.plan.fates;
-        let weights = [fates.crash, fates.freeze, fates.stop, fates.leap, fates.outage];
+        let weights =
+            [fates.crash, fates.freeze, fates.stop, fates.leap, fates.outage, fates.failover, fates.silence];
         let mut drawn = world.chance.between(0, weights.iter().sum::<u64>().max(1) - 1);
         let node = world.chance.between(0, world.plan.nodes as u64 - 1) as usize;
         for (fate, weight) in weights.into_iter().enumerate() {
@@ -231,17 +235,20 @@ pub(super) enum Fate {
     Stop,
     Leap,
     Outage,
+    Failover,
+    Silence,
 }
 
 impl Fate {
     /// In the order of the plan's weights.
-    const ALL: [Fate; 5] = [Fate::Crash, Fate::Freeze, Fate::Stop, Fate::Leap, Fate::Outage];
+    const ALL: [Fate; 7] =
+        [Fate::Crash, Fate::Freeze, Fate::Stop, Fate::Leap, Fate::Outage, Fate::Failover, Fate::Silence];
 }
 
 /// Lets it befall this node, and what comes after it.
 pub(super) fn befall(world: &Arc<World>, fate: Fate, number: usize) {
     let (chance, after) = (&world.chance, world.clone());
-    let (soon, long) = (chance.millis(50, 15_000), chance.millis(100, 40_000));
+    let (soon, long) = (chance.millis(50, 15_000), chance.millis(100, FATE_LASTS_MAX_MS));
     match fate {
         Fate::Crash => {
             world.nodes[number].crash(world);
@@ -276,5 +283,12 @@ pub(super) fn befall(world: &Arc<World>, fate: Fate, number: usize) {
             world.leap(*chance.pick(if limited { &leaps[..3] } else { &leaps }));
         }
         Fate::Outage => world.lose_store(soon),
+        Fate::Failover => world.fail_over(chance.millis(0, 5_000)),
+        Fate::Silence => {
+            if let Some(life) = world.nodes[number].life() {
+                world.trace.note(format_args!("{} falls silent to the store for {soon:?}", life.name));
+                life.hush(tokio::time::Instant::now() + soon);
+            }
+        }
     }
 }

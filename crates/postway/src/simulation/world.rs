@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,7 +18,7 @@ use postway_store::{
     memory::MemoryStore,
     record::{DirectoryChange, MessageKey, MessageRecord},
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
     chance::{AccountPlan, Chance, Plan},
@@ -48,6 +48,29 @@ pub(super) struct World {
     healed: AtomicBool,
     /// Until when no call to the store is answered well.
     outage: Mutex<Option<Instant>>,
+    /// Counts the servers that took over, and tells of them, in the order in which those who wait came.
+    failovers: AtomicU64,
+    on_failover: Notify,
+    /// What is wrong with the program in this run, on purpose.
+    pub flaw: Option<Flaw>,
+}
+
+/// Something wrong that a run must find out: so the runs show that they would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// What a server lost when another took over is taken for done.
+    TrustsFailover,
+    /// Nobody stops waiting for a connection that fell silent.
+    WaitsForSilence,
+    /// The store's word that a message is not held any more is overheard.
+    IgnoresFence,
+    /// A permission that nobody can have written is taken for granted.
+    AssumesPermission,
+}
+
+impl Flaw {
+    pub const ALL: [Flaw; 4] =
+        [Flaw::TrustsFailover, Flaw::WaitsForSilence, Flaw::IgnoresFence, Flaw::AssumesPermission];
 }
 
 /// The time of day, which can be set.
@@ -64,7 +87,7 @@ impl Clock for WorldClock {
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, flaw: Option<Flaw>) -> Self {
         let chance = Chance::new(seed);
         let plan = Plan::draw(&chance);
         let trace = Trace::new();
@@ -80,7 +103,15 @@ impl World {
             seen: Mutex::default(),
             healed: AtomicBool::new(false),
             outage: Mutex::default(),
+            failovers: AtomicU64::new(0),
+            on_failover: Notify::new(),
+            flaw,
         }
+    }
+
+    /// Whether the program is wrong in this way.
+    pub fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
     }
 
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -126,6 +157,24 @@ impl World {
         *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + for_);
     }
 
+    /// Another server takes over; for a while none answers.
+    pub fn fail_over(&self, silent_for: Duration) {
+        self.trace.note(format_args!("another server takes over, in {silent_for:?}"));
+        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + silent_for);
+        self.failovers.fetch_add(1, Ordering::Relaxed);
+        self.on_failover.notify_waiters();
+    }
+
+    /// How many servers have taken over.
+    pub fn failovers(&self) -> u64 {
+        self.failovers.load(Ordering::Relaxed)
+    }
+
+    /// Waits until another server takes over.
+    pub async fn failed_over(&self) {
+        self.on_failover.notified().await;
+    }
+
     /// How the next call to the store goes.
     pub fn weather(&self) -> Weather {
         if self.is_healed() {
@@ -138,6 +187,11 @@ impl World {
         let (before, after) = (wait(), wait());
         let fails = is_away || self.chance.hits(ills.fails);
         Weather { before, after, fails, forgets: self.chance.hits(ills.forgets) }
+    }
+
+    /// Whether what writes is done a second time.
+    pub fn repeats(&self) -> bool {
+        self.chance.hits(self.rate(self.plan.store.repeats))
     }
 
     /// A life does something that others see: this may be its last deed, or its last for a while.
