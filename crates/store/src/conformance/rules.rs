@@ -198,6 +198,7 @@ macro_rules! conformance_tests {
                 a_reader_beside_writers_misses_nothing
                 hours_are_counted_once
                 what_happened_lately_is_counted_in_tens_of_seconds
+                a_page_that_many_hear_of_is_told_whole
                 reporters_are_woken
             }
             keys {
