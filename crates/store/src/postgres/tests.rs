@@ -20,6 +20,7 @@ use crate::{
         stage,
     },
     directory,
+    durability::DurabilityRisk,
     error::StoreError,
     journal,
     port::Store,
@@ -160,6 +161,18 @@ async fn text_with_nul_is_stored_and_asked_for() {
     assert!(reply.text.ends_with("ok \u{fffd} queued"), "{reply:?}");
     let filter = Filter { tag: Some("\0".into()), ..Filter::default() };
     assert!(store.messages(&sample::tenant(), &filter, None, 10).await.unwrap().is_empty());
+}
+
+/// As the server of the tests is: it spares them the disk.
+#[tokio::test]
+async fn a_server_that_does_not_sync_its_commits_is_told() {
+    let (store, database) = postgres().await;
+    let told = |risks: &[DurabilityRisk]| -> Vec<(&str, String)> {
+        risks.iter().map(|risk| (risk.setting, risk.value.clone())).collect()
+    };
+    let expected = [("fsync", "off".to_owned())];
+    assert_eq!(told(store.durability_risks()), expected);
+    assert_eq!(told(&PostgresStore::facts(&database.url()).await.unwrap().risks), expected);
 }
 
 /// Two writers, one server: what they undo of each other is done again.
