@@ -95,8 +95,8 @@ pub(crate) const STATES: Sql = Sql::of_each(
     states!("JOIN message m ON m.lane = l.id"),
 );
 const _: () = assert!(BatchView::COUNTED_MAX == 10_000);
-/// Accounts that mail of a tenant, or of one of its batches, was ever for.
-const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
+/// Accounts of a tenant, whose lanes have no end, and those that mail of one of its batches was ever for.
+const ACCOUNTS: Sql = Sql::same("SELECT id FROM account WHERE tenant = ?");
 const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
 const OPEN_CIRCUIT: Sql = Sql::or_mysql(
     "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
