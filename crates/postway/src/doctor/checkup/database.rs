@@ -285,6 +285,21 @@ mod tests {
     }
 
     #[test]
+    fn a_database_that_loses_commits_is_a_problem_and_one_whose_replicas_may_is_warned_of() {
+        let risk =
+            |setting, loses_at| DurabilityRisk { setting, value: "0".to_owned(), wanted: "1", loses_at };
+        let found = judge_durability(&[
+            risk("innodb_flush_log_at_trx_commit", LossMoment::Crash),
+            risk("sync_binlog", LossMoment::Failover),
+        ]);
+        let standings: Vec<Standing> = found.iter().map(|finding| finding.state).collect();
+        assert_eq!(standings, [Standing::Problem, Standing::Warning]);
+        assert_eq!(found[0].found.as_deref(), Some("innodb_flush_log_at_trx_commit = 0"));
+        assert!(found[0].advice.as_deref().unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
+        assert_eq!(judge_durability(&[])[0].state, Standing::Ok);
+    }
+
+    #[test]
     fn sizes_are_short() {
         for (bytes, told) in [(0, "0.0 KiB"), (512, "0.5 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")] {
             assert_eq!(size(bytes), told);
