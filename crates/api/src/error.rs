@@ -301,6 +301,10 @@ impl From<StoreError> for ApiError {
                 "the database was upgraded and this node is too old to write to it; use another node",
                 error,
             ),
+            StoreError::Unsettled(_) => Self::unavailable(
+                "whether it was done is not known; repeat the request under the same id or Idempotency-Key",
+                error,
+            ),
             _ if error.is_transient() => {
                 Self::unavailable("the store does not answer now; nothing was done, try again", error)
             }
@@ -320,6 +324,28 @@ impl From<Refusal> for ApiError {
             Refusal::TooLarge { message } => Self::too_large(message),
             Refusal::Busy { message } => Self::busy(message),
             Refusal::Unavailable(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may be done is said to be neither done nor undone, and is worth a repeat.
+    #[test]
+    fn a_commit_that_nobody_can_settle_is_503_and_does_not_claim_that_nothing_was_done() {
+        let told = |error: StoreError| {
+            let error = ApiError::from(Refusal::from(error));
+            (error.0.status, error.0.message.clone())
+        };
+        let (status, message) = told(StoreError::Unsettled("the answer was lost".into()));
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(message.contains("not known") && message.contains("Idempotency-Key"), "{message}");
+        for error in [StoreError::TooSlow("30 s".into()), StoreError::Unavailable("gone".into())] {
+            let (status, message) = told(error);
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+            assert!(message.contains("nothing was done"), "{message}");
         }
     }
 }

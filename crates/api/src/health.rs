@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use axum::{Json, extract::State};
+use postway_store::durability::LossMoment;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,7 +21,8 @@ pub(crate) struct Health {
     /// `ok`.
     #[schema(example = "ok")]
     status: &'static str,
-    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`.
+    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`;
+    /// `database_not_durable`, where the database is set up to lose commits when it crashes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<&'static str>,
 }
@@ -55,7 +57,10 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
     match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
         Ok(Ok(())) => {
             let is_apart = !app.roster.apart().is_empty();
-            let warnings = is_apart.then_some("storage_apart").into_iter().collect();
+            let mut risks = app.store.durability_risks().iter();
+            let is_risky = risks.any(|risk| risk.loses_at == LossMoment::Crash);
+            let warnings = [(is_apart, "storage_apart"), (is_risky, "database_not_durable")];
+            let warnings = warnings.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
             Ok(Json(Health { status: "ok", warnings }))
         }
         Ok(Err(error)) => Err(ApiError::unavailable("the store is not available", error)),

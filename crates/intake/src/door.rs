@@ -375,7 +375,7 @@ impl Door {
         count_states(answers.iter().zip(starts).filter_map(|(answer, start)| match answer {
             Acceptance::Accepted { .. } => Some(start),
             Acceptance::Suppressed => Some(Status::Suppressed),
-            Acceptance::Repeat { .. } | Acceptance::Conflict { .. } => None,
+            Acceptance::Repeat { .. } | Acceptance::Conflict { .. } | Acceptance::AccountGone => None,
         }));
         let receipts = names.into_iter().zip(answers);
         Ok(receipts.map(|((id, uid), answer)| receipt(id, uid, answer, ctx.passed())).collect())

@@ -56,7 +56,9 @@ impl Door {
         match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
             Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed())),
             Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
-            Some(Acceptance::Accepted { .. } | Acceptance::Suppressed) | None => Err(refusal),
+            Some(Acceptance::Accepted { .. } | Acceptance::Suppressed | Acceptance::AccountGone) | None => {
+                Err(refusal)
+            }
         }
     }
 
@@ -102,6 +104,11 @@ pub(crate) fn receipt(
         Acceptance::Accepted { .. } | Acceptance::Suppressed => Ok(Receipt::new(client_id, own, status)),
         Acceptance::Repeat { uid } => Ok(Receipt::again(client_id, uid, status)),
         Acceptance::Conflict { kind } => Err(conflict(kind)),
+        Acceptance::AccountGone => {
+            let message =
+                "the account was deleted meanwhile; create it with POST /v1/accounts, or name another";
+            Err(Refusal::field("account", message))
+        }
     }
 }
 

@@ -12,11 +12,15 @@ use postway_domain::{
 };
 
 use crate::{
+    directory::suspended_batches,
     error::StoreError,
-    group::{After, Parking},
+    group::{Engine, Parking},
     record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
     terms::{Terms, remainder},
 };
+
+/// Lanes whose batches are asked about at once: mostly the first few fill the room.
+const LANES_ASKED: usize = 128;
 
 /// A recipient that is sent, pending or in doubt.
 pub(crate) struct KnownRecipient {
@@ -55,13 +59,10 @@ pub(crate) trait DueWork: Send {
         request: &ClaimRequest,
         claimed: &mut [Claimed],
     ) -> Result<Vec<KnownRecipient>, StoreError>;
-
-    /// What is to be done after the commit.
-    fn after(&mut self) -> &mut After;
 }
 
 pub(crate) async fn claim(
-    work: &mut impl DueWork,
+    work: &mut (impl DueWork + Engine),
     request: &ClaimRequest,
     terms: &mut Terms,
 ) -> Result<Vec<Claimed>, StoreError> {
@@ -86,11 +87,11 @@ pub(crate) async fn claim(
 
 /// Leases for one account, as far as the room goes that its limits leave.
 async fn claim_for(
-    work: &mut impl DueWork,
+    work: &mut (impl DueWork + Engine),
     request: &ClaimRequest,
     want: &AccountWant,
     room: u32,
-    terms: &Terms,
+    terms: &mut Terms,
 ) -> Result<Vec<Claimed>, StoreError> {
     if room == 0 {
         return Ok(Vec::new());
@@ -103,10 +104,16 @@ async fn claim_for(
     }
     fairness::order(&mut due, request.now);
     let mut claimed: Vec<Claimed> = Vec::new();
-    for DueLane { lane: id, priority, .. } in due {
+    for (index, DueLane { lane: id, priority, .. }) in due.iter().enumerate() {
+        let (id, priority) = (*id, *priority);
         let left = room - claimed.len() as u32;
         if left == 0 {
             break;
+        }
+        if index % LANES_ASKED == 0 {
+            let next =
+                due[index..].iter().take(LANES_ASKED).filter_map(|due| batches.get(&due.lane)?.as_ref());
+            suspended_batches(&mut *work.session()?, &want.key.tenant, next, &mut terms.gates).await?;
         }
         let lane = Lane {
             tenant: want.key.tenant.clone(),

@@ -11,6 +11,7 @@ use crate::{
     error::StoreError,
     record::{Acceptance, BatchKey, DedupKind, NewMessage},
     sql::{Session, Sql, values},
+    terms::Terms,
 };
 
 /// A message with the key it came with.
@@ -37,20 +38,21 @@ pub(crate) trait KeyTable {
     async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError>;
 }
 
-/// Finds out which messages repeat or contradict an earlier one, by index. A message that lost to one that was refused
-/// itself gets another round: the key is free again.
+/// Finds out which messages repeat or contradict an earlier one, by index, and which have lost their account. A message that
+/// lost to one that was refused itself gets another round: the key is free again.
 pub(crate) async fn refuse_repeats(
     table: &mut impl KeyTable,
     messages: &[&NewMessage],
+    terms: &Terms,
 ) -> Result<HashMap<usize, Acceptance>, StoreError> {
     let mut refused = HashMap::new();
     let mut round: Vec<usize> = (0..messages.len()).collect();
     while !round.is_empty() {
-        let lost = settle_keys(table, messages, &round).await?;
+        let lost = settle_keys(table, messages, &round, terms).await?;
         let losers: HashSet<MessageUid> = lost.iter().map(|loss| messages[loss.index].uid).collect();
         round.clear();
         for loss in lost {
-            if losers.contains(&loss.winner) {
+            if losers.contains(&loss.winner) && loss.refusal != Acceptance::AccountGone {
                 round.push(loss.index);
             } else {
                 refused.insert(loss.index, loss.refusal);
@@ -72,6 +74,7 @@ async fn settle_keys(
     table: &mut impl KeyTable,
     messages: &[&NewMessage],
     round: &[usize],
+    terms: &Terms,
 ) -> Result<Vec<Loss>, StoreError> {
     let mut lost: Vec<Loss> = Vec::new();
     for pass in [Pass::Batch, Pass::Idempotency, Pass::ClientId] {
@@ -102,6 +105,15 @@ async fn settle_keys(
         if !losers.is_empty() {
             table.drop_keys(&losers).await?;
         }
+    }
+    // Last, because a repeat is answered with what was stored while the account was there.
+    let open: HashSet<usize> = lost.iter().map(|loss| loss.index).collect();
+    let is_homeless = |index: &usize| !open.contains(index) && !terms.has_account(messages[*index]);
+    let homeless: Vec<usize> = round.iter().copied().filter(is_homeless).collect();
+    if !homeless.is_empty() {
+        table.drop_keys(&homeless.iter().map(|index| messages[*index]).collect::<Vec<_>>()).await?;
+        let refused = |index| Loss { index, winner: messages[index].uid, refusal: Acceptance::AccountGone };
+        lost.extend(homeless.into_iter().map(refused));
     }
     // The key of a call that was with a message which is not stored goes to one that is.
     if lost.iter().any(|loss| messages[loss.index].batch_key.is_some()) {

@@ -2,6 +2,8 @@
 
 use postway_domain::Time;
 
+use crate::durability::DurabilityRisk;
+
 /// A database, as it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -11,10 +13,13 @@ pub struct Facts {
     pub at: Option<Time>,
     /// How large it is.
     pub bytes: u64,
+    /// Settings with which what it acknowledged can be lost.
+    pub risks: Vec<DurabilityRisk>,
 }
 
 impl Facts {
     pub(crate) fn new(version: String, at_ms: Option<i64>, bytes: i64) -> Self {
-        Self { version, at: at_ms.map(Time::from_millis), bytes: u64::try_from(bytes).unwrap_or(0) }
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        Self { version, at: at_ms.map(Time::from_millis), bytes, risks: Vec::new() }
     }
 }

@@ -19,6 +19,7 @@ mod crash;
 mod decode;
 mod dedup;
 mod directory;
+pub mod durability;
 mod entry;
 pub mod error;
 pub mod facts;

@@ -69,7 +69,7 @@ macro_rules! due {
             used!(1, $integer),
             used!(2, $integer),
             used!(3, $integer),
-            "a.settings FROM oldest o JOIN account a ON a.tenant = o.tenant AND a.id = o.account",
+            "a.settings FROM oldest o LEFT JOIN account a ON a.tenant = o.tenant AND a.id = o.account",
         )
     };
 }
@@ -130,9 +130,9 @@ pub(crate) async fn stats(
     Ok(stats)
 }
 
-/// Whether the account of a row of [`DUE`] is at fault, or beyond a limit.
+/// Whether the account of a row of [`DUE`] is at fault, beyond a limit, or gone.
 fn is_shut(row: &Row, now: Time) -> Result<bool, StoreError> {
-    if row.int(2)? > 0 {
+    if row.int(2)? > 0 || row.opt_text(6)?.is_none() {
         return Ok(true);
     }
     let used = [row.int(3)?, row.int(4)?, row.int(5)?];

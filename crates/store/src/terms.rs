@@ -1,5 +1,7 @@
 //! The terms on which a transaction may lease: what is suspended, what is suppressed, what is left of limits.
 
+use std::collections::BTreeSet;
+
 use postway_domain::{AccountId, Lane, limit::LimitBehavior};
 
 use crate::{
@@ -31,9 +33,18 @@ pub(crate) struct Terms {
     pub gates: Gates,
     pub suppressed: Suppressed,
     pub allowances: Allowances,
+    /// Those of the new messages' accounts that there are. They stay until the transaction ends.
+    pub accounts: BTreeSet<AccountKey>,
 }
 
 impl Terms {
+    /// Whether there is an account to send a new message by, or nothing to send.
+    pub fn has_account(&self, message: &NewMessage) -> bool {
+        let key =
+            || AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };
+        message.state.status().is_final() || self.accounts.contains(&key())
+    }
+
     /// A slot of a standing claim, with its permit, for a message that may go at once.
     pub fn take_slot(&mut self, handover: &HandOver, message: &NewMessage) -> Option<Slot> {
         let key = AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() };

@@ -34,7 +34,7 @@ use postway_notify::{Node, Notifier, NotifierParts};
 use postway_store::{
     Directory, Intake, Report, Store, StoreError,
     blob::Depot,
-    conformance::sample::{Sample, event},
+    conformance::sample::{self, Sample, event},
     memory::MemoryStore,
     record::{Changed, DirectoryChange, NewEvent, NotificationState, NotificationView},
 };
@@ -130,6 +130,7 @@ impl House {
             tenant.secret = Some(secret_key().seal(&Tenant::secret_place(&tenant.id), &secrets).unwrap());
         }
         assert!(store.create_tenant(tenant).await.unwrap());
+        assert!(store.create_account(sample::account(sample::TENANT, sample::ACCOUNT)).await.unwrap());
         let patience = NotifierParts::PATIENCE;
         Self { store, clock, receiver, stop: CancellationToken::new(), patience }
     }
@@ -200,7 +201,7 @@ impl House {
         message.created_at = self.now();
         message.events = events;
         let uid = message.uid;
-        self.store.accept(vec![message]).await.unwrap();
+        assert!(self.store.accept(vec![message]).await.unwrap()[0].is_accepted());
         uid
     }
 

@@ -37,7 +37,7 @@ use crate::{
 };
 
 pub use self::error::BlobError;
-pub(crate) use self::names::{BlobJob, write};
+pub(crate) use self::names::{BlobCursor, BlobJob, write};
 #[cfg(test)]
 pub(crate) use names::STATEMENTS;
 

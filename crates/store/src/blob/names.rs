@@ -27,15 +27,27 @@ const RESERVE: Sql = Sql::or_mysql(
 );
 const GENERATION: Sql = Sql::same("SELECT digest, generation, name FROM stored_blob WHERE digest = ?");
 const RENAME: Sql = Sql::same("UPDATE stored_blob SET name = ? WHERE digest = ?");
-/// Read beside the writers: it may look at many that are referred to.
-const UNREFERENCED: Sql = Sql::same(
-    "SELECT b.digest, b.generation FROM stored_blob b WHERE b.reserved_at < ? AND (b.condemned = 1 OR NOT (\
+/// The next of them, the oldest first, each with its generation where nothing refers to it. Read beside the writers. Nearly all are
+/// referred to, so it says how many are looked at, and not how many are found.
+const PAGE: Sql = Sql::same(
+    "SELECT b.digest, b.reserved_at, CASE WHEN b.condemned = 1 OR NOT (\
      EXISTS (SELECT 1 FROM content c WHERE c.raw_blob = b.name) \
      OR EXISTS (SELECT 1 FROM content c WHERE c.payload_blob = b.name) \
      OR EXISTS (SELECT 1 FROM link l WHERE l.blob = b.name) \
      OR EXISTS (SELECT 1 FROM inbound_body i WHERE i.raw_blob = b.name) \
-     OR EXISTS (SELECT 1 FROM pec_receipt p WHERE p.raw_blob = b.name))) ORDER BY b.reserved_at LIMIT ?",
+     OR EXISTS (SELECT 1 FROM pec_receipt p WHERE p.raw_blob = b.name)) THEN b.generation END FROM \
+     (SELECT digest, generation, name, reserved_at, condemned FROM stored_blob WHERE reserved_at >= ? AND reserved_at < ? \
+     AND (reserved_at > ? OR digest > ?) ORDER BY reserved_at, digest LIMIT ?) AS b ORDER BY b.reserved_at, b.digest",
 );
+/// How much is looked at.
+#[derive(Clone, Copy)]
+struct Look {
+    /// In one statement.
+    page: u32,
+    /// In one call.
+    most: u32,
+}
+const LOOK: Look = Look { page: 500, most: 100_000 };
 const IS_REFERENCED: Sql = Sql::same(
     "SELECT 1 FROM content c WHERE c.raw_blob = ? UNION ALL SELECT 1 FROM content c WHERE c.payload_blob = ? \
      UNION ALL SELECT 1 FROM link l WHERE l.blob = ? UNION ALL SELECT 1 FROM inbound_body i WHERE i.raw_blob = ? \
@@ -48,8 +60,21 @@ const CONDEMN: Sql =
 const FORGET: Sql =
     Sql::same("DELETE FROM stored_blob WHERE digest = ? AND generation = ? AND condemned = 1");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] =
-    &[RESERVE, GENERATION, RENAME, UNREFERENCED, IS_REFERENCED, CONDEMN, FORGET];
+pub(crate) const STATEMENTS: &[Sql] = &[RESERVE, GENERATION, RENAME, PAGE, IS_REFERENCED, CONDEMN, FORGET];
+
+/// Where a walk along the blobs stands: behind this one. In memory; a walk that is lost begins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BlobCursor {
+    reserved_at: Time,
+    digest: [u8; 32],
+}
+
+impl BlobCursor {
+    /// Before the oldest.
+    fn start() -> Self {
+        Self { reserved_at: Time::from_millis(i64::MIN), digest: [0; 32] }
+    }
+}
 
 /// A write of names.
 pub(crate) enum BlobJob {
@@ -118,6 +143,59 @@ fn read_name(row: &Row) -> Result<BlobName, StoreError> {
     Ok(BlobName { digest, generation: row.int(1)? })
 }
 
+/// Looks on from where the last call stopped, and behind the newest from the oldest again, until enough is found, enough was
+/// looked at, or all of them were.
+async fn find_unreferenced(
+    store: &impl Portable,
+    before: Time,
+    limit: usize,
+    look: Look,
+) -> Result<Vec<BlobName>, StoreError> {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    let start = store.walks().take_blobs().unwrap_or_else(BlobCursor::start);
+    let newest = BlobCursor { reserved_at: before, digest: [0; 32] };
+    for (mut after, until) in [(start, newest), (BlobCursor::start(), start.min(newest))] {
+        while after < until && found.len() < limit && looked < look.most {
+            let page = read_page(&mut *store.reader().await?, after, before, look.page).await?;
+            let is_last = page.len() < look.page as usize;
+            for (cursor, generation) in page {
+                if found.len() == limit {
+                    break;
+                }
+                if cursor > until {
+                    after = until;
+                    break;
+                }
+                (after, looked) = (cursor, looked + 1);
+                found.extend(generation.map(|generation| BlobName { digest: cursor.digest, generation }));
+            }
+            if is_last && found.len() < limit {
+                after = until;
+            }
+        }
+        if after < until {
+            store.walks().leave_blobs(after);
+            break;
+        }
+    }
+    Ok(found)
+}
+
+async fn read_page(
+    session: &mut dyn Session,
+    after: BlobCursor,
+    before: Time,
+    limit: u32,
+) -> Result<Vec<(BlobCursor, Option<i64>)>, StoreError> {
+    let since = after.reserved_at;
+    let rows = session.rows(PAGE, values![since, before, since, &after.digest, limit]).await?;
+    let read = |row: &Row| {
+        let cursor = BlobCursor { reserved_at: row.time(1)?, digest: row.id32(0)? };
+        Ok((cursor, row.opt_int(2)?))
+    };
+    rows.iter().map(read).collect()
+}
+
 #[async_trait]
 impl<T: Portable> Blobs for T {
     async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError> {
@@ -127,8 +205,7 @@ impl<T: Portable> Blobs for T {
     }
 
     async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError> {
-        let rows = self.reader().await?.rows(UNREFERENCED, values![before, limit]).await?;
-        let names = rows.iter().map(read_name).collect::<Result<Vec<_>, _>>()?;
+        let names = find_unreferenced(self, before, limit as usize, LOOK).await?;
         if names.is_empty() {
             return Ok(names);
         }
@@ -137,5 +214,54 @@ impl<T: Portable> Blobs for T {
 
     async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError> {
         self.writers().write_blobs(BlobJob::Forget(gone.to_vec())).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{
+        conformance::{
+            sample::{Sample, at},
+            stage,
+        },
+        port::Store,
+        record::{BlobRef, Body},
+        sqlite::SqliteStore,
+    };
+
+    /// However many are in use: each call looks at so many, and goes on where the last one stopped.
+    #[tokio::test]
+    async fn a_call_looks_at_so_many_and_the_next_one_goes_on() {
+        let folder = TempDir::new().unwrap();
+        let sqlite = Arc::new(SqliteStore::open(&folder.path().join("postway.db")).await.unwrap());
+        let store: Arc<dyn Store> = sqlite.clone();
+        stage::open(&store).await;
+        let mut unused = Vec::new();
+        for n in 0..12u8 {
+            let name = store.reserve_blob([n; 32], 9, at((n / 3).into())).await.unwrap();
+            if n == 5 || n == 11 {
+                unused.push(name);
+                continue;
+            }
+            let body = Body::Blob(BlobRef { name, size: 9 });
+            stage::accept(&store, Sample::new(n.into()).content(|content| content.raw = body)).await;
+        }
+        let find = |limit| find_unreferenced(&*sqlite, at(100), limit, Look { page: 2, most: 4 });
+        for round in 0..2 {
+            let mut found = Vec::new();
+            for _ in 0..3 {
+                found.push(find(9).await.unwrap());
+            }
+            assert_eq!(found, [vec![], unused[..1].to_vec(), unused[1..].to_vec()], "round {round}");
+            // The end is known by looking behind it.
+            assert!(find(9).await.unwrap().is_empty());
+            assert!(sqlite.walks().take_blobs().is_some());
+        }
+        assert_eq!(find_unreferenced(&*sqlite, at(100), 1, LOOK).await.unwrap(), unused[..1]);
     }
 }

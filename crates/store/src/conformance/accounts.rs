@@ -5,9 +5,9 @@ use postway_domain::{Tenant, message::Outcome, secret::Sealed};
 use super::{
     Shared,
     sample::{self, ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
-    stage::{accept_and_claim, all_at_once, apply, doubt, outcome, woken},
+    stage::{self, accept, accept_and_claim, all_at_once, apply, doubt, offer, outcome, woken},
 };
-use crate::record::Changed;
+use crate::record::{Acceptance, Changed, Fence, MessageKey};
 
 /// The second creator learns that there is one already, and changes nothing.
 pub async fn a_tenant_is_created_once(store: &Shared) {
@@ -101,6 +101,90 @@ pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
     assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
     assert_eq!(store.account(&tenant(), &id).await.unwrap(), None);
     assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Missing);
+}
+
+/// Mail must not be acknowledged that nobody sends. What was stored while the account was there is still known.
+pub async fn mail_for_a_deleted_account_is_refused(store: &Shared) {
+    let id = OTHER_ACCOUNT.parse().unwrap();
+    let by_other = |n| Sample::new(n).from(TENANT, OTHER_ACCOUNT);
+    let invalid = postway_domain::State::Invalid;
+    let first = accept(store, by_other(1).client_id("first").state(invalid, None)).await;
+    assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Done);
+    let offers = [
+        by_other(2).client_id("second"),
+        Sample::new(3),
+        // The same twice, in one call: neither is answered with the other.
+        by_other(4).key("key"),
+        by_other(5).key("key"),
+        by_other(6).client_id("first"),
+        by_other(7).state(invalid, None),
+    ];
+    let answers = store.accept(offers.map(Sample::build).into()).await.unwrap();
+    let (gone, stored) = (Acceptance::AccountGone, Acceptance::Accepted { handed_over: false });
+    let repeat = Acceptance::Repeat { uid: first };
+    assert_eq!(answers, [gone.clone(), stored.clone(), gone.clone(), gone.clone(), repeat, stored.clone()]);
+    for n in [2, 4, 5] {
+        let uid = sample::uid(at(0), n);
+        assert!(store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().is_none(), "{n}");
+    }
+    let in_calls = store
+        .accept(vec![by_other(8).batch_key("call", 1).build(), Sample::new(9).batch_key("call", 1).build()]);
+    assert_eq!(in_calls.await.unwrap(), [gone, stored.clone()]);
+    let other_call = offer(store, Sample::new(10).batch_key("call", 2)).await;
+    assert!(
+        matches!(other_call, Acceptance::Conflict { .. }),
+        "the call's key is with what was stored of it"
+    );
+    assert!(store.create_account(sample::account(TENANT, OTHER_ACCOUNT)).await.unwrap());
+    assert_eq!(offer(store, by_other(2).client_id("second")).await, stored, "its id was not used up");
+    assert_eq!(offer(store, by_other(4).key("key")).await, stored);
+}
+
+/// Whoever comes first: either the mail is refused, or the account stays.
+pub async fn an_account_is_not_deleted_while_mail_is_accepted_for_it(store: &Shared) {
+    for round in 0..15u32 {
+        let name = format!("brief-{round}");
+        assert!(store.create_account(sample::account(TENANT, &name)).await.unwrap());
+        let calls = (0..6u32).map(|n| {
+            let (store, name) = (store.clone(), name.clone());
+            async move {
+                if n == 3 {
+                    let deleted = store.delete_account(&tenant(), &name.parse().unwrap()).await.unwrap();
+                    return (None, Some(deleted));
+                }
+                (Some(offer(&store, Sample::new(10 * round + n).from(TENANT, &name)).await), None)
+            }
+        });
+        let answers = all_at_once(calls).await;
+        let deleted = answers.iter().find_map(|(_, deleted)| *deleted).unwrap();
+        let offered: Vec<&Acceptance> = answers.iter().filter_map(|(offered, _)| offered.as_ref()).collect();
+        match deleted {
+            Changed::Done => {
+                assert!(offered.iter().all(|one| **one == Acceptance::AccountGone), "{offered:?}")
+            }
+            Changed::InUse => assert!(offered.iter().all(|one| one.is_accepted()), "{offered:?}"),
+            other => panic!("{other:?}"),
+        }
+        let is_there = store.account(&tenant(), &name.parse().unwrap()).await.unwrap().is_some();
+        assert_eq!(is_there, deleted == Changed::InUse);
+    }
+}
+
+/// Mail that came back to life after its account was gone is not forgotten: somebody must see that it waits.
+pub async fn mail_without_an_account_counts_as_held(store: &Shared) {
+    let claimed = accept_and_claim(store, Sample::new(1), 1).await;
+    assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);
+    assert_eq!(store.delete_account(&tenant(), &ACCOUNT.parse().unwrap()).await.unwrap(), Changed::Done);
+    let failed = stage::record(store, claimed.uid).await.summary;
+    let fence = Fence { status: failed.state.status(), token: None, version: Some(failed.version) };
+    let replay = postway_domain::message::Input::Replay;
+    let mut again = stage::step(claimed.uid, fence, failed.state, replay, at(5));
+    again.due_at = Some(at(5));
+    assert!(apply(store, again).await);
+    for whose in [None, Some(&tenant())] {
+        let stats = store.stats(whose, at(9)).await.unwrap();
+        assert_eq!((stats.oldest_due_at, stats.oldest_held_at), (None, Some(at(5))));
+    }
 }
 
 /// What mail takes when it names none must be there.

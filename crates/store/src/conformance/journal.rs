@@ -1,5 +1,7 @@
 //! The journal and the feed: what happened is told once, in order, and nothing is skipped.
 
+use std::collections::BTreeSet;
+
 use postway_domain::{
     EventKind, MessageUid, State, TenantId, Time,
     message::{Input, Outcome, Resolution, Rest},
@@ -7,13 +9,16 @@ use postway_domain::{
 
 use super::{
     Shared,
-    sample::{self, ACCOUNT, OTHER_TENANT, Sample, at, other_tenant, tenant},
+    sample::{self, ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{
         accept, accept_and_claim, all_at_once, apply, claim, commit_wire, doubt, offer, outcome, record,
         step, within,
     },
+    subscribers::{subscribe, webhook},
 };
-use crate::record::{Change, Counts, FeedEvent, FeedPosition, Fence, Pace};
+use crate::record::{
+    Acceptance, Change, Counts, DueSubscriber, FeedEvent, FeedPosition, Fence, Pace, ReportRequest,
+};
 
 /// Gives every page its place.
 pub(crate) async fn sequence(store: &Shared) -> u32 {
@@ -310,6 +315,30 @@ pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) 
     }
     let later = begin(400 * Pace::LASTS_MS);
     assert_eq!(store.pace(&tenant(), later).await.unwrap(), [Pace { accepted: 2, ..Pace::empty(later) }]);
+}
+
+/// A page with more to tell than one transaction tells: each subscriber hears of each event once, and hours count it once.
+pub async fn a_page_that_many_hear_of_is_told_whole(store: &Shared) {
+    let ids: Vec<String> = (0..12).map(|n| format!("hook-{n}")).collect();
+    for id in &ids {
+        subscribe(store, webhook(TENANT, id)).await;
+    }
+    let offers = (0..500).map(|n| Sample::new(n).created(1_000).build()).collect();
+    assert!(store.accept(offers).await.unwrap().iter().all(Acceptance::is_accepted));
+    tell(store, at(2_000)).await;
+    let events = feed(store).await.len();
+    assert!(events >= 500, "{events}");
+    for id in &ids {
+        let who = DueSubscriber { tenant: tenant(), subscriber: id.parse().unwrap() };
+        let lease = sample::lease(1, at(3_000));
+        let request = ReportRequest { lease, now: at(3_000), wants: vec![(who, 1_000)] };
+        let claimed = store.claim_notifications(request).await.unwrap();
+        let uids: BTreeSet<MessageUid> = claimed.iter().map(|one| one.key.uid).collect();
+        assert_eq!((claimed.len(), uids.len()), (500, 500), "{id}");
+    }
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let hours = store.statistics(&tenant(), at(-DAY_MS), at(DAY_MS)).await.unwrap();
+    assert_eq!(hours.iter().map(|hour| hour.counts.accepted).sum::<i64>(), 500);
 }
 
 /// By what is written, by what gets its place, and by what is due.

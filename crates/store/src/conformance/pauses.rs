@@ -249,3 +249,17 @@ pub async fn a_deleted_account_takes_its_pause_along(store: &Shared) {
     let left: Vec<_> = store.suspensions(&tenant()).await.unwrap().into_iter().map(|one| one.scope).collect();
     assert_eq!(left, [batch(ACCOUNT)]);
 }
+
+/// More than are asked about at once.
+pub async fn any_number_of_suspended_batches_is_passed_over(store: &Shared) {
+    let code = |n: u32| format!("order-{n:04}");
+    for n in 0..300 {
+        suspend(store, batch(&code(n))).await;
+    }
+    let offers = (0..300).map(|n| Sample::new(n).batch(&code(n)).build()).collect();
+    assert!(store.accept(offers).await.unwrap().iter().all(Acceptance::is_accepted));
+    let open = accept(store, Sample::new(900).created(1).batch("open")).await;
+    assert_eq!(uids(&claim(store, 1, at(2), 99).await), [open]);
+    activate(store, batch(&code(299))).await;
+    assert_eq!(uids(&claim(store, 2, at(2), 99).await), [sample::uid(at(0), 299)]);
+}

@@ -22,6 +22,9 @@ macro_rules! conformance_tests {
                 an_update_needs_the_version_it_read
                 of_concurrent_updates_one_wins
                 an_account_with_unfinished_mail_stays
+                mail_for_a_deleted_account_is_refused
+                an_account_is_not_deleted_while_mail_is_accepted_for_it
+                mail_without_an_account_counts_as_held
                 a_default_account_stays
                 accounts_are_listed_by_tenant_and_id
                 a_changed_account_is_woken
@@ -198,6 +201,7 @@ macro_rules! conformance_tests {
                 a_reader_beside_writers_misses_nothing
                 hours_are_counted_once
                 what_happened_lately_is_counted_in_tens_of_seconds
+                a_page_that_many_hear_of_is_told_whole
                 reporters_are_woken
             }
             keys {
@@ -281,6 +285,7 @@ macro_rules! conformance_tests {
                 batches_are_listed_with_what_waits
                 held_messages_are_counted_once
                 a_long_suspended_lane_hides_nobody
+                any_number_of_suspended_batches_is_passed_over
                 what_is_activated_is_woken
                 a_deleted_account_takes_its_pause_along
             }

@@ -22,13 +22,16 @@ use postway_domain::{
     id::{AuditId, BatchCode, SessionId},
 };
 
+pub(crate) use accounts::there as accounts_there;
+#[cfg(test)]
+pub(crate) use accounts::{AMONG_UNFINISHED, HAS_WAITING};
 pub(crate) use departed::mark_departed;
 pub(crate) use held::is_used_up;
 #[cfg(test)]
 pub(crate) use held::{BEHIND, WAITED_FOR};
 #[cfg(test)]
 pub(crate) use pauses::STATES as BATCH_STATES;
-pub(crate) use pauses::{Gates, is_suspended, suspensions_of};
+pub(crate) use pauses::{GateQuestion, Gates, is_suspended, suspended_batches, suspensions_of};
 pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
 
 use crate::{
@@ -337,12 +340,12 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         crate::pulse::STATEMENTS,
         crate::standing::STATEMENTS,
     ];
-    let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]);
+    let multi = crate::preparation::multi().into_iter().chain([&departed::DEPARTED]).chain(pauses::multi());
     let multi: Vec<crate::sql::Sql> = multi.map(|multi| multi.sample().into()).collect();
     [
         listed.concat(),
         multi,
-        vec![suppressions::multi()],
+        vec![suppressions::multi(), accounts::multi()],
         held::statements(),
         purge::statements(),
         reports::statements(),

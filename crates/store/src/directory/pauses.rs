@@ -1,6 +1,6 @@
 //! What holds mail back: suspensions and open circuits, and the batches behind them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postway_domain::{Lane, Status, TenantId, id::BatchCode};
 
@@ -41,13 +41,20 @@ const SUSPEND: Sql = Sql::or_mysql(
 const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
 const LIST: Sql =
     Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
-/// What is suspended of a tenant and, as kinds 9 and 8, whether it has a suppression list and a directory of recipients at
-/// all: most have none, and then no recipient need be looked up.
+/// Whether a tenant is suspended, which of its accounts are and, as kinds 9 and 8, whether it has a suppression list and a
+/// directory of recipients at all: most have none, and then no recipient need be looked up.
 static OF_TENANTS: Multi = Multi::of_pieces(
     "",
-    "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? UNION ALL \
+    "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind IN (0, 2) UNION ALL \
      SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed UNION ALL \
      SELECT tenant, 8, '', 0 FROM (SELECT tenant FROM known_recipient WHERE tenant = ? LIMIT 1) AS known",
+    " UNION ALL ",
+    "",
+);
+/// Batches are asked for by name: there is no end to those that a tenant may have suspended.
+static OF_BATCHES: Multi = Multi::of_pieces(
+    "",
+    "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind = 1 AND code = ?",
     " UNION ALL ",
     "",
 );
@@ -88,8 +95,8 @@ pub(crate) const STATES: Sql = Sql::of_each(
     states!("JOIN message m ON m.lane = l.id"),
 );
 const _: () = assert!(BatchView::COUNTED_MAX == 10_000);
-/// Accounts that mail of a tenant, or of one of its batches, was ever for.
-const ACCOUNTS: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ?");
+/// Accounts of a tenant, whose lanes have no end, and those that mail of one of its batches was ever for.
+const ACCOUNTS: Sql = Sql::same("SELECT id FROM account WHERE tenant = ?");
 const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
 const OPEN_CIRCUIT: Sql = Sql::or_mysql(
     "INSERT INTO circuit (tenant, account, code, reason, opened_at, open_until, faults) VALUES (?, ?, ?, ?, ?, ?, ?) \
@@ -127,6 +134,35 @@ pub(super) const STATEMENTS: &[Sql] = &[
     CIRCUITS_OF,
     CIRCUITS,
 ];
+
+/// The texts for as many rows as there are, for the test that prepares them.
+#[cfg(test)]
+pub(super) fn multi() -> [&'static Multi; 2] {
+    [&OF_TENANTS, &OF_BATCHES]
+}
+
+/// Whose pauses matter to a transaction, and those of which batches.
+#[derive(Debug, Default)]
+pub(crate) struct GateQuestion {
+    pub tenants: BTreeSet<TenantId>,
+    batches: BTreeSet<(TenantId, BatchCode)>,
+}
+
+impl GateQuestion {
+    pub fn lane(&mut self, lane: &Lane) {
+        self.tenant(&lane.tenant);
+        if let Some(batch) = &lane.batch {
+            self.batches.insert((lane.tenant.clone(), batch.clone()));
+        }
+    }
+
+    /// Lanes of this tenant may come up later: see [`suspended_batches`].
+    pub fn tenant(&mut self, tenant: &TenantId) {
+        if !self.tenants.contains(tenant) {
+            self.tenants.insert(tenant.clone());
+        }
+    }
+}
 
 /// What is suspended, for the tenants of one transaction, and which of them have a suppression list, or know recipients.
 #[derive(Debug, Default)]
@@ -169,7 +205,7 @@ impl Gates {
     /// Whether a lane is open.
     pub fn pass(&self, lane: &Lane) -> bool {
         let Some(paused) = self.paused.get(&lane.tenant) else { return true };
-        // Looked up one by one: a tenant may have thousands of paused batches.
+        // Looked up one by one: a transaction may have thousands of paused batches.
         let batch = lane.batch.clone().map(SuspensionScope::Batch);
         let mut scopes = [SuspensionScope::Tenant, SuspensionScope::Account(lane.account.clone())]
             .into_iter()
@@ -178,12 +214,15 @@ impl Gates {
     }
 }
 
-/// Reads what is suspended of these tenants.
+/// Reads what is suspended of what is asked for.
 pub(crate) async fn suspensions_of(
     session: &mut dyn Session,
-    tenants: Vec<TenantId>,
+    asked: GateQuestion,
 ) -> Result<Gates, StoreError> {
     let mut gates = Gates::default();
+    let batches: Vec<(TenantId, BatchCode)> = asked.batches.into_iter().collect();
+    add_batches(session, &batches, &mut gates).await?;
+    let tenants: Vec<TenantId> = asked.tenants.into_iter().collect();
     for (sql, run) in OF_TENANTS.runs(&tenants) {
         let values = run.iter().flat_map(|tenant| vec![Value::from(tenant.as_str()); 3]).collect();
         for row in session.rows(sql.into(), values).await? {
@@ -195,6 +234,31 @@ pub(crate) async fn suspensions_of(
         }
     }
     Ok(gates)
+}
+
+/// Adds which of these batches of a tenant are suspended.
+pub(crate) async fn suspended_batches(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    codes: impl Iterator<Item = &BatchCode>,
+    gates: &mut Gates,
+) -> Result<(), StoreError> {
+    let batches: Vec<(TenantId, BatchCode)> = codes.map(|code| (tenant.clone(), code.clone())).collect();
+    add_batches(session, &batches, gates).await
+}
+
+async fn add_batches(
+    session: &mut dyn Session,
+    batches: &[(TenantId, BatchCode)],
+    gates: &mut Gates,
+) -> Result<(), StoreError> {
+    for (sql, run) in OF_BATCHES.runs(batches) {
+        let names = run.iter().flat_map(|(tenant, code)| [tenant.as_str(), code.as_str()]);
+        for row in session.rows(sql.into(), names.map(Value::from).collect()).await? {
+            gates.add(read(&row)?);
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn suspend(

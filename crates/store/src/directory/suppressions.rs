@@ -62,7 +62,13 @@ const LIST: Sql = Sql::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
      WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
 );
-const FORGET: Sql = Sql::same("DELETE FROM suppression WHERE expires_at <= ?");
+/// Rows that are removed in one transaction; the rest waits for the next sweep, and suppresses nobody meanwhile.
+const FORGOTTEN_MAX: u32 = 5_000;
+const FORGET: Sql = Sql::or_mysql(
+    "DELETE FROM suppression WHERE (tenant, address) IN \
+     (SELECT tenant, address FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+    "DELETE FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+);
 static AMONG: Multi = Multi::new(
     "SELECT address FROM suppression WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?) AND address IN (",
     1,
@@ -168,7 +174,7 @@ pub(super) async fn remove(
 }
 
 pub(super) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
-    session.execute(FORGET, values![now]).await.map(|_| Changed::Done)
+    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(|_| Changed::Done)
 }
 
 pub(super) async fn find(

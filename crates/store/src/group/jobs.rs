@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{Status, TenantId};
+use postway_domain::Status;
 
 use super::{Answer, Engine, Job};
 use crate::{
     allowance, blob, collapse,
-    directory::{self, Gates, Recipients},
+    directory::{self, GateQuestion, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
     inbound, journal, preparation, pulse,
@@ -117,8 +117,8 @@ pub(super) async fn do_jobs<E: Engine>(
     Ok(answers)
 }
 
-/// Reads what the group's tenants have suspended, which of its new recipients are suppressed, and what is left for
-/// accounts that stand ready to take new mail.
+/// Reads what the group's tenants have suspended, which of its new mail's accounts there are, which of its new recipients are
+/// suppressed, and what is left for accounts that stand ready to take new mail.
 async fn read_terms<E: Engine>(
     engine: &mut E,
     standing: &[AccountWant],
@@ -126,15 +126,18 @@ async fn read_terms<E: Engine>(
     accepts: &[&NewMessage],
 ) -> Result<Terms, StoreError> {
     let mut terms = Terms::default();
-    let tenants = tenants_of(jobs);
-    if tenants.is_empty() {
+    let asked = question_of(jobs);
+    if asked.tenants.is_empty() {
         return Ok(terms);
     }
     let mut session = engine.session()?;
-    terms.gates = directory::suspensions_of(&mut *session, tenants).await?;
+    terms.gates = directory::suspensions_of(&mut *session, asked).await?;
     let Some(now) = accepts.first().map(|message| message.created_at) else {
         return Ok(terms);
     };
+    let to_send = accepts.iter().copied().filter(|message| !message.state.status().is_final());
+    let accounts = accounts_of(&to_send.collect::<Vec<_>>());
+    terms.accounts = directory::accounts_there(&mut *session, accounts).await?;
     terms.suppressed =
         directory::suppressed_of(&mut *session, recipients_of(accepts, &terms.gates), now).await?;
     for want in standing {
@@ -163,14 +166,14 @@ fn limited_accounts(jobs: &[&Job], standing: &[AccountWant]) -> BTreeSet<Account
     limited.map(AccountWant::sender).chain(refunded).collect()
 }
 
-/// Whose pauses matter.
-fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
-    let mut tenants: BTreeSet<&TenantId> = BTreeSet::new();
+/// Which pauses matter.
+fn question_of(jobs: &[&Job]) -> GateQuestion {
+    let mut asked = GateQuestion::default();
     for job in jobs {
         match job {
-            Job::Accept(messages) => tenants.extend(messages.iter().map(|message| &message.lane.tenant)),
-            Job::WireCommit(commits) => tenants.extend(commits.iter().map(|commit| &commit.lane.tenant)),
-            Job::Claim(request) => tenants.extend(request.wants.iter().map(|want| &want.key.tenant)),
+            Job::Accept(messages) => messages.iter().for_each(|message| asked.lane(&message.lane)),
+            Job::WireCommit(commits) => commits.iter().for_each(|commit| asked.lane(&commit.lane)),
+            Job::Claim(request) => request.wants.iter().for_each(|want| asked.tenant(&want.key.tenant)),
             Job::Apply(_)
             | Job::Prepare(_)
             | Job::Directory(..)
@@ -181,7 +184,7 @@ fn tenants_of(jobs: &[&Job]) -> Vec<TenantId> {
             | Job::Ping => {}
         }
     }
-    tenants.into_iter().cloned().collect()
+    asked
 }
 
 /// The recipients of tenants that have a suppression list.

@@ -1,13 +1,15 @@
 //! Group commit, the same for every database.
 //!
-//! Every write of the process goes through here. A writer takes all that has arrived while its last commit ran, does it
-//! in one transaction, and answers after the commit: so an fsync is shared by whoever came in time, and nobody waits on
-//! a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
+//! Every write of the process goes through here. A writer takes what has arrived while its last commit ran, as far as it
+//! fits into one transaction ([`inbox`] says in which order), does it, and answers after the commit: so an fsync is shared by
+//! whoever came in time, and nobody waits on a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
 //! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
 //!
 //! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
 
+mod inbox;
 mod jobs;
+mod turns;
 mod writers;
 
 use std::{
@@ -21,14 +23,16 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{MessageUid, Status, TenantId, Time};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use inbox::{Inbox, JobSize};
 pub(crate) use writers::Writers;
 
 use crate::{
     blob::BlobJob,
     collapse,
     crash::crash_point,
+    entry::inline_bytes,
     error::StoreError,
     handover::HandOver,
     inbound::{Handled, InboundJob},
@@ -43,10 +47,6 @@ use crate::{
     terms::Terms,
 };
 
-/// Jobs that may wait for a writer; senders wait beyond that.
-const QUEUE_JOBS_MAX: usize = 8_192;
-/// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
-const GROUP_MESSAGES_MAX: usize = 1_024;
 /// How often a transaction is tried that other transactions are in the way of.
 const CONFLICT_TRIES: u32 = 8;
 /// The longest pause before the second try; it doubles for each one after.
@@ -150,9 +150,17 @@ pub(crate) trait Engine: Send + 'static {
 struct Request {
     job: Job,
     answer: oneshot::Sender<Result<Answer, StoreError>>,
+    size: JobSize,
+    /// Given up when it is answered: what a writer has in hand counts as waiting.
+    places: Vec<OwnedSemaphorePermit>,
 }
 
-type Inbox = Arc<tokio::sync::Mutex<mpsc::Receiver<Request>>>;
+impl Request {
+    fn new(job: Job, answer: oneshot::Sender<Result<Answer, StoreError>>) -> Self {
+        let size = JobSize { messages: job.messages(), bytes: job.bytes() };
+        Self { job, answer, size, places: Vec::new() }
+    }
+}
 
 impl Job {
     /// How many messages it is about, about.
@@ -169,6 +177,23 @@ impl Job {
             Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
         }
     }
+
+    /// How many bytes of bodies it writes into rows.
+    fn bytes(&self) -> usize {
+        match self {
+            Job::Accept(messages) => messages.iter().map(|message| inline_bytes(&message.content)).sum(),
+            Job::Apply(changes) => changes.iter().map(Change::inline_bytes).sum(),
+            Job::Inbound(job) => job.bytes(),
+            Job::WireCommit(_)
+            | Job::Claim(_)
+            | Job::Prepare(_)
+            | Job::Directory(..)
+            | Job::Blobs(..)
+            | Job::Retain(_)
+            | Job::Report(_)
+            | Job::Ping => 0,
+        }
+    }
 }
 
 struct Writer<E> {
@@ -178,15 +203,20 @@ struct Writer<E> {
     generation: Arc<AtomicU64>,
 }
 
+/// Leaves the inbox however the writer ends.
+struct WriterSeat(Arc<Inbox>);
+
+impl Drop for WriterSeat {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
 impl<E: Engine> Writer<E> {
-    async fn run(mut self, inbox: Inbox) {
-        let mut arrived = Vec::new();
-        loop {
-            if arrived.is_empty() && inbox.lock().await.recv_many(&mut arrived, GROUP_MESSAGES_MAX).await == 0
-            {
-                break;
-            }
-            self.answer(take_group(&mut arrived)).await;
+    async fn run(mut self, inbox: Arc<Inbox>) {
+        let seat = WriterSeat(inbox);
+        while let Some(group) = seat.0.take().await {
+            self.answer(group).await;
         }
         self.engine.close().await;
     }
@@ -302,17 +332,6 @@ fn conflict_pause(tries: u32, dice: u64) -> Duration {
     Duration::from_millis(dice % (bound_ms + 1))
 }
 
-/// Takes as many requests as fit into one transaction, at least one, in the order of their arrival.
-fn take_group(arrived: &mut Vec<Request>) -> Vec<Request> {
-    let mut messages = 0;
-    let mut fits = |request: &Request| {
-        messages += request.job.messages();
-        messages <= GROUP_MESSAGES_MAX
-    };
-    let count = arrived.iter().take_while(|request| fits(request)).count().max(1);
-    arrived.drain(..count).collect()
-}
-
 /// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
 /// same message waits for the next round and sees the first. Gives the rounds as indexes.
 pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
@@ -330,108 +349,4 @@ pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sql::{Row, Sql, Value};
-
-    /// Fails its transactions as told, then does nothing well.
-    struct Stub {
-        failures: Vec<StoreError>,
-        begun: Arc<AtomicU64>,
-        after: After,
-    }
-
-    /// Nothing in these tests speaks SQL.
-    struct NoSql;
-
-    #[async_trait]
-    impl Session for NoSql {
-        async fn execute(&mut self, _: Sql, _: Vec<Value>) -> Result<u64, StoreError> {
-            Ok(0)
-        }
-        async fn insert(&mut self, _: Sql, _: Vec<Value>) -> Result<bool, StoreError> {
-            Ok(true)
-        }
-        async fn rows(&mut self, _: Sql, _: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-            Ok(Vec::new())
-        }
-    }
-
-    #[async_trait]
-    impl Engine for Stub {
-        async fn begin(&mut self) -> Result<(), StoreError> {
-            self.begun.fetch_add(1, Ordering::Relaxed);
-            self.failures.pop().map_or(Ok(()), Err)
-        }
-        async fn accept(&mut self, _: &[&NewMessage], _: &mut Terms) -> Result<Vec<Acceptance>, StoreError> {
-            Ok(Vec::new())
-        }
-        async fn wire_commit(&mut self, _: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
-            Ok(Vec::new())
-        }
-        async fn apply(&mut self, _: &[&Change]) -> Result<Vec<bool>, StoreError> {
-            Ok(Vec::new())
-        }
-        async fn claim(&mut self, _: &ClaimRequest, _: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
-            Ok(Vec::new())
-        }
-        fn count(&mut self, _: &TenantId, _: Option<Status>, _: Status) {}
-        fn count_out(&mut self, _: &TenantId, _: Status) {}
-        fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
-            Ok(Box::new(NoSql))
-        }
-        fn after(&mut self) -> &mut After {
-            &mut self.after
-        }
-        async fn commit(&mut self) -> Result<After, StoreError> {
-            Ok(After::default())
-        }
-        async fn rollback(&mut self) {}
-        async fn close(self) {}
-    }
-
-    /// How a call ends, and how many transactions it took.
-    async fn apply_with(failures: Vec<StoreError>) -> (Result<Vec<bool>, StoreError>, u64) {
-        let begun = Arc::new(AtomicU64::new(0));
-        let writers = Writers::start(
-            vec![Stub { failures, begun: begun.clone(), after: After::default() }],
-            &Arc::default(),
-        );
-        let applied = writers.apply(Vec::new()).await;
-        writers.close().await;
-        (applied, begun.load(Ordering::Relaxed))
-    }
-
-    fn conflicts(count: usize) -> Vec<StoreError> {
-        vec![StoreError::Conflict("deadlock".into()); count]
-    }
-
-    #[tokio::test]
-    async fn a_transaction_in_conflict_is_tried_again() {
-        let (applied, begun) = apply_with(conflicts(2)).await;
-        assert!(applied.is_ok());
-        assert_eq!(begun, 3);
-    }
-
-    #[tokio::test]
-    async fn a_conflict_that_stays_is_told_after_eight_tries() {
-        let (applied, begun) = apply_with(conflicts(20)).await;
-        assert!(matches!(applied, Err(StoreError::Conflict(_))));
-        assert_eq!(begun, 8);
-    }
-
-    #[tokio::test]
-    async fn a_database_that_is_away_is_told_at_once() {
-        let (applied, begun) = apply_with(vec![StoreError::Unavailable("gone".into())]).await;
-        assert!(matches!(applied, Err(StoreError::Unavailable(_))));
-        assert_eq!(begun, 1);
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_second_and_are_random_below() {
-        let longest = |tries| (0..2_000).map(|dice| conflict_pause(tries, dice)).max().unwrap();
-        let bounds = (1..=8).map(|tries| longest(tries).as_millis()).collect::<Vec<_>>();
-        assert_eq!(bounds, [30, 60, 120, 240, 480, 960, 1_000, 1_000]);
-        assert_eq!(conflict_pause(8, 0), Duration::ZERO);
-    }
-}
+mod tests;

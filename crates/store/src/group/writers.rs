@@ -5,12 +5,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-};
+use tokio::{sync::oneshot, task::JoinSet};
 
-use super::{Answer, Engine, Job, QUEUE_JOBS_MAX, Request, Writer};
+use super::{Answer, Engine, Inbox, Job, Request, Writer};
 use crate::{
     blob::BlobJob,
     error::StoreError,
@@ -27,7 +24,7 @@ use crate::{
 
 /// The way to the writers.
 pub(crate) struct Writers {
-    requests: Mutex<Option<mpsc::Sender<Request>>>,
+    inbox: Arc<Inbox>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     commits: Arc<AtomicU64>,
     generation: Arc<AtomicU64>,
@@ -38,8 +35,7 @@ pub(crate) struct Writers {
 impl Writers {
     /// Starts one writer per engine.
     pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
-        let (requests, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
-        let inbox = Arc::new(tokio::sync::Mutex::new(inbox));
+        let inbox = Arc::new(Inbox::new(engines.len()));
         let (commits, generation) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut tasks = JoinSet::new();
         for engine in engines {
@@ -48,7 +44,7 @@ impl Writers {
             tasks.spawn(writer.run(inbox.clone()));
         }
         Self {
-            requests: Mutex::new(Some(requests)),
+            inbox,
             tasks: tokio::sync::Mutex::new(tasks),
             commits,
             generation,
@@ -72,8 +68,7 @@ impl Writers {
 
     /// Finishes what was sent and lets the engines close.
     pub async fn close(&self) {
-        // The writers end when the last sender is gone.
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.inbox.close();
         while let Some(ended) = self.tasks.lock().await.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a writer of the store ended badly");
@@ -86,10 +81,8 @@ impl Writers {
             return Err(refusal);
         }
         let gone = || StoreError::Unavailable("the store is closed".into());
-        let requests =
-            self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(gone)?;
         let (answer, answered) = oneshot::channel();
-        requests.send(Request { job, answer }).await.map_err(|_| gone())?;
+        self.inbox.push(Request::new(job, answer)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 

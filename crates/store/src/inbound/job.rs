@@ -48,6 +48,12 @@ impl InboundJob {
             InboundJob::Note(_) | InboundJob::Replay(..) | InboundJob::Resolve(..) => 1,
         }
     }
+
+    /// How many bytes of mail it writes into rows.
+    pub fn bytes(&self) -> usize {
+        let InboundJob::Register(page) = self else { return 0 };
+        page.mails.iter().filter_map(|mail| mail.body.as_ref()?.inline()).map(|bytes| bytes.len()).sum()
+    }
 }
 
 /// Does one inside the transaction under way.

@@ -31,6 +31,12 @@ pub(crate) const SEQUENCE: &str = "sequence";
 /// The same: making notifications.
 pub(crate) const FAN_OUT: &str = "fan_out";
 
+/// How many entries of a page are done, where it takes several transactions. Beside its position, so that it says nothing of any
+/// other page.
+const FAN_OUT_PART: &str = "fan_out_part";
+const PART_BASE: i64 = 1_024;
+const _: () = assert!((PAGE_ENTRIES_MAX as i64) < PART_BASE);
+
 static INSERT: Multi = Multi::new("INSERT INTO journal (tenant, at, entries) VALUES ", 3, "");
 const PROGRESS: Sql = Sql::of_each(
     "SELECT position FROM progress WHERE name = ?",
@@ -39,6 +45,10 @@ const PROGRESS: Sql = Sql::of_each(
 );
 const POSITION: Sql = Sql::same("SELECT position FROM progress WHERE name = ?");
 const ADVANCE: Sql = Sql::same("UPDATE progress SET position = ? WHERE name = ?");
+const NOTE_PART: Sql = Sql::or_mysql(
+    "INSERT INTO progress (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position",
+    "INSERT INTO progress (name, position) VALUES (?, ?) ON DUPLICATE KEY UPDATE position = VALUES(position)",
+);
 /// Read without locks, so that nobody waits for a transaction under way.
 pub(crate) const UNPLACED: Sql = Sql::or_mysql(
     "SELECT id FROM journal WHERE position IS NULL ORDER BY id LIMIT ?",
@@ -65,7 +75,7 @@ pub(crate) static PLACE: MultiSql = MultiSql {
     ),
 };
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[PROGRESS, POSITION, ADVANCE, UNPLACED];
+pub(crate) const STATEMENTS: &[Sql] = &[PROGRESS, POSITION, ADVANCE, NOTE_PART, UNPLACED];
 
 /// Texts for as many rows as there are, for the test that prepares them.
 #[cfg(test)]
@@ -153,6 +163,23 @@ async fn position_in(session: &mut dyn Session, sql: Sql, walk: &str) -> Result<
 /// Notes how far a walk has come.
 pub(crate) async fn advance(session: &mut dyn Session, walk: &str, to: i64) -> Result<(), StoreError> {
     session.execute(ADVANCE, values![to, walk]).await.map(drop)
+}
+
+/// A page of which notifications were made in part, and of how many of its entries. Under the lock of [`FAN_OUT`].
+pub(crate) async fn page_in_part(session: &mut dyn Session) -> Result<(i64, usize), StoreError> {
+    let rows = session.rows(POSITION, values![FAN_OUT_PART]).await?;
+    let noted = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    Ok((noted / PART_BASE, usize::try_from(noted % PART_BASE).unwrap_or(0)))
+}
+
+/// Notes how many entries of a page are done.
+pub(crate) async fn note_part(
+    session: &mut dyn Session,
+    page: i64,
+    entries: usize,
+) -> Result<(), StoreError> {
+    let entries = i64::try_from(entries).unwrap_or(0).min(PART_BASE - 1);
+    session.execute(NOTE_PART, values![FAN_OUT_PART, page * PART_BASE + entries]).await.map(drop)
 }
 
 /// Gives pages that are visible now the next positions; how many.

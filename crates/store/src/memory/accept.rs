@@ -51,8 +51,10 @@ impl Tables {
             if let Some(want) = hand_over.standing(&key) {
                 self.directory.open(&mut terms.allowances, &want.sender(), want.limits, now);
             }
+            let is_gone = !message.state.status().is_final() && !self.directory.accounts.contains_key(&key);
             let answer = match self.seen(&message) {
                 Some(answer) => answer,
+                None if is_gone => Acceptance::AccountGone,
                 None => self.store(message, hand_over, &mut terms, &mut accepted),
             };
             accepted.answers.push(answer);

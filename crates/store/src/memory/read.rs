@@ -6,8 +6,8 @@ use postway_domain::{EmailAddress, Lane, MessageUid, Status, TenantId, Time};
 
 use super::{message::Stored, tables::Tables};
 use crate::record::{
-    Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Stats,
-    external_label, foreign_id_label,
+    AccountKey, Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord,
+    MessageSummary, Stats, external_label, foreign_id_label,
 };
 
 impl Tables {
@@ -78,7 +78,9 @@ impl Tables {
         let suspended = self.directory.gates();
         let is_held = |lane: &Lane| {
             let account = std::slice::from_ref(&lane.account);
-            !suspended.pass(lane) || !self.account_gates(&lane.tenant, account, now).is_empty()
+            let key = AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
+            let is_gone = !self.directory.accounts.contains_key(&key);
+            is_gone || !suspended.pass(lane) || !self.account_gates(&lane.tenant, account, now).is_empty()
         };
         let tenants = &self.directory.tenants;
         let is_there = |id: &TenantId| tenants.get(id).is_some_and(|tenant| tenant.deleted_at.is_none());

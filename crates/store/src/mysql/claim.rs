@@ -20,7 +20,6 @@ use crate::{
     claiming::{DueWork, KnownRecipient},
     decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
-    group::After,
     journal::Happening,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
@@ -100,10 +99,6 @@ impl DueWork for Txn {
         lease(self, request, claimed).await?;
         add_contents(self, claimed, request.inline_bytes_max).await?;
         known_recipients(self, claimed).await
-    }
-
-    fn after(&mut self) -> &mut After {
-        &mut self.after
     }
 }
 

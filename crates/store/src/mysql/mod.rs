@@ -43,6 +43,7 @@ use self::{
 };
 use crate::{
     directory::Portable,
+    durability::DurabilityRisk,
     error::StoreError,
     group::Writers,
     handover::HandOver,
@@ -68,6 +69,7 @@ pub struct MysqlStore {
     readers: MySqlPool,
     handover: Arc<HandOver>,
     walks: Walks,
+    risks: Vec<DurabilityRisk>,
     server: Arc<Server>,
     peers: Arc<Peers>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
@@ -204,6 +206,10 @@ impl Portable for MysqlStore {
 
 #[async_trait]
 impl Operate for MysqlStore {
+    fn durability_risks(&self) -> &[DurabilityRisk] {
+        &self.risks
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         self.writers.ping().await
     }

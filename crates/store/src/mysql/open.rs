@@ -16,6 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
+    durability::DurabilityRisk,
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -137,6 +138,8 @@ impl MysqlStore {
             server.migrate().await?;
         }
         let is_cluster = is_cluster(&mut conn).await?;
+        let risks = risks(&mut conn).await?;
+        risks.iter().for_each(DurabilityRisk::tell);
         let packet_bytes_max: u64 =
             sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut conn).await.map_err(failed)?;
         if packet_bytes_max < PACKET_BYTES_WISH {
@@ -162,7 +165,7 @@ impl MysqlStore {
             .collect();
         let writers = Writers::start(engines, &handover);
         let registrar = Registrar::new(conn);
-        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar })
+        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar, risks })
     }
 
     /// Which migrations the database at `url` has.
@@ -180,14 +183,24 @@ impl MysqlStore {
                              WHERE table_schema = DATABASE()), 0) AS SIGNED)";
         let mut conn = Server::parse(url)?.writer().await?;
         let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
+        let risks = risks(&mut conn).await;
         close(conn).await;
-        facts.map(|(version, at, bytes)| Facts::new(version, Some(at), bytes))
+        let (version, at, bytes) = facts?;
+        Ok(Facts { risks: risks?, ..Facts::new(version, Some(at), bytes) })
     }
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.
     pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
         Server::parse(url)?.migrate().await
     }
+}
+
+async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+    const SETTINGS: &str = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS SIGNED), \
+                            CAST(@@GLOBAL.sync_binlog AS SIGNED), CAST(@@GLOBAL.log_bin AS SIGNED)";
+    let (flush, sync_binlog, has_binlog): (i64, i64, i64) =
+        sqlx::query_as(SETTINGS).fetch_one(conn).await.map_err(failed)?;
+    Ok(DurabilityRisk::of_mysql(flush, sync_binlog, has_binlog != 0))
 }
 
 /// Takes leave: all that was asked is answered. Over TLS the server may be gone before the last word, or a lost one be

@@ -13,9 +13,11 @@ use crate::{
         sample::{self, Sample, at},
         stage,
     },
+    directory,
+    durability::LossMoment,
     error::StoreError,
     journal,
-    port::Store,
+    port::{Operate, Store},
     preparation,
     record::{Acceptance, FeedPosition},
     reports,
@@ -390,6 +392,32 @@ async fn plan(conn: &mut MySqlConnection, sql: &str) -> Vec<Step> {
     rows.iter().map(step).collect()
 }
 
+/// The only test that touches these settings of the server that all tests share.
+#[tokio::test]
+async fn a_server_that_does_not_sync_its_commits_is_told() {
+    let url = database();
+    let pool = MySqlPool::connect(&url).await.unwrap();
+    let set = async |value: &str| {
+        let set = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {value}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&pool).await.unwrap();
+    };
+    let was: i64 = sqlx::query_scalar("SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS SIGNED)")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    for value in ["0", "2", "1"] {
+        set(value).await;
+        let store = MysqlStore::open(&url).await.unwrap();
+        let risks = store.durability_risks().to_vec();
+        store.close().await;
+        assert_eq!(MysqlStore::facts(&url).await.unwrap().risks, risks);
+        let told = risks.iter().find(|risk| risk.setting == "innodb_flush_log_at_trx_commit");
+        let at_crash = told.filter(|risk| risk.loses_at == LossMoment::Crash);
+        assert_eq!(at_crash.map(|risk| risk.value.as_str()), (value != "1").then_some(value));
+    }
+    set(&was.to_string()).await;
+}
+
 /// The claim and the fenced writes must not scan, sort or lock what they do not return.
 #[tokio::test]
 async fn hot_statements_use_their_indexes() {
@@ -420,6 +448,8 @@ async fn hot_statements_use_their_indexes() {
         (standing::DUE.mysql, "m", "message_due"),
         (queue::LATER.sample(), "m", "message_due"),
         (queue::OVERDUE, "m", "message_expiry"),
+        (directory::HAS_WAITING.mysql, "m", "message_due"),
+        (directory::AMONG_UNFINISHED.mysql, "message", "message_status"),
         (change::LOCK.sample(), "message", "PRIMARY"),
         (change::COMMIT_WIRE.sample(), "m", "PRIMARY"),
         (change::APPLY.sample(), "m", "PRIMARY"),

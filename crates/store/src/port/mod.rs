@@ -19,6 +19,7 @@ pub use inbound::Inbound;
 pub use report::{Report, Retain};
 
 use crate::{
+    durability::DurabilityRisk,
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
@@ -390,6 +391,11 @@ pub trait Nodes: Send + Sync {
 /// The operator's side.
 #[async_trait]
 pub trait Operate: Send + Sync {
+    /// Settings of the database, as it was opened, with which what it acknowledged can be lost.
+    fn durability_risks(&self) -> &[DurabilityRisk] {
+        &[]
+    }
+
     /// Whether the store can write, by writing: a full disk or a server that only reads shows here as in an accept. Asked
     /// more often than once a second it gives its last answer again.
     async fn ping(&self) -> Result<(), StoreError>;

@@ -23,8 +23,8 @@ pub trait Report: Send + Sync {
     /// believes to be it fails without harm.
     async fn sequence(&self, limit: u32) -> Result<u32, StoreError>;
 
-    /// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages. Each page is done
-    /// once, whoever calls.
+    /// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages, where one that was
+    /// done in part counts as well. Each page is done once, whoever calls.
     async fn fan_out(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
     /// What a tenant's messages went through after this place, oldest first.

@@ -36,6 +36,7 @@ use self::{connect::within, hints::Hints};
 use crate::{
     decode,
     directory::Portable,
+    durability::DurabilityRisk,
     error::StoreError,
     group::Writers,
     handover::HandOver,
@@ -64,6 +65,7 @@ pub struct PostgresStore {
     readers: PgPool,
     handover: Arc<HandOver>,
     walks: Walks,
+    risks: Vec<DurabilityRisk>,
     peers: Arc<Peers>,
     hints: Hints,
     registrar: Registrar<PgConnection>,
@@ -200,6 +202,10 @@ impl Portable for PostgresStore {
 
 #[async_trait]
 impl Operate for PostgresStore {
+    fn durability_risks(&self) -> &[DurabilityRisk] {
+        &self.risks
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         self.writers.ping().await
     }

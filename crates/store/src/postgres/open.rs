@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
-    Connection, PgPool,
+    Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -16,6 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
+    durability::DurabilityRisk,
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -40,6 +41,8 @@ impl PostgresStore {
         if !migrate::is_current(&mut conn).await? {
             migrate_alone(&options).await?;
         }
+        let risks = risks(&mut conn).await?;
+        risks.iter().for_each(DurabilityRisk::tell);
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
@@ -56,7 +59,8 @@ impl PostgresStore {
         let writers = Writers::start(engines, &handover);
         let hints = Hints::start(options.clone(), &handover);
         let registrar = Registrar::new(conn);
-        Ok(Self { writers, readers, handover, walks: Walks::default(), peers, hints, registrar, options })
+        let walks = Walks::default();
+        Ok(Self { writers, readers, handover, walks, peers, hints, registrar, options, risks })
     }
 
     /// Which migrations the database has.
@@ -72,7 +76,7 @@ impl PostgresStore {
                              pg_database_size(current_database())";
         let mut conn = connect::connect(&connect::options(url)?, "").await?;
         let (version, at, bytes) = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed)?;
-        Ok(Facts::new(version, Some(at), bytes))
+        Ok(Facts { risks: risks(&mut conn).await?, ..Facts::new(version, Some(at), bytes) })
     }
 
     /// Brings the schema of the database up to date, and returns what that took.
@@ -101,4 +105,11 @@ async fn readers(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
         .connect_with(options.clone())
         .await
         .map_err(|error| connect::unreachable(options, error))
+}
+
+async fn risks(conn: &mut PgConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+    const SETTINGS: &str = "SELECT current_setting('fsync'), current_setting('full_page_writes')";
+    let (fsync, full_page_writes): (String, String) =
+        sqlx::query_as(SETTINGS).fetch_one(conn).await.map_err(failed)?;
+    Ok(DurabilityRisk::of_postgres(&fsync, &full_page_writes))
 }

@@ -19,6 +19,8 @@ use crate::{
         sample::{self, Sample, at},
         stage,
     },
+    directory,
+    durability::DurabilityRisk,
     error::StoreError,
     journal,
     port::Store,
@@ -197,6 +199,18 @@ async fn text_with_nul_is_stored_and_asked_for() {
     assert!(store.messages(&sample::tenant(), &filter, None, 10).await.unwrap().is_empty());
 }
 
+/// As the server of the tests is: it spares them the disk.
+#[tokio::test]
+async fn a_server_that_does_not_sync_its_commits_is_told() {
+    let (store, database) = postgres().await;
+    let told = |risks: &[DurabilityRisk]| -> Vec<(&str, String)> {
+        risks.iter().map(|risk| (risk.setting, risk.value.clone())).collect()
+    };
+    let expected = [("fsync", "off".to_owned())];
+    assert_eq!(told(store.durability_risks()), expected);
+    assert_eq!(told(&PostgresStore::facts(&database.url()).await.unwrap().risks), expected);
+}
+
 /// Two writers, one server: what they undo of each other is done again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadlock_is_tried_again() {
@@ -352,6 +366,50 @@ async fn a_connection_cut_in_mid_transaction_costs_nothing() {
     }
 }
 
+/// Nobody can say whether it is there. Those who asked are told so, all who shared the transaction, and find it when they ask again.
+#[tokio::test]
+async fn a_commit_that_nobody_can_settle_is_found_by_who_repeats_it() {
+    let database = PostgresDatabase::create();
+    let cable = Cable::to(&database).await;
+    let server = cable.server.lock().unwrap().clone().unwrap();
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&cable.url).await.unwrap());
+    stage::open(&store).await;
+    *cable.cut.lock().unwrap() = Some(Cut { at: COMMIT, server_gets_it: true, for_good: true });
+    let message = |n: u32| Sample::new(n).client_id(&n.to_string()).build();
+    let told = store.accept(vec![message(1), message(2)]).await;
+    assert!(matches!(&told, Err(error @ StoreError::Unsettled(_)) if error.is_transient()), "{told:?}");
+    cable.lead_to(server);
+    for n in [1, 2] {
+        // As a client repeats it: under its own id, as a message of another uid.
+        let uid = message(n).uid;
+        let again = Sample::new(n + 10).client_id(&n.to_string()).build();
+        assert_eq!(store.accept(vec![again]).await.unwrap(), [Acceptance::Repeat { uid }]);
+    }
+    assert_eq!(database.run("SELECT count(*) FROM message"), "2");
+}
+
+/// An account that is being deleted is waited for, and then it is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_for_an_account_that_is_being_deleted_is_not_acknowledged() {
+    let (store, database) = postgres().await;
+    stage::open(&store).await;
+    let pool = PgPool::connect(&database.url()).await.unwrap();
+    let mut deleting = pool.begin().await.unwrap();
+    let delete = "DELETE FROM account WHERE tenant = 'acme' AND id = 'relay'";
+    sqlx::query(delete).execute(&mut *deleting).await.unwrap();
+    let accepted = tokio::spawn({
+        let store = store.clone();
+        async move { store.accept(vec![Sample::new(1).build()]).await }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while sqlx::query_scalar::<_, i64>(waits).fetch_one(&pool).await.unwrap() == 0 {
+        assert!(!accepted.is_finished(), "it was not waited for");
+        tokio::task::yield_now().await;
+    }
+    deleting.commit().await.unwrap();
+    assert_eq!(accepted.await.unwrap().unwrap(), [Acceptance::AccountGone]);
+}
+
 /// A promoted standby gives the numbers of transactions that it has not seen to others: what they did is not what we did.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_lost_in_a_failover_is_not_taken_for_anothers() {
@@ -470,7 +528,21 @@ async fn every_statement_prepares() {
 async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;
     let options = connect::options(&database.url()).unwrap();
-    let [due, heads, report_due, report_heads, waiting, leased, lease, unplaced, place] = [
+    let [
+        has_waiting,
+        among_unfinished,
+        due,
+        heads,
+        report_due,
+        report_heads,
+        waiting,
+        leased,
+        lease,
+        unplaced,
+        place,
+    ] = [
+        directory::HAS_WAITING,
+        directory::AMONG_UNFINISHED,
         preparation::DUE,
         preparation::HEADS,
         reports::DUE,
@@ -484,6 +556,8 @@ async fn hot_statements_use_their_indexes() {
     .map(|sql| crate::sql::numbered(sql.postgres));
     for (settings, sql, parameters, index) in [
         (connect::WRITER_SETTINGS, due.as_str(), 4, "preparation_due"),
+        (connect::WRITER_SETTINGS, &has_waiting, 2, "message_due"),
+        (connect::WRITER_SETTINGS, &among_unfinished, 4, "message_status"),
         ("", &heads, 2, "preparation_due"),
         (connect::WRITER_SETTINGS, &report_due, 7, "notification_due"),
         ("", &report_heads, 2, "notification_due"),

@@ -182,6 +182,8 @@ pub enum Acceptance {
         /// Which key.
         kind: DedupKind,
     },
+    /// Its account was deleted meanwhile; nothing was stored.
+    AccountGone,
 }
 
 impl Acceptance {

@@ -119,6 +119,12 @@ pub struct Change {
 }
 
 impl Change {
+    /// How many bytes of a body it writes into a row.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        let Some(Preparation::Done(prepared)) = &self.preparation else { return 0 };
+        prepared.raw.inline().map_or(0, |bytes| bytes.len())
+    }
+
     /// Whether the message stands elsewhere afterwards.
     pub(crate) fn moves(&self) -> bool {
         self.to.status() != self.fence.status

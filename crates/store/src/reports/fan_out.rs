@@ -1,7 +1,8 @@
 //! From pages of the journal to notifications, counted hours and the pace of the last one.
 //!
 //! Each page is done once, whoever calls: how far it went is a row that is locked, and moved on in the same transaction. A
-//! transaction takes whole pages until it has made enough, so neither many subscribers nor a large page make it endless.
+//! transaction takes pages until it has made enough, and of the last as many entries as there is room for, so neither many
+//! subscribers nor a large page make it endless.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,8 +23,8 @@ use crate::{
 
 /// Pages that are looked at in one transaction.
 const PAGES_MAX: u32 = 256;
-/// A transaction that has made this many notifications begins no further page.
-const NOTIFICATIONS_ENOUGH: usize = 4_096;
+/// The most notifications that a transaction makes, unless a single event has more subscribers.
+const NOTIFICATIONS_MAX: usize = 4_096;
 
 const PAGES: Sql = Sql::same(
     "SELECT position, tenant, at, entries FROM journal WHERE position > ? ORDER BY position LIMIT ?",
@@ -133,25 +134,48 @@ pub(super) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) ->
         pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, Page::decode(row.time(2)?, bytes)?));
     }
     let listeners = listeners_of(session, pages.iter().map(|(_, tenant, _)| tenant)).await?;
+    let (begun, entries_done) =
+        if pages.is_empty() { (0, 0) } else { journal::page_in_part(session).await? };
     let mut told = Vec::new();
     let mut counted: &[(i64, TenantId, Page)] = &[];
-    for (taken, (_, tenant, page)) in (1..).zip(&pages) {
-        if told.len() >= NOTIFICATIONS_ENOUGH {
-            break;
-        }
+    let mut part = None;
+    for (taken, (position, tenant, page)) in (1..).zip(&pages) {
         let listening = listeners.get(tenant).into_iter().flatten().filter(|one| one.since <= page.at);
+        let listening: Vec<&Listener> = listening.collect();
+        let first = if *position == begun { entries_done.min(page.entries.len()) } else { 0 };
+        let left = page.entries.len() - first;
+        let fits = entries_that_fit(told.len(), listening.len()).min(left);
+        let entries = &page.entries[first..first + fits];
         for Listener { id, kind, events, .. } in listening {
-            let entries = page.entries.iter().filter(|entry| is_told(*kind, events, entry));
+            let entries = entries.iter().filter(|entry| is_told(*kind, events, entry));
             told.extend(entries.map(|entry| Told { tenant, subscriber: id, entry }));
+        }
+        if fits < left {
+            part = (fits > 0).then_some((*position, first + fits));
+            break;
         }
         counted = &pages[..taken];
     }
-    let Some((last, ..)) = counted.last() else { return Ok(0) };
     insert(session, &told, now).await?;
-    hours::write(session, counted).await?;
-    pace::write(session, counted).await?;
-    journal::advance(session, journal::FAN_OUT, *last).await?;
-    Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX))
+    if let Some((page, entries)) = part {
+        journal::note_part(session, page, entries).await?;
+    }
+    if let Some((last, ..)) = counted.last() {
+        hours::write(session, counted).await?;
+        pace::write(session, counted).await?;
+        journal::advance(session, journal::FAN_OUT, *last).await?;
+    }
+    // What is done in part is not nothing: there is more to do.
+    Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX).max(part.is_some().into()))
+}
+
+/// How many entries of a page a transaction takes that has made `made` notifications; the first one whoever hears of it.
+fn entries_that_fit(made: usize, listening: usize) -> usize {
+    match (NOTIFICATIONS_MAX.saturating_sub(made)).checked_div(listening) {
+        None => usize::MAX,
+        Some(0) if made == 0 => 1,
+        Some(entries) => entries,
+    }
 }
 
 async fn listeners_of(
@@ -213,6 +237,15 @@ mod tests {
         let mut uid = [0; 16];
         uid[5] = 100;
         Entry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
+    }
+
+    #[test]
+    fn a_transaction_takes_as_many_entries_as_it_has_room_for() {
+        assert_eq!(entries_that_fit(0, 0), usize::MAX, "nobody hears of it");
+        assert_eq!(entries_that_fit(0, 8), 512);
+        assert_eq!(entries_that_fit(0, 100), 40);
+        assert_eq!(entries_that_fit(4_000, 100), 0, "the next transaction has room");
+        assert_eq!(entries_that_fit(0, 10_000), 1);
     }
 
     #[test]

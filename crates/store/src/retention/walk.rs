@@ -14,6 +14,7 @@ use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{rules::SLICE_MAX, told};
 use crate::{
+    blob::BlobCursor,
     decode::coded,
     error::StoreError,
     record::Expunge,
@@ -43,15 +44,27 @@ pub(crate) struct Seen {
 
 /// How far the walks have come that have not come round.
 #[derive(Default)]
-pub(crate) struct Walks(Mutex<HashMap<TenantId, MessageUid>>);
+pub(crate) struct Walks {
+    messages: Mutex<HashMap<TenantId, MessageUid>>,
+    blobs: Mutex<Option<BlobCursor>>,
+}
 
 impl Walks {
     fn take(&self, tenant: &TenantId) -> Option<MessageUid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(tenant)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).remove(tenant)
     }
 
     fn leave(&self, tenant: &TenantId, at: MessageUid) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), at);
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), at);
+    }
+
+    /// Where the walk along the blobs stands, if it is under way.
+    pub(crate) fn take_blobs(&self) -> Option<BlobCursor> {
+        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn leave_blobs(&self, at: BlobCursor) {
+        *self.blobs.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 }
 

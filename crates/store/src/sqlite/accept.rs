@@ -49,7 +49,7 @@ pub(super) async fn accept(
         return Ok(Vec::new());
     }
     txn.after.wrote = true;
-    let mut refused = refuse_repeats(txn, messages).await?;
+    let mut refused = refuse_repeats(txn, messages, terms).await?;
     let mut entries = Vec::with_capacity(messages.len());
     let mut answers = Vec::with_capacity(messages.len());
     let mut lanes = LaneIds::default();

@@ -15,7 +15,6 @@ use crate::{
     claiming::{DueWork, KnownRecipient},
     decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
-    group::After,
     journal::Happening,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
@@ -82,10 +81,6 @@ impl DueWork for Txn {
     ) -> Result<Vec<KnownRecipient>, StoreError> {
         lease(self, request, claimed).await?;
         known_recipients(self, claimed).await
-    }
-
-    fn after(&mut self) -> &mut After {
-        &mut self.after
     }
 }
 

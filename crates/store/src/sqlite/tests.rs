@@ -12,6 +12,7 @@ use crate::{
         sample::{Sample, at},
         stage,
     },
+    directory,
     error::StoreError,
     journal,
     port::Store,
@@ -172,6 +173,8 @@ async fn hot_statements_use_their_indexes() {
         (journal::UNPLACED.sqlite, "journal_position"),
         (read::STALLED, "message_status"),
         (read::OVERDUE, "message_expiry"),
+        (directory::HAS_WAITING.sqlite, "message_due"),
+        (directory::AMONG_UNFINISHED.sqlite, "message_status"),
     ] {
         let plan: Vec<(i64, i64, i64, String)> =
             sqlx::query_as(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")))

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use postway_domain::Clock as _;
+use postway_store::durability::{DurabilityRisk, LossMoment};
 use postway_store::schema::MigrationState;
 use postway_store::{StoreError, mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 use tokio::time::{Instant, timeout};
@@ -67,10 +68,29 @@ async fn itself(database: &Database) -> Vec<Finding> {
     let mut findings = vec![Finding::new("version", Standing::Ok).found(found)];
     // Connecting is part of the time in between, and only widens what agrees.
     findings.extend(facts.at.map(|at| judge_clock(Glance { asked_at, at, answered_at: clock.now() })));
-    if let Database::Sqlite { path } = database {
-        findings.push(soundness(path, facts.bytes).await);
+    match database {
+        Database::Sqlite { path } => findings.push(soundness(path, facts.bytes).await),
+        Database::Postgres { .. } | Database::Mysql { .. } => findings.extend(judge_durability(&facts.risks)),
     }
     findings
+}
+
+/// What is acknowledged must outlive a crash of the database's machine, and it is the database that sees to it.
+fn judge_durability(risks: &[DurabilityRisk]) -> Vec<Finding> {
+    let check = "database's durability";
+    if risks.is_empty() {
+        return vec![Finding::new(check, Standing::Ok).found("commits are synced")];
+    }
+    let judge = |risk: &DurabilityRisk| {
+        let standing = match risk.loses_at {
+            LossMoment::Crash => Standing::Problem,
+            LossMoment::Failover => Standing::Warning,
+        };
+        Finding::new(check, standing)
+            .found(format!("{} = {}", risk.setting, risk.value))
+            .advice(risk.advice())
+    };
+    risks.iter().map(judge).collect()
 }
 
 /// Messages carry the times of the nodes, so nothing breaks; still somebody's clock is wrong.
@@ -262,6 +282,21 @@ mod tests {
         let off = judge_clock(glance(97_000));
         assert_eq!(off.state, Standing::Warning);
         assert!(off.found.unwrap().contains("behind"));
+    }
+
+    #[test]
+    fn a_database_that_loses_commits_is_a_problem_and_one_whose_replicas_may_is_warned_of() {
+        let risk =
+            |setting, loses_at| DurabilityRisk { setting, value: "0".to_owned(), wanted: "1", loses_at };
+        let found = judge_durability(&[
+            risk("innodb_flush_log_at_trx_commit", LossMoment::Crash),
+            risk("sync_binlog", LossMoment::Failover),
+        ]);
+        let standings: Vec<Standing> = found.iter().map(|finding| finding.state).collect();
+        assert_eq!(standings, [Standing::Problem, Standing::Warning]);
+        assert_eq!(found[0].found.as_deref(), Some("innodb_flush_log_at_trx_commit = 0"));
+        assert!(found[0].advice.as_deref().unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
+        assert_eq!(judge_durability(&[])[0].state, Standing::Ok);
     }
 
     #[test]

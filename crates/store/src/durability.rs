@@ -1,0 +1,99 @@
+//! Settings of database servers with which what was acknowledged can be lost. Nothing depends on them here: the server
+//! commits as it is told to, and says that it has.
+
+/// A setting that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurabilityRisk {
+    /// Its name.
+    pub setting: &'static str,
+    /// What it is.
+    pub value: String,
+    /// What it should be.
+    pub wanted: &'static str,
+    /// When mail is lost.
+    pub loses_at: LossMoment,
+}
+
+/// When acknowledged mail is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossMoment {
+    /// When the database's process or its machine dies.
+    Crash,
+    /// When a replica takes the place of a server that died.
+    Failover,
+}
+
+impl DurabilityRisk {
+    /// What to do, and why.
+    pub fn advice(&self) -> String {
+        let when = match self.loses_at {
+            LossMoment::Crash => "its machine loses power, or the server is killed",
+            LossMoment::Failover => "a replica takes over from a server that crashed",
+        };
+        format!("set {} = {}: mail that was acknowledged can be lost when {when}", self.setting, self.wanted)
+    }
+
+    /// What these settings of PostgreSQL mean. How a commit is waited for is not among them: sessions decide that themselves.
+    pub(crate) fn of_postgres(fsync: &str, full_page_writes: &str) -> Vec<Self> {
+        let settings = [("fsync", fsync), ("full_page_writes", full_page_writes)];
+        let risk = |(setting, value): (&'static str, &str)| Self {
+            setting,
+            value: value.to_owned(),
+            wanted: "on",
+            loses_at: LossMoment::Crash,
+        };
+        settings.into_iter().filter(|(_, value)| *value == "off").map(risk).collect()
+    }
+
+    /// What these settings of MySQL and MariaDB mean. Replicas are fed from the binary log, where there is one.
+    pub(crate) fn of_mysql(flush_log_at_commit: i64, sync_binlog: i64, has_binlog: bool) -> Vec<Self> {
+        let risk =
+            |setting, value: i64, loses_at| Self { setting, value: value.to_string(), wanted: "1", loses_at };
+        let mut risks = Vec::new();
+        // 3 is MariaDB's, and syncs more often than 1.
+        if !matches!(flush_log_at_commit, 1 | 3) {
+            risks.push(risk("innodb_flush_log_at_trx_commit", flush_log_at_commit, LossMoment::Crash));
+        }
+        if has_binlog && sync_binlog != 1 {
+            risks.push(risk("sync_binlog", sync_binlog, LossMoment::Failover));
+        }
+        risks
+    }
+
+    /// Says it in the log, as loudly as it is due.
+    pub(crate) fn tell(&self) {
+        let (setting, value, advice) = (self.setting, &self.value, self.advice());
+        match self.loses_at {
+            LossMoment::Crash => {
+                tracing::error!(setting, value, advice, "the database does not make commits durable");
+            }
+            LossMoment::Failover => {
+                tracing::warn!(setting, value, advice, "the database's replicas may miss commits");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(risks: &[DurabilityRisk]) -> Vec<(&str, &str, LossMoment)> {
+        risks.iter().map(|risk| (risk.setting, risk.value.as_str(), risk.loses_at)).collect()
+    }
+
+    #[test]
+    fn settings_that_lose_commits_are_told() {
+        assert!(DurabilityRisk::of_postgres("on", "on").is_empty());
+        let both = DurabilityRisk::of_postgres("off", "off");
+        let crash = LossMoment::Crash;
+        assert_eq!(told(&both), [("fsync", "off", crash), ("full_page_writes", "off", crash)]);
+        assert!(both[0].advice().starts_with("set fsync = on: "));
+        for (flush, sync_binlog, has_binlog) in [(1, 0, false), (1, 1, true), (3, 1, true)] {
+            assert!(DurabilityRisk::of_mysql(flush, sync_binlog, has_binlog).is_empty());
+        }
+        let risks = DurabilityRisk::of_mysql(2, 0, true);
+        let flush = ("innodb_flush_log_at_trx_commit", "2", crash);
+        assert_eq!(told(&risks), [flush, ("sync_binlog", "0", LossMoment::Failover)]);
+    }
+}
