@@ -68,8 +68,8 @@ pub(crate) struct MessageRequest {
     /// Hides subject and bodies from every reader, and removes the bodies once it is sent.
     #[schema(default = false)]
     sensitive: Option<bool>,
-    /// 0 to 3, or `immediate`, `high`, `normal`, `low`.
-    #[schema(inline, default = 2)]
+    /// 0 to 3, or `immediate`, `high`, `normal` (2, when absent), `low`.
+    #[schema(inline)]
     priority: Option<Urgency>,
     /// The code of the batch it belongs to.
     batch: Option<String>,

@@ -4,6 +4,9 @@
 //! A program's script is in the folder of this name. It gets `HOST`, `PORT` and `KEY` of the SMTP door, `URL` of the HTTP door, and
 //! `DIR`, a folder of its own. Its mails are known by their subjects.
 
+mod lettre;
+mod programs;
+
 use std::{collections::BTreeMap, process::Output, sync::Arc};
 
 use anyhow::{Context, ensure};
@@ -13,204 +16,8 @@ use postway_testkit::{ClientScript, Dkimpy, HttpSource, MailClients, ReceivedMai
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use ClientScript::{Node, Python, RootShell, Shell};
-
-/// A program, and what it does.
-struct ClientProgram {
-    name: &'static str,
-    script: ClientScript,
-    /// What it prints of the reply that it got.
-    prints: &'static str,
-    mails: &'static [ClientMail],
-}
-
-/// A mail that must arrive.
-struct ClientMail {
-    subject: &'static str,
-    recipients: &'static [&'static str],
-    /// What its text part says.
-    text: &'static str,
-    keeps: &'static [Kept],
-}
-
-/// What must be left of a mail besides its text.
-#[derive(Clone, Copy, Debug)]
-enum Kept {
-    /// The Message-ID that the program gave it.
-    MessageId(&'static str),
-    /// A DKIM signature that verifies.
-    Signature,
-    /// A part of this type.
-    Part(&'static str),
-    /// An HTML part that says this.
-    Html(&'static str),
-    /// A header that says this.
-    Header(&'static str, &'static str),
-}
-
-const ADA: &[&str] = &["ada@example.net"];
-const ADA_AND_BOB: &[&str] = &["ada@example.net", "bob@example.net"];
-/// As Postfix says it, which is where programs look for the queue's id.
-const QUEUED: &str = "Ok: queued as ";
-
-const fn mail(
-    subject: &'static str,
-    recipients: &'static [&'static str],
-    text: &'static str,
-    keeps: &'static [Kept],
-) -> ClientMail {
-    ClientMail { subject, recipients, text, keeps }
-}
-
-const PROGRAMS: &[ClientProgram] = &[
-    ClientProgram {
-        name: "smtplib",
-        script: Python(include_str!("client_matrix/smtplib.py")),
-        prints: QUEUED,
-        mails: &[
-            mail("smtplib send_message", ADA, "Hello from smtplib.", &[]),
-            mail("smtplib sendmail", ADA_AND_BOB, "Hello from smtplib.", &[]),
-            mail("smtplib data", ADA, "Hello from smtplib.", &[]),
-        ],
-    },
-    ClientProgram {
-        name: "aiosmtplib",
-        script: Python(include_str!("client_matrix/aiosmtplib.py")),
-        prints: QUEUED,
-        mails: &[mail("aiosmtplib send", ADA, "Hello from aiosmtplib.", &[])],
-    },
-    ClientProgram {
-        name: "nodemailer",
-        script: Node(include_str!("client_matrix/nodemailer.mjs")),
-        prints: QUEUED,
-        mails: &[
-            mail(
-                "nodemailer plain",
-                &["ada@example.net", "bob@example.net", "carl@example.net"],
-                "Hello from nodemailer.",
-                &[],
-            ),
-            mail("nodemailer ical", ADA, "Hello from nodemailer.", &[Kept::Part("text/calendar")]),
-            mail(
-                "nodemailer amp",
-                ADA,
-                "Hello from nodemailer.",
-                &[Kept::Part("text/x-amp-html"), Kept::Html("Hello from nodemailer.")],
-            ),
-            mail(
-                "nodemailer dkim",
-                ADA,
-                "Hello from nodemailer.",
-                &[Kept::Signature, Kept::MessageId("ticket-77.1@desk.example.com"), Kept::Html("Grüße")],
-            ),
-            mail("nodemailer pool 1", ADA, "Hello from nodemailer.", &[]),
-            mail("nodemailer pool 2", ADA, "Hello from nodemailer.", &[]),
-            mail("nodemailer pool 3", ADA, "Hello from nodemailer.", &[]),
-            mail("nodemailer pool 4", ADA, "Hello from nodemailer.", &[]),
-            mail("nodemailer pool 5", ADA, "Hello from nodemailer.", &[]),
-        ],
-    },
-    ClientProgram {
-        name: "emailjs",
-        script: Node(include_str!("client_matrix/emailjs.mjs")),
-        prints: "",
-        mails: &[mail(
-            "emailjs send",
-            ADA_AND_BOB,
-            "Hello from emailjs.",
-            &[Kept::Html("<p>Hello from emailjs.</p>")],
-        )],
-    },
-    ClientProgram {
-        name: "swaks",
-        script: Shell(include_str!("client_matrix/swaks.sh")),
-        prints: QUEUED,
-        mails: &[mail("swaks default", ADA, "This is a test mailing", &[])],
-    },
-    ClientProgram {
-        name: "curl",
-        script: Shell(include_str!("client_matrix/curl.sh")),
-        prints: QUEUED,
-        mails: &[mail("curl upload", ADA, "Hello from curl.", &[])],
-    },
-    ClientProgram {
-        name: "msmtp",
-        script: Shell(include_str!("client_matrix/msmtp.sh")),
-        prints: QUEUED,
-        mails: &[
-            mail("msmtp cron", ADA, "Hello from cron.", &[]),
-            mail("msmtp monitor", ADA, "A disk is full.", &[]),
-        ],
-    },
-    ClientProgram {
-        name: "s-nail",
-        script: Shell(include_str!("client_matrix/s-nail.sh")),
-        prints: "",
-        mails: &[mail("s-nail default", ADA, "Hello from s-nail.", &[])],
-    },
-    ClientProgram {
-        name: "Postfix",
-        script: RootShell(include_str!("client_matrix/postfix.sh")),
-        prints: QUEUED,
-        mails: &[mail(
-            "postfix list",
-            ADA_AND_BOB,
-            "Hello from a list.",
-            &[Kept::MessageId("kept-by-postfix@example.com"), Kept::Header("From", "list@example.com")],
-        )],
-    },
-    ClientProgram {
-        name: "Exim",
-        script: RootShell(include_str!("client_matrix/exim.sh")),
-        prints: QUEUED,
-        mails: &[mail("exim smarthost", ADA, "Hello from Exim.", &[])],
-    },
-    ClientProgram {
-        name: "Django, with anymail and without",
-        script: Python(include_str!("client_matrix/anymail.py")),
-        prints: "anymail resend ",
-        mails: &[
-            mail("anymail postmark", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
-            mail("anymail resend", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
-            mail("django smtp", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
-        ],
-    },
-    ClientProgram {
-        name: "resend for Node",
-        script: Node(include_str!("client_matrix/resend.mjs")),
-        prints: "",
-        // Resend makes the text of the html.
-        mails: &[mail(
-            "resend node",
-            ADA,
-            "Hello from Resend.",
-            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
-        )],
-    },
-    ClientProgram {
-        name: "resend for Python",
-        script: Python(include_str!("client_matrix/resend.py")),
-        prints: "",
-        mails: &[mail(
-            "resend python",
-            ADA,
-            "Hello from Resend.",
-            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
-        )],
-    },
-    ClientProgram {
-        name: "postmark for Node",
-        script: Node(include_str!("client_matrix/postmark.mjs")),
-        prints: "OK",
-        mails: &[mail("postmark node", ADA_AND_BOB, "Hello from Postmark.", &[])],
-    },
-    ClientProgram {
-        name: "postmarker",
-        script: Python(include_str!("client_matrix/postmarker.py")),
-        prints: "OK",
-        mails: &[mail("postmarker send", ADA, "Hello from Postmarker.", &[])],
-    },
-];
+use self::programs::{ClientMail, ClientRun, Kept, PROGRAMS};
+use ClientScript::{Node, Python};
 
 /// Those that verify calls to webhooks.
 const VERIFIERS: &[(&str, ClientScript)] = &[
@@ -266,6 +73,20 @@ impl Matrix {
         Ok(Self { gateway, sink, clients, env, dkim_record, _folder: folder })
     }
 
+    async fn run_program(&self, name: &str, run: ClientRun) -> Result<String, String> {
+        let send = match run {
+            ClientRun::Script(script) => return self.run(name, script, &[]).await,
+            ClientRun::Library(send) => send,
+        };
+        let value = |wanted: &str| {
+            let found = self.env.iter().find(|(name, _)| *name == wanted);
+            found.map_or_else(String::new, |(_, value)| value.clone())
+        };
+        let (host, port, key) = (value("HOST"), value("PORT"), value("KEY"));
+        let sent = tokio::task::spawn_blocking(move || send(&host, port.parse()?, &key)).await;
+        sent.map_err(|fault| format!("{name}: {fault}"))?.map_err(|fault| format!("{name}: {fault:#}"))
+    }
+
     async fn run(&self, name: &str, script: ClientScript, more: &[(&str, &str)]) -> Result<String, String> {
         let own = self.env.iter().map(|(name, value)| (*name, value.as_str()));
         let env: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
@@ -291,7 +112,7 @@ async fn openssl(args: &[&str], input: &str) -> anyhow::Result<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_program_sends_what_it_sends_by_default() -> anyhow::Result<()> {
     let matrix = Matrix::set().await?;
-    let runs = PROGRAMS.iter().map(|program| matrix.run(program.name, program.script, &[]));
+    let runs = PROGRAMS.iter().map(|program| matrix.run_program(program.name, program.run));
     let mut faults = Vec::new();
     for (program, ran) in PROGRAMS.iter().zip(join_all(runs).await) {
         match ran {

@@ -1,7 +1,10 @@
 //! Domains outside ASCII: one address in either spelling, through a relay that knows nothing of UTF-8.
 
-use postway_e2e::{Gateway, column, eventually, mail, mail_with};
-use postway_testkit::SmtpSink;
+use postway_e2e::{Gateway, PATIENCE, column, eventually, mail, mail_with, text};
+use postway_testkit::{
+    Action, Hold, SmtpSink, Verb,
+    dovecot::{Dovecot, PASSWORD},
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -48,5 +51,76 @@ async fn a_suppression_in_one_spelling_holds_for_the_other() -> anyhow::Result<(
     gateway.send(mail("again", "gone@exämple.net")).await?;
     gateway.wait_for("again", "sent").await?;
     assert_eq!(sink.mails().len(), 1);
+    Ok(())
+}
+
+/// Settings are written as people write names; what they are held against has A-labels.
+#[tokio::test]
+async fn limits_of_destinations_and_the_envelope_sender_take_u_labels() -> anyhow::Result<()> {
+    let at_dot = Hold::new();
+    let sink = SmtpSink::builder()
+        .without("SMTPUTF8")
+        .once(Verb::Dot, Action::Hold(at_dot.clone()).recorded())
+        .start()
+        .await;
+    let gateway = Gateway::start().await?;
+    let limits = json!({"max_connections": 4, "destinations": {"exämple.net": {"connections": 1}}});
+    gateway.relay_with(sink.port(), limits).await?;
+    gateway.patch("/v1/tenants/default", json!({"bounce_domain": "bücher.example"})).await?;
+    gateway.send(mail("first", "ada@xn--exmple-cua.net")).await?;
+    at_dot.reached().await;
+    gateway.send(mail("second", "bob@exämple.net")).await?;
+    gateway.send(mail("other", "eve@example.net")).await?;
+    gateway.wait_for("other", "sent").await?;
+    eventually("the second to wait for its destination", async || {
+        let second = gateway.message("second").await?;
+        let events = second["events"].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(events.iter().any(|event| text(&event["data"], "code") == "destination_limit").then_some(()))
+    })
+    .await?;
+    at_dot.release();
+    gateway.wait_for("second", "sent").await?;
+    for sent in sink.mails() {
+        assert!(sent.sender.is_ascii() && sent.sender.ends_with("@xn--bcher-kva.example"), "{}", sent.sender);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn rules_take_either_spelling_and_forward_to_either() -> anyhow::Result<()> {
+    let (dovecot, sink) = (Dovecot::shared(), SmtpSink::builder().without("SMTPUTF8").start().await);
+    let gateway = Gateway::start_untouched(&[]).await?;
+    gateway.relay_to(sink.port()).await?;
+    const USER: &str = "idn-desk";
+    for (n, from) in ["ada@xn--exmple-cua.net", "ada@exämple.net", "ada@example.net"].iter().enumerate() {
+        let mail = format!(
+            "From: <{from}>\r\nTo: desk@example.com\r\nSubject: Case {n}\r\nMessage-ID: <{n}@x.example>\r\n\r\nHi\r\n"
+        );
+        dovecot.append(USER, "INBOX", mail.as_bytes());
+    }
+    gateway
+        .post(
+            "/v1/mailboxes",
+            json!({"id": "desk", "host": "127.0.0.1", "port": dovecot.port(), "tls": "none", "username": USER,
+            "password": PASSWORD, "start": "beginning", "poll_seconds": 5}),
+        )
+        .await?;
+    let forward = json!({"do": "forward", "to": ["team@müller.example"], "account": "relay", "from": "desk@example.com"});
+    let rule = json!({"id": "theirs", "mailbox": "desk", "match": [{"field": "from", "contains": "@exämple.net"}], "actions": [forward]});
+    gateway.post("/v1/rules", rule).await?;
+    let mails = sink.wait_for(2, PATIENCE).await;
+    for mail in &mails {
+        assert_eq!(mail.recipients, ["team@xn--mller-kva.example"]);
+    }
+    eventually("the third to match nothing", async || {
+        let left = gateway.get("/v1/inbound?status=no_match").await?;
+        Ok(left["data"]
+            .as_array()
+            .is_some_and(|list| list.len() == 1 && text(&list[0], "subject") == "Case 2")
+            .then_some(()))
+    })
+    .await?;
+    gateway.wait_until_settled(PATIENCE).await?;
+    assert_eq!(sink.mails().len(), 2);
     Ok(())
 }

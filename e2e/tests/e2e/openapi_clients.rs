@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 const PYTHON: &str = r#"
 import datetime, io, json, os
 from client import AuthenticatedClient
-from client.api.messages import get_message, get_raw_message, list_messages, reschedule_message, send_message, send_raw_message
+from client.api.messages import cancel_message, get_message, get_raw_message, list_messages, reschedule_message, send_message, send_raw_message
+from client.api.suppressions import import_suppressions
 from client.models import Error, ListMessagesStatus, MessageRequest, RescheduleRequest
 from client.types import File
 
@@ -25,6 +26,8 @@ ready = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: Ready-made\r
 told["ready"] = send_raw_message.sync(client=gateway, id="order-2", body=File(payload=io.BytesIO(ready))).id
 page = list_messages.sync(client=gateway, status=ListMessagesStatus.SCHEDULED, limit=10)
 told["listed"] = [one.id for one in page.data]
+told["cancelled"] = cancel_message.sync(client=gateway, id="order-3").status.value
+told["imported"] = import_suppressions.sync(client=gateway, body=File(payload=io.BytesIO(b"gone@example.net"))).imported
 wrong = send_message.sync(client=gateway, body=MessageRequest(from_="shop@example.com"))
 assert isinstance(wrong, Error), wrong
 told["error"] = wrong.error.code
@@ -72,6 +75,7 @@ async fn clients_made_of_the_document_compile_and_send() -> anyhow::Result<()> {
     assert!(text(&told, "raw").contains("Subject: Hello"), "{told:#}");
     assert!(["ready", "sending", "sent"].contains(&text(&told, "status")), "{told:#}");
     assert_eq!(text(&told, "error"), "validation_error");
+    assert_eq!((text(&told, "cancelled"), &told["imported"]), ("cancelled", &json!(1)), "{told:#}");
     assert_eq!((text(&told, "later"), &told["listed"]), ("scheduled", &json!(["order-3"])), "{told:#}");
     Ok(())
 }

@@ -247,6 +247,8 @@ async fn what_does_not_work_is_not_shown_as_merely_active() -> anyhow::Result<()
     browser.screenshot(&picture("webhooks")).await?;
     go(&browser, &gateway, &format!("webhooks/{}", receiver.id)).await?;
     browser.wait_for_text("Calls to it fail: HTTP 500").await?;
+    browser.wait_for_text("In whose words").await?;
+    browser.wait_for_text("postway").await?;
     go(&browser, &gateway, "mailboxes").await?;
     browser.click("Test").await?;
     browser.wait_for_text("bounces does not work").await?;

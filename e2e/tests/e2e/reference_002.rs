@@ -1,12 +1,14 @@
 //! Reference system 002, an IMAP monitor that forwards each mail once: its document from top to bottom, on the real binary with
-//! Dovecot. The numbers are those of its requirements.
+//! Dovecot. The numbers are those of its requirements. `mailboxes` walks the table of mailboxes.
 //!
 //! What is shown elsewhere: nothing missed and nothing decided twice through kills and a rebuilt mailbox (1, 3–5, 17, 24, 36, 47, 49:
 //! `forwarding.rs`), mail that breaks its worker (49: `poison.rs`), the words of the views in every database (7–28: the store's
-//! `views/tests/words.rs`), one page after the other, a proxy, a failing mailbox beside others (32–35, 45, 51: `crates/inbound/tests`), and
+//! `views/tests/words.rs`), one page after the other, a proxy, a failing mailbox beside others (32, 33, 35, 45, 51: `crates/inbound/tests`), and
 //! metrics (40–43: `crates/inbound/src/tally.rs` and the guide's tests).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/002.md`.
+
+mod mailboxes;
 
 use anyhow::Context;
 use postway_e2e::{Gateway, PATIENCE, eventually, text};

@@ -1,11 +1,13 @@
 //! Reference 004, a validating pipeline in front of SES, from the top of its document to the end, on the real binary: its door
-//! at `/`, its tables as views on PostgreSQL, and a service that answers as SES does.
+//! at `/`, its tables as views on PostgreSQL, and a service that answers as SES does. `schedule` walks errors and delays.
 //!
 //! Shown elsewhere: what moto's SES takes and a paused account (`ses.rs`), every error of SES (`crates/dispatch/tests/ses`),
 //! durability of what was received (`compat.rs`), one call of the door at a time (`crates/api/tests/compat/reference_004.rs`),
 //! every state and event in the views of each database (`crates/store/src/views/tests`), the graceful stop (`graceful_drain.rs`).
 //!
 //! Each requirement under its number, with the tests that show it here and elsewhere: `requirements/004.md`.
+
+mod schedule;
 
 use postway_e2e::{Gateway, column, eventually, node_env, text};
 use postway_testkit::{HttpSource, Reply, postgres::PostgresDatabase};

@@ -84,6 +84,7 @@ function Shown({ one, path, changed }) {
     <${Facts} pairs=${[
       ["Id", html`<code class="break">${one.id}</code>`],
       ["Kind", one.kind],
+      ["In whose words", one.form],
       ["Events", one.events.join(", ")],
       ["What it is for", one.description],
       ["Left alone, as it asked", quiet && html`<${Ago} at=${quiet} />`],

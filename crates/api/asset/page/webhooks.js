@@ -38,7 +38,7 @@ const about = {
   path: "/v1/webhooks",
   at: (row) => url`/v1/webhooks/${row.id}`,
   fields: webhookFields,
-  preset: { events: ["*"], active: true },
+  preset: { events: ["*"], form: "postway", active: true },
   fixed: true,
   every: LOOK_MS,
   created: (made) =>

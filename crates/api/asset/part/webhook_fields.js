@@ -19,6 +19,7 @@ export const webhookFields = () => [
     kind: "list",
     hint: `One a line, or * for all: ${EVENTS.map((name) => `email.${name}`).join(", ")}, email.pec.accepted, …`,
   },
+  { name: "form", label: "In whose words", kind: "choice", options: ["postway", "resend"] },
   { name: "description", label: "What it is for", wide: true },
   { name: "active", label: "It is called", kind: "check" },
 ];

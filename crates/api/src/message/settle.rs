@@ -9,7 +9,10 @@ use axum::{
 use postway_domain::{MessageUid, Status, Time, message::Resolution};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use super::{GivenId, view::Summary};
 use crate::{
@@ -22,8 +25,8 @@ use crate::{
     state::Shared,
 };
 
-/// The message as it is then: whole for a key with the scope `read`, else as much as its sender must know.
-#[derive(Debug, Serialize, ToSchema)]
+/// A message as it is then.
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum SettledMessage {
     /// For a key with the scope `read`.
@@ -33,15 +36,29 @@ pub(crate) enum SettledMessage {
 }
 
 /// Where a message stands.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MessageStanding {
-    /// Its own id.
-    #[schema(value_type = String, format = "uuid")]
     uid: MessageUid,
-    /// Where it stands.
-    #[schema(value_type = String, example = "cancelled")]
     status: Status,
+}
+
+/// One object of which the rest may be missing, instead of a choice: generated clients that try both forms find that both fit.
+impl PartialSchema for SettledMessage {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Summary::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.required = vec!["uid".to_owned(), "status".to_owned()];
+            let about = "The message as it is then: whole for a key with the scope `read`, else its `uid` and `status`.";
+            object.description = Some(about.to_owned());
+        }
+        schema
+    }
+}
+
+impl ToSchema for SettledMessage {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Summary::schemas(schemas);
+    }
 }
 
 fn shown_to(caller: &Caller, moved: Summary) -> Json<SettledMessage> {

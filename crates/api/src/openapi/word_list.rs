@@ -48,7 +48,7 @@ fn lists() -> Vec<WordList> {
             used_by: &[
                 "listMessages?status",
                 "MessageSummary.status",
-                "MessageStanding.status",
+                "SettledMessage.status",
                 "Explanation.status",
                 "SentOn.status",
             ],
@@ -85,6 +85,7 @@ fn lists() -> Vec<WordList> {
                 "MailboxRequest.on_doubt",
                 "TenantRequest.on_doubt",
                 "MessageSummary.on_doubt",
+                "SettledMessage.on_doubt",
                 "Account.on_doubt",
                 "Mailbox.on_doubt",
                 "Tenant.on_doubt",

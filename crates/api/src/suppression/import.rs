@@ -60,7 +60,8 @@ type Entry = (usize, Result<Suppression, String>);
 ///
 /// A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
 /// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at
-/// most 64 KiB, and 32 columns or 100 values. Wrong lines are left out and told by number.
+/// most 64 KiB, and 32 columns or 100 values. Wrong lines are left out and told by number. What comes as
+/// `application/octet-stream` is CSV, unless `format` says otherwise.
 #[utoipa::path(
     post,
     path = "/v1/suppressions/import",
@@ -68,7 +69,7 @@ type Entry = (usize, Result<Suppression, String>);
     tag = "suppressions",
     params(("format" = Option<String>, Query, description = "`csv` or `jsonl`, whatever the content type says")),
     request_body(
-        content((String = "text/csv"), (String = "application/x-ndjson")),
+        content((String = "text/csv"), (String = "application/x-ndjson"), (Vec<u8> = "application/octet-stream")),
         description = "The file",
     ),
     responses((status = 200, description = "What became of it", body = ImportResult))
@@ -126,6 +127,8 @@ fn form_of(headers: &HeaderMap) -> Result<Form, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| body::essence(value.as_bytes()));
     match kind {
         kind if kind.eq_ignore_ascii_case(b"text/csv") => Ok(Form::Csv),
+        // Clients that are made of the document know no other type for a file.
+        kind if kind.eq_ignore_ascii_case(body::OCTETS.as_bytes()) => Ok(Form::Csv),
         kind if body::is_json_lines(kind) => Ok(Form::Lines),
         _ => Err(ApiError::media_type(
             "say what the file is: Content-Type text/csv or application/x-ndjson, or ?format=csv or jsonl",

@@ -158,3 +158,56 @@ async fn a_mail_beyond_the_limits_is_shown_as_far_as_they_reach_and_says_what_is
     assert!(api.get("/v1/messages/deep/attachments/0").await.body.len() > 58_000);
     api.get("/v1/messages/deep/preview").await.refused(404, "not_found");
 }
+
+/// What a batch says once holds for each of its mails that says nothing itself.
+#[tokio::test]
+async fn a_text_is_made_of_html_where_the_defaults_of_a_batch_ask_for_it() {
+    let api = Api::start().await;
+    let mail = |id: &str| json!({"id": id, "to": "ada@example.net", "subject": "Hi", "html": "<p>Hello <b>Ada</b></p>"});
+    let mut own = mail("own");
+    own["auto_text"] = json!(false);
+    let batch = json!({"defaults": {"from": "shop@example.com", "auto_text": true}, "messages": [mail("asked"), own]});
+    api.post("/v1/messages/batch", batch).await.ok(202);
+    assert_eq!(
+        api.get("/v1/messages/asked/content").await.ok(200)["text"].as_str().map(str::trim),
+        Some("Hello Ada")
+    );
+    let raw = api.get("/v1/messages/asked/raw").await;
+    assert!(String::from_utf8_lossy(&raw.body).contains("text/plain"), "the text is in the mail");
+    let raw = api.get("/v1/messages/own/raw").await;
+    assert!(!String::from_utf8_lossy(&raw.body).contains("text/plain"), "its own word counts");
+}
+
+/// An invitation is a form of the text, and a file if it is asked for.
+#[tokio::test]
+async fn the_content_of_an_invitation_shows_its_texts_and_its_calendar() {
+    let api = Api::start().await;
+    let calendar = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//x//EN\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:1@example.com\r\n\
+        DTSTAMP:20260101T000000Z\r\nDTSTART:20270101T090000Z\r\nSUMMARY:Tea\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    for (id, attach) in [("shown", false), ("filed", true)] {
+        let part =
+            json!({"content_type": "text/calendar; method=REQUEST", "content": calendar, "attach": attach});
+        let mail = json!({"id": id, "from": "shop@example.com", "to": "ada@example.net", "subject": "Tea", "text": "Come",
+            "html": "<p>Come</p>", "alternatives": [part]});
+        api.post("/v1/messages", mail).await.ok(202);
+        let content = api.get(&format!("/v1/messages/{id}/content")).await.ok(200);
+        assert_eq!(content["text"].as_str().map(str::trim), Some("Come"), "{content}");
+        assert_eq!(content["has_html"], true, "{content}");
+        let files: Vec<&str> = content["attachments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file["content_type"].as_str().unwrap())
+            .collect();
+        let expected = if attach { &["text/calendar", "application/ics"][..] } else { &["text/calendar"] };
+        assert_eq!(files, expected, "{content}");
+        for index in 0..files.len() {
+            let file = api.get(&format!("/v1/messages/{id}/attachments/{index}")).await;
+            assert_eq!(
+                (file.status.as_u16(), file.body.as_ref()),
+                (200, calendar.as_bytes()),
+                "{index} of {id}"
+            );
+        }
+    }
+}

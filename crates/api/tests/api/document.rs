@@ -171,3 +171,67 @@ async fn the_document_names_servers_and_a_contact_and_describes_every_operation(
     let whole = document.to_string();
     assert!(!whole.contains("Unix seconds\"},"), "a number stands beside a time");
 }
+
+/// What generators of clients stumble over, each seen: a choice between named schemas that says something beside one of them is
+/// not imported (TypeScript), one whose forms have the same required fields fits twice (Python), a choice with a default does not
+/// compile (Go), and a body that is neither JSON nor bytes is left out (Python).
+#[tokio::test]
+async fn the_document_has_nothing_that_generators_stumble_over() {
+    let document = Api::start().await.get("/openapi.json").await.ok(200);
+    let mut faults = Vec::new();
+    stumble(&document, "", &document, &mut faults);
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let content = operation["requestBody"]["content"].as_object();
+            if content.is_some_and(|content| {
+                !["application/json", "application/octet-stream"]
+                    .iter()
+                    .any(|kind| content.contains_key(*kind))
+            }) {
+                faults.push(format!("{method} {path}: its body is neither JSON nor bytes"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+fn stumble(schema: &Value, place: &str, document: &Value, faults: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(forms) = fields.get("oneOf").and_then(Value::as_array) {
+                let named: Vec<&Value> = forms.iter().filter(|form| form["$ref"].is_string()).collect();
+                if named.len() > 1 && named.iter().any(|form| form["description"].is_string()) {
+                    faults.push(format!("{place}: something is said beside one of its forms"));
+                }
+                let required: Vec<&[Value]> = named.iter().map(|form| required(form, document)).collect();
+                let is_within = |one: &[Value], other: &[Value]| one.iter().all(|name| other.contains(name));
+                let fits_twice = (0..required.len()).any(|one| {
+                    (0..one).any(|other| {
+                        is_within(required[one], required[other]) || is_within(required[other], required[one])
+                    })
+                });
+                if fits_twice {
+                    faults.push(format!("{place}: what is one of its forms is another as well"));
+                }
+                if fields.contains_key("default") {
+                    faults.push(format!("{place}: a choice with a default"));
+                }
+            }
+            for (name, inner) in fields {
+                stumble(inner, &format!("{place}/{name}"), document, faults);
+            }
+        }
+        Value::Array(list) => {
+            list.iter()
+                .enumerate()
+                .for_each(|(n, inner)| stumble(inner, &format!("{place}/{n}"), document, faults));
+        }
+        _ => {}
+    }
+}
+
+/// The fields that a named schema must have.
+fn required<'a>(form: &Value, document: &'a Value) -> &'a [Value] {
+    let place = form["$ref"].as_str().unwrap_or_default().trim_start_matches('#');
+    document.pointer(place).and_then(|schema| schema["required"].as_array()).map_or(&[], Vec::as_slice)
+}

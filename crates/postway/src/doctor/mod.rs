@@ -48,8 +48,7 @@ pub struct ExpectedKey {
 
 /// Checks everything about the domain. Never fails: what goes wrong is a finding.
 pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Report {
-    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
-    let domain = domain_to_ascii(&domain).unwrap_or(domain);
+    let domain = in_dns(domain);
     if !is_domain(&domain) {
         let advice = "give a domain, such as example.com or bücher.example";
         let finding = Finding::new("domain", State::Wrong).found(&domain).advice(advice);
@@ -66,7 +65,15 @@ pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Rep
 
 /// Checks that mail finds its way to the domain; for one that only takes bounces.
 pub async fn check_mx(domain: &str, dns: &dyn Dns) -> Report {
-    Report { domain: domain.to_owned(), findings: mx::check(domain, dns).await }
+    let domain = in_dns(domain);
+    let findings = mx::check(&domain, dns).await;
+    Report { domain, findings }
+}
+
+/// A domain as DNS knows it: in lower case, with A-labels. What is no domain stays as it is.
+pub(crate) fn in_dns(domain: &str) -> String {
+    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    domain_to_ascii(&domain).unwrap_or(domain)
 }
 
 /// What helps where something failed because the guard does not connect to private addresses.

@@ -238,6 +238,27 @@ async fn mail_must_find_its_way_back() {
     }
 }
 
+/// DNS has A-labels, whichever a person gives.
+#[tokio::test]
+async fn a_domain_outside_ascii_is_asked_for_by_its_a_labels() {
+    let zone = Zone::default()
+        .mx("xn--bcher-kva.example", 10, "mail.example.com")
+        .a("mail.example.com")
+        .txt("xn--bcher-kva.example", "v=spf1 -all");
+    for spelling in ["bücher.example", "BÜCHER.example.", "xn--bcher-kva.example"] {
+        let bounces = check_mx(spelling, &zone).await;
+        assert_eq!(
+            (bounces.domain.as_str(), bounces.findings[0].state),
+            ("xn--bcher-kva.example", State::Ok)
+        );
+        let whole = check_domain(spelling, &options(), &zone).await;
+        assert_eq!(whole.domain, "xn--bcher-kva.example", "{whole}");
+        let state = |check: &str| whole.findings.iter().find(|one| one.check == check).map(|one| one.state);
+        assert_eq!(state("mx"), Some(State::Ok), "{whole}");
+        assert_ne!(state("spf"), Some(State::Missing), "{whole}");
+    }
+}
+
 #[tokio::test]
 async fn without_an_answer_nothing_is_called_missing() {
     let report = check_domain("fails.example", &options(), &Zone::sound()).await;

@@ -199,6 +199,10 @@ impl Place {
             }
             ("text", Dialect::Mysql) => "CHAR".to_owned(),
             ("text", _) => "TEXT".to_owned(),
+            // Words before messages. MySQL knows how many messages a status has on average, which is many, and would read them all in
+            // search of a status that few have.
+            ("then", Dialect::Mysql) => "STRAIGHT_JOIN".to_owned(),
+            ("then", _) => "JOIN".to_owned(),
             // Without a hint SQLite takes every status for rare, and prefers its index to that of ids.
             ("same", Dialect::Sqlite) => format!("likelihood({first} = {last}, 0.5)"),
             ("same", _) => format!("{first} = {last}"),

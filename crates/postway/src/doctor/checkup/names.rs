@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::server::Reached;
 use super::{CHECK_MAX, Finding, Standing, TOGETHER, within};
-use crate::doctor::{Dns, ExpectedKey, Options, Report, State, SystemDns, check_domain, check_mx};
+use crate::doctor::{Dns, ExpectedKey, Options, Report, State, SystemDns, check_domain, check_mx, in_dns};
 use crate::output::{field, list};
 
 /// A name that is there for everybody; that there is no such record would be an answer too.
@@ -96,7 +96,7 @@ fn gather(interests: &mut BTreeMap<String, Interest>, keys: &Value, settings: &V
     }
     let bounces = field(settings, "bounce_domain");
     if !bounces.is_empty() {
-        interests.entry(bounces).or_default();
+        interests.entry(in_dns(&bounces)).or_default();
     }
 }
 

@@ -14,6 +14,6 @@ SELECT {id} AS "outboxId",
     {at:m.sent_at} AS "sentAt",
     {at:CASE WHEN m.status IN ({unsent}) THEN COALESCE(m.failed_at, m.updated_at) END} AS "failedAt",
     m.uid AS "message_uid"
-FROM {rows:content} c
-JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0
+FROM {words} w
+{then} {rows:message} m ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0
+JOIN {rows:content} c ON c.uid = m.uid

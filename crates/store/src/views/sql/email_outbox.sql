@@ -12,6 +12,6 @@ SELECT {id} AS "outboxId",
     {at:m.created_at} AS "createdAt",
     {at:CASE WHEN m.status IN ({ended}) THEN COALESCE(m.sent_at, m.failed_at, m.updated_at) END} AS "processedAt",
     m.uid AS "message_uid"
-FROM {rows:content} c
-JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0
+FROM {words} w
+{then} {rows:message} m ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {trial} = 0
+JOIN {rows:content} c ON c.uid = m.uid

@@ -8,6 +8,6 @@ SELECT {id} AS "id",
     {at:{later:m.updated_at:(SELECT MAX(e.at) {calls})}} AS "updated_at",
     m.tenant AS "tenant_id",
     m.uid AS "message_uid"
-FROM {rows:content} c
-JOIN {rows:message} m ON m.uid = c.uid
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {called} = 0
+FROM {words} w
+{then} {rows:message} m ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {called} = 0
+JOIN {rows:content} c ON c.uid = m.uid

@@ -25,7 +25,7 @@ SELECT {id} AS "id",
     (SELECT {json:e.data:status} {from_bounce}) AS "bounce_status",
     (SELECT {json:e.data:reason} {from_bounce}) AS "bounce_kind",
     (SELECT CASE WHEN e.kind = 25 THEN NULLIF(NULLIF({json:e.data:error}, ''), 'nessuno') END FROM {event} e WHERE e.uid = m.uid AND e.kind IN (25, 26) ORDER BY e.seq DESC LIMIT 1) AS "pec_error_code"
-FROM {rows:content} c
-JOIN {rows:message} m ON m.uid = c.uid
-JOIN {rows:lane} l ON l.id = m.lane
-JOIN {words} w ON {same:w.code:m.status} AND w.wait - {wait} = 0 AND w.mark - {standing} = 0
+FROM {words} w
+{then} {rows:message} m ON {same:w.code:m.status} AND w.wait - {wait} = 0
+JOIN {rows:content} c ON c.uid = m.uid
+JOIN {rows:lane} l ON l.id = m.lane AND w.mark - {standing} = 0
