@@ -116,6 +116,13 @@ Examples:
   postway bench --database postgres://postway:secret@127.0.0.1/bench --nodes 2
   postway bench --json > figures.json";
 
+/// `postway backup`.
+pub const BACKUP: &str = "The database, the blobs and the keys, as they are at one moment. TARGET gets its name when all of it is there.
+Run it as the user that the server runs as.
+
+Examples:
+  postway backup /backup/monday";
+
 /// `postway migrate copy`.
 pub const COPY: &str = "Stop every server on either database first. It can be killed and run again: it goes on where it was.
 

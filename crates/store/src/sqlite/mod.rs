@@ -4,6 +4,7 @@
 //! of that, whatever an earlier life of the process had leased is known to be stale as soon as this one starts.
 
 mod accept;
+pub mod backup;
 mod brief;
 mod change;
 mod claim;

@@ -59,6 +59,11 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// For a file that nobody else has, and that is only read: nothing is made beside it.
+pub(super) fn options_alone(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).read_only(true).immutable(true).disable_statement_logging()
+}
+
 fn writer_options(path: &Path) -> SqliteConnectOptions {
     options(path)
         .create_if_missing(true)

@@ -1,5 +1,6 @@
 //! The conformance suite on SQLite, and what concerns this database alone.
 
+mod backup;
 mod space;
 
 use std::{path::Path, sync::Arc};
