@@ -123,6 +123,14 @@ Run it as the user that the server runs as.
 Examples:
   postway backup /backup/monday";
 
+/// `postway migrate compact`.
+pub const COMPACT: &str =
+    "Needs as much room again as the file has. A file that an earlier version made gives back
+what was removed only after this.
+
+Examples:
+  systemctl stop postway && postway migrate compact && systemctl start postway";
+
 /// `postway migrate copy`.
 pub const COPY: &str = "Stop every server on either database first. It can be killed and run again: it goes on where it was.
 
