@@ -1,7 +1,7 @@
 //! Reading a request's body: bounded in size and time, and drained when too large.
 //!
 //! A client that is still writing does not read; closing the connection on it loses the answer. So what exceeds the
-//! bound is read on and thrown away, up to a bound of its own, before the 413.
+//! bound is read on and thrown away, up to a bound of its own: before the 413, or, where the head announces too much, after it.
 
 use std::time::Duration;
 
@@ -43,9 +43,10 @@ pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let mut stream = body.into_data_stream();
     if announced.is_some_and(|length| length > bytes_max) {
-        // Who asks first has sent nothing yet, and will not.
+        // Whoever announces it is told before a byte is read; who writes on without listening is listened to for a while. Who asks
+        // first has sent nothing yet, and will not.
         if !headers.contains_key(header::EXPECT) {
-            drain(stream).await;
+            tokio::spawn(drain(stream));
         }
         return Err(too_large(bytes_max));
     }
@@ -273,10 +274,23 @@ mod tests {
         };
         let mut parts = with(HeaderMap::from_iter([(header::CONTENT_LENGTH, 12.into())]));
         assert!(read(&parts, watched(polled.clone()), 10).await.is_err());
-        assert_eq!(polled.swap(0, std::sync::atomic::Ordering::Relaxed), 3);
+        assert_eq!(polled.load(std::sync::atomic::Ordering::Relaxed), 0, "the answer comes first");
+        while polled.load(std::sync::atomic::Ordering::Relaxed) < 3 {
+            tokio::task::yield_now().await;
+        }
+        polled.store(0, std::sync::atomic::Ordering::Relaxed);
         parts.headers.insert(header::EXPECT, header::HeaderValue::from_static("100-continue"));
         assert!(read(&parts, watched(polled.clone()), 10).await.is_err());
         assert_eq!(polled.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_announced_excess_is_refused_before_anything_comes() {
+        let parts = with(HeaderMap::from_iter([(header::CONTENT_LENGTH, 1_000_000_000_000_u64.into())]));
+        let silent = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let began = tokio::time::Instant::now();
+        let refused = read(&parts, silent, 10).await.unwrap_err();
+        assert_eq!((refused.status().as_u16(), began.elapsed()), (413, Duration::ZERO));
     }
 
     #[tokio::test]

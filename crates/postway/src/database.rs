@@ -1,22 +1,29 @@
 //! The configured database, opened.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use postway_store::{Store, StoreError, mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::config::Database;
 
-/// How long a database server may take to notice that the process before this one is gone.
-const LOCK_MAX: Duration = Duration::from_secs(15);
 /// The first wait for a database that does not answer; doubles up to the last.
 const WAIT_FIRST: Duration = Duration::from_millis(250);
 /// The longest wait between tries.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Opens the store. A file must open at once; a server that is away is waited for.
+/// What must fit on a disk that is not full: a first transaction does.
+const ROOM_BYTES: usize = 256 * 1024;
+
+/// Opens the store. A file must open at once, unless its disk is full; a server that is away, or is being migrated by another
+/// process, is waited for.
 pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
-    let started = Instant::now();
     let mut wait = WAIT_FIRST;
     loop {
         let error = match try_open(database).await {
@@ -24,10 +31,11 @@ pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
             Err(error) => error,
         };
         let waits = match (&error, database) {
+            (StoreError::Unavailable(_), Database::Sqlite { path }) => is_full(path),
             (_, Database::Sqlite { .. }) => false,
-            (StoreError::Unavailable(_), _) => true,
-            (StoreError::Locked(_), _) => started.elapsed() < LOCK_MAX,
-            (_, Database::Postgres { .. } | Database::Mysql { .. }) => false,
+            (error, Database::Postgres { .. } | Database::Mysql { .. }) => {
+                matches!(error, StoreError::Unavailable(_) | StoreError::Locked(_))
+            }
         };
         if !waits {
             return Err(error);
@@ -39,15 +47,15 @@ pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
 }
 
 /// Does a first step in a store that was opened, again and again where its server went away in between or takes no
-/// writes.
+/// writes, or its disk is full.
 pub async fn while_away<T>(
-    store: &dyn Store,
+    database: &Database,
     step: impl AsyncFn() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let mut wait = WAIT_FIRST;
     loop {
         let error = match step().await {
-            Err(error) if store.is_shared() && is_away(&error) => error,
+            Err(error) if is_away(&error) && may_come_back(database) => error,
             done => return done,
         };
         tracing::warn!(
@@ -64,10 +72,48 @@ fn is_away(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
 }
 
+fn may_come_back(database: &Database) -> bool {
+    match database {
+        Database::Sqlite { path } => is_full(path),
+        Database::Postgres { .. } | Database::Mysql { .. } => true,
+    }
+}
+
+/// Whether the disk of a file takes nothing more. SQLite has several words for that, some of which mean other things as well.
+fn is_full(path: &Path) -> bool {
+    let mut trial = path.as_os_str().to_owned();
+    trial.push(".room");
+    let trial = Path::new(&trial);
+    let written = fs::File::create(trial).and_then(|mut file| {
+        file.write_all(&vec![0; ROOM_BYTES])?;
+        file.sync_all()
+    });
+    if let Err(error) = fs::remove_file(trial)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::debug!(%error, "a trial of the disk stays");
+    }
+    let kind = written.err().map(|error| error.kind());
+    matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+}
+
 async fn try_open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match database {
         Database::Sqlite { path } => Arc::new(SqliteStore::open(path).await?),
         Database::Postgres { url } => Arc::new(PostgresStore::open(url.expose()).await?),
         Database::Mysql { url } => Arc::new(MysqlStore::open(url.expose()).await?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_with_room_is_not_full_and_nothing_stays_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_full(&folder.path().join("postway.db")));
+        assert!(!is_full(&folder.path().join("no such folder/postway.db")), "that is another fault");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

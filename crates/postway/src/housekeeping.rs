@@ -4,6 +4,7 @@
 //! by the domain's table, and one fenced write; a crash in between leaves the work for the next round. Duties run beside each
 //! other: takeover never waits for a sweep.
 
+mod space;
 mod steps;
 mod verdict;
 
@@ -30,6 +31,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    space::SpaceWatch,
     steps::Steps,
     verdict::{expired, lost},
 };
@@ -86,6 +88,7 @@ impl Housekeeping {
             self.keep_timing_out_receipts(pace),
             self.keep_sweeping(pace),
             self.keep_retention(pace),
+            self.keep_space(pace),
         );
     }
 
@@ -146,6 +149,13 @@ impl Housekeeping {
         let mut retention = Retention::new(self.secret_key.clone(), self.kept.clone());
         while pace.comes_on_duty().await {
             pace.rest("retention", self.retain(&mut retention).await).await;
+        }
+    }
+
+    async fn keep_space(&self, pace: &DutyPace) {
+        let mut watch = SpaceWatch::default();
+        while pace.goes_on() {
+            pace.rest("space", watch.look(&*self.store).await).await;
         }
     }
 

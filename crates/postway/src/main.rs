@@ -1,7 +1,7 @@
 //! The `postway` binary: reads the command line, runs one command, and ends with an exit code that means something.
 //!
-//! `postway` alone is `postway serve`. All other commands but `migrate`, `config`, `completions`, `inspect` and `bench`
-//! speak HTTP to a running server.
+//! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`, `inspect` and
+//! `bench` speak HTTP to a running server.
 
 mod client;
 mod clock;

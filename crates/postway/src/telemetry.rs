@@ -202,6 +202,13 @@ fn describe() {
         "postway_store_conflicts_total",
         "Transactions undone by others' locks and tried again"
     );
+    describe_gauge!("postway_store_file_bytes", "Size of the SQLite file");
+    describe_gauge!("postway_store_free_bytes", "What nothing is stored in, of the SQLite file");
+    describe_gauge!("postway_store_log_bytes", "Size of the SQLite file's write-ahead log");
+    describe_gauge!(
+        "postway_store_log_held_seconds",
+        "How long a reader has kept a large log from being folded back"
+    );
     describe_counter!("postway_store_commits_total", "Transactions committed by the store");
     describe_counter!("postway_http_requests_total", "HTTP requests answered, by route and status");
     describe_gauge!("postway_http_connections", "Connections to the HTTP listener");

@@ -82,7 +82,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
 
     let started = async {
         let store = database::open(&config.database).await?;
-        let membership = database::while_away(&*store, async || {
+        let membership = database::while_away(&config.database, async || {
             lay_ground(&*store, clock.now()).await?;
             if is_held {
                 let tenants = hold::suspend_all(&*store, clock.now()).await?;
@@ -102,7 +102,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
             kept: config.retention.clone(),
             membership: membership.clone(),
         };
-        let reclaimed = database::while_away(&*store, async || Ok(housekeeping.reclaim().await?)).await?;
+        let reclaimed =
+            database::while_away(&config.database, async || Ok(housekeeping.reclaim().await?)).await?;
         if reclaimed > 0 {
             tracing::info!(messages = reclaimed, "took back what an earlier run had left unfinished");
         }

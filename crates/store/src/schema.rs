@@ -3,6 +3,10 @@
 //! Migrations first expand the schema, and contract it only once no program needs the old form. So each says from which
 //! version on a program may still write: older nodes go on working while newer ones come up, and stop by themselves
 //! when a migration takes away what they need.
+//!
+//! A large table must not stand still under them meanwhile. So a step may begin with statements that are run one by one, each by
+//! itself, beside whoever writes (`-- online` in its file, until `-- at once`): each can be run again, because a step that died
+//! in between begins anew. Every file says in its first line what the step locks (`-- locks: …`).
 
 use crate::error::StoreError;
 
@@ -18,7 +22,56 @@ pub struct Migration {
     pub(crate) sql: &'static str,
 }
 
+/// What others wait for while a step is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrationLocks {
+    /// Nothing.
+    None,
+    /// Some tables for a moment, whatever is in them.
+    Short,
+    /// Some tables, for longer the more is in them.
+    TableSize,
+}
+
+impl MigrationLocks {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Short => "short",
+            Self::TableSize => "by table size",
+        }
+    }
+}
+
+/// What begins the line of a step that says what it locks.
+const LOCKS: &str = "-- locks: ";
+/// The lines between which statements stand that are run by themselves.
+const ONLINE: &str = "-- online\n";
+const AT_ONCE: &str = "-- at once\n";
+
 impl Migration {
+    /// What it locks. A step that says nothing is taken for the worst.
+    pub fn locks(&self) -> MigrationLocks {
+        match self.sql.lines().find_map(|line| line.strip_prefix(LOCKS)) {
+            Some("none") => MigrationLocks::None,
+            Some("short") => MigrationLocks::Short,
+            _ => MigrationLocks::TableSize,
+        }
+    }
+
+    /// Statements to run before the rest, one by one and each by itself.
+    pub(crate) fn online(&self) -> Vec<&'static str> {
+        let part = self.sql.split_once(ONLINE).and_then(|(_, rest)| rest.split_once(AT_ONCE));
+        let statements = part.map_or("", |(part, _)| part).split(';').map(str::trim);
+        statements.filter(|statement| !statement.is_empty()).collect()
+    }
+
+    /// The rest.
+    pub(crate) fn at_once(&self) -> &'static str {
+        self.sql.split_once(AT_ONCE).map_or(self.sql, |(_, rest)| rest)
+    }
+
     /// Whether programs that do not know it may go on writing. Only then is `writable_from` recorded.
     pub(crate) fn is_compatible(&self) -> bool {
         self.writable_from < self.version
@@ -46,7 +99,7 @@ macro_rules! migrations {
                     version: $version,
                     name: $name,
                     writable_from: $from,
-                    sql: include_str!(concat!("../../migrations/", $folder, "/", $zeros, $version, "_", $name, ".sql")),
+                    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/", $folder, "/", $zeros, $version, "_", $name, ".sql")),
                 }
             };
         }
@@ -95,4 +148,44 @@ pub(crate) fn check(known: &[Migration], found: i64, writable_from: i64) -> Resu
         return Err(StoreError::SchemaTooNew { found, known: newest });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_says_what_it_locks_and_what_is_run_by_itself() {
+        let step = |sql| Migration { version: 1, name: "one", writable_from: 1, sql };
+        let plain = step("-- Why.\nCREATE TABLE a (b INT);\n");
+        assert_eq!(plain.locks(), MigrationLocks::TableSize);
+        assert!(plain.online().is_empty() && plain.at_once() == plain.sql);
+        let parted = step(
+            "-- locks: none\n-- online\nCREATE INDEX a ON b (c);\nDROP INDEX d;\n-- at once\nCREATE TABLE e (f INT);\n",
+        );
+        assert_eq!(parted.locks(), MigrationLocks::None);
+        assert_eq!(parted.online(), ["CREATE INDEX a ON b (c)", "DROP INDEX d"]);
+        assert_eq!(parted.at_once(), "CREATE TABLE e (f INT);\n");
+    }
+
+    /// Before the seventh nobody asked.
+    #[test]
+    fn every_later_step_says_what_it_locks_and_only_postgres_runs_some_by_itself() {
+        for (database, known) in [
+            ("sqlite", migrations!("sqlite") as &[Migration]),
+            ("postgres", migrations!("postgres")),
+            ("mysql", migrations!("mysql")),
+        ] {
+            for step in known.iter().filter(|step| step.version >= 7) {
+                let says = step.sql.lines().next().unwrap_or_default();
+                let words = ["-- locks: none", "-- locks: short", "-- locks: by table size"];
+                assert!(words.contains(&says), "{database} {}: {says}", step.version);
+                assert!(database == "postgres" || step.online().is_empty());
+                for statement in step.online() {
+                    assert!(statement.contains(" CONCURRENTLY IF "), "it can be run again: {statement}");
+                }
+                assert!(!step.at_once().contains("CONCURRENTLY"), "{}", step.version);
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Gateway, GatewayDisk, Load, Opened, PATIENCE, audit, eventually, files_below, mail,
     mail_with, noise, text,
 };
-use postway_testkit::{DiskFault, HttpSource, Reply, SmtpSink};
+use postway_testkit::{DiskFault, Hold, HttpSource, Reply, SmtpSink};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -66,6 +66,32 @@ async fn a_disk_that_fails_or_is_full_costs_nothing_acknowledged() -> anyhow::Re
     let acknowledged = load.stop().await?;
     let doubts = audit(&stage.gateway, &stage.sink, &acknowledged).await?;
     assert_eq!(doubts, 0, "every answer of the relay was kept until it could be written");
+    Ok(())
+}
+
+/// Its earlier life left a lease behind, which a start takes back before it takes work: on a full disk it cannot.
+#[tokio::test]
+async fn a_start_on_a_full_disk_waits_for_room() -> anyhow::Result<()> {
+    let (sink, hold) = (SmtpSink::start().await, Hold::new());
+    sink.hold_next_dot(&hold);
+    let mut gateway = Gateway::idle()?;
+    let disk = GatewayDisk::under(&gateway)?;
+    gateway.launch(&disk.env(&[])).await?;
+    gateway.relay_to(sink.port()).await?;
+    gateway.send(mail("in-hand", "ada@example.net")).await?;
+    gateway.wait_for("in-hand", "sending").await?;
+    gateway.kill().await?;
+
+    disk.break_with(DiskFault::Write(DiskFault::ENOSPC), DATABASE)?;
+    gateway.launch_early(&disk.env(&[])).await?;
+    gateway.wait_for_log("the database cannot be ", 2).await?;
+    assert!(gateway.is_running()?, "{}", gateway.log());
+    let (status, _) = gateway.call(Method::GET, "/health/ready", None).await?;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    disk.mend()?;
+    gateway.announced().await?;
+    gateway.wait_until_ready().await?;
+    gateway.send(mail_with("new", "ada@example.net", json!({"account": "sandbox"}))).await?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 mod accounts;
 mod attachments;
 mod backlog;
+mod backup;
 mod bad_input;
 mod blobs;
 mod bounces;

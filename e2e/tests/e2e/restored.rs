@@ -6,7 +6,6 @@ use std::fs;
 use postway_e2e::{Gateway, PATIENCE, column, mail, mail_with, text};
 use postway_testkit::SmtpSink;
 use serde_json::json;
-use tokio::process::Command;
 
 const MAILS: usize = 20;
 
@@ -21,12 +20,9 @@ async fn a_restored_queue_is_held_until_somebody_lets_it_go() -> anyhow::Result<
         gateway.send(mail(&format!("mail-{n}"), "ada@example.net")).await?;
     }
     // The backup, taken while all of it waits.
-    let backup = tempfile::TempDir::new()?;
-    let copy = backup.path().join("postway.db");
-    let vacuum = format!("VACUUM INTO '{}'", copy.display());
-    let taken =
-        Command::new("sqlite3").arg(gateway.data_dir().join("postway.db")).arg(vacuum).status().await?;
-    assert!(taken.success());
+    let backup = gateway.folder().join("backup");
+    let taken = gateway.cli(&["backup", &backup.display().to_string()]).await?;
+    assert_eq!(taken.code, Some(0), "{taken:?}");
     gateway.post("/v1/accounts/relay/activate", json!({})).await?;
     gateway.wait_until_settled(PATIENCE).await?;
     assert_eq!(sink.mails().len(), MAILS, "and then it was sent");
@@ -34,9 +30,8 @@ async fn a_restored_queue_is_held_until_somebody_lets_it_go() -> anyhow::Result<
 
     let mut restored = Gateway::idle()?;
     fs::create_dir_all(restored.data_dir())?;
-    fs::copy(&copy, restored.data_dir().join("postway.db"))?;
-    for key in ["secret.key", "admin.key"] {
-        fs::copy(gateway.data_dir().join(key), restored.data_dir().join(key))?;
+    for file in ["postway.db", "secret.key", "admin.key"] {
+        fs::copy(backup.join(file), restored.data_dir().join(file))?;
     }
     restored.launch_as(&["--hold"], &[]).await?;
     restored.post("/v1/accounts/relay/activate", json!({})).await?;

@@ -116,6 +116,21 @@ Examples:
   postway bench --database postgres://postway:secret@127.0.0.1/bench --nodes 2
   postway bench --json > figures.json";
 
+/// `postway backup`.
+pub const BACKUP: &str = "The database, the blobs and the keys, as they are at one moment. TARGET gets its name when all of it is there.
+Run it as the user that the server runs as.
+
+Examples:
+  postway backup /backup/monday";
+
+/// `postway migrate compact`.
+pub const COMPACT: &str =
+    "Needs as much room again as the file has. A file that an earlier version made gives back
+what was removed only after this.
+
+Examples:
+  systemctl stop postway && postway migrate compact && systemctl start postway";
+
 /// `postway migrate copy`.
 pub const COPY: &str = "Stop every server on either database first. It can be killed and run again: it goes on where it was.
 

@@ -5,11 +5,13 @@
 //! (exit code 1) if the two databases differ in the end, and can be run again after it failed.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use postway_store::copy::{self, Address, CopyError, Progress, Report, Role, TableReport};
+use postway_store::schema::MigrationState;
 use postway_store::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 use serde_json::json;
 use tokio::time::Instant;
@@ -24,10 +26,13 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
-    /// Show which migrations are applied
+    /// Show which migrations are applied, and what those that are missing lock: none, short, or by table size
     Status,
     /// Apply the migrations that are missing
     Up,
+    /// Rewrite a SQLite file without what is free in it; stop the server first
+    #[command(after_help = super::examples::COMPACT)]
+    Compact,
     /// Copy everything to another database; run again, it goes on where it was
     #[command(after_help = super::examples::COPY)]
     Copy(CopyArgs),
@@ -52,6 +57,7 @@ pub async fn run(session: &Session, command: MigrateCommand) -> Result<(), Failu
     let report = match command {
         MigrateCommand::Status => status(&session.load()?.config.database).await?,
         MigrateCommand::Up => up(&session.load()?.config.database).await?,
+        MigrateCommand::Compact => compact(&session.load()?.config.database).await?,
         MigrateCommand::Copy(args) => return Box::pin(copy(session, &args)).await,
     };
     session.output.text(&report)
@@ -63,9 +69,12 @@ async fn status(database: &Database) -> anyhow::Result<String> {
         Database::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
         Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
     };
-    let line = |state: &postway_store::sqlite::MigrationState| {
-        let applied = if state.applied { "applied" } else { "missing" };
-        format!("{:04}  {:<24}  {applied}", state.migration.version, state.migration.name)
+    let line = |state: &MigrationState| {
+        let standing = match state.applied {
+            true => "applied".to_owned(),
+            false => format!("missing, locks: {}", state.migration.locks().as_str()),
+        };
+        format!("{:04}  {:<24}  {standing}", state.migration.version, state.migration.name)
     };
     Ok(states.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
@@ -83,6 +92,19 @@ async fn up(database: &Database) -> anyhow::Result<String> {
         return Ok("the schema is up to date".to_owned());
     }
     Ok(applied.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+async fn compact(database: &Database) -> Result<String, Failure> {
+    let Database::Sqlite { path } = database else {
+        return Err(Failure::Usage("only a SQLite file is compacted; servers do that themselves".to_owned()));
+    };
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let before = bytes(path);
+    if before == 0 {
+        return Err(Failure::NotFound(format!("there is no database at {}", path.display())));
+    }
+    SqliteStore::compact(path).await.map_err(anyhow::Error::from)?;
+    Ok(format!("compacted: {} before, {} now", HumanBytes(before), HumanBytes(bytes(path))))
 }
 
 async fn copy(session: &Session, args: &CopyArgs) -> Result<(), Failure> {

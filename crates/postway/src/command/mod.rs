@@ -5,6 +5,7 @@
 
 mod accounts;
 mod audit;
+mod backup;
 mod batches;
 mod bench;
 mod cleanup;
@@ -166,6 +167,9 @@ enum Command {
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     #[command(after_help = examples::BENCH)]
     Bench(Box<bench::BenchArgs>),
+    /// Copy everything that a gateway on SQLite keeps, while it runs
+    #[command(after_help = examples::BACKUP)]
+    Backup(backup::BackupArgs),
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
@@ -266,6 +270,7 @@ impl Cli {
             Command::Erase(args) => cleanup::erase(&session, args).await,
             Command::Inspect(args) => inspect::run(&args),
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
+            Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,
             Command::Moving(command) => Box::pin(moving::run(&session, *command)).await,
             Command::Views(command) => views::run(&session, command).await,

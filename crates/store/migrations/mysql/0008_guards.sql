@@ -1,3 +1,4 @@
+-- locks: short
 -- How often the process died with a mail in hand. Mail that costs its worker its life is told from mail that fails. Written so that it
 -- can be run again, in words that MySQL and MariaDB share.
 SET @add_column = IF((SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()

@@ -1,3 +1,4 @@
+-- locks: short
 -- What movers look for in their table of tasks: the date that a mail bears, and how often it was tried in all. Mail from before this
 -- step has neither. Written so that it can be run again, in words that MySQL and MariaDB share.
 SET @add_column = IF((SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()

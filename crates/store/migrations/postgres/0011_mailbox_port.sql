@@ -1,3 +1,4 @@
+-- locks: short
 -- Two mailboxes may be on one host under one user name, behind different ports: tunnels end so. place stays the digest of host,
 -- username and folder, and is still what tells whether a mailbox has moved; unique is it together with the port. Programs from
 -- before this step leave the port 0.

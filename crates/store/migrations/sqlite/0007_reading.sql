@@ -1,3 +1,4 @@
+-- locks: by table size
 -- What readers need with a million messages: lists by state in the order of ids, batches by code, and what happened lately.
 
 -- By state and tenant, in the order of ids: for lists, and for what stalled.

@@ -38,6 +38,7 @@ use crate::{
 
 pub use self::error::BlobError;
 pub(crate) use self::names::{BlobCursor, BlobJob, write};
+pub(crate) use self::place::parts as blob_parts;
 #[cfg(test)]
 pub(crate) use names::STATEMENTS;
 

@@ -26,7 +26,7 @@ pub(super) fn as_option((name, value): (OsString, OsString)) -> Option<(String, 
 }
 
 /// A blob's place below the root: two folders, so that none has too many entries, and its name.
-pub(super) fn parts(name: &BlobName) -> [String; 3] {
+pub(crate) fn parts(name: &BlobName) -> [String; 3] {
     [format!("{:02x}", name.digest[0]), format!("{:02x}", name.digest[1]), name.to_string()]
 }
 

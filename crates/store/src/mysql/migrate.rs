@@ -1,7 +1,10 @@
 //! Migrations: numbered, forward only. DDL commits by itself here, so each step can be run again: its record is written
 //! last, and whoever migrates holds the database's lock.
 
+use std::time::Duration;
+
 use sqlx::{MySqlConnection, Row};
+use tokio::time::sleep;
 
 use super::failed;
 use crate::{
@@ -18,6 +21,12 @@ const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migration (versio
 
 pub(super) const WRITABLE: &str =
     "SELECT MAX(version), MAX(COALESCE(writable_from, version)) FROM schema_migration";
+
+/// How long a statement waits for tables that transactions have in use, and others behind it.
+const BRIEF_LOCKS: &str = "SET SESSION lock_wait_timeout = 2";
+/// The pause before the next try, in which others have their turn, and how many there are: an hour's worth, for dumps.
+const PAUSE: Duration = Duration::from_secs(2);
+const TRIES_MAX: u32 = 1_000;
 
 /// The schema's version; 0 for an empty database.
 async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
@@ -65,28 +74,50 @@ pub(super) async fn status(conn: &mut MySqlConnection) -> Result<Vec<MigrationSt
 /// Applies what is missing and returns it.
 pub(super) async fn up(conn: &mut MySqlConnection) -> Result<Vec<Migration>, StoreError> {
     let missing = schema::missing(MIGRATIONS, version(conn).await?);
+    sqlx::raw_sql(BRIEF_LOCKS).execute(&mut *conn).await.map_err(failed)?;
     for migration in &missing {
-        sqlx::raw_sql(CREATE_RECORD).execute(&mut *conn).await.map_err(failed)?;
-        sqlx::raw_sql(migration.sql).execute(&mut *conn).await.map_err(failed)?;
-        crate::crash::crash_point("store_migration");
-        // On a cluster another node may have been as quick: each step can be run twice, and so can its record.
-        sqlx::query("INSERT IGNORE INTO schema_migration (version, name) VALUES (?, ?)")
-            .bind(migration.version)
-            .bind(migration.name)
-            .execute(&mut *conn)
-            .await
-            .map_err(failed)?;
-        if migration.is_compatible() {
-            sqlx::query("UPDATE schema_migration SET writable_from = ? WHERE version = ?")
-                .bind(migration.writable_from)
-                .bind(migration.version)
-                .execute(&mut *conn)
-                .await
-                .map_err(failed)?;
+        let mut tries = 1;
+        loop {
+            match step(conn, migration).await.map_err(failed) {
+                Ok(()) => break,
+                Err(StoreError::Conflict(reason)) if tries < TRIES_MAX => {
+                    if tries % 10 == 1 {
+                        tracing::warn!(
+                            migration = migration.name,
+                            reason,
+                            "a migration waits for somebody who uses the tables for long, such as a dump; it is tried again"
+                        );
+                    }
+                    tries += 1;
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     if !missing.is_empty() {
         views::mysql::come_back(conn).await;
     }
     Ok(missing)
+}
+
+/// Does a step, which can be done again.
+async fn step(conn: &mut MySqlConnection, migration: &Migration) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(CREATE_RECORD).execute(&mut *conn).await?;
+    sqlx::raw_sql(migration.sql).execute(&mut *conn).await?;
+    crate::crash::crash_point("store_migration");
+    // On a cluster another node may have been as quick: each step can be run twice, and so can its record.
+    sqlx::query("INSERT IGNORE INTO schema_migration (version, name) VALUES (?, ?)")
+        .bind(migration.version)
+        .bind(migration.name)
+        .execute(&mut *conn)
+        .await?;
+    if migration.is_compatible() {
+        sqlx::query("UPDATE schema_migration SET writable_from = ? WHERE version = ?")
+            .bind(migration.writable_from)
+            .bind(migration.version)
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
 }

@@ -25,8 +25,8 @@ use crate::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
         ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, Link, MessageBrief,
         MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, Pace,
-        PreparationState, PrepareRequest, QueueState, Stalled, Stats, Suppression, Suspension, ToPrepare,
-        Used, WireCommit,
+        PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace, Suppression, Suspension,
+        ToPrepare, Used, WireCommit,
     },
 };
 
@@ -402,6 +402,12 @@ pub trait Operate: Send + Sync {
 
     /// Transactions committed with writes in them since the start.
     fn commits(&self) -> u64;
+
+    /// Keeps the log short and gives some of what is free back to the disk, where the database is a file of this process; what
+    /// it takes of the disk then. A server does that itself, and answers nothing.
+    async fn tend_space(&self) -> Result<Option<StoreSpace>, StoreError> {
+        Ok(None)
+    }
 
     /// Finishes what was begun and lets go of the database.
     async fn close(&self);

@@ -103,6 +103,5 @@ pub(super) async fn migrator(options: &PgConnectOptions) -> Result<PgConnection,
         }
         Err(error) => return Err(unreachable(options, error)),
     }
-    sqlx::query("SET lock_timeout = '5s'").execute(&mut conn).await.map_err(failed)?;
     Ok(conn)
 }

@@ -1,8 +1,14 @@
 //! Migrations: numbered as SQLite's, forward only, each in one transaction with its own record.
+//!
+//! Nodes of an older program go on meanwhile. What takes long by the rows there are (indexes) is done before the transaction, beside
+//! whoever writes; the transaction itself waits only briefly for its locks, because others queue behind it, and is tried again.
 
-use sqlx::{PgConnection, Row};
+use std::time::Duration;
 
-use super::failed;
+use sqlx::{AssertSqlSafe, PgConnection, Row};
+use tokio::time::sleep;
+
+use super::{code_of, failed};
 use crate::{
     error::StoreError,
     schema::{self, Migration, MigrationState},
@@ -17,6 +23,19 @@ const CREATE_RECORD: &str =
 
 pub(super) const WRITABLE: &str =
     "SELECT max(version), max(coalesce(writable_from, version)) FROM schema_migration";
+
+/// How long a transaction waits for a lock, and others behind it.
+const BRIEF_LOCKS: &str = "SET lock_timeout = '1s'";
+/// Statements beside whoever writes wait for transactions that are under way, and nobody for them.
+const LONG_LOCKS: &str = "SET lock_timeout = 0";
+/// The pause before the next try, in which others have their turn, and how many there are: an hour's worth, for dumps.
+const PAUSE: Duration = Duration::from_secs(2);
+const TRIES_MAX: u32 = 1_200;
+/// What begins a statement that makes an index beside whoever writes.
+const CREATE_INDEX: &str = "CREATE INDEX CONCURRENTLY IF NOT EXISTS ";
+/// An index that a try which died has left unfinished.
+const IS_INVALID: &str = "SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid \
+     WHERE c.relname = $1 AND pg_table_is_visible(c.oid) AND NOT i.indisvalid)";
 
 /// Mail is in every script; a database that keeps one alphabet only would refuse it message by message.
 pub(super) async fn check_encoding(conn: &mut PgConnection) -> Result<(), StoreError> {
@@ -72,41 +91,105 @@ pub(super) async fn status(conn: &mut PgConnection) -> Result<Vec<MigrationState
     Ok(schema::states(MIGRATIONS, version(conn).await?))
 }
 
-/// Applies what is missing and returns it. A crash leaves each step wholly done or not at all.
+/// Applies what is missing and returns it. A crash leaves each step wholly done, or to be done again.
 pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreError> {
-    let missing = schema::missing(MIGRATIONS, version(conn).await?);
+    up_to(conn, schema::newest(MIGRATIONS)).await
+}
+
+/// The same up to this version.
+pub(super) async fn up_to(conn: &mut PgConnection, newest: i64) -> Result<Vec<Migration>, StoreError> {
+    let found = version(conn).await?;
+    let mut missing = schema::missing(MIGRATIONS, found);
+    missing.retain(|migration| migration.version <= newest);
     for (index, migration) in missing.iter().enumerate() {
-        sqlx::query("BEGIN").execute(&mut *conn).await.map_err(failed)?;
-        let step = async {
-            if index == 0 {
-                views::stand_aside(&mut *conn).await?;
+        let place =
+            StepPlace { is_first: index == 0, is_last: index + 1 == missing.len(), is_new: found == 0 };
+        if !place.is_new {
+            for statement in migration.online() {
+                run_online(conn, migration, statement).await?;
             }
-            sqlx::query(CREATE_RECORD).execute(&mut *conn).await?;
-            sqlx::raw_sql(migration.sql).execute(&mut *conn).await?;
-            crate::crash::crash_point("store_migration");
-            sqlx::query("INSERT INTO schema_migration (version, name) VALUES ($1, $2)")
-                .bind(migration.version)
-                .bind(migration.name)
-                .execute(&mut *conn)
-                .await?;
-            if migration.is_compatible() {
-                sqlx::query("UPDATE schema_migration SET writable_from = $1 WHERE version = $2")
-                    .bind(migration.writable_from)
-                    .bind(migration.version)
-                    .execute(&mut *conn)
-                    .await?;
-            }
-            if index + 1 == missing.len() {
-                views::come_back(&mut *conn).await?;
-            }
-            sqlx::query("COMMIT").execute(&mut *conn).await
-        };
-        if let Err(error) = step.await {
+        }
+        sqlx::raw_sql(BRIEF_LOCKS).execute(&mut *conn).await.map_err(failed)?;
+        let mut tries = 1;
+        while let Err(error) = step(conn, migration, &place).await {
             if let Err(rollback) = sqlx::query("ROLLBACK").execute(&mut *conn).await {
                 tracing::debug!(error = %rollback, "nothing to roll back");
             }
-            return Err(failed(error));
+            if code_of(&error).as_deref() != Some("55P03") || tries == TRIES_MAX {
+                return Err(failed(error));
+            }
+            if tries % 10 == 1 {
+                tracing::warn!(
+                    migration = migration.name,
+                    "a migration waits for somebody who uses the tables for long, such as a dump; it is tried again"
+                );
+            }
+            tries += 1;
+            sleep(PAUSE).await;
         }
     }
     Ok(missing)
+}
+
+/// Where a step stands among those that are missing.
+struct StepPlace {
+    is_first: bool,
+    is_last: bool,
+    /// Whether the database had nothing: nobody else uses it, so all of it can be done at once.
+    is_new: bool,
+}
+
+/// Runs a statement beside whoever writes. It can be run again.
+async fn run_online(
+    conn: &mut PgConnection,
+    migration: &Migration,
+    statement: &'static str,
+) -> Result<(), StoreError> {
+    sqlx::raw_sql(LONG_LOCKS).execute(&mut *conn).await.map_err(failed)?;
+    let index = statement.strip_prefix(CREATE_INDEX).and_then(|rest| rest.split_whitespace().next());
+    if let Some(index) = index {
+        tracing::info!(migration = migration.name, index, "an index is made beside whoever writes");
+        let is_invalid: bool =
+            sqlx::query_scalar(IS_INVALID).bind(index).fetch_one(&mut *conn).await.map_err(failed)?;
+        if is_invalid {
+            let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS {index}");
+            sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut *conn).await.map_err(failed)?;
+        }
+    }
+    sqlx::raw_sql(statement).execute(&mut *conn).await.map_err(failed)?;
+    crate::crash::crash_point("store_migration_online");
+    Ok(())
+}
+
+/// Does a step in its transaction.
+async fn step(conn: &mut PgConnection, migration: &Migration, place: &StepPlace) -> Result<(), sqlx::Error> {
+    sqlx::query("BEGIN").execute(&mut *conn).await?;
+    if place.is_first {
+        views::stand_aside(&mut *conn).await?;
+    }
+    sqlx::query(CREATE_RECORD).execute(&mut *conn).await?;
+    if place.is_new {
+        for statement in migration.online() {
+            let plain = statement.replace(" CONCURRENTLY", "");
+            sqlx::raw_sql(AssertSqlSafe(plain)).execute(&mut *conn).await?;
+        }
+    }
+    sqlx::raw_sql(migration.at_once()).execute(&mut *conn).await?;
+    crate::crash::crash_point("store_migration");
+    sqlx::query("INSERT INTO schema_migration (version, name) VALUES ($1, $2)")
+        .bind(migration.version)
+        .bind(migration.name)
+        .execute(&mut *conn)
+        .await?;
+    if migration.is_compatible() {
+        sqlx::query("UPDATE schema_migration SET writable_from = $1 WHERE version = $2")
+            .bind(migration.writable_from)
+            .bind(migration.version)
+            .execute(&mut *conn)
+            .await?;
+    }
+    if place.is_last {
+        views::come_back(&mut *conn).await?;
+    }
+    sqlx::query("COMMIT").execute(&mut *conn).await.map(drop)
 }

@@ -1,5 +1,7 @@
 //! The conformance suite on a real PostgreSQL, and what concerns this database alone.
 
+mod migration;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,

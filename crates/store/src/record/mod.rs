@@ -10,6 +10,7 @@ mod inbound;
 mod node;
 mod prepare;
 mod report;
+mod space;
 mod view;
 
 pub(crate) use accept::foreign_id_label;
@@ -39,6 +40,7 @@ pub use report::{
     NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage,
     ResendRequest, StatisticsRow, ToNotify, Tombstone,
 };
+pub use space::StoreSpace;
 pub use view::{
     AttemptView, Filter, Kept, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Pace,
     RecipientView, Stats,

@@ -3,13 +3,14 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, change, failed, presence::DatabaseFiles};
+use super::{accept, change, failed, is_locked, open::BUSY_MAX, presence::DatabaseFiles};
 use crate::{
     claiming,
     error::StoreError,
@@ -21,10 +22,15 @@ use crate::{
     terms::Terms,
 };
 
+/// How long a transaction waits for a file that the last one found locked: those that came meanwhile have waited for long enough.
+const BUSY_AGAIN_MAX: Duration = Duration::from_millis(100);
+
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
     pub conn: SqliteConnection,
     files: DatabaseFiles,
+    /// Whether another process held the file, for as long as is waited for it, when the last transaction was to begin.
+    is_locked_out: bool,
     pub handover: Arc<HandOver>,
     pub known_lanes: BTreeSet<LaneId>,
     pub new_lanes: Vec<LaneId>,
@@ -45,6 +51,7 @@ impl Txn {
         Self {
             conn,
             files,
+            is_locked_out: false,
             handover,
             known_lanes: BTreeSet::new(),
             new_lanes: Vec::new(),
@@ -78,6 +85,19 @@ impl Txn {
         Ok(())
     }
 
+    /// Waits less for a file that stays locked, and as long as ever once it was free again.
+    async fn note_lock(&mut self, is_locked_out: bool) {
+        if is_locked_out == self.is_locked_out {
+            return;
+        }
+        self.is_locked_out = is_locked_out;
+        let wait = if is_locked_out { BUSY_AGAIN_MAX } else { BUSY_MAX };
+        let wait = format!("PRAGMA busy_timeout = {}", wait.as_millis());
+        if let Err(error) = sqlx::raw_sql(sqlx::AssertSqlSafe(wait)).execute(&mut self.conn).await {
+            tracing::debug!(%error, "the wait for the file stays what it was");
+        }
+    }
+
     fn forget(&mut self) {
         self.new_lanes.clear();
         self.claim_events.clear();
@@ -91,8 +111,9 @@ impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         self.files.check()?;
-        sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await.map_err(failed)?;
-        Ok(())
+        let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await;
+        self.note_lock(begun.as_ref().is_err_and(is_locked)).await;
+        begun.map(drop).map_err(failed)
     }
 
     async fn accept(

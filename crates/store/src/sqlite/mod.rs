@@ -4,6 +4,7 @@
 //! of that, whatever an earlier life of the process had leased is known to be stale as soon as this one starts.
 
 mod accept;
+pub mod backup;
 mod brief;
 mod change;
 mod claim;
@@ -13,6 +14,7 @@ mod migrate;
 mod open;
 mod presence;
 mod read;
+mod space;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +24,7 @@ use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
 
-use self::engine::Txn;
+use self::{engine::Txn, space::SpaceKeeper};
 use crate::{
     decode,
     directory::Portable,
@@ -34,7 +36,7 @@ use crate::{
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
         MessageBrief, MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat, NodeRecord,
-        Pace, QueueState, Stalled, Stats, WireCommit,
+        Pace, QueueState, Stalled, Stats, StoreSpace, WireCommit,
     },
     reports,
     retention::Walks,
@@ -50,6 +52,7 @@ pub use crate::schema::{Migration, MigrationState};
 pub struct SqliteStore {
     writers: Writers,
     readers: SqlitePool,
+    space: SpaceKeeper,
     handover: Arc<HandOver>,
     walks: Walks,
     nodes: LocalNodes,
@@ -228,9 +231,14 @@ impl Operate for SqliteStore {
         self.writers.commits()
     }
 
+    async fn tend_space(&self) -> Result<Option<StoreSpace>, StoreError> {
+        self.space.tend().await.map(Some)
+    }
+
     async fn close(&self) {
         // Readers first: the last connection to go folds the WAL back into the file.
         self.readers.close().await;
+        self.space.close().await;
         self.writers.close().await;
     }
 }
@@ -256,6 +264,12 @@ fn failed(error: sqlx::Error) -> StoreError {
         | sqlx::Error::WorkerCrashed => StoreError::Unavailable(error.to_string()),
         _ => StoreError::Unexpected(error.to_string()),
     }
+}
+
+/// Whether another connection holds the file (SQLITE_BUSY).
+fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|database| database.code()?.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 async fn insert_events(

@@ -9,10 +9,18 @@ use std::{
 
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{
+        SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+    },
 };
 
-use super::{SqliteStore, engine::Txn, failed, migrate, presence::DatabaseFiles};
+use super::{
+    SqliteStore,
+    engine::Txn,
+    failed, migrate,
+    presence::DatabaseFiles,
+    space::{SpaceBounds, SpaceKeeper},
+};
 use crate::{
     error::StoreError,
     facts::Facts,
@@ -29,6 +37,10 @@ const READERS: u32 = 4;
 const PAGE_BYTES: u32 = 8_192;
 /// The WAL is folded back into the file every so many pages (64 MiB): rarely enough to keep fsyncs few.
 const CHECKPOINT_PAGES: u32 = 8_192;
+/// What stays of the WAL once it is begun anew: as much as it has then, as a rule.
+pub(super) const LOG_BYTES_KEPT: u64 = CHECKPOINT_PAGES as u64 * PAGE_BYTES as u64;
+/// How long another process may hold the file before whoever waits is told.
+pub(super) const BUSY_MAX: Duration = Duration::from_secs(4);
 /// Page cache of the writer, in KiB, negative as SQLite wants it.
 const WRITER_CACHE_KIB: &str = "-24576";
 /// Page cache of each reader.
@@ -36,20 +48,28 @@ const READER_CACHE_KIB: &str = "-4096";
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
 const STATEMENTS: usize = 512;
 
-fn options(path: &Path) -> SqliteConnectOptions {
+pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(10))
+        .busy_timeout(BUSY_MAX)
+        .pragma("journal_size_limit", LOG_BYTES_KEPT.to_string())
         .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging()
+}
+
+/// For a file that nobody else has, and that is only read: nothing is made beside it.
+pub(super) fn options_alone(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).read_only(true).immutable(true).disable_statement_logging()
 }
 
 fn writer_options(path: &Path) -> SqliteConnectOptions {
     options(path)
         .create_if_missing(true)
         .page_size(PAGE_BYTES)
+        // Of a file that has none yet; another file takes it over when it is compacted.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
         .pragma("cache_size", WRITER_CACHE_KIB)
         .pragma("temp_store", "memory")
@@ -63,22 +83,24 @@ impl SqliteStore {
         let lock = take_lock(path)?;
         let mut conn = connect(path).await?;
         migrate::check_whole(&mut conn).await?;
-        Self::open_locked(path, lock, conn).await
+        Self::open_locked(path, lock, conn, SpaceBounds::default()).await
     }
 
     /// The same for the copy itself, which may find its own work half done.
     pub(crate) async fn open_half_copied(path: &Path) -> Result<Self, StoreError> {
         let lock = take_lock(path)?;
         let conn = connect(path).await?;
-        Self::open_locked(path, lock, conn).await
+        Self::open_locked(path, lock, conn, SpaceBounds::default()).await
     }
 
     pub(super) async fn open_locked(
         path: &Path,
         lock: File,
         mut conn: SqliteConnection,
+        bounds: SpaceBounds,
     ) -> Result<Self, StoreError> {
         migrate::up(&mut conn).await?;
+        let space = SpaceKeeper::open(path, bounds).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .connect_with(options(path).read_only(true).pragma("cache_size", READER_CACHE_KIB))
@@ -90,6 +112,7 @@ impl SqliteStore {
         Ok(Self {
             writers,
             readers,
+            space,
             handover,
             walks: Walks::default(),
             nodes: LocalNodes::default(),
@@ -121,6 +144,16 @@ impl SqliteStore {
         let faults = sqlx::query_scalar("PRAGMA quick_check(10)").fetch_all(&mut conn).await.map_err(failed);
         conn.close().await.map_err(failed)?;
         faults.map(|lines: Vec<String>| lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// Rewrites the file in `path` without what is free in it, and so that it gives back by itself what becomes free later. Needs as
+    /// much room again as the file has, and nobody may have it open.
+    pub async fn compact(path: &Path) -> Result<(), StoreError> {
+        let _lock = take_lock(path)?;
+        let mut conn = connect(path).await?;
+        let compacted = sqlx::query("VACUUM").execute(&mut conn).await.map_err(failed);
+        conn.close().await.map_err(failed)?;
+        compacted.map(drop)
     }
 
     /// Brings the schema of the file in `path` up to date, and returns what that took.

@@ -21,6 +21,8 @@ use crate::config::Database;
 const SLOW: Duration = Duration::from_millis(500);
 /// A database's clock may be so far from ours.
 const CLOCK_APART_MS: i64 = 2_000;
+/// A log of more than this is one that a reader keeps.
+const LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The largest SQLite file that is read whole.
 const SOUNDNESS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Where a SQLite file says how it is written and read: 2 and 2 for WAL.
@@ -36,6 +38,7 @@ pub async fn check(database: &Database) -> Vec<Finding> {
         }
         findings.push(place(path));
         findings.push(journal(path));
+        findings.push(log(path));
     }
     let schema = schema(database).await;
     let is_reached = schema.state != Standing::Problem;
@@ -181,6 +184,24 @@ fn journal(path: &Path) -> Finding {
     }
 }
 
+/// The server keeps the log short, unless somebody reads for long.
+fn log(path: &Path) -> Finding {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    judge_log(std::fs::metadata(log).map_or(0, |found| found.len()))
+}
+
+fn judge_log(bytes: u64) -> Finding {
+    let (check, found) = ("sqlite's log", size(bytes));
+    match bytes > LOG_BYTES_MAX {
+        false => Finding::new(check, Standing::Ok).found(found),
+        true => Finding::new(check, Standing::Warning).found(found).advice(
+            "something reads the database for long, or no server runs that would fold the log back: end the reader \
+             (`fuser` names who has the file open), and take backups with `postway backup`",
+        ),
+    }
+}
+
 async fn schema(database: &Database) -> Finding {
     let started = Instant::now();
     let asked = async {
@@ -297,6 +318,14 @@ mod tests {
         assert_eq!(found[0].found.as_deref(), Some("innodb_flush_log_at_trx_commit = 0"));
         assert!(found[0].advice.as_deref().unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
         assert_eq!(judge_durability(&[])[0].state, Standing::Ok);
+    }
+
+    #[test]
+    fn a_log_that_a_reader_keeps_is_told() {
+        assert_eq!(judge_log(LOG_BYTES_MAX).state, Standing::Ok);
+        let large = judge_log(LOG_BYTES_MAX + 1);
+        assert_eq!(large.state, Standing::Warning);
+        assert!(large.advice.unwrap().contains("reads the database for long"));
     }
 
     #[test]
