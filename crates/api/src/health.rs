@@ -20,7 +20,8 @@ pub(crate) struct Health {
     /// `ok`.
     #[schema(example = "ok")]
     status: &'static str,
-    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`.
+    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`;
+    /// `isolated`, while this node's heartbeat fails and it sends nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<&'static str>,
 }
@@ -55,7 +56,8 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
     match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
         Ok(Ok(())) => {
             let is_apart = !app.roster.apart().is_empty();
-            let warnings = is_apart.then_some("storage_apart").into_iter().collect();
+            let apart = is_apart.then_some("storage_apart");
+            let warnings = apart.into_iter().chain(app.roster.is_isolated().then_some("isolated")).collect();
             Ok(Json(Health { status: "ok", warnings }))
         }
         Ok(Err(error)) => Err(ApiError::unavailable("the store is not available", error)),

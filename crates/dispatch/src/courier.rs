@@ -82,8 +82,6 @@ struct Line {
 #[derive(Default)]
 struct Progress {
     wire: Wire,
-    /// The relay may have seen something of the mail.
-    offered: bool,
     remote: Option<String>,
     /// Whether the relay took the sender's wishes about reports.
     takes_dsn: bool,
@@ -95,6 +93,16 @@ enum Sent {
     Tried(Delivery),
     /// Nothing of it was sent, and it goes back.
     Held(Hold),
+}
+
+impl Sent {
+    /// What a delivery came to. One that this process itself did not let begin has left nothing anywhere.
+    fn of(delivery: Delivery, wire: &mut Wire) -> Self {
+        match wire.held.take() {
+            Some(why) if !wire.begun && !wire.committed => Self::Held(why),
+            Some(_) | None => Self::Tried(delivery),
+        }
+    }
 }
 
 impl Courier {
@@ -138,7 +146,7 @@ impl Courier {
             job,
             account: &post.key.account,
             committed: progress.wire.committed,
-            offered: progress.offered,
+            offered: progress.wire.begun,
             ended_at: self.shared.clock.now(),
             duration: started.elapsed(),
             remote: progress.remote,
@@ -168,6 +176,9 @@ impl Courier {
     /// One attempt, with one more try on a fresh connection if a pooled one turned out to be dead.
     async fn send(&mut self, job: &Claimed, plan: &Plan, progress: &mut Progress) -> Sent {
         let shared = self.shared.clone();
+        if !may_begin(&shared).await {
+            return Sent::Held(Hold::Isolated);
+        }
         if permit_expired(job, &shared) {
             return Sent::Held(Hold::PermitExpired);
         }
@@ -198,19 +209,18 @@ impl Courier {
         };
         match &plan.route {
             Route::Sandbox => {
-                progress.offered = true;
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
                 let sandbox = Sandbox { plays_relay: self.post.is_of_test_tenant(&shared).await };
-                Sent::Tried(sandbox.deliver(&envelope, &mut gate).await)
+                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
+                let delivery = sandbox.deliver(&envelope, &mut gate).await;
+                Sent::of(delivery, &mut progress.wire)
             }
             Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
             Route::Ses(client) => {
                 progress.remote = Some(client.remote());
-                progress.offered = true;
                 let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
                 let delivery = client.deliver(&envelope, &body, &mut gate).await;
-                progress.offered = !is_before_the_request(&delivery.end);
-                Sent::Tried(delivery)
+                progress.wire.begun &= !is_before_the_request(&delivery.end);
+                Sent::of(delivery, &mut progress.wire)
             }
             Route::Smtp(settings) => {
                 progress.remote = Some(format!("{}:{}", settings.host, settings.port));
@@ -242,11 +252,10 @@ impl Courier {
                 },
             };
             // Connecting may have taken longer than the permit lasts.
-            if !progress.offered && permit_expired(job, &self.shared) {
+            if !progress.wire.begun && permit_expired(job, &self.shared) {
                 self.connection = Some(line);
                 return Sent::Held(Hold::PermitExpired);
             }
-            progress.offered = true;
             progress.takes_dsn = line.connection.offers_dsn();
             let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.wire);
             let delivery = line.connection.deliver(envelope, body, &mut gate).await;
@@ -256,7 +265,7 @@ impl Courier {
             match &delivery.end {
                 DeliveryEnd::NotSent(failure)
                     if was_reused && failure.is_stale() && !progress.wire.committed => {}
-                _ => return Sent::Tried(delivery),
+                _ => return Sent::of(delivery, &mut progress.wire),
             }
         }
     }
@@ -303,6 +312,15 @@ impl Courier {
     }
 }
 
+/// Waits while this process is isolated; false if it is told to stop meanwhile.
+async fn may_begin(shared: &Shared) -> bool {
+    tokio::select! {
+        biased;
+        () = shared.config.roster.rejoined() => true,
+        () = shared.stop.cancelled() => false,
+    }
+}
+
 /// Whether the time has passed by which the permit must be used.
 fn permit_expired(job: &Claimed, shared: &Shared) -> bool {
     job.permit.as_ref().is_some_and(|permit| shared.clock.now() >= permit.use_by)
@@ -314,7 +332,7 @@ fn gate<'a>(
     settling: &'a mut Option<JoinHandle<()>>,
     wire: &'a mut Wire,
 ) -> StoreGate<'a> {
-    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, wire }
+    StoreGate { shared, job, settling, wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {

@@ -118,8 +118,9 @@ impl Membership {
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
-        let card = NodeBeat { at: self.clock.now(), ..self.card.clone() };
+        let (card, began) = (NodeBeat { at: self.clock.now(), ..self.card.clone() }, Instant::now());
         let nodes = self.store.beat(&card).await?;
+        self.roster.note_beat(began);
         self.roster.observe(&nodes);
         self.follow(&nodes);
         metrics::gauge!("postway_nodes_alive").set(self.roster.alive().len() as f64);
@@ -141,6 +142,36 @@ impl Membership {
     /// Beats until told to stop, then leaves the register and its duties to the others. To be told when all else has
     /// stopped: what this node still does would be taken for a dead one's.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::join!(self.keep_beating(&stop), self.keep_telling(&stop));
+        if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
+            tracing::debug!(%error, "this node could not leave the register; the others will notice");
+        }
+    }
+
+    /// Tells when this node stops sending because others may take its work over, and when it goes on. Apart from the beats:
+    /// one that hangs must not keep it from being told.
+    async fn keep_telling(&self, stop: &CancellationToken) {
+        let mut was_isolated = false;
+        loop {
+            let is_isolated = self.roster.is_isolated();
+            metrics::gauge!("postway_node_isolated").set(f64::from(u8::from(is_isolated)));
+            match (was_isolated, is_isolated) {
+                (false, true) => tracing::error!(
+                    "this node is isolated and begins no more sends: its heartbeat fails, and other nodes may take its mail over"
+                ),
+                (true, false) => tracing::info!("this node is not isolated any more, and sends again"),
+                (true, true) | (false, false) => {}
+            }
+            was_isolated = is_isolated;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BEAT_EVERY) => {}
+            }
+        }
+    }
+
+    async fn keep_beating(&self, stop: &CancellationToken) {
         let mut is_well = true;
         loop {
             tokio::select! {
@@ -157,9 +188,6 @@ impl Membership {
                 Err(_) => {}
             }
             is_well = beaten.is_ok();
-        }
-        if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
-            tracing::debug!(%error, "this node could not leave the register; the others will notice");
         }
     }
 
