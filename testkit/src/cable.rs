@@ -2,7 +2,8 @@
 //!
 //! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends every connection
 //! at once, whatever is on its way; until it is mended, new connections are closed without a word, as by a server that
-//! is going down. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
+//! is going down. It can also go silent: its clients hear nothing any more, not even that, while the server sees them gone,
+//! as when a machine loses its power behind an address that another takes over. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
 
 use std::{
     net::SocketAddr,
@@ -28,6 +29,15 @@ enum Server {
 struct State {
     whole: watch::Sender<bool>,
     cut_after: Mutex<Option<&'static [u8]>>,
+    silence: watch::Sender<Silence>,
+    silent_after: Mutex<Option<[&'static [u8]; 2]>>,
+}
+
+/// How often the cable went silent, and whether it is for those who connect now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    times: u32,
+    is_for_all: bool,
 }
 
 impl State {
@@ -36,6 +46,22 @@ impl State {
         if words.take_if(|words| asked.windows(words.len()).any(|window| window == *words)).is_some() {
             self.whole.send_replace(false);
         }
+    }
+
+    fn fall_silent(&self, is_for_all: bool) {
+        self.silence.send_modify(|silence| *silence = Silence { times: silence.times + 1, is_for_all });
+    }
+
+    /// Whether a connection has said the first of the words, with which it may say the second.
+    fn fall_silent_if_met(&self, asked: &[u8], has_said: &mut bool) {
+        let said = |words: &[u8]| asked.windows(words.len()).any(|window| window == words);
+        let mut words = self.silent_after.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some([first, second]) = *words else { return };
+        if *has_said && said(second) {
+            *words = None;
+            self.fall_silent(true);
+        }
+        *has_said |= said(first);
     }
 }
 
@@ -52,7 +78,12 @@ impl Cable {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let near = listener.local_addr().expect("a bound listener has an address");
         let (server, url) = through(url, near).unwrap_or_else(|| panic!("{url} names no server"));
-        let state = Arc::new(State { whole: watch::Sender::new(true), cut_after: Mutex::default() });
+        let state = Arc::new(State {
+            whole: watch::Sender::new(true),
+            cut_after: Mutex::default(),
+            silence: watch::Sender::default(),
+            silent_after: Mutex::default(),
+        });
         let carrying = tokio::spawn(carry(listener, Arc::new(server), state.clone())).abort_handle();
         Self { url, state, carrying }
     }
@@ -75,8 +106,26 @@ impl Cable {
         is_whole.wait_for(|whole| !whole).await.expect("the cable outlives those who wait for it");
     }
 
-    /// Lets connections through again.
+    /// Goes silent for all connections there are; new ones go through.
+    pub fn silence_present(&self) {
+        self.state.fall_silent(false);
+    }
+
+    /// Goes silent for all, also for those who connect, when a client has said the first words and, later, the second: these
+    /// still reach the server. Returns once that has happened.
+    pub async fn silence_after(&self, words: [&'static [u8]; 2]) {
+        let mut silence = self.state.silence.subscribe();
+        silence.mark_unchanged();
+        *self.state.silent_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+        silence.changed().await.expect("the cable outlives those who wait for it");
+    }
+
+    /// Lets connections through again; those that went silent stay so.
     pub fn mend(&self) {
+        self.state.silence.send_if_modified(|silence| {
+            silence.is_for_all = false;
+            false
+        });
         self.state.whole.send_replace(true);
     }
 }
@@ -109,19 +158,32 @@ async fn carry(listener: TcpListener, server: Arc<Server>, state: Arc<State>) {
         if !*is_whole.borrow_and_update() {
             continue;
         }
-        let (server, state) = (server.clone(), state.clone());
+        let (server, state, mut client) = (server.clone(), state.clone(), client);
+        let mut silence = state.silence.subscribe();
+        let is_silent = silence.borrow_and_update().is_for_all;
         tokio::spawn(async move {
+            let carried = async {
+                if !is_silent {
+                    tokio::select! {
+                        biased;
+                        _ = silence.changed() => {}
+                        // Either side may end it as it likes: that is the test's business, not the cable's.
+                        _ = join(&mut client, &server, &state) => return,
+                    }
+                }
+                // What it says is taken and goes nowhere.
+                let _ = io::copy(&mut client, &mut io::sink()).await;
+            };
             tokio::select! {
                 biased;
                 _ = is_whole.wait_for(|whole| !whole) => {}
-                // Either side may end it as it likes: that is the test's business, not the cable's.
-                _ = join(client, &server, &state) => {}
+                () = carried => {}
             }
         });
     }
 }
 
-async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<()> {
+async fn join(client: &mut TcpStream, server: &Server, state: &State) -> io::Result<()> {
     client.set_nodelay(true)?;
     match server {
         Server::Tcp(address) => {
@@ -133,11 +195,11 @@ async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<(
     }
 }
 
-async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) -> io::Result<()> {
+async fn pass(near: &mut TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) -> io::Result<()> {
     let (mut from_near, mut to_near) = io::split(near);
     let (mut from_far, mut to_far) = io::split(far);
     let there = async {
-        let mut asked = vec![0; 65_536];
+        let (mut asked, mut has_said) = (vec![0; 65_536], false);
         loop {
             let count = from_near.read(&mut asked).await?;
             if count == 0 {
@@ -145,6 +207,7 @@ async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) 
             }
             to_far.write_all(&asked[..count]).await?;
             state.cut_if_met(&asked[..count]);
+            state.fall_silent_if_met(&asked[..count], &mut has_said);
         }
     };
     let back = async {
@@ -198,5 +261,35 @@ mod tests {
         let mut client = TcpStream::connect(&near).await.unwrap();
         tokio::join!(cable.cut_after(b"ping"), echo(&mut client));
         assert_eq!(client.read(&mut [0; 4]).await.unwrap_or(0), 0);
+    }
+
+    #[tokio::test]
+    async fn a_silent_cable_ends_the_server_s_side_and_tells_clients_nothing() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
+        let near = cable.url().split('/').nth(2).unwrap().to_owned();
+        let mut client = TcpStream::connect(&near).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        let speaking = async {
+            client.write_all(b"first").await.unwrap();
+            far.read_exact(&mut [0; 5]).await.unwrap();
+            client.write_all(b"second").await.unwrap();
+            let mut heard = [0; 6];
+            far.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"second");
+            assert_eq!(far.read(&mut [0; 1]).await.unwrap_or(0), 0, "the server sees it gone");
+        };
+        tokio::join!(cable.silence_after([b"first", b"second"]), speaking);
+        let brief = std::time::Duration::from_millis(100);
+        let mut late = TcpStream::connect(&near).await.unwrap();
+        for client in [&mut client, &mut late] {
+            client.write_all(b"hello").await.unwrap();
+            assert!(tokio::time::timeout(brief, client.read(&mut [0; 1])).await.is_err(), "nothing at all");
+        }
+        cable.mend();
+        let mut fresh = TcpStream::connect(&near).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        fresh.write_all(b"hello").await.unwrap();
+        far.read_exact(&mut [0; 5]).await.unwrap();
     }
 }

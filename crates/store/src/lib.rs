@@ -43,6 +43,7 @@ pub mod roster;
 mod rows;
 pub mod schema;
 mod search;
+mod silence;
 mod sql;
 pub mod sqlite;
 mod standing;
