@@ -5,12 +5,13 @@
 
 mod body;
 mod fault;
+pub(crate) mod permit;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use postway_domain::{Failure, failure::Phase};
-use postway_store::record::Claimed;
+use postway_store::record::{Claimed, Permit};
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
@@ -82,6 +83,8 @@ struct Line {
 #[derive(Default)]
 struct Progress {
     wire: Wire,
+    /// The permit that it was claimed with, or what that was renewed to.
+    permit: Option<Permit>,
     remote: Option<String>,
     /// Whether the relay took the sender's wishes about reports.
     takes_dsn: bool,
@@ -124,7 +127,7 @@ impl Courier {
     async fn attempt(&mut self, job: &Claimed) -> Verdict {
         let started = Instant::now();
         let plan = self.post.plan();
-        let mut progress = Progress::default();
+        let mut progress = Progress { permit: job.permit.clone(), ..Progress::default() };
         let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
         let too_late = job.resend && job.expires_at.is_some_and(|at| at <= self.shared.clock.now());
         let begins = !job.over_limit && !nobody_left && !job.recipient_deleted && !too_late;
@@ -147,6 +150,7 @@ impl Courier {
             account: &post.key.account,
             committed: progress.wire.committed,
             offered: progress.wire.begun,
+            permit: progress.permit.as_ref(),
             ended_at: self.shared.clock.now(),
             duration: started.elapsed(),
             remote: progress.remote,
@@ -179,16 +183,14 @@ impl Courier {
         if !may_begin(&shared).await {
             return Sent::Held(Hold::Isolated);
         }
-        if permit_expired(job, &shared) {
-            return Sent::Held(Hold::PermitExpired);
-        }
         let domains = job.recipients.iter().map(|recipient| recipient.address.domain());
         let asked = self.post.destinations.ask(&plan.settings.destinations, domains, shared.clock.now());
         let _leave = match asked {
             Ok(leave) => leave,
             Err(wait) => return Sent::Held(Hold::Destination(wait)),
         };
-        let (body, _memory) = match body(&shared, job).await {
+        let fetched = permit::keep(&shared, &mut progress.permit, body(&shared, job));
+        let (body, _memory) = match fetched.await {
             Ok(body) => body,
             Err(Lack::Broken(failure)) => return Sent::Tried(not_sent(job, failure)),
             Err(Lack::Away(failure)) => {
@@ -197,6 +199,9 @@ impl Courier {
             }
         };
         panic_if_poisoned(&body);
+        if !permit::refresh(&shared, &mut progress.permit).await {
+            return Sent::Held(Hold::PermitExpired);
+        }
         let recipients: Vec<&str> =
             job.recipients.iter().map(|recipient| recipient.address.as_str()).collect();
         let envelope = Envelope {
@@ -210,14 +215,14 @@ impl Courier {
         match &plan.route {
             Route::Sandbox => {
                 let sandbox = Sandbox { plays_relay: self.post.is_of_test_tenant(&shared).await };
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
+                let mut gate = gate(&shared, job, &mut self.settling, progress);
                 let delivery = sandbox.deliver(&envelope, &mut gate).await;
                 Sent::of(delivery, &mut progress.wire)
             }
             Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
             Route::Ses(client) => {
                 progress.remote = Some(client.remote());
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
+                let mut gate = gate(&shared, job, &mut self.settling, progress);
                 let delivery = client.deliver(&envelope, &body, &mut gate).await;
                 progress.wire.begun &= !is_before_the_request(&delivery.end);
                 Sent::of(delivery, &mut progress.wire)
@@ -252,19 +257,23 @@ impl Courier {
                 },
             };
             // Connecting may have taken longer than the permit lasts.
-            if !progress.wire.begun && permit_expired(job, &self.shared) {
+            if !permit::refresh(&self.shared, &mut progress.permit).await {
                 self.connection = Some(line);
                 return Sent::Held(Hold::PermitExpired);
             }
             progress.takes_dsn = line.connection.offers_dsn();
-            let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.wire);
+            let mut gate = gate(&self.shared, job, &mut self.settling, progress);
             let delivery = line.connection.deliver(envelope, body, &mut gate).await;
             if line.connection.is_reusable() {
                 self.connection = Some(line);
             }
             match &delivery.end {
+                // Nothing of it was answered: it begins once more, with a permit that is good then.
                 DeliveryEnd::NotSent(failure)
-                    if was_reused && failure.is_stale() && !progress.wire.committed => {}
+                    if was_reused && failure.is_stale() && !progress.wire.committed =>
+                {
+                    progress.wire.begun = false;
+                }
                 _ => return Sent::of(delivery, &mut progress.wire),
             }
         }
@@ -321,18 +330,13 @@ async fn may_begin(shared: &Shared) -> bool {
     }
 }
 
-/// Whether the time has passed by which the permit must be used.
-fn permit_expired(job: &Claimed, shared: &Shared) -> bool {
-    job.permit.as_ref().is_some_and(|permit| shared.clock.now() >= permit.use_by)
-}
-
 fn gate<'a>(
     shared: &'a Shared,
     job: &'a Claimed,
     settling: &'a mut Option<JoinHandle<()>>,
-    wire: &'a mut Wire,
+    progress: &'a mut Progress,
 ) -> StoreGate<'a> {
-    StoreGate { shared, job, settling, wire }
+    StoreGate { shared, job, permit: progress.permit.as_ref(), settling, wire: &mut progress.wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {

@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use postway_domain::RecipientStatus;
-use postway_store::record::{Claimed, RecipientChange, WireCommit};
+use postway_store::record::{Claimed, Permit, RecipientChange, WireCommit};
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
     Shared,
+    courier::permit,
     outcome::{Hold, reply_of, suppressed},
     transport::{GateRefused, RecipientReply, WireGate},
 };
@@ -28,6 +29,8 @@ pub(crate) struct Wire {
 pub(crate) struct StoreGate<'a> {
     pub shared: &'a Shared,
     pub job: &'a Claimed,
+    /// The permit with which it begins.
+    pub permit: Option<&'a Permit>,
     /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What it has said.
@@ -77,6 +80,10 @@ impl StoreGate<'_> {
 impl WireGate for StoreGate<'_> {
     fn begin(&mut self) -> Result<(), GateRefused> {
         self.refuse_if_isolated()?;
+        if permit::is_over(self.permit, self.shared.clock.now()) {
+            self.wire.held = Some(Hold::PermitExpired);
+            return Err(GateRefused);
+        }
         self.wire.begun = true;
         Ok(())
     }
@@ -196,7 +203,8 @@ mod tests {
             }
         });
         let mut settling = Some(tokio::spawn(tokio::time::sleep(takes)));
-        let mut gate = StoreGate { shared: &shared, job: &job, settling: &mut settling, wire: &mut wire };
+        let mut gate =
+            StoreGate { shared: &shared, job: &job, permit: None, settling: &mut settling, wire: &mut wire };
         let yes = RecipientReply::Accepted(Reply { code: 250, enhanced: None, text: String::new() });
         let said = gate.commit(&[yes]).await;
         (said.is_ok(), wire.committed)

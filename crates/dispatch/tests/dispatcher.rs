@@ -4,6 +4,8 @@
 
 #[path = "dispatcher/isolation.rs"]
 mod isolation;
+#[path = "dispatcher/permits.rs"]
+mod permits;
 #[path = "dispatcher/relay.rs"]
 mod relay;
 
@@ -41,6 +43,7 @@ struct Stage {
     clock: Arc<Machine>,
     roster: Arc<Roster>,
     relay: Arc<Relay>,
+    depot: Arc<Depot>,
     _dispatcher: Dispatcher,
 }
 
@@ -57,7 +60,7 @@ impl Stage {
         (settings.tls, settings.username, settings.max_connections) = (TlsMode::None, None, 1);
         edit(settings);
         assert!(store.create_account(Account { secret: None, ..account }).await.unwrap());
-        let relay = Arc::new(relay);
+        let (relay, depot) = (Arc::new(relay), Arc::new(depot));
         let config = DispatchConfig {
             roster: roster.clone(),
             ehlo_name: "node.example".to_owned(),
@@ -68,8 +71,8 @@ impl Stage {
             dial: relay.clone(),
         };
         let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
-        let dispatcher = Dispatcher::start(config, store.clone(), Arc::new(depot), clock.clone(), secret_key);
-        Self { store, clock, roster, relay, _dispatcher: dispatcher }
+        let dispatcher = Dispatcher::start(config, store.clone(), depot.clone(), clock.clone(), secret_key);
+        Self { store, clock, roster, relay, depot, _dispatcher: dispatcher }
     }
 
     /// Beats once a second from now on, for as long as the test runs.

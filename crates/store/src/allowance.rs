@@ -10,7 +10,7 @@ use postway_domain::{AccountLimits, Span, Time};
 use crate::{
     decode,
     error::StoreError,
-    record::{AccountKey, AccountWant, Change, Permit, Used},
+    record::{AccountKey, AccountWant, Change, Changed, Permit, Used},
     sql::{Session, Sql, values},
 };
 
@@ -165,6 +165,30 @@ pub(crate) async fn refund(session: &mut dyn Session, refunds: Refunds) -> Resul
         session.execute(REFUND, values).await?;
     }
     Ok(())
+}
+
+/// Moves the debit of a permit that was not used to now. As much is used as before, whatever others do in this transaction:
+/// nothing need be read.
+pub(crate) async fn renew(
+    session: &mut dyn Session,
+    permit: &Permit,
+    now: Time,
+) -> Result<Changed, StoreError> {
+    if permit.renewed(now).is_none() {
+        return Ok(Changed::Stale);
+    }
+    let key = &permit.key;
+    lock(session, BTreeSet::from([key.clone()])).await?;
+    for &span in &permit.spans {
+        let (from, to) = (span.bucket(permit.debited_at), span.bucket(now));
+        let place = |bucket: i64| values![key.tenant.as_str(), key.account.as_str(), span.code(), bucket];
+        let taken = session.execute(REFUND, [values![1i64], place(from), values![1i64]].concat()).await?;
+        if taken == 0 {
+            return Err(StoreError::Unexpected("the debit of a permit is gone".into()));
+        }
+        session.execute(DEBIT, [place(to), values![1i64]].concat()).await?;
+    }
+    Ok(Changed::Done)
 }
 
 async fn read_used(

@@ -23,7 +23,7 @@ const PIPE_BYTES: usize = 4 * 1024 * 1024;
 /// How it behaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manners {
-    /// How long it takes to greet, from its second connection on.
+    /// How long it takes to greet on its second connection.
     pub greets_after: Duration,
     /// How long it takes to say yes to a recipient.
     pub rcpt_after: Duration,
@@ -79,7 +79,7 @@ impl Dial for Relay {
 async fn serve(pipe: DuplexStream, manners: Manners, seen: Arc<Seen>) -> std::io::Result<()> {
     let (read, mut write) = tokio::io::split(pipe);
     let mut lines = BufReader::new(read).lines();
-    if seen.connections.fetch_add(1, Ordering::Relaxed) > 0 {
+    if seen.connections.fetch_add(1, Ordering::Relaxed) == 1 {
         tokio::time::sleep(manners.greets_after).await;
     }
     write.write_all(b"220 relay.example\r\n").await?;

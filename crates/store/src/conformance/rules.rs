@@ -289,6 +289,7 @@ macro_rules! conformance_tests {
                 callers_and_claimers_that_meet_share_the_limit
                 what_waits_for_a_limit_is_not_overtaken
                 a_refund_gives_the_permit_back_once
+                a_permit_that_ran_out_unused_is_moved_to_now
                 a_refused_change_refunds_nothing
                 an_outcome_without_a_refund_keeps_the_debit
                 a_stand_in_pays_from_its_own_limits

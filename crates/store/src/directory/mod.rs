@@ -140,6 +140,7 @@ pub(crate) async fn change(
             links::forget(session, *now).await?
         }
         DirectoryChange::PullReady(now, limit) => ahead::pull(session, *now, *limit).await?,
+        DirectoryChange::RenewPermit(permit, now) => allowance::renew(session, permit, *now).await?,
     };
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));

@@ -12,7 +12,7 @@ use crate::{
     allowance::{self, Allowances},
     directory::{Gates, Suppressed},
     record::{
-        AccountKey, AuditEntry, Change, Changed, Circuit, DirectoryChange, Suppression, Suspension,
+        AccountKey, AuditEntry, Change, Changed, Circuit, DirectoryChange, Permit, Suppression, Suspension,
         SuspensionScope, Used,
     },
 };
@@ -74,6 +74,22 @@ impl Directory {
                 *used = (*used - count).max(0);
             }
         }
+    }
+
+    /// See [`DirectoryChange::RenewPermit`].
+    fn renew(&mut self, permit: &Permit, now: Time) -> Changed {
+        if permit.renewed(now).is_none() {
+            return Changed::Stale;
+        }
+        for &span in &permit.spans {
+            if let Some(used) =
+                self.spent.get_mut(&(permit.key.clone(), span, span.bucket(permit.debited_at)))
+            {
+                *used -= 1;
+            }
+            *self.spent.entry((permit.key.clone(), span, span.bucket(now))).or_default() += 1;
+        }
+        Changed::Done
     }
 
     pub fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
@@ -375,6 +391,7 @@ impl Tables {
                 Changed::Done
             }
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
+            DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
         }
     }
 

@@ -7,7 +7,7 @@ use postway_domain::{
     secret::Sealed,
 };
 
-use super::{AccountKey, inbound::MailboxKey};
+use super::{AccountKey, Permit, inbound::MailboxKey};
 
 /// One change of the directory.
 #[derive(Clone, Debug)]
@@ -109,6 +109,8 @@ pub enum DirectoryChange {
     /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
     /// there are none left.
     PullReady(Time, u32),
+    /// Moves the debit of a permit that was not used yet to this time. [`Changed::Stale`] where it counts no more.
+    RenewPermit(Permit, Time),
 }
 
 /// What came of a change.
