@@ -33,8 +33,13 @@ const FIRST_TERM: Sql = Sql::or_mysql(
 );
 const NEXT_TERM: Sql =
     Sql::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
+const SERVER_TIME: Sql = Sql::of_each(
+    "SELECT 0",
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+);
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM];
+pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM, SERVER_TIME];
 
 /// How long a word with the register may take. A connection that went silent must be found out, and another be made, before
 /// others take this node for dead.
@@ -119,6 +124,11 @@ pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<V
         return nodes(session).await;
     }
     Err(StoreError::Conflict("another node took the same slot in this moment".into()))
+}
+
+/// The time by the server's clock.
+pub(crate) async fn server_time(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
+    session.rows(SERVER_TIME, Vec::new()).await?.first().map(|row| row.time(0)).transpose()
 }
 
 /// Every registered node, the oldest first.

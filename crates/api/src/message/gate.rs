@@ -89,7 +89,11 @@ impl Facts {
             }
         }
         let has_circuit = gates.iter().any(|gate| gate.gate == "circuit");
-        gates.extend(own_gate(message, has_circuit, now));
+        let longest = self.account.as_ref().map(|account| account.settings.retry.longest());
+        match longest.filter(|longest| is_beyond(message, now.plus(*longest))) {
+            Some(_) => gates.push(set_back(message)),
+            None => gates.extend(own_gate(message, has_circuit, now)),
+        }
         let is_due = message.due_at.is_some_and(|due_at| due_at <= now);
         if gates.is_empty() && is_due && self.is_isolated {
             let reason = "the node that answers is isolated: its heartbeat does not reach the database, so it sends nothing \
@@ -158,6 +162,18 @@ impl Facts {
         // When its time is up, one message at a time tries.
         Some(Gate { gate: "circuit", reason, until: Some((*open_until).max(now)) })
     }
+}
+
+/// Whether its next attempt is later than any can be.
+fn is_beyond(message: &MessageSummary, latest: Time) -> bool {
+    let waits = matches!(message.state, Stands::Ready | Stands::Scheduled(Wait::Retry) | Stands::InDoubt);
+    waits && message.due_at.is_some_and(|due_at| due_at > latest)
+}
+
+fn set_back(message: &MessageSummary) -> Gate {
+    let reason = "its time was set by a clock that was ahead, and is later than any attempt can be; it is made due as soon as \
+                  that is noticed";
+    Gate { gate: "clock", reason: reason.to_owned(), until: message.due_at }
 }
 
 /// Whether it could have been sent a while ago.

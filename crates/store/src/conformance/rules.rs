@@ -215,6 +215,7 @@ macro_rules! conformance_tests {
                 stalled_work_tells_of_its_recipients
                 ending_the_open_hides_neither_a_doubt_nor_what_was_sent
                 ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now
+                attempts_beyond_an_accounts_longest_delay_are_pulled_to_now
                 lost_work_is_given_back_once
                 the_writes_of_a_process_that_comes_back_are_refused
                 overdue_mail_is_found_while_it_waits
@@ -228,6 +229,8 @@ macro_rules! conformance_tests {
                 the_use_of_a_limit_is_told
                 a_changed_limit_holds_at_once
                 only_use_that_counts_no_more_is_forgotten
+                use_goes_with_a_clock_that_is_set_forward
+                use_of_times_to_come_counts_for_one_window_only
                 eight_claimers_never_exceed_a_limit
             }
             links {

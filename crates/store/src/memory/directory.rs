@@ -76,6 +76,31 @@ impl Directory {
         }
     }
 
+    /// See [`DirectoryChange::ShiftUse`].
+    fn shift_use(&mut self, now: Time, by_ms: i64) -> Changed {
+        let moved = |((key, span, bucket), used): ((AccountKey, Span, i64), i64)| {
+            let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
+            ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
+        };
+        let mut spent = BTreeMap::new();
+        for (bucket, used) in std::mem::take(&mut self.spent).into_iter().map(moved) {
+            *spent.entry(bucket).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
+    /// See [`DirectoryChange::RedateUse`].
+    fn redate_use(&mut self, now: Time) -> Changed {
+        let mut spent = BTreeMap::new();
+        for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
+            let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
+            *spent.entry((key, span, bucket)).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
     /// See [`DirectoryChange::RenewPermit`].
     fn renew(&mut self, permit: &Permit, now: Time) -> Changed {
         if permit.renewed(now).is_none() {
@@ -391,6 +416,9 @@ impl Tables {
                 Changed::Done
             }
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
+            DirectoryChange::PullBeyond(latest, now, limit) => self.pull_beyond(&latest, now, limit as usize),
+            DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
+            DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
         }
     }
