@@ -2,8 +2,8 @@
 //!
 //! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends every connection
 //! at once, whatever is on its way; until it is mended, new connections are closed without a word, as by a server that
-//! is going down. Hushed, it keeps every connection and carries nothing, as a machine that lost its power or a firewall that
-//! forgot the flow. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
+//! is going down. It can also go silent: its clients hear nothing any more, not even that, while the server sees them gone,
+//! as when a machine loses its power behind an address that another takes over. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
 
 use std::{
     net::SocketAddr,
@@ -28,8 +28,16 @@ enum Server {
 /// What a cable's connections share.
 struct State {
     whole: watch::Sender<bool>,
-    hushed: watch::Sender<bool>,
     cut_after: Mutex<Option<&'static [u8]>>,
+    silence: watch::Sender<Silence>,
+    silent_after: Mutex<Option<[&'static [u8]; 2]>>,
+}
+
+/// How often the cable went silent, and whether it is for those who connect now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    times: u32,
+    is_for_all: bool,
 }
 
 impl State {
@@ -40,10 +48,20 @@ impl State {
         }
     }
 
-    /// Pends as long as nothing is carried.
-    async fn heard(&self) {
-        // The sender is here: it cannot be gone.
-        let _ = self.hushed.subscribe().wait_for(|hushed| !hushed).await;
+    fn fall_silent(&self, is_for_all: bool) {
+        self.silence.send_modify(|silence| *silence = Silence { times: silence.times + 1, is_for_all });
+    }
+
+    /// Whether a connection has said the first of the words, with which it may say the second.
+    fn fall_silent_if_met(&self, asked: &[u8], has_said: &mut bool) {
+        let said = |words: &[u8]| asked.windows(words.len()).any(|window| window == words);
+        let mut words = self.silent_after.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some([first, second]) = *words else { return };
+        if *has_said && said(second) {
+            *words = None;
+            self.fall_silent(true);
+        }
+        *has_said |= said(first);
     }
 }
 
@@ -62,8 +80,9 @@ impl Cable {
         let (server, url) = through(url, near).unwrap_or_else(|| panic!("{url} names no server"));
         let state = Arc::new(State {
             whole: watch::Sender::new(true),
-            hushed: watch::Sender::new(false),
             cut_after: Mutex::default(),
+            silence: watch::Sender::default(),
+            silent_after: Mutex::default(),
         });
         let carrying = tokio::spawn(carry(listener, Arc::new(server), state.clone())).abort_handle();
         Self { url, state, carrying }
@@ -87,15 +106,32 @@ impl Cable {
         is_whole.wait_for(|whole| !whole).await.expect("the cable outlives those who wait for it");
     }
 
-    /// Carries nothing any more, neither way; connections stay, and new ones are taken.
-    pub fn hush(&self) {
-        self.state.hushed.send_replace(true);
+    /// Goes silent for all connections there are; new ones go through.
+    pub fn silence_present(&self) {
+        self.state.fall_silent(false);
     }
 
-    /// Lets connections and bytes through again.
+    /// Goes silent for all, also for those who connect.
+    pub fn silence(&self) {
+        self.state.fall_silent(true);
+    }
+
+    /// The same when a client has said the first words and, later, the second: these
+    /// still reach the server. Returns once that has happened.
+    pub async fn silence_after(&self, words: [&'static [u8]; 2]) {
+        let mut silence = self.state.silence.subscribe();
+        silence.mark_unchanged();
+        *self.state.silent_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+        silence.changed().await.expect("the cable outlives those who wait for it");
+    }
+
+    /// Lets connections through again; those that went silent stay so.
     pub fn mend(&self) {
+        self.state.silence.send_if_modified(|silence| {
+            silence.is_for_all = false;
+            false
+        });
         self.state.whole.send_replace(true);
-        self.state.hushed.send_replace(false);
     }
 }
 
@@ -127,21 +163,33 @@ async fn carry(listener: TcpListener, server: Arc<Server>, state: Arc<State>) {
         if !*is_whole.borrow_and_update() {
             continue;
         }
-        let (server, state) = (server.clone(), state.clone());
+        let (server, state, mut client) = (server.clone(), state.clone(), client);
+        let mut silence = state.silence.subscribe();
+        let is_silent = silence.borrow_and_update().is_for_all;
         tokio::spawn(async move {
+            let carried = async {
+                if !is_silent {
+                    tokio::select! {
+                        biased;
+                        _ = silence.changed() => {}
+                        // Either side may end it as it likes: that is the test's business, not the cable's.
+                        _ = join(&mut client, &server, &state) => return,
+                    }
+                }
+                // What it says is taken and goes nowhere.
+                let _ = io::copy(&mut client, &mut io::sink()).await;
+            };
             tokio::select! {
                 biased;
                 _ = is_whole.wait_for(|whole| !whole) => {}
-                // Either side may end it as it likes: that is the test's business, not the cable's.
-                _ = join(client, &server, &state) => {}
+                () = carried => {}
             }
         });
     }
 }
 
-async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<()> {
+async fn join(client: &mut TcpStream, server: &Server, state: &State) -> io::Result<()> {
     client.set_nodelay(true)?;
-    state.heard().await;
     match server {
         Server::Tcp(address) => {
             let far = TcpStream::connect(address).await?;
@@ -152,39 +200,30 @@ async fn join(client: TcpStream, server: &Server, state: &State) -> io::Result<(
     }
 }
 
-async fn pass(near: TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) -> io::Result<()> {
+async fn pass(near: &mut TcpStream, far: impl AsyncRead + AsyncWrite, state: &State) -> io::Result<()> {
     let (mut from_near, mut to_near) = io::split(near);
     let (mut from_far, mut to_far) = io::split(far);
     let there = async {
-        let mut asked = vec![0; 65_536];
+        let (mut asked, mut has_said) = (vec![0; 65_536], false);
         loop {
             let count = from_near.read(&mut asked).await?;
             if count == 0 {
                 return to_far.shutdown().await;
             }
-            state.heard().await;
             to_far.write_all(&asked[..count]).await?;
             state.cut_if_met(&asked[..count]);
+            state.fall_silent_if_met(&asked[..count], &mut has_said);
         }
     };
     let back = async {
-        let mut answered = vec![0; 65_536];
-        loop {
-            let count = from_far.read(&mut answered).await?;
-            state.heard().await;
-            if count == 0 {
-                return to_near.shutdown().await;
-            }
-            to_near.write_all(&answered[..count]).await?;
-        }
+        io::copy(&mut from_far, &mut to_near).await?;
+        to_near.shutdown().await
     };
     tokio::try_join!(there, back).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -204,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_ends_connections_a_hush_keeps_them_and_mending_lets_all_through() {
+    async fn a_cut_ends_connections_and_mending_lets_new_ones_through() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
         let near = cable.url().split('/').nth(2).unwrap().to_owned();
@@ -225,17 +264,37 @@ mod tests {
         assert_eq!(refused.read(&mut [0; 4]).await.unwrap_or(0), 0);
         cable.mend();
         let mut client = TcpStream::connect(&near).await.unwrap();
-        let mut far = echo(&mut client).await;
-        cable.hush();
-        far.write_all(b"pong").await.unwrap();
-        let mut heard = [0; 4];
-        let silence = tokio::time::timeout(Duration::from_millis(50), client.read_exact(&mut heard));
-        assert!(silence.await.is_err(), "{heard:?}");
-        cable.mend();
-        client.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"pong");
-        let mut client = TcpStream::connect(&near).await.unwrap();
         tokio::join!(cable.cut_after(b"ping"), echo(&mut client));
         assert_eq!(client.read(&mut [0; 4]).await.unwrap_or(0), 0);
+    }
+
+    #[tokio::test]
+    async fn a_silent_cable_ends_the_server_s_side_and_tells_clients_nothing() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
+        let near = cable.url().split('/').nth(2).unwrap().to_owned();
+        let mut client = TcpStream::connect(&near).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        let speaking = async {
+            client.write_all(b"first").await.unwrap();
+            far.read_exact(&mut [0; 5]).await.unwrap();
+            client.write_all(b"second").await.unwrap();
+            let mut heard = [0; 6];
+            far.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"second");
+            assert_eq!(far.read(&mut [0; 1]).await.unwrap_or(0), 0, "the server sees it gone");
+        };
+        tokio::join!(cable.silence_after([b"first", b"second"]), speaking);
+        let brief = std::time::Duration::from_millis(100);
+        let mut late = TcpStream::connect(&near).await.unwrap();
+        for client in [&mut client, &mut late] {
+            client.write_all(b"hello").await.unwrap();
+            assert!(tokio::time::timeout(brief, client.read(&mut [0; 1])).await.is_err(), "nothing at all");
+        }
+        cable.mend();
+        let mut fresh = TcpStream::connect(&near).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        fresh.write_all(b"hello").await.unwrap();
+        far.read_exact(&mut [0; 5]).await.unwrap();
     }
 }

@@ -22,7 +22,8 @@ pub(crate) struct Health {
     #[schema(example = "ok")]
     status: &'static str,
     /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`;
-    /// `database_not_durable`, where the database is set up to lose commits when it crashes.
+    /// `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat
+    /// fails and it sends nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<&'static str>,
 }
@@ -59,7 +60,11 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
             let is_apart = !app.roster.apart().is_empty();
             let mut risks = app.store.durability_risks().iter();
             let is_risky = risks.any(|risk| risk.loses_at == LossMoment::Crash);
-            let warnings = [(is_apart, "storage_apart"), (is_risky, "database_not_durable")];
+            let warnings = [
+                (is_apart, "storage_apart"),
+                (is_risky, "database_not_durable"),
+                (app.roster.is_isolated(), "isolated"),
+            ];
             let warnings = warnings.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
             Ok(Json(Health { status: "ok", warnings }))
         }

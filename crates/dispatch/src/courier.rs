@@ -5,12 +5,13 @@
 
 mod body;
 mod fault;
+pub(crate) mod permit;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use postway_domain::{Failure, failure::Phase};
-use postway_store::record::Claimed;
+use postway_store::record::{Claimed, Permit};
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
@@ -82,8 +83,8 @@ struct Line {
 #[derive(Default)]
 struct Progress {
     wire: Wire,
-    /// The relay may have seen something of the mail.
-    offered: bool,
+    /// The permit that it was claimed with, or what that was renewed to.
+    permit: Option<Permit>,
     remote: Option<String>,
     /// Whether the relay took the sender's wishes about reports.
     takes_dsn: bool,
@@ -95,6 +96,16 @@ enum Sent {
     Tried(Delivery),
     /// Nothing of it was sent, and it goes back.
     Held(Hold),
+}
+
+impl Sent {
+    /// What a delivery came to. One that this process itself did not let begin has left nothing anywhere.
+    fn of(delivery: Delivery, wire: &mut Wire) -> Self {
+        match wire.held.take() {
+            Some(why) if !wire.begun && !wire.committed => Self::Held(why),
+            Some(_) | None => Self::Tried(delivery),
+        }
+    }
 }
 
 impl Courier {
@@ -116,7 +127,7 @@ impl Courier {
     async fn attempt(&mut self, job: &Claimed) -> Verdict {
         let started = Instant::now();
         let plan = self.post.plan();
-        let mut progress = Progress::default();
+        let mut progress = Progress { permit: job.permit.clone(), ..Progress::default() };
         let nobody_left = job.recipients.is_empty() && !job.suppressed.is_empty();
         let too_late = job.resend && job.expires_at.is_some_and(|at| at <= self.shared.clock.now());
         let begins = !job.over_limit && !nobody_left && !job.recipient_deleted && !too_late;
@@ -138,7 +149,8 @@ impl Courier {
             job,
             account: &post.key.account,
             committed: progress.wire.committed,
-            offered: progress.offered,
+            offered: progress.wire.begun,
+            permit: progress.permit.as_ref(),
             ended_at: self.shared.clock.now(),
             duration: started.elapsed(),
             remote: progress.remote,
@@ -168,8 +180,8 @@ impl Courier {
     /// One attempt, with one more try on a fresh connection if a pooled one turned out to be dead.
     async fn send(&mut self, job: &Claimed, plan: &Plan, progress: &mut Progress) -> Sent {
         let shared = self.shared.clone();
-        if permit_expired(job, &shared) {
-            return Sent::Held(Hold::PermitExpired);
+        if !may_begin(&shared).await {
+            return Sent::Held(Hold::Isolated);
         }
         let domains = job.recipients.iter().map(|recipient| recipient.address.domain());
         let asked = self.post.destinations.ask(&plan.settings.destinations, domains, shared.clock.now());
@@ -177,7 +189,8 @@ impl Courier {
             Ok(leave) => leave,
             Err(wait) => return Sent::Held(Hold::Destination(wait)),
         };
-        let (body, _memory) = match body(&shared, job).await {
+        let fetched = permit::keep(&shared, &mut progress.permit, body(&shared, job));
+        let (body, _memory) = match fetched.await {
             Ok(body) => body,
             Err(Lack::Broken(failure)) => return Sent::Tried(not_sent(job, failure)),
             Err(Lack::Away(failure)) => {
@@ -186,6 +199,9 @@ impl Courier {
             }
         };
         panic_if_poisoned(&body);
+        if !permit::refresh(&shared, &mut progress.permit).await {
+            return Sent::Held(Hold::PermitExpired);
+        }
         let recipients: Vec<&str> =
             job.recipients.iter().map(|recipient| recipient.address.as_str()).collect();
         let envelope = Envelope {
@@ -198,19 +214,18 @@ impl Courier {
         };
         match &plan.route {
             Route::Sandbox => {
-                progress.offered = true;
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
                 let sandbox = Sandbox { plays_relay: self.post.is_of_test_tenant(&shared).await };
-                Sent::Tried(sandbox.deliver(&envelope, &mut gate).await)
+                let mut gate = gate(&shared, job, &mut self.settling, progress);
+                let delivery = sandbox.deliver(&envelope, &mut gate).await;
+                Sent::of(delivery, &mut progress.wire)
             }
             Route::Broken(failure) => Sent::Tried(not_sent(job, failure.clone())),
             Route::Ses(client) => {
                 progress.remote = Some(client.remote());
-                progress.offered = true;
-                let mut gate = gate(&shared, job, &mut self.settling, &mut progress.wire);
+                let mut gate = gate(&shared, job, &mut self.settling, progress);
                 let delivery = client.deliver(&envelope, &body, &mut gate).await;
-                progress.offered = !is_before_the_request(&delivery.end);
-                Sent::Tried(delivery)
+                progress.wire.begun &= !is_before_the_request(&delivery.end);
+                Sent::of(delivery, &mut progress.wire)
             }
             Route::Smtp(settings) => {
                 progress.remote = Some(format!("{}:{}", settings.host, settings.port));
@@ -242,21 +257,24 @@ impl Courier {
                 },
             };
             // Connecting may have taken longer than the permit lasts.
-            if !progress.offered && permit_expired(job, &self.shared) {
+            if !permit::refresh(&self.shared, &mut progress.permit).await {
                 self.connection = Some(line);
                 return Sent::Held(Hold::PermitExpired);
             }
-            progress.offered = true;
             progress.takes_dsn = line.connection.offers_dsn();
-            let mut gate = gate(&self.shared, job, &mut self.settling, &mut progress.wire);
+            let mut gate = gate(&self.shared, job, &mut self.settling, progress);
             let delivery = line.connection.deliver(envelope, body, &mut gate).await;
             if line.connection.is_reusable() {
                 self.connection = Some(line);
             }
             match &delivery.end {
+                // Nothing of it was answered: it begins once more, with a permit that is good then.
                 DeliveryEnd::NotSent(failure)
-                    if was_reused && failure.is_stale() && !progress.wire.committed => {}
-                _ => return Sent::Tried(delivery),
+                    if was_reused && failure.is_stale() && !progress.wire.committed =>
+                {
+                    progress.wire.begun = false;
+                }
+                _ => return Sent::of(delivery, &mut progress.wire),
             }
         }
     }
@@ -303,18 +321,22 @@ impl Courier {
     }
 }
 
-/// Whether the time has passed by which the permit must be used.
-fn permit_expired(job: &Claimed, shared: &Shared) -> bool {
-    job.permit.as_ref().is_some_and(|permit| shared.clock.now() >= permit.use_by)
+/// Waits while this process is isolated; false if it is told to stop meanwhile.
+async fn may_begin(shared: &Shared) -> bool {
+    tokio::select! {
+        biased;
+        () = shared.config.roster.rejoined() => true,
+        () = shared.stop.cancelled() => false,
+    }
 }
 
 fn gate<'a>(
     shared: &'a Shared,
     job: &'a Claimed,
     settling: &'a mut Option<JoinHandle<()>>,
-    wire: &'a mut Wire,
+    progress: &'a mut Progress,
 ) -> StoreGate<'a> {
-    StoreGate { store: &shared.store, clock: &shared.clock, job, settling, wire }
+    StoreGate { shared, job, permit: progress.permit.as_ref(), settling, wire: &mut progress.wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {

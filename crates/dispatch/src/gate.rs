@@ -1,34 +1,36 @@
 //! The wire gate on the store: the permission for the final dot, made durable.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use postway_domain::RecipientStatus;
-use postway_store::{
-    Store,
-    record::{Claimed, RecipientChange, WireCommit},
-};
-use tokio::task::JoinHandle;
+use postway_store::record::{Claimed, Permit, RecipientChange, WireCommit};
+use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
-    outcome::{reply_of, suppressed},
+    Shared,
+    courier::permit,
+    outcome::{Hold, reply_of, suppressed},
     transport::{GateRefused, RecipientReply, WireGate},
 };
 
 /// What is durable of an attempt before its final word; lives outside the transport, so that it survives a panic in it.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(crate) struct Wire {
+    /// The relay may have seen something of the mail: MAIL is written, or the call of an API about to be.
+    pub begun: bool,
     /// The permission for the final word.
     pub committed: bool,
     /// With it, which recipients may be in doubt and which the relay refused; otherwise all may be.
     pub marked: bool,
+    /// Why this process did not go on, where the store had nothing against it.
+    pub held: Option<Hold>,
 }
 
 /// Asks the store once per attempt.
 pub(crate) struct StoreGate<'a> {
-    pub store: &'a Arc<dyn Store>,
-    pub clock: &'a Arc<dyn postway_domain::Clock>,
+    pub shared: &'a Shared,
     pub job: &'a Claimed,
+    /// The permit with which it begins.
+    pub permit: Option<&'a Permit>,
     /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What it has said.
@@ -63,9 +65,32 @@ pub(crate) fn marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientC
     changes
 }
 
+impl StoreGate<'_> {
+    /// What may be taken over is not sent: two would send it.
+    fn refuse_if_isolated(&mut self) -> Result<(), GateRefused> {
+        if !self.shared.config.roster.is_isolated() {
+            return Ok(());
+        }
+        self.wire.held = Some(Hold::Isolated);
+        Err(GateRefused)
+    }
+}
+
 #[async_trait]
 impl WireGate for StoreGate<'_> {
+    fn begin(&mut self) -> Result<(), GateRefused> {
+        self.refuse_if_isolated()?;
+        if permit::is_over(self.permit, self.shared.clock.now()) {
+            self.wire.held = Some(Hold::PermitExpired);
+            return Err(GateRefused);
+        }
+        self.wire.begun = true;
+        Ok(())
+    }
+
     async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
+        self.refuse_if_isolated()?;
+        let asked = Instant::now();
         let recipients = marks(self.job, replies);
         let marked = !recipients.is_empty();
         let commit = WireCommit {
@@ -74,11 +99,11 @@ impl WireGate for StoreGate<'_> {
             via: self.job.via.clone(),
             token: self.job.token,
             version: self.job.version,
-            at: self.clock.now(),
+            at: self.shared.clock.now(),
             recipients,
             resend: self.job.resend.then_some(self.job.attempt),
         };
-        let held = self.store.wire_commit(vec![commit]).await;
+        let held = self.shared.store.wire_commit(vec![commit]).await;
         if let Some(settling) = self.settling.take()
             && let Err(error) = settling.await
         {
@@ -86,7 +111,12 @@ impl WireGate for StoreGate<'_> {
         }
         match held {
             Ok(held) if held == [true] => {
-                *self.wire = Wire { committed: true, marked };
+                (self.wire.committed, self.wire.marked) = (true, marked);
+                // An answer that was long on its way may be of a message that others have sent meanwhile.
+                if !self.shared.config.roster.is_trusted_since(asked) {
+                    self.wire.held = Some(Hold::Isolated);
+                    return Err(GateRefused);
+                }
                 Ok(())
             }
             Ok(_) => Err(GateRefused),
@@ -95,5 +125,97 @@ impl WireGate for StoreGate<'_> {
                 Err(GateRefused)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use postway_domain::{Clock, Tenant, Time, liveness::ISOLATED_AFTER, secret::SecretKey};
+    use postway_net::{Guard, TlsClient};
+    use postway_store::{
+        Directory as _, Intake as _, Roster, Work as _,
+        blob::Depot,
+        conformance::sample::{self, Sample, at},
+        memory::MemoryStore,
+        record::{AccountWant, ClaimRequest},
+    };
+
+    use super::*;
+    use crate::{
+        DispatchConfig, freed, in_hand,
+        transport::{Deadlines, Reply, Tcp},
+    };
+
+    struct Now;
+
+    impl Clock for Now {
+        fn now(&self) -> Time {
+            at(0)
+        }
+    }
+
+    /// One leased message, and what a gate for it needs.
+    async fn leased() -> (Shared, Claimed) {
+        let store = Arc::new(MemoryStore::shared());
+        store.create_tenant(Tenant::new(sample::tenant(), "Acme", at(0))).await.unwrap();
+        store.create_account(sample::account(sample::TENANT, sample::ACCOUNT)).await.unwrap();
+        store.accept(vec![Sample::new(1).build()]).await.unwrap();
+        let wants = vec![AccountWant::unlimited(sample::relay(), 1, false)];
+        let request = ClaimRequest { lease: sample::lease(1, at(0)), now: at(0), wants, inline_bytes_max: 9 };
+        let job = store.claim(request).await.unwrap().remove(0);
+        let config = DispatchConfig {
+            roster: Arc::new(Roster::new(sample::incarnation(1), true)),
+            ehlo_name: String::new(),
+            in_flight_max: 1,
+            deadlines: Deadlines::default(),
+            drain: Duration::ZERO,
+            guard: Arc::new(Guard::default()),
+            dial: Arc::new(Tcp),
+        };
+        let shared = Shared {
+            config,
+            store,
+            depot: Arc::new(Depot::memory()),
+            clock: Arc::new(Now),
+            secret_key: Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap()),
+            tls: TlsClient::new(),
+            large_bodies: tokio::sync::Semaphore::new(1),
+            tasks: tokio_util::task::TaskTracker::new(),
+            in_hand: in_hand::InHand::default(),
+            stop: tokio_util::sync::CancellationToken::new(),
+            freed: freed::Freed::default(),
+        };
+        (shared, job)
+    }
+
+    /// What the gate says where its answer takes so long, with beats that land at these times, and what is durable then.
+    async fn commit(takes: Duration, beats_s: &[u64]) -> (bool, bool) {
+        let (shared, job) = leased().await;
+        let (mut wire, roster) = (Wire::default(), shared.config.roster.clone());
+        roster.note_beat(Instant::now());
+        let beats: Vec<_> = beats_s.iter().map(|at| Instant::now() + Duration::from_secs(*at)).collect();
+        tokio::spawn(async move {
+            for at in beats {
+                tokio::time::sleep_until(at).await;
+                roster.note_beat(Instant::now());
+            }
+        });
+        let mut settling = Some(tokio::spawn(tokio::time::sleep(takes)));
+        let mut gate =
+            StoreGate { shared: &shared, job: &job, permit: None, settling: &mut settling, wire: &mut wire };
+        let yes = RecipientReply::Accepted(Reply { code: 250, enhanced: None, text: String::new() });
+        let said = gate.commit(&[yes]).await;
+        (said.is_ok(), wire.committed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_after_others_may_have_sent_the_mail_is_no_permission() {
+        let past = ISOLATED_AFTER + Duration::from_secs(2);
+        assert_eq!(commit(Duration::from_secs(1), &[]).await, (true, true));
+        assert_eq!(commit(past, &[]).await, (false, true), "it is durable, and not to be used");
+        assert_eq!(commit(past, &[7]).await, (false, true), "seen again, after nobody saw it for a while");
+        assert_eq!(commit(past, &[2, 4, 6]).await, (true, true), "slow, and seen all the while");
     }
 }

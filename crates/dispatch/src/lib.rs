@@ -5,7 +5,8 @@
 //! store alone.
 //!
 //! Promises: a message's final dot is written only after the store has made that permission durable; the slot is held
-//! until the outcome is durable; a panic costs one message, not the process; a slow relay takes only its own slots.
+//! until the outcome is durable; a panic costs one message, not the process; a slow relay takes only its own slots. While
+//! the process is isolated, so that other nodes may take its mail over, it claims nothing and begins nothing.
 
 mod account;
 mod circuit;
@@ -26,9 +27,9 @@ pub mod transport;
 
 use std::{sync::Arc, time::Duration};
 
-use postway_domain::{Clock, Incarnation, secret::SecretKey};
+use postway_domain::{Clock, secret::SecretKey};
 use postway_net::{Guard, TlsClient};
-use postway_store::{Store, blob::Depot};
+use postway_store::{Roster, Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -39,8 +40,8 @@ use crate::transport::{Deadlines, Dial};
 /// What dispatch needs to know.
 #[derive(Clone)]
 pub struct DispatchConfig {
-    /// This life of this process.
-    pub incarnation: Incarnation,
+    /// This life of this process among the others: whether they may be taking its work over.
+    pub roster: Arc<Roster>,
     /// How we name ourselves to relays.
     pub ehlo_name: String,
     /// Messages in hand at once, over all accounts.

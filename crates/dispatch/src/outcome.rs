@@ -12,7 +12,7 @@ use postway_domain::{
     retry::RetryPolicy,
 };
 use postway_store::record::{
-    AttemptEnd, Change, Claimed, ClaimedRecipient, Fence, RecipientChange, SmtpReply,
+    AttemptEnd, Change, Claimed, ClaimedRecipient, Fence, Permit, RecipientChange, SmtpReply,
 };
 use rand::Rng;
 use serde_json::json;
@@ -29,6 +29,8 @@ pub(crate) struct Attempt<'a> {
     pub committed: bool,
     /// Whether the relay may have seen something of the mail, so that its permit is used.
     pub offered: bool,
+    /// That permit, if there is a limit.
+    pub permit: Option<&'a Permit>,
     pub ended_at: Time,
     pub duration: Duration,
     pub remote: Option<String>,
@@ -327,6 +329,7 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
         account: &job.lane.account,
         committed: false,
         offered: false,
+        permit: job.permit.as_ref(),
         ended_at: now,
         duration: Duration::ZERO,
         remote: None,
@@ -388,7 +391,7 @@ fn settled(
         // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
-        refund: job.permit.clone().filter(|_| !attempt.offered),
+        refund: attempt.permit.filter(|_| !attempt.offered).cloned(),
         preparation: None,
         erases_bodies: matches!(to, State::Sent | State::Captured) && job.sensitive,
         awaits_receipt: (to == State::Sent && attempt.certified)

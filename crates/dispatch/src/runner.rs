@@ -74,6 +74,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut claiming: Option<Claiming> = None;
     let mut poll_at = Instant::now();
     while !shared.stop.is_cancelled() {
+        runner.withdraw_if_isolated();
         if Instant::now() >= poll_at {
             poll_at = runner.poll().await;
         }
@@ -152,13 +153,7 @@ impl Runner {
     /// lease with it.
     async fn examine(&mut self, mut suspects: Vec<Claimed>) {
         self.careful = true;
-        self.shared.store.unpark();
-        self.standing = 0;
-        for (key, slot) in &mut self.slots {
-            slot.parked = 0;
-            slot.dirty = true;
-            self.demand.add(key);
-        }
+        self.withdraw();
         if self.suspect.is_none() {
             self.suspect = Some(suspects.remove(0));
         }
@@ -166,6 +161,25 @@ impl Runner {
         for job in suspects {
             settle::give_back(&self.shared, outcome::give_back(&job, now)).await;
             self.shared.in_hand.put_down(job.uid);
+        }
+    }
+
+    /// Takes every standing claim back; what there is for them is claimed anew.
+    fn withdraw(&mut self) {
+        self.shared.store.unpark();
+        self.standing = 0;
+        for (key, slot) in &mut self.slots {
+            slot.parked = 0;
+            slot.dirty = true;
+            self.demand.add(key);
+        }
+    }
+
+    /// While others may take over what is leased to this process, nothing new is leased to it: new mail is for whoever is
+    /// there.
+    fn withdraw_if_isolated(&mut self) {
+        if self.standing > 0 && self.shared.config.roster.is_isolated() {
+            self.withdraw();
         }
     }
 
@@ -313,6 +327,10 @@ impl Runner {
         if self.demand.is_empty() || (self.careful && (in_hand > 0 || self.suspect.is_some())) {
             return None;
         }
+        // It goes on with the poll after it was seen again.
+        if self.shared.config.roster.is_isolated() {
+            return None;
+        }
         let in_flight_max = self.shared.config.in_flight_max;
         let now = self.shared.clock.now();
         let (slots, crowded) = (&self.slots, self.standing > in_flight_max / 2);
@@ -344,7 +362,7 @@ impl Runner {
         }
         let lasts = self.shared.config.deadlines.transaction_max() + LEASE_MARGIN;
         let lease = Lease {
-            incarnation: self.shared.config.incarnation,
+            incarnation: self.shared.config.roster.me(),
             token: LeaseToken::new(&mut rand::rng()),
             until: now.plus(lasts),
         };

@@ -72,6 +72,16 @@ impl Span {
         (at.as_millis() - self.window_ms()).div_euclid(self.bucket_ms()) - 2
     }
 
+    /// The latest bucket in which anybody can have debited by this time: nodes' clocks may differ a little.
+    pub fn latest(self, at: Time) -> i64 {
+        self.bucket(at) + 1
+    }
+
+    /// How many buckets a time is long; never less than it.
+    pub fn buckets(self, ms: i64) -> i64 {
+        ms.div_euclid(self.bucket_ms()) + i64::from(ms.rem_euclid(self.bucket_ms()) > 0)
+    }
+
     /// When a bucket stops counting.
     pub fn counts_until(self, bucket: i64) -> Time {
         Time::from_millis((bucket + 3) * self.bucket_ms() + self.window_ms())

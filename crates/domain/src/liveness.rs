@@ -4,6 +4,9 @@
 //! observer's own monotonic clock: no two clocks are ever compared. Judgement is passed as of the observer's last look:
 //! while it could not look, nobody could be seen moving, so nobody dies of that, and everybody gets a new chance when it
 //! looks again.
+//!
+//! A node also knows how others must see it ([`Visibility`]): one that has not beaten for [`ISOLATED_AFTER`] begins nothing
+//! more, well before anybody may take its work over.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,6 +14,9 @@ use crate::id::Incarnation;
 
 /// A counter that stands still for this long belongs to a dead node.
 pub const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// Without a beat that landed for this long a node begins nothing more: more than one beat that is lost and the next one's
+/// time, and so much less than [`DEAD_AFTER`] that what it has begun is on the wire before anybody takes it over.
+pub const ISOLATED_AFTER: Duration = Duration::from_secs(6);
 /// How often a node moves its counter and looks at the others.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// An observer that has not looked for this long has missed something.
@@ -84,6 +90,36 @@ impl Liveness {
     }
 }
 
+/// How the others must see this node, as far as it can know. Times are those of its own monotonic clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visibility {
+    /// When the last beat that landed was begun: nobody has seen it earlier.
+    beaten_at: Option<Duration>,
+    /// Since when no two beats were too far apart.
+    since: Duration,
+}
+
+impl Visibility {
+    /// A beat that was begun at `began` has landed.
+    pub fn beat(&mut self, began: Duration, landed: Duration) {
+        if !self.is_isolated(landed) {
+            self.beaten_at = self.beaten_at.max(Some(began));
+            return;
+        }
+        *self = Self { beaten_at: Some(began), since: landed };
+    }
+
+    /// Whether others may soon take this node for dead, or have.
+    pub fn is_isolated(&self, at: Duration) -> bool {
+        self.beaten_at.is_none_or(|beaten| at.saturating_sub(beaten) >= ISOLATED_AFTER)
+    }
+
+    /// Whether nobody can have taken this node for dead at any time from `from` to `at`.
+    pub fn lasts(&self, from: Duration, at: Duration) -> bool {
+        !self.is_isolated(at) && self.since <= from
+    }
+}
+
 /// In place of a counter: met, but not in the register.
 const UNREGISTERED: i64 = -1;
 /// In place of a counter: known to be gone.
@@ -153,6 +189,34 @@ mod tests {
         look(&mut liveness, 10, 10);
         assert!(liveness.is_dead(&node(3)));
         assert!(!liveness.alive().contains(&node(3)));
+    }
+
+    #[test]
+    fn a_node_that_cannot_beat_is_isolated_before_anybody_takes_it_for_dead() {
+        let mut visibility = Visibility::default();
+        assert!(visibility.is_isolated(s(0)), "it has not registered yet");
+        visibility.beat(s(1), s(1));
+        visibility.beat(s(2), s(4));
+        assert!(!visibility.is_isolated(s(7)));
+        assert!(visibility.is_isolated(s(8)), "counted from when the beat was begun");
+        let mut observer = Liveness::default();
+        for second in 2..=8 {
+            observer.observe(s(second), &[(node(1), 2)]);
+        }
+        assert!(!observer.is_dead(&node(1)), "and it landed no earlier than that");
+    }
+
+    #[test]
+    fn what_was_asked_before_a_gap_is_not_good_after_it() {
+        let mut visibility = Visibility::default();
+        visibility.beat(s(1), s(2));
+        visibility.beat(s(3), s(3));
+        assert!(visibility.lasts(s(2), s(8)));
+        assert!(!visibility.lasts(s(2), s(9)), "isolated");
+        visibility.beat(s(8), s(9));
+        assert!(!visibility.is_isolated(s(10)));
+        assert!(!visibility.lasts(s(8), s(10)), "somebody may have judged it meanwhile");
+        assert!(visibility.lasts(s(9), s(10)));
     }
 
     #[test]

@@ -39,6 +39,9 @@ impl RetryPolicy {
     /// The longest single delay: seven days.
     pub const DELAY_S_MAX: u32 = 7 * 24 * 3600;
 
+    /// Longer than any message waits that was given back without using a retry.
+    const GIVEN_BACK_MAX: Duration = Duration::from_secs(600);
+
     /// For API transports such as SES: an outage of minutes.
     pub fn api() -> Self {
         Self { delays_s: vec![1, 5, 30, 120, 600], jitter: Self::default_jitter() }
@@ -67,6 +70,12 @@ impl RetryPolicy {
             return Err(RetryPolicyError::Jitter);
         }
         Ok(())
+    }
+
+    /// No message waits longer for its next attempt than this: not for a retry or a resend, and not because it was given back.
+    pub fn longest(&self) -> Duration {
+        let longest_s = f64::from(self.delays_s.iter().copied().max().unwrap_or(0));
+        Duration::from_secs_f64(longest_s * (1.0 + self.jitter)).max(Self::GIVEN_BACK_MAX)
     }
 
     /// How long to wait after the `retries_used + 1`-th transient failure, or `None` when retries have run out.

@@ -51,6 +51,8 @@ const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
+/// Accounts whose mail is looked through in one transaction, after the clock was set back.
+const PULLED_ACCOUNTS: usize = 100;
 /// Slices of ready mail that are made due in one round, after the clock was set back.
 const SLICES_MAX: u32 = 20;
 
@@ -108,7 +110,9 @@ impl Housekeeping {
     }
 
     async fn keep_following_the_clock(&self, pace: &DutyPace) {
-        let (mut steps, mut pulls) = (Steps::new(self.clock.now(), Instant::now()), false);
+        let mut steps = Steps::new(self.clock.now(), Instant::now());
+        // The clock may have been set back while nobody looked.
+        let mut pulls = Pulls { ready: false, beyond: true };
         while pace.goes_on() {
             pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
         }
@@ -181,13 +185,17 @@ impl Housekeeping {
     }
 
     /// Makes mail due that would wait for the time that the clock had before it was set back.
-    async fn follow_clock(&self, steps: &mut Steps, pulls: &mut bool) -> Result<Duration, StoreError> {
+    async fn follow_clock(&self, steps: &mut Steps, pulls: &mut Pulls) -> Result<Duration, StoreError> {
+        self.membership.follow_machine().await?;
         if steps.went_back(self.clock.now(), Instant::now()) {
             tracing::warn!("the clock was set back: mail that was ready before is due now");
-            *pulls = true;
+            *pulls = Pulls { ready: true, beyond: true };
         }
-        if *pulls {
-            *pulls = self.pull_ready().await?;
+        if pulls.ready {
+            pulls.ready = self.pull_ready().await?;
+        }
+        if pulls.beyond {
+            pulls.beyond = self.pull_beyond().await?;
         }
         Ok(EVERY)
     }
@@ -242,6 +250,28 @@ impl Housekeeping {
             }
         }
         Ok(true)
+    }
+
+    /// Makes mail due whose next attempt is later than any can be, and has limits count what was used in times to come as used
+    /// now. Tells whether there may be more.
+    async fn pull_beyond(&self) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        self.store.change(DirectoryChange::RedateUse(now), None).await?;
+        let policies = self.retry_policies().await?.into_iter();
+        let mut latest: Vec<(AccountKey, Time)> =
+            policies.map(|(key, retry)| (key, now.plus(retry.longest()))).collect();
+        latest.sort();
+        let mut more = false;
+        for some in latest.chunks(PULLED_ACCOUNTS) {
+            let pull = DirectoryChange::PullBeyond(some.to_vec(), now, ROUND_MESSAGES);
+            if self.store.change(pull, None).await? == Changed::Done {
+                tracing::warn!(
+                    "mail that waited for a time beyond every delay is due now: the clock was ahead"
+                );
+                more = true;
+            }
+        }
+        Ok(more)
     }
 
     /// Gives back mail that the dead, and those past their backstop, were dealing with.
@@ -317,6 +347,14 @@ impl Housekeeping {
         metrics::gauge!("postway_circuits_open").set(circuits.len() as f64);
         Ok((began.elapsed() * MEASURE_SHARE).clamp(EVERY, MEASURE_AFTER))
     }
+}
+
+/// What is still to be made due after the clock was set back.
+struct Pulls {
+    /// Ready mail, whatever its time.
+    ready: bool,
+    /// Mail whose next attempt is later than any can be.
+    beyond: bool,
 }
 
 /// When duties are done.

@@ -3,37 +3,42 @@
 //! A node's identity stays in its data folder, under a lock of the operating system. So a node that starts again knows
 //! that its earlier life is over and need not wait for it to be declared dead.
 
+mod joining;
+
 use std::{
-    collections::HashMap,
     fs::{self, File},
     io::{self, Read, Seek, Write},
     net::SocketAddr,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use anyhow::Context as _;
-use postway_domain::{Clock, Incarnation, liveness::BEAT_EVERY};
+use postway_domain::{Clock, Incarnation, Time, liveness::BEAT_EVERY};
 use postway_store::{
     Roster, Store, StoreError,
     blob::Depot,
-    record::{NodeBeat, NodeRecord},
+    record::{DirectoryChange, NodeBeat, NodeRecord},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::joining::agree;
 use crate::{
-    clock::{Follower, NodeClock},
+    clock::{Distance, Follower, NodeClock},
     sharing,
 };
 
-/// How long to listen for other nodes before their time is taken for gone: more than a beat.
-const AGREE_WITHIN: Duration = Duration::from_millis(1_500);
-/// How often to look meanwhile: what is heard is no older.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Unless a look took longer than this, because the store was slow or this process stood still.
-const LOOK_MAX: Duration = Duration::from_millis(500);
+/// Beats that must agree before a node that runs moves its clock.
+const FOLLOW_AFTER: usize = 8;
+/// A machine's clock that differs by less was nudged, and is followed by and by.
+const STEP_MS: i64 = 3_000;
+/// How much of such a difference is taken over in a second, and how much is none: no limit's window notices that.
+const NUDGE_MS: i64 = 10;
+/// Longer than the shortest window of a limit counts.
+const WINDOW_MS: i64 = 70_000;
+/// The database's clock confirms a machine's that differs from it by less.
+const CONFIRMED_MS: i64 = 5_000;
 /// How often registering is tried when other nodes start in the same moment.
 const REGISTER_TRIES: u32 = 20;
 
@@ -43,7 +48,8 @@ pub struct Membership {
     clock: Arc<NodeClock>,
     roster: Arc<Roster>,
     card: NodeBeat,
-    follower: Mutex<Follower>,
+    /// Of the oldest node, unless that is this one.
+    follower: Mutex<Option<(Incarnation, Follower)>>,
     _identity: Option<File>,
 }
 
@@ -70,7 +76,14 @@ impl Membership {
         address: SocketAddr,
         depot: &Depot,
     ) -> anyhow::Result<Self> {
-        agree(&*store, &clock, &identity).await?;
+        if let Some(other) = agree(&*store, &clock, &identity).await? {
+            anyhow::bail!(
+                "the node {} at {} runs under this node's identity, and its heartbeat moves: the data folder was copied with \
+                 its node.id. Delete the file node.id in this data folder and start again; a new one is made",
+                other.name,
+                other.address
+            );
+        }
         // Before anybody can look for it.
         sharing::leave_mark(&*store, depot, &identity).await;
         let now = clock.now();
@@ -118,29 +131,135 @@ impl Membership {
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
-        let card = NodeBeat { at: self.clock.now(), ..self.card.clone() };
+        let (card, began) = (NodeBeat { at: self.clock.now(), ..self.card.clone() }, Instant::now());
         let nodes = self.store.beat(&card).await?;
+        self.roster.note_beat(began);
         self.roster.observe(&nodes);
-        self.follow(&nodes);
+        self.follow(&nodes, card.at).await;
         metrics::gauge!("postway_nodes_alive").set(self.roster.alive().len() as f64);
         Ok(())
     }
 
     /// Keeps to the clock of the oldest node that is alive, unless that is this one.
-    fn follow(&self, nodes: &[NodeRecord]) {
-        let oldest = nodes.iter().find(|node| !self.roster.is_dead(node.incarnation));
-        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-        match oldest {
-            Some(node) if node.incarnation != self.card.incarnation => {
-                follower.follow(&self.clock, node.beat, node.beat_at, false);
+    async fn follow(&self, nodes: &[NodeRecord], asked: Time) {
+        let Some(by_ms) = self.behind_the_oldest(nodes, asked) else { return };
+        // What was debited here since the oldest moved its own is still where that was. Of smaller steps it is inside the window.
+        if by_ms > WINDOW_MS {
+            let moved = self.store.change(DirectoryChange::ShiftUse(self.clock.now(), by_ms), None);
+            // The next beat must not wait for a writer.
+            if !matches!(tokio::time::timeout(BEAT_EVERY, moved).await, Ok(Ok(_))) {
+                tracing::warn!("limits could not follow the clock");
             }
-            _ => *follower = Follower::default(),
         }
+        self.clock.shift(by_ms);
+        tracing::warn!(by_ms, "this node's clock differs from the oldest node's; that one is followed");
+    }
+
+    /// How far the oldest node's clock is ahead, if that is known and too far.
+    fn behind_the_oldest(&self, nodes: &[NodeRecord], asked: Time) -> Option<i64> {
+        let oldest = nodes.iter().find(|node| !self.roster.is_dead(node.incarnation));
+        let mut following = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(node) = oldest.filter(|node| node.incarnation != self.card.incarnation) else {
+            *following = None;
+            return None;
+        };
+        if following.as_ref().is_none_or(|(followed, _)| *followed != node.incarnation) {
+            *following = Some((node.incarnation, Follower::default()));
+        }
+        let (_, follower) = following.as_mut()?;
+        follower.hear(node.beat, node.beat_at, (asked, self.clock.now()));
+        // Where this machine was set the same way, one beat is enough: the oldest has taken that over.
+        let machine_ms = self.clock.machine_ahead_ms();
+        let is_alike = |by_ms: &i64| by_ms.abs() >= STEP_MS && (machine_ms - by_ms).abs() < STEP_MS;
+        let by_ms = match (follower.last(), follower.distance(FOLLOW_AFTER)) {
+            (Distance::Off(by_ms), _) if is_alike(&by_ms) => by_ms,
+            (_, Distance::Off(by_ms)) => by_ms,
+            _ => return None,
+        };
+        follower.forget();
+        Some(by_ms)
+    }
+
+    /// Whether nobody else is there to agree with.
+    fn is_alone(&self) -> bool {
+        self.roster.alive().len() == 1 && (!self.store.is_shared() || self.roster.is_calm())
+    }
+
+    /// Whether the others follow this node.
+    fn is_oldest(&self) -> bool {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Whether the server's clock agrees with this machine's, which is so far ahead; `None` where there is none to ask.
+    async fn is_confirmed(&self, ahead_ms: i64) -> Result<Option<bool>, StoreError> {
+        let machine_ms = self.clock.now().as_millis().saturating_add(ahead_ms);
+        let server = self.store.server_time().await?;
+        Ok(server.map(|server| (server.as_millis() - machine_ms).abs() < CONFIRMED_MS))
+    }
+
+    /// Takes over the machine's time of day where it was set. Windows of limits go with it: none is free because of that, and
+    /// none is shut. One machine may be wrong: where the database is a server, its clock must say the same. Where there are
+    /// several nodes the oldest does it, and the others follow.
+    pub async fn follow_machine(&self) -> Result<(), StoreError> {
+        let ahead_ms = self.clock.machine_ahead_ms();
+        if ahead_ms.abs() < NUDGE_MS || !self.is_oldest() {
+            return Ok(());
+        }
+        let confirmed = self.is_confirmed(ahead_ms).await?;
+        if confirmed == Some(false) {
+            return Ok(());
+        }
+        let is_believed = confirmed == Some(true) || self.is_alone();
+        if ahead_ms.abs() < STEP_MS || !is_believed {
+            self.clock.shift(ahead_ms.clamp(-NUDGE_MS, NUDGE_MS));
+            return Ok(());
+        }
+        // Forward, windows go first, and back, they follow: in between they are too full, never too empty.
+        if ahead_ms > 0 {
+            let now = self.clock.now();
+            self.store.change(DirectoryChange::ShiftUse(now, ahead_ms), None).await?;
+        }
+        self.clock.shift(ahead_ms);
+        if ahead_ms < 0 {
+            self.store.change(DirectoryChange::RedateUse(self.clock.now()), None).await?;
+        }
+        tracing::warn!(by_ms = ahead_ms, "this machine's clock was set, and is followed");
+        Ok(())
     }
 
     /// Beats until told to stop, then leaves the register and its duties to the others. To be told when all else has
     /// stopped: what this node still does would be taken for a dead one's.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::join!(self.keep_beating(&stop), self.keep_telling(&stop));
+        if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
+            tracing::debug!(%error, "this node could not leave the register; the others will notice");
+        }
+    }
+
+    /// Tells when this node stops sending because others may take its work over, and when it goes on. Apart from the beats:
+    /// one that hangs must not keep it from being told.
+    async fn keep_telling(&self, stop: &CancellationToken) {
+        let mut was_isolated = false;
+        loop {
+            let is_isolated = self.roster.is_isolated();
+            metrics::gauge!("postway_node_isolated").set(f64::from(u8::from(is_isolated)));
+            match (was_isolated, is_isolated) {
+                (false, true) => tracing::error!(
+                    "this node is isolated and begins no more sends: its heartbeat fails, and other nodes may take its mail over"
+                ),
+                (true, false) => tracing::info!("this node is not isolated any more, and sends again"),
+                (true, true) | (false, false) => {}
+            }
+            was_isolated = is_isolated;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BEAT_EVERY) => {}
+            }
+        }
+    }
+
+    async fn keep_beating(&self, stop: &CancellationToken) {
         let mut is_well = true;
         loop {
             tokio::select! {
@@ -157,9 +276,6 @@ impl Membership {
                 Err(_) => {}
             }
             is_well = beaten.is_ok();
-        }
-        if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
-            tracing::debug!(%error, "this node could not leave the register; the others will notice");
         }
     }
 
@@ -191,33 +307,6 @@ impl Membership {
                 Ok(taken.is_some())
             }
         }
-    }
-}
-
-/// Takes over the time of the other nodes. Looks often for a moment, until one of them moves its counter; where none does,
-/// none is alive, and the machine's clock is as good as any.
-async fn agree(store: &dyn Store, clock: &NodeClock, identity: &[u8; 16]) -> Result<(), StoreError> {
-    let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
-    let started = Instant::now();
-    let mut last_asked = started;
-    loop {
-        let asked = Instant::now();
-        let mut others = store.nodes().await?;
-        // A counter that moved between two looks may have done so right after the first was asked for: the time that came
-        // with it is as old as that.
-        if last_asked.elapsed() > LOOK_MAX {
-            followers.clear();
-        }
-        last_asked = asked;
-        others.retain(|node| node.identity != *identity);
-        let has_said = |node: &NodeRecord, followers: &mut HashMap<Incarnation, Follower>| {
-            followers.entry(node.incarnation).or_default().follow(clock, node.beat, node.beat_at, true)
-        };
-        let heard = others.iter().any(|node| has_said(node, &mut followers));
-        if heard || others.is_empty() || started.elapsed() > AGREE_WITHIN {
-            return Ok(());
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -253,48 +342,7 @@ fn host_name() -> String {
 
 #[cfg(test)]
 mod tests {
-    use postway_domain::Time;
-    use postway_store::{Nodes as _, memory::MemoryStore};
-
     use super::*;
-
-    /// A machine whose clock goes with tokio's.
-    struct Machine(Instant);
-
-    impl Clock for Machine {
-        fn now(&self) -> Time {
-            Time::from_millis(1_000_000).plus(self.0.elapsed())
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
-        let store = MemoryStore::shared();
-        let machine = Arc::new(Machine(Instant::now()));
-        let clock = NodeClock::of(machine.clone());
-        let beat = async || {
-            let now = machine.now();
-            let other = NodeBeat {
-                incarnation: Incarnation::from_bytes([2; 16]),
-                identity: [2; 16],
-                name: "other".to_owned(),
-                address: String::new(),
-                version: String::new(),
-                started_at: now,
-                at: now,
-            };
-            store.beat(&other).await.unwrap();
-        };
-        beat().await;
-        let stands_still = async {
-            tokio::time::sleep(LOOK_EVERY / 2).await;
-            beat().await;
-            tokio::time::advance(Duration::from_secs(36)).await;
-        };
-        let (agreed, ()) = tokio::join!(agree(&store, &clock, &[1; 16]), stands_still);
-        agreed.unwrap();
-        assert_eq!(clock.now(), machine.now(), "the beat was 36 seconds old when it was heard");
-    }
 
     #[test]
     fn an_identity_stays_and_a_second_process_gets_its_own() {

@@ -247,6 +247,10 @@ fn describe() {
         "postway_nodes_alive",
         "Nodes that share the database and are alive, as this one sees it"
     );
+    describe_gauge!(
+        "postway_node_isolated",
+        "1 while this node's heartbeat fails and it begins no more sends, else 0"
+    );
     describe_gauge!("postway_queue_depth", "Messages not yet in a final state, by state");
     describe_gauge!(
         "postway_oldest_due_seconds",

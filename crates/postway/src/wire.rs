@@ -198,7 +198,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let sharing = tokio::spawn(sharing.run(stop.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
-            incarnation: membership.roster().me(),
+            roster: membership.roster(),
             ehlo_name: config.smtp.ehlo_name.clone(),
             in_flight_max: config.dispatch.max_in_flight,
             deadlines: Deadlines::default(),

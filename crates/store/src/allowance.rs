@@ -10,7 +10,7 @@ use postway_domain::{AccountLimits, Span, Time};
 use crate::{
     decode,
     error::StoreError,
-    record::{AccountKey, AccountWant, Change, Permit, Used},
+    record::{AccountKey, AccountWant, Change, Changed, Permit, Used},
     sql::{Session, Sql, values},
 };
 
@@ -36,8 +36,17 @@ const REFUND: Sql = Sql::same(
     "UPDATE spent SET used = used - ? WHERE tenant = ? AND account = ? AND span = ? AND bucket = ? AND used >= ?",
 );
 const FORGET: Sql = Sql::same("DELETE FROM spent WHERE span = ? AND bucket < ?");
+/// In two steps, by way of numbers that no bucket has: a key must not meet another that is still to be moved.
+const LIFT: Sql =
+    Sql::same("UPDATE spent SET bucket = -(bucket + ?) WHERE span = ? AND bucket >= ? AND bucket <= ?");
+const SET_DOWN: Sql = Sql::same("UPDATE spent SET bucket = -bucket WHERE span = ? AND bucket < 0");
+const AHEAD: Sql = Sql::or_mysql(
+    "SELECT tenant, account, CAST(SUM(used) AS BIGINT) FROM spent WHERE span = ? AND bucket > ? GROUP BY tenant, account",
+    "SELECT tenant, account, CAST(SUM(used) AS SIGNED) FROM spent WHERE span = ? AND bucket > ? GROUP BY tenant, account",
+);
+const DROP_AHEAD: Sql = Sql::same("DELETE FROM spent WHERE span = ? AND bucket > ?");
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[LOCK, USED, DEBIT, REFUND, FORGET];
+pub(crate) const STATEMENTS: &[Sql] = &[LOCK, USED, DEBIT, REFUND, FORGET, LIFT, SET_DOWN, AHEAD, DROP_AHEAD];
 
 /// What one account may still lease in this transaction.
 struct Account {
@@ -165,6 +174,58 @@ pub(crate) async fn refund(session: &mut dyn Session, refunds: Refunds) -> Resul
         session.execute(REFUND, values).await?;
     }
     Ok(())
+}
+
+/// Moves what counts now by so much, because the clock will be set forward: windows stay as full as they are.
+pub(crate) async fn shift(session: &mut dyn Session, now: Time, by_ms: i64) -> Result<Changed, StoreError> {
+    for span in Span::ALL {
+        let (oldest, latest) = (span.oldest_counted(now), span.latest(now));
+        let values = values![span.buckets(by_ms), span.code(), oldest, latest];
+        session.execute(LIFT, values).await?;
+        session.execute(SET_DOWN, values![span.code()]).await?;
+    }
+    Ok(Changed::Done)
+}
+
+/// Counts what is debited in times to come as debited now, because the clock was set back: it counts for a window from now on, not
+/// until the clock is there again.
+pub(crate) async fn redate(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
+    for span in Span::ALL {
+        let latest = values![span.code(), span.latest(now)];
+        let ahead = session.rows(AHEAD, latest.clone()).await?;
+        for row in &ahead {
+            let values = values![row.text(0)?, row.text(1)?, span.code(), span.bucket(now), row.int(2)?];
+            session.execute(DEBIT, values).await?;
+        }
+        if !ahead.is_empty() {
+            session.execute(DROP_AHEAD, latest).await?;
+        }
+    }
+    Ok(Changed::Done)
+}
+
+/// Moves the debit of a permit that was not used to now. As much is used as before, whatever others do in this transaction:
+/// nothing need be read.
+pub(crate) async fn renew(
+    session: &mut dyn Session,
+    permit: &Permit,
+    now: Time,
+) -> Result<Changed, StoreError> {
+    if permit.renewed(now).is_none() {
+        return Ok(Changed::Stale);
+    }
+    let key = &permit.key;
+    lock(session, BTreeSet::from([key.clone()])).await?;
+    for &span in &permit.spans {
+        let (from, to) = (span.bucket(permit.debited_at), span.bucket(now));
+        let place = |bucket: i64| values![key.tenant.as_str(), key.account.as_str(), span.code(), bucket];
+        let taken = session.execute(REFUND, [values![1i64], place(from), values![1i64]].concat()).await?;
+        if taken == 0 {
+            return Err(StoreError::Unexpected("the debit of a permit is gone".into()));
+        }
+        session.execute(DEBIT, [place(to), values![1i64]].concat()).await?;
+    }
+    Ok(Changed::Done)
 }
 
 async fn read_used(

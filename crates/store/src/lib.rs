@@ -44,13 +44,14 @@ pub mod roster;
 mod rows;
 pub mod schema;
 mod search;
-#[cfg(test)]
 mod silence;
 mod sql;
 pub mod sqlite;
 mod standing;
 mod terms;
 pub mod views;
+#[cfg(test)]
+mod waits;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

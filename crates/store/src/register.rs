@@ -1,6 +1,6 @@
 //! The register of nodes, and their duties: the same for every server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Incarnation, Time};
 use tokio::{sync::Mutex, time::timeout};
@@ -9,6 +9,7 @@ use crate::{
     error::StoreError,
     record::{DutyRecord, NodeBeat, NodeRecord, free_slot},
     rows::Multi,
+    silence::SilenceTeller,
     sql::{Row, Session, Sql, Value, values},
 };
 
@@ -32,19 +33,35 @@ const FIRST_TERM: Sql = Sql::or_mysql(
 );
 const NEXT_TERM: Sql =
     Sql::same("UPDATE duty SET holder = ?, since = ?, term = term + 1 WHERE name = ? AND term = ?");
+const SERVER_TIME: Sql = Sql::of_each(
+    "SELECT 0",
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+);
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM];
+pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM, SERVER_TIME];
 
 /// How long a word with the register may take. A connection that went silent must be found out, and another be made, before
 /// others take this node for dead.
 const WORD_LASTS_MAX: Duration = Duration::from_secs(3);
 
 /// A connection for the register alone: a heartbeat must wait neither for writers nor for whoever reads.
-pub(crate) struct Registrar<C>(Mutex<Option<C>>);
+pub(crate) struct Registrar<C> {
+    conn: Mutex<RegisterConnection<C>>,
+    silence: Arc<SilenceTeller>,
+}
+
+struct RegisterConnection<C> {
+    conn: Option<C>,
+    /// Whether the server did not answer the last time, though nothing said that it is gone.
+    is_silent: bool,
+}
 
 impl<C> Registrar<C> {
-    pub fn new(conn: C) -> Self {
-        Self(Mutex::new(Some(conn)))
+    /// With a connection, telling of silences.
+    pub fn new(conn: C, silence: Arc<SilenceTeller>) -> Self {
+        let conn = RegisterConnection { conn: Some(conn), is_silent: false };
+        Self { conn: Mutex::new(conn), silence }
     }
 
     /// Does something on the connection; one that fails is replaced at the next call.
@@ -53,25 +70,34 @@ impl<C> Registrar<C> {
         connect: impl AsyncFnOnce() -> Result<C, StoreError>,
         work: impl AsyncFnOnce(&mut C) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut held = self.0.lock().await;
+        let mut held = self.conn.lock().await;
+        let mut conn = held.conn.take();
         let done = timeout(WORD_LASTS_MAX, async {
-            let conn = match held.take() {
-                Some(conn) => held.insert(conn),
-                None => held.insert(connect().await?),
+            let conn = match conn.take() {
+                Some(known) => conn.insert(known),
+                None => conn.insert(connect().await?),
             };
             work(conn).await
         });
-        let late = |_| Err(StoreError::Unavailable("the database did not answer in time".to_owned()));
-        let done = done.await.unwrap_or_else(late);
-        if done.is_err() {
-            *held = None;
+        match done.await {
+            Ok(Ok(done)) => {
+                held.conn = conn;
+                if std::mem::take(&mut held.is_silent) {
+                    self.silence.tell();
+                }
+                Ok(done)
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => {
+                held.is_silent = true;
+                Err(StoreError::Unavailable("the database did not answer in time".to_owned()))
+            }
         }
-        done
     }
 
     /// The connection, to take leave of the server.
     pub async fn take(&self) -> Option<C> {
-        self.0.lock().await.take()
+        self.conn.lock().await.conn.take()
     }
 }
 
@@ -98,6 +124,11 @@ pub(crate) async fn beat(session: &mut dyn Session, node: &NodeBeat) -> Result<V
         return nodes(session).await;
     }
     Err(StoreError::Conflict("another node took the same slot in this moment".into()))
+}
+
+/// The time by the server's clock.
+pub(crate) async fn server_time(session: &mut dyn Session) -> Result<Option<Time>, StoreError> {
+    session.rows(SERVER_TIME, Vec::new()).await?.first().map(|row| row.time(0)).transpose()
 }
 
 /// Every registered node, the oldest first.
@@ -164,7 +195,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_went_silent_is_given_up_in_time_and_replaced() {
-        let registrar = Registrar::new("silent");
+        let registrar = Registrar::new("silent", Arc::default());
         let began = tokio::time::Instant::now();
         let word = |conn: &mut &'static str| {
             let conn = *conn;

@@ -1,12 +1,13 @@
 //! Who of the nodes is alive, as this process sees it.
 
 use std::{
+    pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use postway_domain::{Incarnation, Liveness};
-use tokio::time::Instant;
+use postway_domain::{Incarnation, Liveness, liveness::Visibility};
+use tokio::{sync::Notify, time::Instant};
 
 use crate::record::NodeRecord;
 
@@ -17,12 +18,22 @@ pub struct Roster {
     started: Instant,
     liveness: Mutex<Liveness>,
     apart: Mutex<Vec<Incarnation>>,
+    visibility: Mutex<Visibility>,
+    on_beat: Notify,
 }
 
 impl Roster {
     /// For this life of this process. Where the store is not shared, nobody else can be alive.
     pub fn new(me: Incarnation, is_shared: bool) -> Self {
-        Self { me, is_shared, started: Instant::now(), liveness: Mutex::default(), apart: Mutex::default() }
+        Self {
+            me,
+            is_shared,
+            started: Instant::now(),
+            liveness: Mutex::default(),
+            apart: Mutex::default(),
+            visibility: Mutex::default(),
+            on_beat: Notify::new(),
+        }
     }
 
     /// This life of this process.
@@ -85,5 +96,41 @@ impl Roster {
     /// Whether the register has been seen without a gap for long enough to judge by it.
     pub fn is_calm(&self) -> bool {
         self.lock().is_calm(self.at())
+    }
+
+    /// A heartbeat of this process that was begun then has landed.
+    pub fn note_beat(&self, began: Instant) {
+        let began = began.saturating_duration_since(self.started);
+        self.visibility.lock().unwrap_or_else(PoisonError::into_inner).beat(began, self.at());
+        self.on_beat.notify_waiters();
+    }
+
+    fn visibility(&self) -> Visibility {
+        *self.visibility.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this process has not been able to say that it is alive for so long that others may soon take its work over.
+    /// It begins nothing more then.
+    pub fn is_isolated(&self) -> bool {
+        self.is_shared && self.visibility().is_isolated(self.at())
+    }
+
+    /// Whether nobody can have taken this process's work over since then.
+    pub fn is_trusted_since(&self, asked: Instant) -> bool {
+        let asked = asked.saturating_duration_since(self.started);
+        !self.is_shared || self.visibility().lasts(asked, self.at())
+    }
+
+    /// Waits until this process is not isolated.
+    pub async fn rejoined(&self) {
+        loop {
+            // Registered before the look, so that a beat in between is not missed.
+            let mut beaten = pin!(self.on_beat.notified());
+            beaten.as_mut().enable();
+            if !self.is_isolated() {
+                return;
+            }
+            beaten.await;
+        }
     }
 }

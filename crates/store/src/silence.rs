@@ -1,51 +1,126 @@
-//! What is asked of a server that fell silent ends all the same: for the tests of databases behind a network.
+//! Silences of a database server, and how writers learn of them.
+//!
+//! A connection whose server is gone without a word looks like one whose server is busy. The register's connection, which is
+//! asked every second and has little to do, finds out first ([`crate::register`]). Once another one is answered in its place,
+//! whatever a writer still waits for on a connection from before will hardly come: it gives that up and asks again.
 
-use std::{sync::Arc, time::Duration};
-
-use futures::future::BoxFuture;
-use postway_domain::MessageUid;
-
-use crate::{
-    conformance::{sample, stage},
-    error::StoreError,
-    port::Store,
-    record::MessageKey,
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-/// Longer than any wait for a connection and an answer may be.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
+use async_trait::async_trait;
+use tokio::sync::watch;
 
-/// Something that is asked of a store.
-type Question<'a> = (&'a str, BoxFuture<'a, Result<(), StoreError>>);
+use crate::{
+    error::StoreError,
+    sql::{Row, Session, Sql, Value},
+};
 
-/// Asks all kinds of things and expects every one to end as unavailable. Time does not pass, it is skipped while all wait: this needs
-/// a runtime of one thread.
-pub async fn everything_ends(store: &Arc<dyn Store>, uid: MessageUid) {
-    tokio::time::pause();
-    let (tenant, now) = (sample::tenant(), sample::at(1));
-    let key = MessageKey::Uid(uid);
-    let beat = stage::beat_of(1);
-    let asked: Vec<Question<'_>> = vec![
-        ("body", Box::pin(async { store.body(uid).await.map(drop) })),
-        ("raw", Box::pin(async { store.raw(&tenant, uid).await.map(drop) })),
-        ("payload", Box::pin(async { store.payload(&tenant, uid).await.map(drop) })),
-        ("message", Box::pin(async { store.message(&tenant, &key).await.map(drop) })),
-        ("briefs", Box::pin(async { store.briefs(&tenant, &[uid]).await.map(drop) })),
-        ("queue_state", Box::pin(async { store.queue_state(now).await.map(drop) })),
-        ("stalled", Box::pin(async { store.stalled(&[], now, 9).await.map(drop) })),
-        ("overdue", Box::pin(async { store.overdue(now, 9).await.map(drop) })),
-        ("stats", Box::pin(async { store.stats(None, now).await.map(drop) })),
-        ("tenant", Box::pin(async { store.tenant(&tenant).await.map(drop) })),
-        ("beat", Box::pin(async { store.beat(&beat).await.map(drop) })),
-        ("ping", Box::pin(store.ping())),
-        ("apply", Box::pin(async { store.apply(Vec::new()).await.map(drop) })),
-        ("accept", Box::pin(async { store.accept(vec![sample::Sample::new(2).build()]).await.map(drop) })),
-    ];
-    for (what, answer) in asked {
-        let ended = tokio::time::timeout(LONGEST, answer).await;
-        let ended = ended.unwrap_or_else(|_| panic!("{what} waits for ever"));
-        assert!(ended.as_ref().is_err_and(StoreError::is_transient), "{what}: {ended:?}");
+/// Tells writers of silences that are over.
+#[derive(Default)]
+pub(crate) struct SilenceTeller(watch::Sender<u64>);
+
+impl SilenceTeller {
+    /// The server has answered again, on another connection.
+    pub fn tell(&self) {
+        self.0.send_modify(|silences| *silences += 1);
     }
-    let closed = tokio::time::timeout(LONGEST, store.close()).await;
-    assert!(closed.is_ok(), "closing waits for ever");
+
+    /// For one writer.
+    pub fn listener(&self) -> Silences {
+        Silences { told: self.0.subscribe(), met: Arc::default() }
+    }
+}
+
+/// What one writer knows of them. Clones are the same writer's.
+#[derive(Clone)]
+pub(crate) struct Silences {
+    told: watch::Receiver<u64>,
+    met: Arc<AtomicBool>,
+}
+
+impl Silences {
+    /// Awaits a step of a transaction; `None` where the server went silent meanwhile and is there again. The connection must
+    /// not be used any more then.
+    pub async fn unless_silent<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+        let mut told = self.told.clone();
+        // Only what comes after the step's begin is about its connection.
+        told.mark_unchanged();
+        let is_over = async {
+            if told.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = step => Some(done),
+            () = is_over => {
+                tracing::warn!("the database went silent; a writer takes a new connection");
+                self.met.store(true, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// The same for what may fail anyway. A silence has changed nothing, so the transaction is tried again.
+    pub async fn hear<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let silent = || Err(StoreError::Conflict("the connection went silent".into()));
+        self.unless_silent(step).await.unwrap_or_else(silent)
+    }
+
+    /// Whether a step was given up since the last time this was asked.
+    pub fn take_met(&self) -> bool {
+        self.met.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// A writer's session that gives up what is waited for in silence.
+pub(crate) struct HeardSession<S> {
+    pub session: S,
+    pub silences: Silences,
+}
+
+#[async_trait]
+impl<S: Session> Session for HeardSession<S> {
+    async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {
+        self.silences.hear(self.session.execute(sql, values)).await
+    }
+
+    async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError> {
+        self.silences.hear(self.session.insert(sql, values)).await
+    }
+
+    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+        self.silences.hear(self.session.rows(sql, values)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_ends_with_a_silence_that_it_waited_through_and_with_no_other() {
+        let teller = SilenceTeller::default();
+        let silences = teller.listener();
+        teller.tell();
+        assert_eq!(silences.unless_silent(async { 7 }).await, Some(7));
+        let slow = silences.unless_silent(tokio::time::sleep(Duration::from_secs(50)));
+        assert!(slow.await.is_some(), "the silence was before it");
+        assert!(!silences.take_met());
+        let silent = silences.hear(std::future::pending::<Result<(), StoreError>>());
+        let (given_up, ()) = tokio::join!(silent, async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            teller.tell();
+        });
+        assert!(matches!(given_up, Err(StoreError::Conflict(_))));
+        assert!(silences.take_met());
+        assert!(!silences.take_met(), "once");
+    }
 }

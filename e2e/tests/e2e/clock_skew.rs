@@ -1,11 +1,14 @@
 //! Clocks that are wrong. Two nodes on machines whose clocks are a minute or an hour apart compare counters, so neither takes the
 //! other for dead, and the younger takes over the time of the older, so mail that waits for a time goes out at that time, once.
-//! A clock that is set forth and back by an hour under a running gateway loses nothing and stops nothing.
+//! A clock that is set forth and back by an hour under a running gateway loses nothing and stops nothing, frees no limit, and
+//! keeps nothing waiting that was given its time by the wrong clock.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use postway_e2e::{Gateway, GatewayDisk, Load, audit, mail, mail_with, node_env, nodes_of, start_node, text};
+use postway_e2e::{
+    Gateway, GatewayDisk, Load, audit, eventually, mail, mail_with, node_env, nodes_of, start_node, text,
+};
 use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase};
 use serde_json::json;
 use tokio::time::Instant;
@@ -146,5 +149,47 @@ async fn a_clock_set_by_an_hour_under_load_loses_and_stops_nothing() -> anyhow::
     let apart = last.zip(first).map(|(last, first)| last.duration_since(first)).unwrap_or_default();
     assert!(apart > HOUR + HOUR / 2, "the clock was not set: {first:?} to {last:?}");
     audit(&gateway, &sink, &acknowledged).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clock_set_right_during_a_stop_keeps_no_retry_waiting() -> anyhow::Result<()> {
+    let mut gateway = Gateway::idle()?;
+    let disk = GatewayDisk::under(&gateway)?;
+    disk.set_clock(i64::try_from((HOUR * 2).as_millis())?)?;
+    gateway.launch(&disk.env(&[])).await?;
+    let sink = SmtpSink::builder().greylist(1).start().await;
+    gateway.relay_with(sink.port(), json!({"retry": {"delays_s": [300, 300]}})).await?;
+    gateway.send(mail("one", "ada@example.net")).await?;
+    gateway.wait_for("one", "scheduled").await?;
+    assert!(gateway.terminate().await?.success());
+    disk.set_clock(0)?;
+    gateway.launch(&disk.env(&[])).await?;
+    // Not in two hours: that is how far its retry was, and longer than any of its account's.
+    gateway.wait_for("one", "sent").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clock_set_forward_frees_no_limit() -> anyhow::Result<()> {
+    let mut gateway = Gateway::idle()?;
+    let disk = GatewayDisk::under(&gateway)?;
+    gateway.launch(&disk.env(&[])).await?;
+    let sink = SmtpSink::start().await;
+    gateway.relay_with(sink.port(), json!({"limits": {"per_minute": 3, "per_day": 30}})).await?;
+    let began = Instant::now();
+    for n in 0..6 {
+        gateway.send(mail(&format!("mail-{n}"), "ada@example.net")).await?;
+    }
+    sink.wait_for(3, postway_e2e::PATIENCE).await;
+    disk.set_clock(i64::try_from(HOUR.as_millis())?)?;
+    gateway.wait_for_log("this machine's clock was set, and is followed", 1).await?;
+    let held = eventually("a mail that waits for the limit in the new time", async || {
+        let told = gateway.get("/v1/messages/mail-5/explain").await?;
+        Ok((told["gates"][0]["gate"] == "limit").then_some(told))
+    });
+    held.await?;
+    let mails = sink.mails().len();
+    assert!(mails == 3 || began.elapsed() > Duration::from_secs(60), "{mails} in the first minute");
     Ok(())
 }

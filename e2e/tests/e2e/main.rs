@@ -31,6 +31,7 @@ mod hostile_peers;
 mod hostile_text;
 mod idempotency;
 mod idn;
+mod isolation;
 mod kill_loop;
 mod large_files;
 mod logs;

@@ -163,3 +163,24 @@ async fn a_node_without_a_free_connection_shares_its_mail() -> anyhow::Result<()
     assert!(shares.0 >= 4 && shares.1 >= 4, "{shares:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_node_whose_identity_was_copied_does_not_start_while_the_other_runs() -> anyhow::Result<()> {
+    let database = PostgresDatabase::create();
+    let url = database.url();
+    let mut first = start_node(&url, "first.example").await?;
+    let mut copy = Gateway::idle()?;
+    std::fs::create_dir_all(copy.data_dir())?;
+    std::fs::copy(first.data_dir().join("node.id"), copy.data_dir().join("node.id"))?;
+    let env = postway_e2e::node_env(&url, "copy.example");
+    let listening = [env.as_slice(), &[("POSTWAY_HTTP_LISTEN", "127.0.0.1:0")]].concat();
+    let refused = copy.run(&["serve"], &listening, b"").await?;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("Delete the file node.id") && refused.err.contains("copied"), "{refused:?}");
+    assert_eq!(nodes_of(&first).await?, [(first.url(), "alive".to_owned(), true)], "it was left alone");
+    // Its own next life, after a crash, finds a counter that stands still.
+    first.kill().await?;
+    copy.launch(&env).await?;
+    wait_for_nodes(&copy, 1).await?;
+    Ok(())
+}

@@ -31,7 +31,7 @@ pub(crate) struct Explanation {
 /// Explain what holds a message
 ///
 /// Every gate that is shut for it now: suspensions of its tenant, batch or account, used-up limits, an open circuit, a
-/// busy destination, its schedule, its next retry, a doubt, its turn.
+/// busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/explain",

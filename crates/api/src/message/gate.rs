@@ -24,7 +24,8 @@ const TURN_AFTER: Duration = Duration::from_secs(2);
 /// One thing that holds a message.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Gate {
-    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`, `clock` or `turn`.
+    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`, `clock`,
+    /// `node` or `turn`.
     #[schema(example = "retry")]
     pub(super) gate: &'static str,
     /// Why, for people.
@@ -44,6 +45,8 @@ pub(super) struct Facts {
     pub(super) used: Vec<(Span, Used)>,
     /// Messages of its tenant that are being sent.
     pub(super) sending: i64,
+    /// Whether the node that answers is isolated and sends nothing.
+    pub(super) is_isolated: bool,
 }
 
 impl Facts {
@@ -67,6 +70,7 @@ impl Facts {
             limits,
             account: Some(account),
             sending: sending.unwrap_or(0),
+            is_isolated: app.roster.is_isolated(),
         })
     }
 
@@ -85,7 +89,17 @@ impl Facts {
             }
         }
         let has_circuit = gates.iter().any(|gate| gate.gate == "circuit");
-        gates.extend(own_gate(message, has_circuit, now));
+        let longest = self.account.as_ref().map(|account| account.settings.retry.longest());
+        match longest.filter(|longest| is_beyond(message, now.plus(*longest))) {
+            Some(_) => gates.push(set_back(message)),
+            None => gates.extend(own_gate(message, has_circuit, now)),
+        }
+        let is_due = message.due_at.is_some_and(|due_at| due_at <= now);
+        if gates.is_empty() && is_due && self.is_isolated {
+            let reason = "the node that answers is isolated: its heartbeat does not reach the database, so it sends nothing \
+                 until it does; another node may send it";
+            gates.push(Gate { gate: "node", reason: reason.to_owned(), until: None });
+        }
         if gates.is_empty() && is_overdue(message, now) {
             gates.push(self.turn());
         }
@@ -148,6 +162,18 @@ impl Facts {
         // When its time is up, one message at a time tries.
         Some(Gate { gate: "circuit", reason, until: Some((*open_until).max(now)) })
     }
+}
+
+/// Whether its next attempt is later than any can be.
+fn is_beyond(message: &MessageSummary, latest: Time) -> bool {
+    let waits = matches!(message.state, Stands::Ready | Stands::Scheduled(Wait::Retry) | Stands::InDoubt);
+    waits && message.due_at.is_some_and(|due_at| due_at > latest)
+}
+
+fn set_back(message: &MessageSummary) -> Gate {
+    let reason = "its time was set by a clock that was ahead, and is later than any attempt can be; it is made due as soon as \
+                  that is noticed";
+    Gate { gate: "clock", reason: reason.to_owned(), until: message.due_at }
 }
 
 /// Whether it could have been sent a while ago.

@@ -7,7 +7,7 @@ use postway_domain::{
     Lane, LeaseToken, MessageUid, Priority, RecipientKind, State, Status,
     message::{OnDoubt, Wait},
 };
-use postway_store::record::{AccountKey, ClaimedRecipient, Permit};
+use postway_store::record::{AccountKey, ClaimedRecipient};
 use rand::{SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
@@ -78,6 +78,7 @@ fn attempt(job: &Claimed) -> Attempt<'_> {
         account: &job.lane.account,
         committed: false,
         offered: false,
+        permit: job.permit.as_ref(),
         ended_at: Time::from_millis(5_000),
         duration: Duration::from_millis(7),
         remote: None,

@@ -23,6 +23,8 @@ const BODY_WAIT_MAX: Duration = Duration::from_secs(300);
 pub(crate) enum Hold {
     /// Its permit has run out: used now, it would count for a time in which it was not used.
     PermitExpired,
+    /// This process is isolated: others may send it instead.
+    Isolated,
     /// A receiving domain is sent enough for this long.
     Destination(Duration),
     /// Its bytes cannot be read here and now; another node, or an hour later, may find them.
@@ -31,17 +33,19 @@ pub(crate) enum Hold {
 
 /// Gives a message back that was about to be sent, without using a retry.
 pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
-    let (failure, delay) = match hold {
-        Hold::PermitExpired => (None, Duration::ZERO),
+    let (failure, delay, reason) = match hold {
+        Hold::PermitExpired => (None, Duration::ZERO, Some("permit expired")),
+        Hold::Isolated => (None, Duration::ZERO, Some("its node was isolated")),
         Hold::Destination(wait) => {
             let message = "a receiving domain is being sent as much as it may be for now";
-            (Some(unbegun("destination_limit", Category::RateLimited, Severity::Transient, message)), wait)
+            let failure = unbegun("destination_limit", Category::RateLimited, Severity::Transient, message);
+            (Some(failure), wait, None)
         }
-        Hold::Body(failure) => (Some(failure), body_wait(attempt.job.attempt)),
+        Hold::Body(failure) => (Some(failure), body_wait(attempt.job.attempt), None),
     };
     let mut change = settled(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
-    if failure.is_none() {
-        tell_reason(&mut change, "permit expired");
+    if let Some(reason) = reason {
+        tell_reason(&mut change, reason);
     }
     // It was not started, so whatever became of its workers before is still all that is known.
     change.lost_leases = None;

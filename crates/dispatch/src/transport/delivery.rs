@@ -114,9 +114,14 @@ pub enum DeliveryEnd {
 #[error("the wire commit was refused; the message is no longer ours to send")]
 pub struct GateRefused;
 
-/// Makes "the final word is about to be said" durable.
+/// Lets a mail begin, and makes "the final word is about to be said" durable.
 #[async_trait]
 pub trait WireGate: Send {
+    /// Called right before the first word of the mail is written: MAIL, or the call of an API. On `Err` nothing is.
+    fn begin(&mut self) -> Result<(), GateRefused> {
+        Ok(())
+    }
+
     /// Called once, after the body is flushed and before the dot, with the replies to RCPT in envelope order.
     /// On `Err` the transport drops the connection without the dot.
     async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused>;

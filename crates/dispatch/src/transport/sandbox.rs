@@ -22,7 +22,7 @@ impl Sandbox {
         if recipients.is_empty() {
             return Delivery::new(recipients, DeliveryEnd::NoRecipients);
         }
-        let end = match gate.commit(&recipients).await {
+        let end = match gate.commit(&recipients).await.and_then(|()| gate.begin()) {
             Ok(()) => {
                 crash_point!("sandbox_after_gate");
                 match self.plays_relay {

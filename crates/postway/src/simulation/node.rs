@@ -159,7 +159,7 @@ async fn live(world: Arc<World>, life: Arc<Life>) {
     }
     life.acts().await;
     let config = DispatchConfig {
-        incarnation: membership.roster().me(),
+        roster: membership.roster(),
         ehlo_name: "node.example".to_owned(),
         in_flight_max: 8,
         deadlines: Deadlines::uniform(DEADLINE),

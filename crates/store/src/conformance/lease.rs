@@ -2,7 +2,7 @@
 
 use postway_domain::{
     EventKind, RecipientStatus, State, Status,
-    message::{Input, Outcome, Rest},
+    message::{Input, Outcome, Rest, Wait},
 };
 
 use super::{
@@ -164,6 +164,30 @@ pub async fn ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Share
     assert_eq!(record(store, due).await.summary.attempt, 1);
     let later = record(store, later).await.summary;
     assert_eq!((later.due_at, later.version), (Some(at(70_000)), 1));
+}
+
+/// No retry, resend or mail that was given back is due later than the longest delay from now: the clock was ahead then.
+pub async fn attempts_beyond_an_accounts_longest_delay_are_pulled_to_now(store: &Shared) {
+    let retry = State::Scheduled(Wait::Retry);
+    for (n, state, due) in
+        [(1, retry, 9_000), (2, State::InDoubt, 9_001), (3, State::Ready, 9_002), (4, retry, 5_000)]
+    {
+        accept(store, Sample::new(n).state(state, Some(at(due)))).await;
+    }
+    let later = accept(store, Sample::new(5).send_at(70_000)).await;
+    let others = Sample::new(6).from(sample::TENANT, sample::OTHER_ACCOUNT).state(retry, Some(at(9_000)));
+    accept(store, others).await;
+    let pull = || {
+        let latest = vec![(sample::relay(), at(5_000))];
+        store.change(DirectoryChange::PullBeyond(latest, at(1_000), 2), None)
+    };
+    assert_eq!(pull().await.unwrap(), Changed::Done);
+    assert_eq!(claim(store, 1, at(1_000), 9).await.len(), 2);
+    assert_eq!(pull().await.unwrap(), Changed::Done);
+    assert_eq!(pull().await.unwrap(), Changed::Already);
+    assert_eq!(claim(store, 2, at(1_000), 9).await.len(), 1);
+    assert_eq!(claim(store, 3, at(5_000), 9).await.len(), 1, "what may be right waits");
+    assert_eq!(record(store, later).await.summary.due_at, Some(at(70_000)), "as its sender asked");
 }
 
 /// However many housekeepers find it.

@@ -168,6 +168,32 @@ pub async fn only_use_that_counts_no_more_is_forgotten(store: &Shared) {
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [0, 3]);
 }
 
+/// Windows stay as full as they are.
+pub async fn use_goes_with_a_clock_that_is_set_forward(store: &Shared) {
+    const HOUR_MS: i64 = 3_600_000;
+    let limits = AccountLimits { per_hour: 9, ..per_minute(3) };
+    accept_many(store, TENANT, ACCOUNT, 0..6).await;
+    assert_eq!(claim(store, limits, 1, at(0), 2).await.len(), 2);
+    assert_eq!(claim(store, limits, 2, at(20_000), 9).await.len(), 1);
+    store.change(DirectoryChange::ShiftUse(at(30_000), HOUR_MS), None).await.unwrap();
+    assert_eq!(counts(store, &sample::relay(), &limits, at(30_000 + HOUR_MS)).await, [3, 3]);
+    assert!(claim(store, limits, 3, at(30_000 + HOUR_MS), 9).await.is_empty(), "the clock frees nothing");
+    assert_eq!(claim(store, limits, 4, at(70_000 + HOUR_MS), 9).await.len(), 2, "time does");
+}
+
+/// The clock was set back by an hour: what was used before it counts from now on as if it was used now.
+pub async fn use_of_times_to_come_counts_for_one_window_only(store: &Shared) {
+    const HOUR_MS: i64 = 3_600_000;
+    let limits = per_minute(3);
+    accept_many(store, TENANT, ACCOUNT, 0..6).await;
+    assert_eq!(claim(store, limits, 1, at(HOUR_MS), 2).await.len(), 2);
+    assert_eq!(claim(store, limits, 2, at(HOUR_MS + 9_000), 9).await.len(), 1);
+    store.change(DirectoryChange::RedateUse(at(10_000)), None).await.unwrap();
+    assert_eq!(counts(store, &sample::relay(), &limits, at(10_000)).await, [3]);
+    assert!(claim(store, limits, 3, at(60_000), 9).await.is_empty());
+    assert_eq!(claim(store, limits, 4, at(80_000), 9).await.len(), 3, "not an hour later");
+}
+
 /// Claimers that meet share one limit.
 pub async fn eight_claimers_never_exceed_a_limit(store: &Shared) {
     eight_claimers(&[store.clone(), store.clone()]).await;

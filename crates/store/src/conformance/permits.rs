@@ -8,7 +8,10 @@ use super::{
     sample::{self, ACCOUNT, OTHER_ACCOUNT, Sample, TENANT, at},
     stage::{accept, all_at_once, apply, delivered, offer, outcome, permission, suspend, uids, woken},
 };
-use crate::record::{Acceptance, AccountWant, Change, ClaimRequest, Claimed, Fence, SuspensionScope};
+use crate::record::{
+    Acceptance, AccountWant, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Fence, Permit,
+    SuspensionScope,
+};
 
 const HANDED_OVER: Acceptance = Acceptance::Accepted { handed_over: true };
 const QUEUED: Acceptance = Acceptance::Accepted { handed_over: false };
@@ -87,6 +90,30 @@ pub async fn a_refund_gives_the_permit_back_once(store: &Shared) {
     assert_eq!(claim(store, limits, 2, at(5_000), 9).await.len(), 1);
     assert!(claim(store, limits, 3, at(5_000), 9).await.is_empty());
     woken(store, 1).await;
+}
+
+/// It was not used where it was debited, so it counts where it will be: as much is used as before, and for longer.
+pub async fn a_permit_that_ran_out_unused_is_moved_to_now(store: &Shared) {
+    let limits = AccountLimits { per_hour: 9, ..per_minute(3) };
+    accept_many(store, TENANT, ACCOUNT, 0..6).await;
+    let mut claimed = claim(store, limits, 1, at(0), 9).await;
+    let old = claimed[0].permit.clone().unwrap();
+    let renew =
+        |permit: &Permit, ms| store.change(DirectoryChange::RenewPermit(permit.clone(), at(ms)), None);
+    assert_eq!(renew(&old, 30_000).await.unwrap(), Changed::Done);
+    let renewed = old.renewed(at(30_000)).unwrap();
+    assert!(renewed.use_by > at(30_000) && renewed.spans == old.spans, "{renewed:?}");
+    assert_eq!(counts(store, &sample::relay(), &limits, at(30_000)).await, [3, 3]);
+    assert!(claim(store, limits, 2, at(30_000), 9).await.is_empty(), "nothing is free because of it");
+    assert_eq!(counts(store, &sample::relay(), &limits, at(70_000)).await, [1, 3], "it still counts");
+    assert_eq!(renew(&old, 70_000).await.unwrap(), Changed::Stale, "the first counts no more");
+    claimed[0].permit = Some(renewed);
+    assert!(apply(store, back(&claimed[0], 70_000)).await);
+    assert_eq!(
+        counts(store, &sample::relay(), &limits, at(70_000)).await,
+        [0, 2],
+        "and comes back from there"
+    );
 }
 
 /// A worker that lost its lease may have lost it to one who sends.

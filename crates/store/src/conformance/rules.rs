@@ -219,6 +219,7 @@ macro_rules! conformance_tests {
                 stalled_work_tells_of_its_recipients
                 ending_the_open_hides_neither_a_doubt_nor_what_was_sent
                 ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now
+                attempts_beyond_an_accounts_longest_delay_are_pulled_to_now
                 lost_work_is_given_back_once
                 the_writes_of_a_process_that_comes_back_are_refused
                 overdue_mail_is_found_while_it_waits
@@ -232,6 +233,8 @@ macro_rules! conformance_tests {
                 the_use_of_a_limit_is_told
                 a_changed_limit_holds_at_once
                 only_use_that_counts_no_more_is_forgotten
+                use_goes_with_a_clock_that_is_set_forward
+                use_of_times_to_come_counts_for_one_window_only
                 eight_claimers_never_exceed_a_limit
             }
             links {
@@ -294,6 +297,7 @@ macro_rules! conformance_tests {
                 callers_and_claimers_that_meet_share_the_limit
                 what_waits_for_a_limit_is_not_overtaken
                 a_refund_gives_the_permit_back_once
+                a_permit_that_ran_out_unused_is_moved_to_now
                 a_refused_change_refunds_nothing
                 an_outcome_without_a_refund_keeps_the_debit
                 a_stand_in_pays_from_its_own_limits

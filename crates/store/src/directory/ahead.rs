@@ -1,11 +1,14 @@
-//! Ready mail that is due only later, because the clock was ahead when it became ready and has been set back since. It
-//! waits for nothing else, so it is due now. Lane by lane through the index of due work, in bounded slices.
+//! Mail that is due only later because the clock was ahead when its time was set, and has been set back since. Lane by lane
+//! through the index of due work, in bounded slices.
+//!
+//! Ready mail waits for nothing else, so right after a step all of it is due now. What waits for a retry or a resend is known by
+//! its time: none is due later than its account's longest delay from now.
 
-use postway_domain::{Status, Time};
+use postway_domain::{Status, Time, message::Wait};
 
 use crate::{
     error::StoreError,
-    record::Changed,
+    record::{AccountKey, Changed},
     sql::{Session, Sql, values},
 };
 
@@ -17,15 +20,42 @@ const PULL: Sql = Sql::or_mysql(
      SELECT m.uid FROM lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id \
      WHERE m.due_at > ? AND m.status = 2 LIMIT ?) AS ahead)",
 );
+const PULL_BEYOND: Sql = Sql::or_mysql(
+    "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (\
+     SELECT m.uid FROM lane l CROSS JOIN message m WHERE l.tenant = ? AND l.account = ? AND m.lane = l.id \
+     AND m.due_at > ? AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) LIMIT ?) AS ahead)",
+    "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (\
+     SELECT m.uid FROM lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id \
+     WHERE l.tenant = ? AND l.account = ? \
+     AND m.due_at > ? AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) LIMIT ?) AS ahead)",
+);
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[PULL];
+pub(crate) const STATEMENTS: &[Sql] = &[PULL, PULL_BEYOND];
 
-/// Makes so many of them due now. [`Changed::Already`] where there are none.
+/// Makes so many ready messages due now. [`Changed::Already`] where there are none.
 pub(super) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
     let now = now.as_millis();
     let pulled = session.execute(PULL, values![now, now, now, i64::from(limit)]).await?;
     Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
 }
 
-// The statement above writes this code as a literal.
-const _: () = assert!(Status::Ready as i64 == 2);
+/// Makes so many messages of each account due now whose next attempt is later than its latest time.
+pub(super) async fn pull_beyond(
+    session: &mut dyn Session,
+    latest: &[(AccountKey, Time)],
+    now: Time,
+    limit: u32,
+) -> Result<Changed, StoreError> {
+    let mut pulled = 0;
+    for (key, latest) in latest {
+        let (now, latest) = (now.as_millis(), latest.as_millis());
+        let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
+        let values = values![now, latest, tenant, account, latest, i64::from(limit)];
+        pulled += session.execute(PULL_BEYOND, values).await?;
+    }
+    Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
+}
+
+// The statements above write these codes as literals.
+const _: () = assert!(Status::Ready as i64 == 2 && Status::Scheduled as i64 == 3);
+const _: () = assert!(Status::InDoubt as i64 == 8 && Wait::Retry as i64 == 2);

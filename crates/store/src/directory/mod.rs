@@ -143,6 +143,12 @@ pub(crate) async fn change(
             links::forget(session, *now).await?
         }
         DirectoryChange::PullReady(now, limit) => ahead::pull(session, *now, *limit).await?,
+        DirectoryChange::PullBeyond(latest, now, limit) => {
+            ahead::pull_beyond(session, latest, *now, *limit).await?
+        }
+        DirectoryChange::ShiftUse(now, by_ms) => allowance::shift(session, *now, *by_ms).await?,
+        DirectoryChange::RedateUse(now) => allowance::redate(session, *now).await?,
+        DirectoryChange::RenewPermit(permit, now) => allowance::renew(session, permit, *now).await?,
     };
     if changed == Changed::Done {
         after.woken.extend(woken_by(change));

@@ -3,6 +3,7 @@
 use postway_domain::{
     Incarnation, Lane, MessageUid, State, Status, Time,
     fairness::{self, DueLane},
+    message::Wait,
 };
 
 use super::{
@@ -156,6 +157,27 @@ impl Tables {
             self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
         }
         if ahead.is_empty() { Changed::Already } else { Changed::Done }
+    }
+
+    /// See [`crate::record::DirectoryChange::PullBeyond`].
+    pub fn pull_beyond(&mut self, latest: &[(AccountKey, Time)], now: Time, limit: usize) -> Changed {
+        let mut pulled = 0;
+        for (key, latest) in latest {
+            let is_beyond = |stored: &&Stored| {
+                let summary = &stored.record.summary;
+                let waits =
+                    matches!(summary.state, State::Ready | State::Scheduled(Wait::Retry) | State::InDoubt);
+                let is_theirs = summary.lane.tenant == key.tenant && summary.lane.account == key.account;
+                waits && is_theirs && summary.due_at.is_some_and(|due_at| due_at > *latest)
+            };
+            let beyond: Vec<MessageUid> =
+                self.messages.values().filter(is_beyond).map(Stored::uid).take(limit).collect();
+            for uid in &beyond {
+                self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
+            }
+            pulled += beyond.len();
+        }
+        if pulled == 0 { Changed::Already } else { Changed::Done }
     }
 
     /// See [`crate::Work::queue_state`].

@@ -12,7 +12,7 @@ use crate::{
     allowance::{self, Allowances},
     directory::{Gates, Suppressed},
     record::{
-        AccountKey, AuditEntry, Change, Changed, Circuit, DirectoryChange, Suppression, Suspension,
+        AccountKey, AuditEntry, Change, Changed, Circuit, DirectoryChange, Permit, Suppression, Suspension,
         SuspensionScope, Used,
     },
 };
@@ -74,6 +74,47 @@ impl Directory {
                 *used = (*used - count).max(0);
             }
         }
+    }
+
+    /// See [`DirectoryChange::ShiftUse`].
+    fn shift_use(&mut self, now: Time, by_ms: i64) -> Changed {
+        let moved = |((key, span, bucket), used): ((AccountKey, Span, i64), i64)| {
+            let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
+            ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
+        };
+        let mut spent = BTreeMap::new();
+        for (bucket, used) in std::mem::take(&mut self.spent).into_iter().map(moved) {
+            *spent.entry(bucket).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
+    /// See [`DirectoryChange::RedateUse`].
+    fn redate_use(&mut self, now: Time) -> Changed {
+        let mut spent = BTreeMap::new();
+        for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
+            let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
+            *spent.entry((key, span, bucket)).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
+    /// See [`DirectoryChange::RenewPermit`].
+    fn renew(&mut self, permit: &Permit, now: Time) -> Changed {
+        if permit.renewed(now).is_none() {
+            return Changed::Stale;
+        }
+        for &span in &permit.spans {
+            if let Some(used) =
+                self.spent.get_mut(&(permit.key.clone(), span, span.bucket(permit.debited_at)))
+            {
+                *used -= 1;
+            }
+            *self.spent.entry((permit.key.clone(), span, span.bucket(now))).or_default() += 1;
+        }
+        Changed::Done
     }
 
     pub fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
@@ -375,6 +416,10 @@ impl Tables {
                 Changed::Done
             }
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
+            DirectoryChange::PullBeyond(latest, now, limit) => self.pull_beyond(&latest, now, limit as usize),
+            DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
+            DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
+            DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
     peers::Peers,
     record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
     rows::Multi,
+    silence::{HeardSession, Silences},
     sql::{MysqlSession, Session},
     terms::Terms,
 };
@@ -45,6 +46,7 @@ pub(super) struct Seat {
     pub writer: i64,
     /// Whether the server is a node of a cluster.
     pub is_cluster: bool,
+    pub silences: Silences,
 }
 
 impl Seat {
@@ -133,12 +135,14 @@ impl Txn {
 
     /// Says a word of transaction control. A connection that does not take it is given up.
     async fn say(&mut self, word: &'static str) -> Result<(), StoreError> {
-        let conn = self.conn()?;
-        let error = match timeout(WORD_LASTS_MAX, sqlx::raw_sql(word).execute(conn)).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => failed(error),
-            Err(_) => timed_out(),
+        let silences = self.seat.silences.clone();
+        let said = timeout(WORD_LASTS_MAX, sqlx::raw_sql(word).execute(self.conn()?));
+        let error = match silences.unless_silent(said).await {
+            Some(Ok(Ok(_))) => return Ok(()),
+            Some(Ok(Err(error))) => failed(error),
+            Some(Err(_)) | None => timed_out(),
         };
+        silences.take_met();
         self.conn = None;
         Err(error)
     }
@@ -154,14 +158,23 @@ impl Txn {
         })
     }
 
+    /// Gives the connection up where a step on it was: half an answer may be on its way.
+    fn drop_if_silent(&mut self) {
+        if self.seat.silences.take_met() {
+            self.conn = None;
+        }
+    }
+
     /// Commits. What writes leaves a mark, by which a lost answer is settled.
     async fn finish(&mut self) -> Result<(), StoreError> {
         if !self.after.wrote {
             return self.say("COMMIT").await;
         }
         let (shard, mark) = (self.seat.shard(), rand::random::<[u8; 16]>());
+        let silences = self.seat.silences.clone();
         let query = sqlx::query(MARK).bind(shard).bind(mark.as_slice()).execute(self.conn()?);
-        let marked = timeout(WORD_LASTS_MAX, async { query.await.map_err(failed) }).await;
+        let marked = silences.hear(async { query.await.map_err(failed) });
+        let marked = timeout(WORD_LASTS_MAX, marked).await;
         self.in_time(marked)?;
         match self.say("COMMIT").await {
             Err(StoreError::Unavailable(reason)) => {
@@ -221,6 +234,7 @@ fn timed_out() -> StoreError {
 impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
+        self.drop_if_silent();
         if self.conn.is_some() && self.say(BEGIN).await.is_ok() {
             return Ok(());
         }
@@ -233,22 +247,26 @@ impl Engine for Txn {
         messages: &[&NewMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, accept::accept(self, messages, terms)).await;
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(accept::accept(self, messages, terms))).await;
         self.in_time(done)
     }
 
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, change::wire_commit(self, commits)).await;
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(change::wire_commit(self, commits))).await;
         self.in_time(done)
     }
 
     async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, change::apply(self, changes)).await;
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(change::apply(self, changes))).await;
         self.in_time(done)
     }
 
     async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, claiming::claim(self, request, terms)).await;
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(claiming::claim(self, request, terms))).await;
         self.in_time(done)
     }
 
@@ -261,7 +279,8 @@ impl Engine for Txn {
     }
 
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
-        Ok(Box::new(MysqlSession { conn: self.conn()?, failed }))
+        let silences = self.seat.silences.clone();
+        Ok(Box::new(HeardSession { session: MysqlSession { conn: self.conn()?, failed }, silences }))
     }
 
     fn after(&mut self) -> &mut After {
@@ -269,7 +288,8 @@ impl Engine for Txn {
     }
 
     async fn commit(&mut self) -> Result<After, StoreError> {
-        let done = timeout(STEP_LASTS_MAX, self.write_counts()).await;
+        let silences = self.seat.silences.clone();
+        let done = timeout(STEP_LASTS_MAX, silences.hear(self.write_counts())).await;
         self.in_time(done)?;
         self.finish().await?;
         self.known_lanes.extend(self.new_lanes.drain(..));
@@ -277,6 +297,7 @@ impl Engine for Txn {
     }
 
     async fn rollback(&mut self) {
+        self.drop_if_silent();
         if self.conn.is_some()
             && let Err(error) = self.say("ROLLBACK").await
         {

@@ -24,6 +24,7 @@ use crate::{
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
+    silence::SilenceTeller,
 };
 
 /// Connections that read.
@@ -157,14 +158,15 @@ impl MysqlStore {
             .connect_lazy_with(server.options.clone());
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
+        let silence = Arc::new(SilenceTeller::default());
         let engines = (0..WRITERS)
             .map(|writer| {
-                let seat = Seat { peers: peers.clone(), writer, is_cluster };
+                let seat = Seat { peers: peers.clone(), writer, is_cluster, silences: silence.listener() };
                 Txn::new(server.clone(), packet_bytes_max, seat, handover.clone())
             })
             .collect();
         let writers = Writers::start(engines, &handover);
-        let registrar = Registrar::new(conn);
+        let registrar = Registrar::new(conn, silence);
         Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar, risks })
     }
 

@@ -22,7 +22,7 @@ use crate::{
     record::{Acceptance, FeedPosition},
     reports,
     rows::Multi,
-    silence, standing,
+    standing, waits,
 };
 
 /// A fresh database; it goes with the server at the end of the tests.
@@ -186,8 +186,8 @@ async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
     stage::open(&store).await;
     let uid = stage::accept(&store, Sample::new(1)).await;
     assert!(store.body(uid).await.unwrap().is_some());
-    cable.hush();
-    silence::everything_ends(&store, uid).await;
+    cable.silence();
+    waits::everything_ends(&store, uid).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The port: what every database must do. One small trait per way of using the store.
 //!
-//! Times are bound by the caller; the database's clock is never asked. Every call is set-wise where its caller can
+//! Times are bound by the caller; the database's clock is asked for nothing but to compare. Every call is set-wise where its caller can
 //! have many of the thing.
 
 mod inbound;
@@ -368,6 +368,11 @@ pub trait Nodes: Send + Sync {
     /// Registers this process, or moves its counter, and returns every registered node. Refuses, and lets nothing be
     /// written any more, where the schema has meanwhile become one that this program must not write.
     async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError>;
+
+    /// The time by the clock of the server that nodes share, where there is one: a witness, and not what anybody goes by.
+    async fn server_time(&self) -> Result<Option<Time>, StoreError> {
+        Ok(None)
+    }
 
     /// Every registered node, the oldest first.
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;

@@ -26,6 +26,7 @@ use crate::{
     handover::HandOver,
     peers::Peers,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
+    silence::{HeardSession, Silences},
     sql::{PostgresSession, Session},
     terms::Terms,
 };
@@ -53,6 +54,7 @@ pub(super) const MARKED: &str = "INSERT INTO writer_mark AS w (shard, mark) VALU
 pub(super) struct Seat {
     pub peers: Arc<Peers>,
     pub writer: i64,
+    pub silences: Silences,
 }
 
 /// The connection, and what is known of the transaction under way.
@@ -139,6 +141,7 @@ impl Txn {
     async fn reconnect(&mut self) -> Result<(), StoreError> {
         self.sound = false;
         self.conn = connect::connect(&self.options, WRITER_SETTINGS).await?;
+        self.seat.silences.take_met();
         self.sound = true;
         Ok(())
     }
@@ -150,11 +153,17 @@ impl Txn {
         done
     }
 
+    /// Whether the connection may be used: a step that was given up leaves half an answer on its way.
+    fn is_sound(&mut self) -> bool {
+        self.sound &= !self.seat.silences.take_met();
+        self.sound
+    }
+
     async fn finish(&mut self) -> Result<(), StoreError> {
-        let (shard, mark) = (self.shard(), rand::random());
-        within(self.write_counts(&mark)).await?;
+        let (shard, mark, silences) = (self.shard(), rand::random(), self.seat.silences.clone());
+        silences.hear(within(self.write_counts(&mark))).await?;
         let commit = async { Ok(sqlx::raw_sql("COMMIT").execute(&mut self.conn).await) };
-        let lost = match within(commit).await {
+        let lost = match silences.hear(within(commit)).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(error)) if !is_lost(&error) => return Err(failed(error)),
             Ok(Err(error)) => undone(error),
@@ -188,9 +197,10 @@ impl Txn {
 impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
-        if self.sound {
+        if self.is_sound() {
+            let silences = self.seat.silences.clone();
             let begun = within(async { sqlx::raw_sql(BEGIN).execute(&mut self.conn).await.map_err(failed) });
-            match begun.await {
+            match silences.hear(begun).await {
                 Ok(_) => return Ok(()),
                 Err(error) => tracing::debug!(%error, "a writer's connection was lost; it reconnects"),
             }
@@ -205,22 +215,26 @@ impl Engine for Txn {
         messages: &[&NewMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
-        let done = within(accept::accept(self, messages, terms)).await;
+        let silences = self.seat.silences.clone();
+        let done = silences.hear(within(accept::accept(self, messages, terms))).await;
         self.noted(done)
     }
 
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
-        let done = within(change::wire_commit(self, commits)).await;
+        let silences = self.seat.silences.clone();
+        let done = silences.hear(within(change::wire_commit(self, commits))).await;
         self.noted(done)
     }
 
     async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
-        let done = within(change::apply(self, changes)).await;
+        let silences = self.seat.silences.clone();
+        let done = silences.hear(within(change::apply(self, changes))).await;
         self.noted(done)
     }
 
     async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
-        let done = within(claiming::claim(self, request, terms)).await;
+        let silences = self.seat.silences.clone();
+        let done = silences.hear(within(claiming::claim(self, request, terms))).await;
         self.noted(done)
     }
 
@@ -233,7 +247,9 @@ impl Engine for Txn {
     }
 
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
-        Ok(Box::new(PostgresSession { conn: &mut self.conn, failed: undone }))
+        let silences = self.seat.silences.clone();
+        let session = PostgresSession { conn: &mut self.conn, failed: undone };
+        Ok(Box::new(HeardSession { session, silences }))
     }
 
     fn after(&mut self) -> &mut After {
@@ -248,7 +264,7 @@ impl Engine for Txn {
     }
 
     async fn rollback(&mut self) {
-        if self.sound {
+        if self.is_sound() {
             let undo = async { sqlx::raw_sql("ROLLBACK").execute(&mut self.conn).await.map_err(failed) };
             if let Err(error) = within(undo).await {
                 tracing::debug!(%error, "nothing to roll back");

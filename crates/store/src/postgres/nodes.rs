@@ -43,6 +43,10 @@ impl Nodes for PostgresStore {
         .await
     }
 
+    async fn server_time(&self) -> Result<Option<Time>, StoreError> {
+        self.register(async |conn| register::server_time(&mut session(conn)).await).await
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
         self.register(async |conn| register::nodes(&mut session(conn)).await).await
     }

@@ -25,6 +25,7 @@ use crate::{
     register::Registrar,
     retention::Walks,
     schema::{Migration, MigrationState},
+    silence::SilenceTeller,
 };
 
 /// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
@@ -46,19 +47,20 @@ impl PostgresStore {
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
+        let silence = Arc::new(SilenceTeller::default());
         let mut engines = Vec::new();
         for writer in 0..WRITERS {
             let conn = connect::connect(&options, WRITER_SETTINGS).await?;
             engines.push(Txn::new(
                 conn,
                 options.clone(),
-                Seat { peers: peers.clone(), writer },
+                Seat { peers: peers.clone(), writer, silences: silence.listener() },
                 handover.clone(),
             ));
         }
         let writers = Writers::start(engines, &handover);
         let hints = Hints::start(options.clone(), &handover);
-        let registrar = Registrar::new(conn);
+        let registrar = Registrar::new(conn, silence);
         let walks = Walks::default();
         Ok(Self { writers, readers, handover, walks, peers, hints, registrar, options, risks })
     }

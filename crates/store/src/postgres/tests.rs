@@ -28,7 +28,7 @@ use crate::{
     port::Store,
     preparation,
     record::{Acceptance, FeedPosition, Filter},
-    reports, silence,
+    reports, waits,
 };
 
 /// Ends every connection of the store, and waits until they are gone.
@@ -178,8 +178,8 @@ async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
     stage::open(&store).await;
     let uid = stage::accept(&store, Sample::new(1)).await;
     assert!(store.body(uid).await.unwrap().is_some());
-    cable.hush();
-    silence::everything_ends(&store, uid).await;
+    cable.silence();
+    waits::everything_ends(&store, uid).await;
 }
 
 /// A relay may answer anything, and its answer must be kept all the same.

@@ -75,6 +75,17 @@ pub struct Permit {
     pub spans: Vec<Span>,
 }
 
+impl Permit {
+    /// The same permit, debited now instead of then. That changes nothing in any window as long as it still counts in all of
+    /// them; `None` where it does not.
+    pub fn renewed(&self, now: Time) -> Option<Self> {
+        let counts = |span: &Span| span.oldest_counted(now) <= span.bucket(self.debited_at);
+        let use_by = self.spans.iter().map(|span| span.use_by(now)).min()?;
+        let counts = self.debited_at <= now && self.spans.iter().all(counts);
+        counts.then(|| Self { debited_at: now, use_by, ..self.clone() })
+    }
+}
+
 /// A message leased to the caller.
 #[derive(Clone, Debug)]
 pub struct Claimed {

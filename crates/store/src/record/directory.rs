@@ -7,7 +7,7 @@ use postway_domain::{
     secret::Sealed,
 };
 
-use super::{AccountKey, inbound::MailboxKey};
+use super::{AccountKey, Permit, inbound::MailboxKey};
 
 /// One change of the directory.
 #[derive(Clone, Debug)]
@@ -109,6 +109,15 @@ pub enum DirectoryChange {
     /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
     /// there are none left.
     PullReady(Time, u32),
+    /// Makes so many messages of each account due now that wait, or are held, until later than this time of it: by a clock
+    /// that was ahead. [`Changed::Already`] where there are none left.
+    PullBeyond(Vec<(AccountKey, Time)>, Time, u32),
+    /// Moves what counts for limits at this time by so many milliseconds: the clock will be set forward by as much.
+    ShiftUse(Time, i64),
+    /// Counts what was used in times that are still to come as used now: the clock was set back.
+    RedateUse(Time),
+    /// Moves the debit of a permit that was not used yet to this time. [`Changed::Stale`] where it counts no more.
+    RenewPermit(Permit, Time),
 }
 
 /// What came of a change.

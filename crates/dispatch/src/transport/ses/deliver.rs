@@ -54,7 +54,7 @@ impl SesClient {
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
         let payload = Payload::new(self.request(envelope, named, body));
-        if gate.commit(recipients).await.is_err() {
+        if gate.commit(recipients).await.and_then(|()| gate.begin()).is_err() {
             return DeliveryEnd::GateRefused;
         }
         crash_point!("ses_after_gate");

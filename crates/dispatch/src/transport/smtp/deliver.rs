@@ -160,6 +160,10 @@ impl SmtpConnection {
             self.abandon();
             return DeliveryEnd::NotSent(gone(Phase::Mail).into_stale());
         }
+        if gate.begin().is_err() {
+            self.state = ready;
+            return DeliveryEnd::GateRefused;
+        }
         let mut heard = false;
         let offer = self.offer(envelope, ready == State::NeedsReset, recipients, &mut heard).await;
         let end = match offer {

@@ -97,6 +97,12 @@ pass! {
         fn is_shared(&self) -> bool {
             self.store.is_shared()
         }
+
+        // The server's machine is set with the others.
+        async fn server_time(&self) -> Result<Option<Time>, StoreError> {
+            let now = async { Ok(Some(self.world.now())) };
+            self.call("server_time", now, |_| {}).await
+        }
     }
     Report {
         sequence(limit: u32) -> u32;

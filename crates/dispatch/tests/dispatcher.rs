@@ -1,0 +1,117 @@
+//! The whole dispatcher on the store in memory, with relays over pipes, on a clock that is not real.
+//!
+//! One binary, one file per theme; what they share is here.
+
+#[path = "dispatcher/isolation.rs"]
+mod isolation;
+#[path = "dispatcher/permits.rs"]
+mod permits;
+#[path = "dispatcher/relay.rs"]
+mod relay;
+
+use std::{sync::Arc, time::Duration};
+
+use postway_dispatch::{DispatchConfig, Dispatcher, transport::Deadlines};
+use postway_domain::{Account, AccountSettings, Clock, MessageUid, Status, Time, TlsMode, secret::SecretKey};
+use postway_net::Guard;
+use postway_store::{
+    Directory as _, Intake as _, Read as _, Roster,
+    blob::Depot,
+    conformance::sample::{self, Sample, at},
+    memory::MemoryStore,
+    record::{MessageKey, NewMessage},
+};
+use tokio::time::Instant;
+
+use self::relay::Relay;
+
+/// Longer than anything here takes, on a clock that goes only where somebody waits.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A clock that goes with tokio's.
+struct Machine(Instant);
+
+impl Clock for Machine {
+    fn now(&self) -> Time {
+        at(0).plus(self.0.elapsed())
+    }
+}
+
+/// A dispatcher with one account, which sends over `relay`.
+struct Stage {
+    store: Arc<MemoryStore>,
+    clock: Arc<Machine>,
+    roster: Arc<Roster>,
+    relay: Arc<Relay>,
+    depot: Arc<Depot>,
+    _dispatcher: Dispatcher,
+}
+
+impl Stage {
+    /// Over this relay, with these settings of the account and large bodies there.
+    async fn set(relay: Relay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
+        let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(Machine(Instant::now())));
+        let roster = Arc::new(Roster::new(sample::incarnation(1), true));
+        roster.note_beat(Instant::now());
+        let tenant = postway_domain::Tenant::new(sample::tenant(), "Acme", at(0));
+        assert!(store.create_tenant(tenant).await.unwrap());
+        let mut account = sample::account(sample::TENANT, sample::ACCOUNT);
+        let settings = &mut account.settings;
+        (settings.tls, settings.username, settings.max_connections) = (TlsMode::None, None, 1);
+        edit(settings);
+        assert!(store.create_account(Account { secret: None, ..account }).await.unwrap());
+        let (relay, depot) = (Arc::new(relay), Arc::new(depot));
+        let config = DispatchConfig {
+            roster: roster.clone(),
+            ehlo_name: "node.example".to_owned(),
+            in_flight_max: 64,
+            deadlines: Deadlines::uniform(Duration::from_secs(60)),
+            drain: Duration::from_secs(30),
+            guard: Arc::new(Guard::default()),
+            dial: relay.clone(),
+        };
+        let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
+        let dispatcher = Dispatcher::start(config, store.clone(), depot.clone(), clock.clone(), secret_key);
+        Self { store, clock, roster, relay, depot, _dispatcher: dispatcher }
+    }
+
+    /// Beats once a second from now on, for as long as the test runs.
+    fn keep_beating(&self) {
+        let roster = self.roster.clone();
+        tokio::spawn(async move {
+            loop {
+                roster.note_beat(Instant::now());
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+
+    /// Accepts the n-th mail now.
+    async fn accept(&self, number: u32) -> MessageUid {
+        self.accept_as(number, |message| message).await
+    }
+
+    async fn accept_as(&self, number: u32, edit: impl FnOnce(NewMessage) -> NewMessage) -> MessageUid {
+        let now_ms = self.clock.now().as_millis() - at(0).as_millis();
+        let message = edit(Sample::new(number).created(now_ms).build());
+        let uid = message.uid;
+        assert!(self.store.accept(vec![message]).await.unwrap()[0].is_accepted());
+        uid
+    }
+
+    async fn status(&self, uid: MessageUid) -> Status {
+        let found = self.store.message(&sample::tenant(), &MessageKey::Uid(uid)).await.unwrap();
+        found.expect("it was accepted").summary.state.status()
+    }
+
+    async fn wait_for(&self, uid: MessageUid, status: Status) {
+        let reached = async {
+            while self.status(uid).await != status {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reached)
+            .await
+            .unwrap_or_else(|_| panic!("{uid} never became {status:?}"));
+    }
+}

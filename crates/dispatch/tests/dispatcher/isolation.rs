@@ -1,0 +1,54 @@
+//! A process that cannot say that it is alive begins nothing: others may be sending its mail by then.
+
+use std::time::Duration;
+
+use postway_domain::{
+    Status,
+    liveness::{DEAD_AFTER, ISOLATED_AFTER},
+};
+use postway_store::blob::Depot;
+use tokio::time::Instant;
+
+use super::{
+    Stage,
+    relay::{Manners, Relay},
+};
+
+#[tokio::test(start_paused = true)]
+async fn an_isolated_process_claims_nothing_until_it_is_seen_again() {
+    let stage = Stage::set(Relay::default(), Depot::memory(), |_| {}).await;
+    let first = stage.accept(1).await;
+    stage.wait_for(first, Status::Sent).await;
+    tokio::time::sleep(ISOLATED_AFTER).await;
+    // As another node may do whose database still answers, and this one while its heartbeats alone fail.
+    let (second, asked) = (stage.accept(2).await, Instant::now());
+    tokio::time::sleep(DEAD_AFTER).await;
+    assert_eq!(stage.status(second).await, Status::Ready, "nobody has leased it");
+    assert_eq!(stage.relay.begun().len(), 1);
+    stage.roster.note_beat(Instant::now());
+    stage.wait_for(second, Status::Sent).await;
+    assert!(stage.relay.begun()[1] - asked >= DEAD_AFTER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mail_whose_relay_was_slow_is_not_ended_by_a_process_that_is_isolated_by_then() {
+    let manners = Manners { rcpt_after: ISOLATED_AFTER + Duration::from_secs(1), ..Manners::default() };
+    let stage = Stage::set(Relay::with(manners), Depot::memory(), |_| {}).await;
+    let uid = stage.accept(1).await;
+    stage.wait_for(uid, Status::Sending).await;
+    stage.wait_for(uid, Status::Ready).await;
+    assert_eq!((stage.relay.begun().len(), stage.relay.taken().len()), (1, 0), "it has not had its dot");
+    stage.keep_beating();
+    stage.wait_for(uid, Status::Sent).await;
+    assert_eq!((stage.relay.begun().len(), stage.relay.taken().len()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_is_seen_waits_for_slow_relays_as_long_as_they_take() {
+    let manners = Manners { rcpt_after: DEAD_AFTER * 2, ..Manners::default() };
+    let stage = Stage::set(Relay::with(manners), Depot::memory(), |_| {}).await;
+    stage.keep_beating();
+    let uid = stage.accept(1).await;
+    stage.wait_for(uid, Status::Sent).await;
+    assert_eq!(stage.relay.begun().len(), 1);
+}

@@ -1,0 +1,118 @@
+//! A relay over pipes that notes when each mail is begun and taken, and is slow, or goes, where it is told to.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use postway_dispatch::transport::Dial;
+use postway_net::{Guard, NetError, Stream};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
+    time::Instant,
+};
+
+/// What is in the pipe before a writer waits.
+const PIPE_BYTES: usize = 4 * 1024 * 1024;
+
+/// How it behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manners {
+    /// How long it takes to greet on its second connection.
+    pub greets_after: Duration,
+    /// How long it takes to say yes to a recipient.
+    pub rcpt_after: Duration,
+    /// After so many mails of a connection it answers MAIL with 421 and goes; 0 for never.
+    pub mails_max: u32,
+}
+
+/// What it has seen, and when.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Each MAIL that it took.
+    pub begun: Mutex<Vec<Instant>>,
+    /// Each dot.
+    pub taken: Mutex<Vec<Instant>>,
+    connections: AtomicU32,
+}
+
+#[derive(Default)]
+pub struct Relay {
+    pub manners: Manners,
+    pub seen: Arc<Seen>,
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Relay")
+    }
+}
+
+impl Relay {
+    pub fn with(manners: Manners) -> Self {
+        Self { manners, seen: Arc::default() }
+    }
+
+    pub fn begun(&self) -> Vec<Instant> {
+        self.seen.begun.lock().unwrap().clone()
+    }
+
+    pub fn taken(&self) -> Vec<Instant> {
+        self.seen.taken.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Dial for Relay {
+    async fn dial(&self, _: &str, _: u16, _: Instant, _: &Guard) -> Result<Stream, NetError> {
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        tokio::spawn(serve(far, self.manners, self.seen.clone()));
+        Ok(Stream::Pipe(near))
+    }
+}
+
+async fn serve(pipe: DuplexStream, manners: Manners, seen: Arc<Seen>) -> std::io::Result<()> {
+    let (read, mut write) = tokio::io::split(pipe);
+    let mut lines = BufReader::new(read).lines();
+    if seen.connections.fetch_add(1, Ordering::Relaxed) == 1 {
+        tokio::time::sleep(manners.greets_after).await;
+    }
+    write.write_all(b"220 relay.example\r\n").await?;
+    let (mut mails, mut in_body) = (0, false);
+    while let Some(line) = lines.next_line().await? {
+        let reply: &[u8] = match line.split([' ', ':']).next().unwrap_or_default() {
+            "." if in_body => {
+                in_body = false;
+                seen.taken.lock().unwrap().push(Instant::now());
+                b"250 taken\r\n"
+            }
+            _ if in_body => continue,
+            "EHLO" => b"250 relay.example\r\n",
+            "MAIL" if manners.mails_max > 0 && mails == manners.mails_max => {
+                return write.write_all(b"421 enough for one connection\r\n").await;
+            }
+            "MAIL" => {
+                mails += 1;
+                seen.begun.lock().unwrap().push(Instant::now());
+                b"250 go on\r\n"
+            }
+            "RCPT" => {
+                tokio::time::sleep(manners.rcpt_after).await;
+                b"250 go on\r\n"
+            }
+            "DATA" => {
+                in_body = true;
+                b"354 go on\r\n"
+            }
+            "QUIT" => return write.write_all(b"221 bye\r\n").await,
+            _ => b"250 as you like\r\n",
+        };
+        write.write_all(reply).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! How far another node's clock is from ours, by its heartbeats.
+//!
+//! A beat is heard some time after it was made, and nobody knows how long after: two loops of a second may keep their phase for
+//! hours. But it was made after the look that still found the beat before. So each beat bounds the distance on both sides, and
+//! only a distance that no bound allows to be small moves a clock, by the least that explains what was heard. Whatever the
+//! phase, clocks that go alike are left alone, and nothing adds up over restarts.
+
+use std::collections::VecDeque;
+
+use postway_domain::Time;
+
+/// Measurements that are kept.
+const SAMPLES: usize = 16;
+/// Clocks that differ by less are left alone.
+const NEAR_MS: i64 = 500;
+
+/// What the beats heard so far say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// Too little.
+    Unknown,
+    /// The clocks may well be alike.
+    Near,
+    /// The other is at least so far ahead of ours; negative where it is behind.
+    Off(i64),
+}
+
+/// Follows one node's clock.
+#[derive(Debug, Default)]
+pub struct Follower {
+    /// The least and the most that each beat allows.
+    bounds: VecDeque<(i64, i64)>,
+    last: Option<(i64, Time)>,
+}
+
+impl Follower {
+    /// The node's counter stood there when it was looked at, between our two times, with the time that it had said by its own
+    /// clock.
+    pub fn hear(&mut self, beat: i64, its_now: Time, (asked, told): (Time, Time)) {
+        let before = self.last.replace((beat, asked));
+        let Some((_, looked_at)) = before.filter(|(last, _)| *last != beat) else { return };
+        let since = |ours: Time| its_now.as_millis().saturating_sub(ours.as_millis());
+        self.bounds.push_back((since(told), since(looked_at)));
+        if self.bounds.len() > SAMPLES {
+            self.bounds.pop_front();
+        }
+    }
+
+    /// What is known from `enough` beats on.
+    pub fn distance(&self, enough: usize) -> Distance {
+        if self.bounds.len() < enough { Distance::Unknown } else { Self::within(self.bounds.iter()) }
+    }
+
+    /// What the last beat says alone.
+    pub fn last(&self) -> Distance {
+        Self::within(self.bounds.iter().rev().take(1))
+    }
+
+    fn within<'b>(bounds: impl Iterator<Item = &'b (i64, i64)> + Clone) -> Distance {
+        let least = bounds.clone().map(|(least, _)| *least).max();
+        // The widest: a beat that took long to land was made before the look that did not find it yet.
+        let most = bounds.map(|(_, most)| *most).max();
+        match (least, most) {
+            (Some(least), _) if least > NEAR_MS => Distance::Off(least),
+            (_, Some(most)) if most < -NEAR_MS => Distance::Off(most),
+            (Some(least), Some(most)) if most - least <= NEAR_MS => Distance::Near,
+            _ => Distance::Unknown,
+        }
+    }
+
+    /// Forgets what was measured against another time of ours.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// Hears a node whose clock is so far ahead, and whose beats are made so long before they are heard.
+    fn heard(ahead_ms: i64, age_ms: impl Fn(i64) -> i64) -> Follower {
+        let mut follower = Follower::default();
+        for n in 0..50 {
+            let now = n * 1_000;
+            follower.hear(n, at(now - age_ms(n) + ahead_ms), (at(now), at(now)));
+        }
+        follower
+    }
+
+    #[test]
+    fn quick_looks_tell_the_distance_once_the_counter_moves() {
+        let mut follower = Follower::default();
+        follower.hear(1, at(0), (at(60_000), at(60_000)));
+        follower.hear(1, at(0), (at(60_950), at(60_950)));
+        assert_eq!(follower.distance(1), Distance::Unknown, "it may be an old beat");
+        follower.hear(2, at(1_000), (at(61_000), at(61_000)));
+        assert_eq!(follower.distance(1), Distance::Off(-59_950));
+        assert_eq!(follower.distance(2), Distance::Unknown, "one beat may have been long on its way");
+    }
+
+    #[test]
+    fn clocks_that_go_alike_are_left_alone_whatever_the_phase_of_two_loops() {
+        for age in (0..1_000).step_by(50) {
+            assert!(!matches!(heard(0, |_| age).distance(8), Distance::Off(_)), "{age} ms old, all of them");
+        }
+        let distance = heard(0, |n| (n * 37) % 1_000).distance(8);
+        assert!(!matches!(distance, Distance::Off(_)), "{distance:?}");
+        // One that was held up between saying the time and writing it.
+        let distance = heard(0, |n| if n == 40 { 3_000 } else { 10 }).distance(8);
+        assert!(!matches!(distance, Distance::Off(_)), "{distance:?}");
+    }
+
+    #[test]
+    fn a_distance_is_known_to_a_second_from_either_side() {
+        for (ahead, age) in [(90_000, 10), (90_000, 900), (-90_000, 10), (-90_000, 900)] {
+            let Distance::Off(by) = heard(ahead, |_| age).distance(8) else { panic!("{ahead} ms is far") };
+            assert!((by - ahead).abs() <= 1_000 && by.abs() <= ahead.abs(), "{by} of {ahead}");
+        }
+    }
+}
