@@ -30,7 +30,7 @@ use crate::{
     outcome,
     report::count_entered,
     settle,
-    slot::{Slot, day_used_up},
+    slot::{Slot, day_used_up, key_of, sender_of},
 };
 
 /// How often the queue is polled, where polling is cheap.
@@ -324,11 +324,8 @@ impl Runner {
     /// Claims for accounts that have room and may have work, or whose standing claim has run low.
     fn start_claim(&mut self) -> Option<Claiming> {
         let in_hand = self.in_hand();
-        if self.demand.is_empty() || (self.careful && (in_hand > 0 || self.suspect.is_some())) {
-            return None;
-        }
-        // It goes on with the poll after it was seen again.
-        if self.shared.config.roster.is_isolated() {
+        let must_wait = self.careful && (in_hand > 0 || self.suspect.is_some());
+        if self.demand.is_empty() || must_wait || self.shared.config.roster.is_isolated() {
             return None;
         }
         let in_flight_max = self.shared.config.in_flight_max;
@@ -500,15 +497,4 @@ impl Runner {
 
 fn is_suspect(job: &Claimed) -> bool {
     job.lost_leases >= SUSPECT_AFTER
-}
-
-/// The account that sends it.
-fn sender_of(job: &Claimed) -> AccountKey {
-    let account = job.via.as_ref().unwrap_or(&job.lane.account);
-    AccountKey { tenant: job.lane.tenant.clone(), account: account.clone() }
-}
-
-/// The account it was accepted for.
-fn key_of(job: &Claimed) -> AccountKey {
-    AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use postway_domain::{Span, Time};
-use postway_store::record::{AccountKey, Used};
+use postway_store::record::{AccountKey, Claimed, Used};
 use tokio::time::Instant;
 
 use crate::{account::Post, demand::Appetite};
@@ -73,4 +73,15 @@ impl Slot {
 pub(crate) fn day_used_up(used: &[(Span, Used)], per_day: u32) -> Option<Time> {
     let (_, day) = used.iter().find(|(span, _)| *span == Span::Day)?;
     day.frees_at.filter(|_| day.count >= i64::from(per_day))
+}
+
+/// The account that sends it.
+pub(crate) fn sender_of(job: &Claimed) -> AccountKey {
+    let account = job.via.as_ref().unwrap_or(&job.lane.account);
+    AccountKey { tenant: job.lane.tenant.clone(), account: account.clone() }
+}
+
+/// The account it was accepted for.
+pub(crate) fn key_of(job: &Claimed) -> AccountKey {
+    AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

@@ -54,12 +54,17 @@ impl Stage {
         let roster = Arc::new(Roster::new(sample::incarnation(1), true));
         roster.note_beat(Instant::now());
         let tenant = postway_domain::Tenant::new(sample::tenant(), "Acme", at(0));
-        assert!(store.create_tenant(tenant).await.unwrap());
+        assert!(store.create_tenant(tenant).await.expect("the store in memory answers"));
         let mut account = sample::account(sample::TENANT, sample::ACCOUNT);
         let settings = &mut account.settings;
         (settings.tls, settings.username, settings.max_connections) = (TlsMode::None, None, 1);
         edit(settings);
-        assert!(store.create_account(Account { secret: None, ..account }).await.unwrap());
+        assert!(
+            store
+                .create_account(Account { secret: None, ..account })
+                .await
+                .expect("the store in memory answers")
+        );
         let (relay, depot) = (Arc::new(relay), Arc::new(depot));
         let config = DispatchConfig {
             roster: roster.clone(),
@@ -70,7 +75,8 @@ impl Stage {
             guard: Arc::new(Guard::default()),
             dial: relay.clone(),
         };
-        let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
+        let secret_key =
+            Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
         let dispatcher = Dispatcher::start(config, store.clone(), depot.clone(), clock.clone(), secret_key);
         Self { store, clock, roster, relay, depot, _dispatcher: dispatcher }
     }
@@ -95,12 +101,18 @@ impl Stage {
         let now_ms = self.clock.now().as_millis() - at(0).as_millis();
         let message = edit(Sample::new(number).created(now_ms).build());
         let uid = message.uid;
-        assert!(self.store.accept(vec![message]).await.unwrap()[0].is_accepted());
+        assert!(
+            self.store.accept(vec![message]).await.expect("the store in memory answers")[0].is_accepted()
+        );
         uid
     }
 
     async fn status(&self, uid: MessageUid) -> Status {
-        let found = self.store.message(&sample::tenant(), &MessageKey::Uid(uid)).await.unwrap();
+        let found = self
+            .store
+            .message(&sample::tenant(), &MessageKey::Uid(uid))
+            .await
+            .expect("the store in memory answers");
         found.expect("it was accepted").summary.state.status()
     }
 
