@@ -46,6 +46,16 @@ async fn tend(store: &Arc<dyn Store>) -> StoreSpace {
     store.tend_space().await.unwrap().expect("a file is tended")
 }
 
+/// A turn is short, whatever the machine does besides.
+async fn tend_to_the_end(store: &Arc<dyn Store>) -> StoreSpace {
+    loop {
+        let space = tend(store).await;
+        if !space.more {
+            return space;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_log_that_grew_beside_a_long_read_is_cut_off_after_it() {
     let folder = TempDir::new().unwrap();
@@ -58,11 +68,20 @@ async fn a_log_that_grew_beside_a_long_read_is_cut_off_after_it() {
     assert!(held.log_bytes > 10 * u64::from(BATCH) * BODY_BYTES, "{held:?}");
     assert!(held.log_held_for.is_some(), "somebody is in the way, and it is told: {held:?}");
     sqlx::raw_sql("ROLLBACK").execute(&mut reader).await.unwrap();
-    let free = tend(&store).await;
-    assert_eq!((free.log_bytes, free.log_held_for), (0, None), "{free:?}");
+    // At the next try, which comes a second after the last at the earliest.
+    let cut_off = async {
+        loop {
+            let space = tend(&store).await;
+            if space.log_bytes == 0 {
+                return space;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let free = tokio::time::timeout(Duration::from_secs(60), cut_off).await.expect("it is cut off");
+    assert_eq!(free.log_held_for, None);
     // It goes on as before.
     write(&store, 1).await;
-    assert!(tend(&store).await.log_bytes > 0 || store.ping().await.is_ok());
 }
 
 #[tokio::test]
@@ -76,10 +95,7 @@ async fn what_was_removed_is_given_back_to_the_disk_but_for_a_reserve() {
     let mut remover = stranger(&folder).await;
     sqlx::raw_sql("DELETE FROM content").execute(&mut remover).await.unwrap();
     remover.close().await.unwrap();
-    let mut space = tend(&store).await;
-    while space.more {
-        space = tend(&store).await;
-    }
+    let space = tend_to_the_end(&store).await;
     assert!(space.file_bytes < full.file_bytes / 4, "{full:?}, then {space:?}");
     assert!(space.free_bytes > 0, "some stays for what comes next: {space:?}");
     store.close().await;
@@ -113,7 +129,8 @@ async fn an_older_file_gives_back_once_it_was_compacted() {
     write(&store, 2).await;
     let mut remover = stranger(&folder).await;
     sqlx::raw_sql("DELETE FROM content").execute(&mut remover).await.unwrap();
-    assert!(tend(&store).await.free_bytes < u64::from(BATCH) * BODY_BYTES, "from now on by itself");
+    let by_itself = tend_to_the_end(&store).await;
+    assert!(by_itself.free_bytes < u64::from(BATCH) * BODY_BYTES, "{by_itself:?}");
 }
 
 /// Whoever waits for a file that another process holds is told within a bound, those that came meanwhile too.
