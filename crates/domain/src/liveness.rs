@@ -109,6 +109,11 @@ impl Visibility {
         *self = Self { beaten_at: Some(began), since: landed };
     }
 
+    /// Whether a beat has ever landed.
+    pub fn has_beaten(&self) -> bool {
+        self.beaten_at.is_some()
+    }
+
     /// Whether others may soon take this node for dead, or have.
     pub fn is_isolated(&self, at: Duration) -> bool {
         self.beaten_at.is_none_or(|beaten| at.saturating_sub(beaten) >= ISOLATED_AFTER)

@@ -23,7 +23,7 @@ use postway_store::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::joining::agree;
+use self::joining::{agree, agree_anew};
 use crate::{
     clock::{Distance, Follower, NodeClock},
     sharing,
@@ -132,7 +132,12 @@ impl Membership {
 
     async fn beat(&self) -> Result<(), StoreError> {
         let (card, began) = (NodeBeat { at: self.clock.now(), ..self.card.clone() }, Instant::now());
+        let was_away = self.roster.is_isolated() && self.roster.has_beaten();
         let nodes = self.store.beat(&card).await?;
+        // Before it counts as back: nothing is begun by a time that the others do not have.
+        if was_away && (nodes.len() == 1 || !agree_anew(&*self.store, &self.clock, &card).await?) {
+            self.follow_machine().await?;
+        }
         self.roster.note_beat(began);
         self.roster.observe(&nodes);
         self.follow(&nodes, card.at).await;

@@ -115,6 +115,11 @@ impl Roster {
         self.is_shared && self.visibility().is_isolated(self.at())
     }
 
+    /// Whether a heartbeat of this process has ever landed.
+    pub fn has_beaten(&self) -> bool {
+        self.visibility().has_beaten()
+    }
+
     /// Whether nobody can have taken this process's work over since then.
     pub fn is_trusted_since(&self, asked: Instant) -> bool {
         let asked = asked.saturating_duration_since(self.started);

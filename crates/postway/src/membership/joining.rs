@@ -1,10 +1,13 @@
-//! Before a node registers: it listens for a moment, takes over the others' time, and finds out whether somebody else already
-//! runs as this very node.
+//! Before a node registers, and when it comes back from where nobody saw it: it listens for a moment and takes over the others' time.
+//! Before it registers it also finds out whether somebody else already runs as this very node.
 
 use std::{collections::HashMap, time::Duration};
 
 use postway_domain::{Clock as _, Incarnation};
-use postway_store::{Store, StoreError, record::NodeRecord};
+use postway_store::{
+    Store, StoreError,
+    record::{NodeBeat, NodeRecord},
+};
 use tokio::time::Instant;
 
 use crate::clock::{Distance, Follower, NodeClock};
@@ -17,19 +20,52 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const BEATS: usize = 2;
 
 /// Takes over the time of the other nodes. Looks often for a moment, until one of them moves its counter; where none does,
-/// none is alive, and the machine's clock is as good as any. Returns the node that is alive under the same identity, if there is
-/// one.
+/// none is alive, and the machine's clock is as good as any, as it is then: it may have been set while this node waited for the store.
+/// Returns the node that is alive under the same identity, if there is one.
 pub(super) async fn agree(
     store: &dyn Store,
     clock: &NodeClock,
     identity: &[u8; 16],
 ) -> Result<Option<NodeRecord>, StoreError> {
+    let heard = listen(store, clock, identity, None).await?;
+    if !heard.is_agreed {
+        clock.shift(clock.machine_ahead_ms());
+    }
+    Ok(heard.namesake)
+}
+
+/// The same for a node that runs and was away: frozen, or cut off. What the others' time was set to meanwhile it has not heard. Returns
+/// whether there is anybody to agree with.
+pub(super) async fn agree_anew(
+    store: &dyn Store,
+    clock: &NodeClock,
+    me: &NodeBeat,
+) -> Result<bool, StoreError> {
+    Ok(listen(store, clock, &me.identity, Some(me.incarnation)).await?.is_agreed)
+}
+
+/// What was heard.
+struct Heard {
+    /// Who is alive under the same identity.
+    namesake: Option<NodeRecord>,
+    /// Whether somebody has said what time it is.
+    is_agreed: bool,
+}
+
+async fn listen(
+    store: &dyn Store,
+    clock: &NodeClock,
+    identity: &[u8; 16],
+    me: Option<Incarnation>,
+) -> Result<Heard, StoreError> {
+    let mut heard = Heard { namesake: None, is_agreed: false };
     let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
     let mut own_beats: HashMap<Incarnation, i64> = HashMap::new();
     let started = Instant::now();
     loop {
         let asked = clock.now();
-        let nodes = store.nodes().await?;
+        let mut nodes = store.nodes().await?;
+        nodes.retain(|node| Some(node.incarnation) != me);
         let told = clock.now();
         let (own, others): (Vec<NodeRecord>, Vec<NodeRecord>) =
             nodes.into_iter().partition(|node| node.identity == *identity);
@@ -50,20 +86,22 @@ pub(super) async fn agree(
                 true
             }
             Some((Distance::Near, _)) => true,
-            Some(_) | None => others.is_empty(),
+            Some(_) | None => false,
         };
         if is_agreed {
             followers.clear();
+            heard.is_agreed = true;
         }
         if let Some(moving) = own
             .iter()
             .find(|node| own_beats.insert(node.incarnation, node.beat).is_some_and(|beat| beat != node.beat))
         {
-            return Ok(Some(moving.clone()));
+            return Ok(Heard { namesake: Some(moving.clone()), ..heard });
         }
         // An earlier life that is over does not move; that takes as long to see as for any other.
-        if is_over || (is_agreed && own.is_empty()) {
-            return Ok(None);
+        let is_known = heard.is_agreed || others.is_empty();
+        if is_over || (is_known && own.is_empty()) {
+            return Ok(heard);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
