@@ -27,6 +27,8 @@ pub struct Meter {
     pub cpu_seconds: Option<f64>,
     pub resident_mib: Option<f64>,
     pub peak_resident_mib: Option<f64>,
+    /// Bytes that the processes had the kernel write to a disk.
+    pub written_kib: Option<f64>,
     pub commits: Option<f64>,
     pub in_doubt: Option<f64>,
     /// Notifications that their receivers took.
@@ -76,6 +78,7 @@ impl Meter {
             cpu_seconds: of_process("stat").and_then(|stat| cpu_seconds(&stat)),
             resident_mib: mib(&status, "VmRSS:"),
             peak_resident_mib: mib(&status, "VmHWM:"),
+            written_kib: of_process("io").and_then(|io| written_kib(&io)),
             commits: counter(&metrics, "postway_store_commits_total"),
             in_doubt: counted("postway_in_doubt_total"),
             acknowledged: counted("postway_notifications_total{outcome=\"acknowledged\"}"),
@@ -89,6 +92,7 @@ impl Meter {
             cpu_seconds: sum(self.cpu_seconds, other.cpu_seconds),
             resident_mib: sum(self.resident_mib, other.resident_mib),
             peak_resident_mib: sum(self.peak_resident_mib, other.peak_resident_mib),
+            written_kib: sum(self.written_kib, other.written_kib),
             commits: sum(self.commits, other.commits),
             in_doubt: sum(self.in_doubt, other.in_doubt),
             acknowledged: sum(self.acknowledged, other.acknowledged),
@@ -101,6 +105,11 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+fn written_kib(io: &str) -> Option<f64> {
+    let bytes: f64 = io.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()?;
+    Some(bytes / 1024.0)
 }
 
 fn mib(status: &str, name: &str) -> Option<f64> {
@@ -154,6 +163,12 @@ mod tests {
         let stat = "12 (a (b) c) S 1 1 1 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 100 0 0";
         assert_eq!(cpu_seconds(stat), Some(3.0));
         assert_eq!(cpu_seconds("nonsense"), None);
+    }
+
+    #[test]
+    fn what_was_written_is_read_without_what_was_taken_back() {
+        let io = "rchar: 1\nwchar: 4096\nwrite_bytes: 2048\ncancelled_write_bytes: 512\n";
+        assert_eq!((written_kib(io), written_kib("")), (Some(2.0), None));
     }
 
     #[test]

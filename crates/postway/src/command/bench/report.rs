@@ -37,6 +37,8 @@ pub struct Report {
     pub accept_to_sent_p99_ms: f64,
     pub idle: Option<Idle>,
     pub cpu_seconds_per_1000: Option<f64>,
+    /// By the server's process, to its disk; a database server's own writes are not in it.
+    pub written_kib_per_message: Option<f64>,
     pub peak_resident_mib: Option<f64>,
     pub queued: Option<Queued>,
     pub commits_per_message: Option<f64>,
@@ -98,6 +100,7 @@ impl Report {
                 .flatten()
         };
         let cpu = per_message(before.cpu_seconds, after.cpu_seconds);
+        self.written_kib_per_message = per_message(before.written_kib, after.written_kib);
         self.commits_per_message = per_message(before.commits, after.commits);
         self.cpu_seconds_per_1000 = cpu.map(|seconds| seconds * 1000.0);
         self.peak_resident_mib = after.peak_resident_mib;
@@ -175,6 +178,7 @@ impl Report {
             ("accept to sent p50 / p99 (ms)", two(self.accept_to_sent_p50_ms, self.accept_to_sent_p99_ms)),
             ("idle, post to 250, p50 / p99 (ms)", idle),
             ("CPU-seconds per 1,000", optional(self.cpu_seconds_per_1000, 3)),
+            ("written per message (KiB)", optional(self.written_kib_per_message, 1)),
             ("peak resident (MiB)", optional(self.peak_resident_mib, 1)),
             ("commits per message", optional(self.commits_per_message, 4)),
             ("lost", format!("{} (by {})", self.lost, self.counted_by)),
