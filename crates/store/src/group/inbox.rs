@@ -14,7 +14,7 @@ use std::{
 use postway_domain::TenantId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::{Job, Request, turns::Turns};
+use super::{Job, Request, turns::JobTurns};
 
 /// Messages in one transaction; a job that brings more than that goes alone. Keeps a group's memory and time bounded.
 pub(super) const GROUP_MESSAGES_MAX: usize = 1_024;
@@ -54,15 +54,15 @@ impl JobSize {
 
 /// Which of the three it waits with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Queue {
+enum JobQueue {
     Urgent,
-    House(Room),
+    House(JobOwner),
     Mail(TenantId),
 }
 
 /// Whose job of the house it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Room {
+enum JobOwner {
     Dispatch,
     Preparation,
     Housekeeping,
@@ -72,30 +72,30 @@ enum Room {
     Tenant(TenantId),
 }
 
-fn queue_of(job: &Job) -> Queue {
+fn queue_of(job: &Job) -> JobQueue {
     match job {
-        Job::WireCommit(_) | Job::Apply(_) | Job::Ping => Queue::Urgent,
+        Job::WireCommit(_) | Job::Apply(_) | Job::Ping => JobQueue::Urgent,
         Job::Accept(messages) => {
-            messages.first().map_or(Queue::Urgent, |message| Queue::Mail(message.lane.tenant.clone()))
+            messages.first().map_or(JobQueue::Urgent, |message| JobQueue::Mail(message.lane.tenant.clone()))
         }
-        Job::Claim(_) => Queue::House(Room::Dispatch),
-        Job::Prepare(_) => Queue::House(Room::Preparation),
-        Job::Report(_) => Queue::House(Room::Reports),
-        Job::Inbound(_) => Queue::House(Room::Inbound),
-        Job::Blobs(_) | Job::Retain(_) => Queue::House(Room::Housekeeping),
+        Job::Claim(_) => JobQueue::House(JobOwner::Dispatch),
+        Job::Prepare(_) => JobQueue::House(JobOwner::Preparation),
+        Job::Report(_) => JobQueue::House(JobOwner::Reports),
+        Job::Inbound(_) => JobQueue::House(JobOwner::Inbound),
+        Job::Blobs(_) | Job::Retain(_) => JobQueue::House(JobOwner::Housekeeping),
         Job::Directory(job) => {
             let tenant = job.1.as_ref().and_then(|entry| entry.tenant.clone());
-            Queue::House(tenant.map_or(Room::Housekeeping, Room::Tenant))
+            JobQueue::House(tenant.map_or(JobOwner::Housekeeping, JobOwner::Tenant))
         }
     }
 }
 
 /// What waits, by kind.
 #[derive(Default)]
-struct Waiting {
+struct WaitingJobs {
     urgent: VecDeque<Request>,
-    house: Turns<Room, Request>,
-    mail: Turns<TenantId, Request>,
+    house: JobTurns<JobOwner, Request>,
+    mail: JobTurns<TenantId, Request>,
     /// Who was left out of the last transaction.
     owed: Option<Owed>,
 }
@@ -108,12 +108,12 @@ enum Owed {
 
 /// A transaction's jobs.
 #[derive(Default)]
-struct Group {
+struct JobGroup {
     requests: Vec<Request>,
     size: JobSize,
 }
 
-impl Group {
+impl JobGroup {
     /// Whether a job has room in it; one that is larger than a group has it alone.
     fn has_room(&self, request: &Request) -> bool {
         self.requests.is_empty() || self.size.plus(request.size).fits(1)
@@ -127,13 +127,13 @@ impl Group {
     }
 }
 
-impl Waiting {
-    fn push(&mut self, queue: Queue, request: Request) {
+impl WaitingJobs {
+    fn push(&mut self, queue: JobQueue, request: Request) {
         match queue {
-            Queue::Urgent => self.urgent.push_back(request),
+            JobQueue::Urgent => self.urgent.push_back(request),
             // A job each, whatever it is about: a claim for many is not asked to wait for as many changes.
-            Queue::House(room) => self.house.push(room, 1, request),
-            Queue::Mail(tenant) => self.mail.push(tenant, request.size.cost(), request),
+            JobQueue::House(owner) => self.house.push(owner, 1, request),
+            JobQueue::Mail(tenant) => self.mail.push(tenant, request.size.cost(), request),
         }
     }
 
@@ -143,7 +143,7 @@ impl Waiting {
 
     /// Takes a transaction's worth. Where somebody else is idle, what is urgent is left alone with nothing that it would wait for.
     fn take(&mut self, is_other_idle: bool) -> Vec<Request> {
-        let mut group = Group::default();
+        let mut group = JobGroup::default();
         if is_other_idle && !self.urgent.is_empty() {
             self.take_urgent(&mut group);
             return group.requests;
@@ -173,17 +173,17 @@ impl Waiting {
         group.requests
     }
 
-    fn take_urgent(&mut self, group: &mut Group) {
+    fn take_urgent(&mut self, group: &mut JobGroup) {
         while self.urgent.front().is_some_and(|next| group.has_room(next)) {
             group.add(self.urgent.pop_front());
         }
     }
 
-    fn take_house(&mut self, group: &mut Group, parts: usize) -> usize {
+    fn take_house(&mut self, group: &mut JobGroup, parts: usize) -> usize {
         take_turns(&mut self.house, group, parts)
     }
 
-    fn take_mail(&mut self, group: &mut Group, parts: usize) -> usize {
+    fn take_mail(&mut self, group: &mut JobGroup, parts: usize) -> usize {
         take_turns(&mut self.mail, group, parts)
     }
 }
@@ -191,8 +191,8 @@ impl Waiting {
 /// Takes jobs as long as they fit, and are no more than one in so many parts of a group; how many. The first that an empty group
 /// is offered fits anyway.
 fn take_turns<W: Eq + std::hash::Hash>(
-    turns: &mut Turns<W, Request>,
-    group: &mut Group,
+    turns: &mut JobTurns<W, Request>,
+    group: &mut JobGroup,
     parts: usize,
 ) -> usize {
     let (mut count, mut taken) = (0, JobSize::default());
@@ -209,8 +209,8 @@ fn take_turns<W: Eq + std::hash::Hash>(
 }
 
 #[derive(Default)]
-struct Inner {
-    waiting: Waiting,
+struct InboxState {
+    waiting: WaitingJobs,
     is_closed: bool,
     /// Writers that are there, and those of them that have nothing to do.
     writers: usize,
@@ -219,9 +219,9 @@ struct Inner {
 
 /// Shared by the writers and by all who ask them.
 pub(super) struct Inbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<InboxState>,
     arrived: Notify,
-    places: Places,
+    places: QueuePlaces,
 }
 
 /// No writer is there any more.
@@ -231,13 +231,13 @@ impl Inbox {
     /// For so many writers.
     pub fn new(writers: usize) -> Self {
         Self {
-            inner: Mutex::new(Inner { writers, ..Inner::default() }),
+            inner: Mutex::new(InboxState { writers, ..InboxState::default() }),
             arrived: Notify::new(),
-            places: Places::default(),
+            places: QueuePlaces::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
         // Every critical section leaves the queues whole, so a poisoned lock is still good.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -300,7 +300,7 @@ impl Inbox {
         let mut inner = self.lock();
         inner.writers -= 1;
         let is_last = inner.writers == 0;
-        let left = if is_last { std::mem::take(&mut inner.waiting) } else { Waiting::default() };
+        let left = if is_last { std::mem::take(&mut inner.waiting) } else { WaitingJobs::default() };
         drop(inner);
         if is_last {
             self.close();
@@ -309,26 +309,26 @@ impl Inbox {
     }
 }
 
-/// Places in the queues.
-struct Places {
+/// QueuePlaces in the queues.
+struct QueuePlaces {
     house: Arc<Semaphore>,
     mail: Arc<Semaphore>,
     of_tenants: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
 }
 
-impl Default for Places {
+impl Default for QueuePlaces {
     fn default() -> Self {
         let places = || Arc::new(Semaphore::new(QUEUE_JOBS_MAX));
         Self { house: places(), mail: places(), of_tenants: Mutex::default() }
     }
 }
 
-impl Places {
-    async fn take(&self, queue: &Queue) -> Result<Vec<OwnedSemaphorePermit>, Closed> {
+impl QueuePlaces {
+    async fn take(&self, queue: &JobQueue) -> Result<Vec<OwnedSemaphorePermit>, Closed> {
         let taken = match queue {
-            Queue::Urgent => return Ok(Vec::new()),
-            Queue::House(_) => vec![self.house.clone().acquire_owned().await],
-            Queue::Mail(tenant) => {
+            JobQueue::Urgent => return Ok(Vec::new()),
+            JobQueue::House(_) => vec![self.house.clone().acquire_owned().await],
+            JobQueue::Mail(tenant) => {
                 let of_tenant = self.of_tenant(tenant).acquire_owned().await;
                 vec![of_tenant, self.mail.clone().acquire_owned().await]
             }

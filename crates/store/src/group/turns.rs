@@ -13,7 +13,7 @@ use std::{
 const REMEMBERED_SPARE: usize = 64;
 
 /// Jobs `J` of those who take turns, `W`.
-pub(super) struct Turns<W, J> {
+pub(super) struct JobTurns<W, J> {
     /// By when they would be done, then by arrival.
     waiting: BTreeMap<(u64, u64), J>,
     /// When the last job of each would be done.
@@ -22,13 +22,13 @@ pub(super) struct Turns<W, J> {
     arrivals: u64,
 }
 
-impl<W, J> Default for Turns<W, J> {
+impl<W, J> Default for JobTurns<W, J> {
     fn default() -> Self {
         Self { waiting: BTreeMap::new(), last: HashMap::new(), clock: 0, arrivals: 0 }
     }
 }
 
-impl<W: Eq + Hash, J> Turns<W, J> {
+impl<W: Eq + Hash, J> JobTurns<W, J> {
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -64,13 +64,13 @@ impl<W: Eq + Hash, J> Turns<W, J> {
 mod tests {
     use super::*;
 
-    fn drain(turns: &mut Turns<&'static str, &'static str>) -> Vec<&'static str> {
+    fn drain(turns: &mut JobTurns<&'static str, &'static str>) -> Vec<&'static str> {
         std::iter::from_fn(|| turns.pop()).collect()
     }
 
     #[test]
     fn jobs_of_one_stay_in_their_order() {
-        let mut turns = Turns::default();
+        let mut turns = JobTurns::default();
         turns.push("a", 9, "first");
         turns.push("a", 1, "second");
         turns.push("a", 5, "third");
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_small_job_passes_the_large_ones_of_many_others() {
-        let mut turns = Turns::default();
+        let mut turns = JobTurns::default();
         for who in ["a", "b", "c"] {
             turns.push(who, 1_000, "large");
             turns.push(who, 1_000, "large");
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_large_job_comes_up_when_the_others_have_had_as_much() {
-        let mut turns = Turns::default();
+        let mut turns = JobTurns::default();
         turns.push("a", 10, "large");
         let mut before = 0;
         for _ in 0..100 {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn who_was_away_has_saved_nothing_up() {
-        let mut turns = Turns::default();
+        let mut turns = JobTurns::default();
         for _ in 0..50 {
             turns.push("a", 1, "a");
         }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn those_who_had_their_turns_are_forgotten() {
-        let mut turns = Turns::default();
+        let mut turns = JobTurns::default();
         for who in 0..10_000 {
             turns.push(who, 1, ());
             turns.push(who, 1, ());
