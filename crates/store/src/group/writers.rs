@@ -1,11 +1,14 @@
 //! The way to the writers: what the rest of the store asks, and how it is told.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
 };
 
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{runtime::Handle, sync::oneshot, task::JoinSet};
 
 use super::{Answer, Engine, Inbox, Job, Request, Writer};
 use crate::{
@@ -33,24 +36,52 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Starts one writer per engine.
+    /// Starts one writer per engine, each a task of the runtime.
     pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
-        let inbox = Arc::new(Inbox::new(engines.len()));
-        let (commits, generation) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let mut tasks = JoinSet::new();
+        let mut writers = Self::of(engines.len());
         for engine in engines {
-            let (commits, generation) = (commits.clone(), generation.clone());
-            let writer = Writer { engine, handover: handover.clone(), commits, generation };
-            tasks.spawn(writer.run(inbox.clone()));
+            let writer = writers.writer(engine, handover);
+            writers.tasks.get_mut().spawn(writer.run(writers.inbox.clone()));
         }
+        writers
+    }
+
+    /// Starts one writer on a thread of its own, for an engine that works where it is called. Between two groups it waits for the
+    /// inbox and for nothing else, so the runtime's other work neither delays it nor is delayed.
+    pub fn start_on_thread(engine: impl Engine, handover: &Arc<HandOver>) -> Result<Self, StoreError> {
+        let mut writers = Self::of(1);
+        let writer = writers.writer(engine, handover);
+        let (inbox, runtime) = (writers.inbox.clone(), Handle::current());
+        let (ended, has_ended) = oneshot::channel::<()>();
+        let run = move || {
+            // Dropped when the writer ends, also by a panic.
+            let _ended = ended;
+            runtime.block_on(writer.run(inbox));
+        };
+        let thread = thread::Builder::new().name("store-writer".into()).spawn(run);
+        thread
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the writer's thread: {error}")))?;
+        writers.tasks.get_mut().spawn(async move {
+            let _ = has_ended.await;
+        });
+        Ok(writers)
+    }
+
+    /// The way to so many writers, none of which has started.
+    fn of(count: usize) -> Self {
         Self {
-            inbox,
-            tasks: tokio::sync::Mutex::new(tasks),
-            commits,
-            generation,
+            inbox: Arc::new(Inbox::new(count)),
+            tasks: tokio::sync::Mutex::default(),
+            commits: Arc::default(),
+            generation: Arc::default(),
             refusal: Mutex::default(),
             pulse: Pulse::default(),
         }
+    }
+
+    fn writer<E: Engine>(&self, engine: E, handover: &Arc<HandOver>) -> Writer<E> {
+        let (commits, generation) = (self.commits.clone(), self.generation.clone());
+        Writer { engine, handover: handover.clone(), commits, generation }
     }
 
     /// Refuses all that comes from now on where the schema has left this program behind, or takes that back.
@@ -177,6 +208,13 @@ impl Writers {
     /// How often the directory was changed through here.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Writers {
+    /// A writer with a thread of its own does not end with the runtime's tasks.
+    fn drop(&mut self) {
+        self.inbox.close();
     }
 }
 

@@ -3,7 +3,7 @@
 //! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
 //! it touches into a journal of the statement.
 
-use super::{engine::Txn, failed};
+use super::{engine::Txn, insert_events};
 use crate::{
     dedup::refuse_repeats,
     entry::{Entry, LaneIds, inline},
@@ -62,9 +62,9 @@ pub(super) async fn accept(
         answers.push(entry.acceptance());
         entries.push(entry);
     }
-    insert_lanes(txn, &entries).await?;
-    insert_messages(txn, &entries).await?;
-    insert_parts(txn, &entries).await?;
+    insert_lanes(txn, &entries)?;
+    insert_messages(txn, &entries)?;
+    insert_parts(txn, &entries)?;
     preparation::enter(txn, &entries).await?;
     for entry in entries {
         txn.count(&entry.message.lane.tenant, None, entry.state().status());
@@ -76,7 +76,7 @@ pub(super) async fn accept(
     Ok(answers)
 }
 
-async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let mut fresh = Vec::new();
     for &Entry { message, lane: id, .. } in entries {
         if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
@@ -85,7 +85,7 @@ async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
         }
     }
     for (sql, run) in INSERT_LANE.runs(&fresh) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (id, lane) in run {
             query = query
                 .bind(id.as_bytes().as_slice())
@@ -94,14 +94,14 @@ async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
                 .bind(lane.priority.code())
                 .bind(lane.batch.as_ref().map(|batch| batch.as_str()));
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }
 
-async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     for (sql, run) in INSERT_MESSAGE.runs(entries) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for entry in run {
             let Entry { message, lane, lease, .. } = entry;
             query = query
@@ -122,10 +122,10 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(message.expires_at.map(|at| at.as_millis()))
                 .bind(message.error.as_deref());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     for (sql, run) in INSERT_CONTENT.runs(entries) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for Entry { message, .. } in run {
             let content = &message.content;
             let tags = (!content.tags.is_empty()).then(|| serde_json::json!(content.tags).to_string());
@@ -151,18 +151,18 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.dsn_json())
                 .bind(content.payload.as_ref().and_then(inline));
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }
 
-async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     let recipients: Vec<_> = entries
         .iter()
         .flat_map(|entry| (0..).zip(&entry.message.recipients).map(move |(at, one)| (entry, at, one)))
         .collect();
     for (sql, run) in INSERT_RECIPIENT.runs(&recipients) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (entry, position, recipient) in run {
             query = query
                 .bind(entry.message.uid.as_bytes().as_slice())
@@ -171,7 +171,7 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
                 .bind(recipient.address.as_str())
                 .bind(entry.recipient_status(*position).code());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     let mut events = Vec::with_capacity(2 * entries.len());
     for entry in entries {
@@ -180,20 +180,20 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
             events.push((entry.message.uid, seq, entry.message.created_at, event));
         }
     }
-    super::insert_events(txn, &events).await?;
+    insert_events(txn, &events)?;
     let tags: Vec<_> = entries
         .iter()
         .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
         .collect();
     for (sql, run) in INSERT_TAG.runs(&tags) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (message, tag) in run {
             query = query
                 .bind(message.lane.tenant.as_str())
                 .bind(tag.as_ref())
                 .bind(message.uid.as_bytes().as_slice());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }

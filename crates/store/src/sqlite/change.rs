@@ -3,11 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use postway_domain::{LaneId, MessageUid, RecipientStatus, State, Status, TenantId, message::OnDoubt};
-use sqlx::Row;
 
-use super::{bytes16, engine::Txn, failed, insert_events};
+use super::{engine::Txn, insert_events};
 use crate::{
-    decode::parsed,
     error::StoreError,
     group::rounds,
     record::{AccountKey, Change, RecipientChange, WireCommit},
@@ -63,12 +61,12 @@ pub(super) static INSERT_ATTEMPT: Multi = Multi::new(
 
 pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
 
-pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
+pub(super) fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; commits.len()];
     txn.after.wrote |= !commits.is_empty();
     for round in rounds(commits.iter().map(|commit| commit.uid)) {
         let of_round: Vec<&WireCommit> = round.iter().map(|&index| commits[index]).collect();
-        let written = commit_round(txn, &of_round).await?;
+        let written = commit_round(txn, &of_round)?;
         for index in round {
             held[index] = written.contains_key(&commits[index].uid);
         }
@@ -77,13 +75,10 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
 }
 
 /// Writes permissions; the last event of each message that has one now.
-async fn commit_round(
-    txn: &mut Txn,
-    commits: &[&WireCommit],
-) -> Result<HashMap<MessageUid, i64>, StoreError> {
+fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashMap<MessageUid, i64>, StoreError> {
     let mut held = HashMap::with_capacity(commits.len());
     for (sql, run) in COMMIT_WIRE.runs(commits) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for commit in run {
             query = query
                 .bind(commit.uid.as_bytes().as_slice())
@@ -92,28 +87,28 @@ async fn commit_round(
                 .bind(commit.at.as_millis())
                 .bind(i64::from(commit.resend.is_some()));
         }
-        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
-            held.insert(MessageUid::from_bytes(bytes16(&row, 0)?), row.try_get(1).map_err(failed)?);
+        for row in query.rows()? {
+            held.insert(MessageUid::from_bytes(row.id16(0)?), row.int(1)?);
         }
     }
     let given = commits.iter().filter_map(|commit| Some((*commit, *held.get(&commit.uid)?)));
     let events = WireCommit::told(given, &mut txn.after.journal);
-    insert_events(txn, &events).await?;
+    insert_events(txn, &events)?;
     let recipients: Vec<_> = commits
         .iter()
         .filter(|commit| held.contains_key(&commit.uid))
         .flat_map(|commit| commit.recipients.iter().map(move |change| (commit.uid, change)))
         .collect();
-    change_recipients(txn, &recipients).await?;
+    change_recipients(txn, &recipients)?;
     Ok(held)
 }
 
-pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+pub(super) fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; changes.len()];
     txn.after.wrote |= !changes.is_empty();
     for round in rounds(changes.iter().map(|change| change.uid)) {
         let of_round: Vec<&Change> = round.iter().map(|&index| changes[index]).collect();
-        let written = apply_round(txn, &of_round).await?;
+        let written = apply_round(txn, &of_round)?;
         for (index, written) in round.into_iter().zip(written) {
             held[index] = written;
         }
@@ -130,8 +125,8 @@ struct Written {
     is_due: bool,
 }
 
-async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
-    let written = update(txn, changes).await?;
+fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
+    let written = update(txn, changes)?;
     let done: Vec<&Change> =
         changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
 
@@ -150,21 +145,21 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, St
             lanes.insert(row.lane);
         }
     }
-    insert_events(txn, &events).await?;
-    wake_lanes(txn, lanes).await?;
+    insert_events(txn, &events)?;
+    wake_lanes(txn, lanes)?;
 
     let recipients: Vec<_> =
         done.iter().flat_map(|change| change.recipients.iter().map(move |one| (change.uid, one))).collect();
-    change_recipients(txn, &recipients).await?;
-    end_recipients(txn, &done).await?;
-    insert_attempts(txn, &done).await?;
+    change_recipients(txn, &recipients)?;
+    end_recipients(txn, &done)?;
+    insert_attempts(txn, &done)?;
     Ok(changes.iter().map(|change| written.contains_key(&change.uid)).collect())
 }
 
-async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     for (sql, run) in APPLY.runs(changes) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for change in run {
             query = query
                 .bind(change.uid.as_bytes().as_slice())
@@ -184,42 +179,36 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
                 .bind(change.exhausted)
                 .bind(change.error.as_deref());
         }
-        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
+        for row in query.rows()? {
             let of_message = Written {
-                event_seq: row.try_get(1).map_err(failed)?,
-                tenant: parsed(row.try_get(2).map_err(failed)?)?,
-                lane: LaneId::from_bytes(bytes16(&row, 3)?),
-                is_due: row.try_get::<Option<i64>, _>(4).map_err(failed)?.is_some(),
+                event_seq: row.int(1)?,
+                tenant: row.parsed(2)?,
+                lane: LaneId::from_bytes(row.id16(3)?),
+                is_due: row.opt_int(4)?.is_some(),
             };
-            written.insert(MessageUid::from_bytes(bytes16(&row, 0)?), of_message);
+            written.insert(MessageUid::from_bytes(row.id16(0)?), of_message);
         }
     }
     Ok(written)
 }
 
-async fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
+fn wake_lanes(txn: &mut Txn, lanes: HashSet<LaneId>) -> Result<(), StoreError> {
     let lanes: Vec<LaneId> = lanes.into_iter().collect();
     for (sql, run) in LANES.runs(&lanes) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for lane in run {
             query = query.bind(lane.as_bytes().as_slice());
         }
-        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
-            txn.after.woken.insert(AccountKey {
-                tenant: parsed(row.try_get(1).map_err(failed)?)?,
-                account: parsed(row.try_get(2).map_err(failed)?)?,
-            });
+        for row in query.rows()? {
+            txn.after.woken.insert(AccountKey { tenant: row.parsed(1)?, account: row.parsed(2)? });
         }
     }
     Ok(())
 }
 
-async fn change_recipients(
-    txn: &mut Txn,
-    changes: &[(MessageUid, &RecipientChange)],
-) -> Result<(), StoreError> {
+fn change_recipients(txn: &mut Txn, changes: &[(MessageUid, &RecipientChange)]) -> Result<(), StoreError> {
     for (sql, run) in CHANGE_RECIPIENT.runs(changes) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (uid, change) in run {
             let reply = change.reply.as_ref();
             query = query
@@ -230,12 +219,12 @@ async fn change_recipients(
                 .bind(reply.and_then(|reply| reply.enhanced.as_deref()))
                 .bind(reply.map(|reply| reply.text.as_str()));
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }
 
-async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
     for &status in RecipientStatus::ALL {
         let ending: Vec<MessageUid> = changes
             .iter()
@@ -243,23 +232,23 @@ async fn end_recipients(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreE
             .map(|change| change.uid)
             .collect();
         for (sql, run) in END_RECIPIENTS.runs(&ending) {
-            let mut query = sqlx::query(sql).bind(status.code());
+            let mut query = txn.conn.query(sql)?.bind(status.code());
             for uid in run {
                 query = query.bind(uid.as_bytes().as_slice());
             }
-            query.execute(&mut txn.conn).await.map_err(failed)?;
+            query.execute()?;
         }
     }
     Ok(())
 }
 
-async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
+fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), StoreError> {
     let attempts: Vec<_> = changes
         .iter()
         .filter_map(|change| change.attempt.as_ref().map(|attempt| (change.uid, attempt)))
         .collect();
     for (sql, run) in INSERT_ATTEMPT.runs(&attempts) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (uid, attempt) in run {
             let reply = attempt.reply.as_ref();
             query = query
@@ -275,7 +264,7 @@ async fn insert_attempts(txn: &mut Txn, changes: &[&Change]) -> Result<(), Store
                 .bind(reply.map(|reply| reply.text.as_str()))
                 .bind(attempt.provider_message_id.as_deref());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }

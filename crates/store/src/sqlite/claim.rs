@@ -8,16 +8,16 @@ use postway_domain::{
     id::BatchCode,
     message::{Input, transition},
 };
-use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{bytes16, coded, engine::Txn, failed, insert_events, on_doubt, state};
+use super::{engine::Txn, insert_events};
 use crate::{
     claiming::{DueWork, KnownRecipient},
-    decode::{dsn_wishes, kept_address, parsed},
+    decode::{coded, dsn_wishes, kept_address, on_doubt, state},
     error::StoreError,
     journal::Happening,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
+    sql::Row,
 };
 
 pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
@@ -57,7 +57,7 @@ impl DueWork for Txn {
         key: &AccountKey,
         now: Time,
     ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
-        due_lanes(self, key, now).await
+        due_lanes(self, key, now)
     }
 
     async fn find_in(
@@ -67,11 +67,11 @@ impl DueWork for Txn {
         lane: &Lane,
         limit: u32,
     ) -> Result<Vec<Claimed>, StoreError> {
-        find_in(self, request, id, lane, limit).await
+        find_in(self, request, id, lane, limit)
     }
 
     async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
-        is_free(self, id, lane).await
+        is_free(self, id, lane)
     }
 
     async fn parts(
@@ -79,47 +79,46 @@ impl DueWork for Txn {
         request: &ClaimRequest,
         claimed: &mut [Claimed],
     ) -> Result<Vec<KnownRecipient>, StoreError> {
-        lease(self, request, claimed).await?;
-        known_recipients(self, claimed).await
+        lease(self, request, claimed)?;
+        known_recipients(self, claimed)
     }
 }
 
-async fn due_lanes(
+fn due_lanes(
     txn: &mut Txn,
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
-    let rows = sqlx::query(DUE_LANES)
+    let rows = txn
+        .conn
+        .query(DUE_LANES)?
         .bind(key.tenant.as_str())
         .bind(key.account.as_str())
         .bind(now.as_millis())
-        .fetch_all(&mut txn.conn)
-        .await
-        .map_err(failed)?;
+        .rows()?;
     rows.iter()
         .map(|row| {
             let lane = DueLane {
-                lane: LaneId::from_bytes(bytes16(row, 0)?),
-                priority: coded(row, 1, Priority::from_code)?,
-                oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
+                lane: LaneId::from_bytes(row.id16(0)?),
+                priority: coded(row.int(1)?, Priority::from_code)?,
+                oldest_due_at: row.time(3)?,
             };
-            let batch: Option<&str> = row.try_get(2).map_err(failed)?;
-            Ok((lane, batch.map(parsed).transpose()?))
+            Ok((lane, row.opt_parsed(2)?))
         })
         .collect()
 }
 
-async fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
-    let sending = sqlx::query(SENDING_IN_LANE)
+fn is_free(txn: &mut Txn, lane_id: LaneId, lane: &Lane) -> Result<bool, StoreError> {
+    let sending = txn
+        .conn
+        .query(SENDING_IN_LANE)?
         .bind(lane.tenant.as_str())
         .bind(lane_id.as_bytes().as_slice())
-        .fetch_optional(&mut txn.conn)
-        .await
-        .map_err(failed)?;
-    Ok(sending.is_none())
+        .rows()?;
+    Ok(sending.is_empty())
 }
 
-async fn find_in(
+fn find_in(
     txn: &mut Txn,
     request: &ClaimRequest,
     lane_id: LaneId,
@@ -127,21 +126,21 @@ async fn find_in(
     limit: u32,
 ) -> Result<Vec<Claimed>, StoreError> {
     let now_ms = request.now.as_millis();
-    let rows = sqlx::query(DUE_MESSAGES)
+    let rows = txn
+        .conn
+        .query(DUE_MESSAGES)?
         .bind(i64::from(request.inline_bytes_max))
         .bind(lane_id.as_bytes().as_slice())
         .bind(now_ms)
         .bind(now_ms)
         .bind(i64::from(limit))
-        .fetch_all(&mut txn.conn)
-        .await
-        .map_err(failed)?;
+        .rows()?;
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
-        let from = state(row, 1)?;
+        let from = state(row.int(1)?, row.opt_int(2)?, row.int(3)? != 0)?;
         let Ok((to, effects)) = transition(from, Input::Claim) else { continue };
         let one = read_claimed(row, lane, request)?;
-        let event_seq: i64 = row.try_get(12).map_err(failed)?;
+        let event_seq = row.int(12)?;
         if let Some(kind) = effects.event {
             let data = Some(format!("{{\"attempt\":{}}}", one.attempt));
             let (uid, seq, at) = (one.uid, event_seq + 1, request.now);
@@ -155,9 +154,11 @@ async fn find_in(
 }
 
 /// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
-async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
+fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
     for (sql, run) in LEASE.runs(claimed) {
-        let mut query = sqlx::query(sql)
+        let mut query = txn
+            .conn
+            .query(sql)?
             .bind(request.lease.incarnation.as_bytes().as_slice())
             .bind(request.lease.token.as_i64())
             .bind(request.lease.until.as_millis())
@@ -165,70 +166,68 @@ async fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Re
         for one in run {
             query = query.bind(one.uid.as_bytes().as_slice());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     let events = std::mem::take(&mut txn.claim_events);
-    insert_events(txn, &events).await
+    insert_events(txn, &events)
 }
 
-fn read_claimed(row: &SqliteRow, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-    let time =
-        |index| row.try_get::<Option<i64>, _>(index).map(|ms| ms.map(Time::from_millis)).map_err(failed);
+fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
     Ok(Claimed {
-        uid: MessageUid::from_bytes(bytes16(row, 0)?),
+        uid: MessageUid::from_bytes(row.id16(0)?),
         lane: lane.clone(),
         token: request.lease.token,
-        version: row.try_get::<i64, _>(4).map_err(failed)? + 1,
-        attempt: row.try_get::<i64, _>(5).map_err(failed)? + 1,
-        retries: row.try_get(6).map_err(failed)?,
-        doubts: row.try_get(7).map_err(failed)?,
-        lost_leases: row.try_get(8).map_err(failed)?,
-        on_doubt: on_doubt(row, 9)?,
-        created_at: time(10)?.unwrap_or(request.now),
+        version: row.int(4)? + 1,
+        attempt: row.int(5)? + 1,
+        retries: row.int(6)?,
+        doubts: row.int(7)?,
+        lost_leases: row.int(8)?,
+        on_doubt: on_doubt(row.int(9)?),
+        created_at: row.opt_time(10)?.unwrap_or(request.now),
         claimed_at: request.now,
-        expires_at: time(11)?,
-        request_id: row.try_get(13).map_err(failed)?,
-        sender: row.try_get(14).map_err(failed)?,
+        expires_at: row.opt_time(11)?,
+        request_id: row.opt_string(13)?,
+        sender: row.text(14)?.to_owned(),
         recipients: Vec::new(),
         resend: false,
         sent_before: 0,
         doubtful_before: 0,
-        eight_bit: row.try_get(15).map_err(failed)?,
-        smtputf8: row.try_get(16).map_err(failed)?,
-        size: row.try_get(17).map_err(failed)?,
-        raw: row.try_get::<Option<Vec<u8>>, _>(19).map_err(failed)?.map(Bytes::from),
+        eight_bit: row.int(15)? != 0,
+        smtputf8: row.int(16)? != 0,
+        size: row.u32(17)?,
+        raw: row.opt_bytes(19)?.map(Bytes::copy_from_slice),
         via: None,
         permit: None,
         over_limit: false,
         suppressed: Vec::new(),
-        sensitive: row.try_get::<i64, _>(18).map_err(failed)? != 0,
+        sensitive: row.int(18)? != 0,
         recipient_deleted: false,
-        dsn: dsn_wishes(row.try_get(20).map_err(failed)?),
+        dsn: dsn_wishes(row.opt_text(20)?),
     })
 }
 
-async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
+fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
     let mut recipients = Vec::with_capacity(claimed.len());
     for (sql, run) in OPEN_RECIPIENTS.runs(claimed) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for one in run {
             query = query.bind(one.uid.as_bytes().as_slice());
         }
-        for row in query.fetch_all(&mut txn.conn).await.map_err(failed)? {
+        for row in query.rows()? {
             recipients.push(read_recipient(&row)?);
         }
     }
     Ok(recipients)
 }
 
-fn read_recipient(row: &SqliteRow) -> Result<KnownRecipient, StoreError> {
+fn read_recipient(row: &Row) -> Result<KnownRecipient, StoreError> {
     Ok(KnownRecipient {
-        uid: MessageUid::from_bytes(bytes16(row, 0)?),
-        status: coded(row, 4, RecipientStatus::from_code)?,
+        uid: MessageUid::from_bytes(row.id16(0)?),
+        status: coded(row.int(4)?, RecipientStatus::from_code)?,
         recipient: ClaimedRecipient {
-            position: row.try_get(1).map_err(failed)?,
-            kind: coded(row, 2, RecipientKind::from_code)?,
-            address: kept_address(row.try_get(3).map_err(failed)?)?,
+            position: row.u32(1)?,
+            kind: coded(row.int(2)?, RecipientKind::from_code)?,
+            address: kept_address(row.text(3)?)?,
         },
     })
 }

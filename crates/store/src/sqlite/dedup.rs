@@ -2,11 +2,9 @@
 
 use async_trait::async_trait;
 use postway_domain::MessageUid;
-use sqlx::Row;
 
-use super::{bytes16, engine::Txn, failed};
+use super::engine::Txn;
 use crate::{
-    decode::parsed,
     dedup::{KeyTable, Keyed, Winners},
     error::StoreError,
     record::NewMessage,
@@ -31,15 +29,15 @@ pub(super) static DROP_DEDUP: Multi = Multi::new("DELETE FROM dedup WHERE uid IN
 impl KeyTable for Txn {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
         for (sql, run) in DROP_TOMBSTONES.runs(keyed) {
-            let mut query = sqlx::query(sql);
+            let mut query = self.conn.query(sql)?;
             for Keyed { message, kind, key, .. } in run {
                 query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
             }
             query = query.bind(run[0].message.created_at.as_millis());
-            query.execute(&mut self.conn).await.map_err(failed)?;
+            query.execute()?;
         }
         for (sql, run) in INSERT_DEDUP.runs(keyed) {
-            let mut query = sqlx::query(sql);
+            let mut query = self.conn.query(sql)?;
             for Keyed { message, kind, key, fingerprint, .. } in run {
                 query = query
                     .bind(message.lane.tenant.as_str())
@@ -48,19 +46,18 @@ impl KeyTable for Txn {
                     .bind(fingerprint.as_slice())
                     .bind(message.uid.as_bytes().as_slice());
             }
-            query.execute(&mut self.conn).await.map_err(failed)?;
+            query.execute()?;
         }
         let mut winners = Winners::new();
         for (sql, run) in FIND_DEDUP.runs(keyed) {
-            let mut query = sqlx::query(sql);
+            let mut query = self.conn.query(sql)?;
             for Keyed { message, kind, key, .. } in run {
                 query = query.bind(message.lane.tenant.as_str()).bind(*kind as i64).bind(*key);
             }
-            for row in query.fetch_all(&mut self.conn).await.map_err(failed)? {
-                let tenant = parsed(row.try_get(0).map_err(failed)?)?;
-                let key = (tenant, row.try_get(1).map_err(failed)?, row.try_get(2).map_err(failed)?);
-                let winner = MessageUid::from_bytes(bytes16(&row, 4)?);
-                winners.insert(key, (row.try_get(3).map_err(failed)?, winner));
+            for row in query.rows()? {
+                let key = (row.parsed(0)?, row.int(1)?, row.text(2)?.to_owned());
+                let winner = MessageUid::from_bytes(row.id16(4)?);
+                winners.insert(key, (row.opt_bytes(3)?.unwrap_or_default().to_vec(), winner));
             }
         }
         Ok(winners)
@@ -68,11 +65,11 @@ impl KeyTable for Txn {
 
     async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError> {
         for (sql, run) in DROP_DEDUP.runs(messages) {
-            let mut query = sqlx::query(sql);
+            let mut query = self.conn.query(sql)?;
             for message in run {
                 query = query.bind(message.uid.as_bytes().as_slice());
             }
-            query.execute(&mut self.conn).await.map_err(failed)?;
+            query.execute()?;
         }
         Ok(())
     }

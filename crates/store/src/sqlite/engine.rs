@@ -8,9 +8,13 @@ use std::{
 
 use async_trait::async_trait;
 use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
-use sqlx::{Connection, SqliteConnection};
 
-use super::{accept, change, failed, is_locked, open::BUSY_MAX, presence::DatabaseFiles};
+use super::{
+    accept, change,
+    connection::{WriterConnection, failed, is_locked},
+    open::BUSY_MAX,
+    presence::DatabaseFiles,
+};
 use crate::{
     claiming,
     error::StoreError,
@@ -18,7 +22,7 @@ use crate::{
     handover::HandOver,
     record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
     rows::Multi,
-    sql::{Session, SqliteSession},
+    sql::Session,
     terms::Terms,
 };
 
@@ -27,7 +31,7 @@ const BUSY_AGAIN_MAX: Duration = Duration::from_millis(100);
 
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
-    pub conn: SqliteConnection,
+    pub conn: WriterConnection,
     files: DatabaseFiles,
     /// Whether another process held the file, for as long as is waited for it, when the last transaction was to begin.
     is_locked_out: bool,
@@ -47,7 +51,7 @@ pub(super) static COUNT: Multi = Multi::new(
 );
 
 impl Txn {
-    pub fn new(conn: SqliteConnection, files: DatabaseFiles, handover: Arc<HandOver>) -> Self {
+    pub fn new(conn: WriterConnection, files: DatabaseFiles, handover: Arc<HandOver>) -> Self {
         Self {
             conn,
             files,
@@ -73,27 +77,26 @@ impl Txn {
         }
     }
 
-    async fn write_counts(&mut self) -> Result<(), StoreError> {
+    fn write_counts(&mut self) -> Result<(), StoreError> {
         let moved: Vec<_> = self.moved.drain().filter(|(_, by)| *by != 0).collect();
         for (sql, run) in COUNT.runs(&moved) {
-            let mut query = sqlx::query(sql);
+            let mut query = self.conn.query(sql)?;
             for ((tenant, status), by) in run {
                 query = query.bind(tenant.as_str()).bind(status.code()).bind(*by);
             }
-            query.execute(&mut self.conn).await.map_err(failed)?;
+            query.execute()?;
         }
         Ok(())
     }
 
     /// Waits less for a file that stays locked, and as long as ever once it was free again.
-    async fn note_lock(&mut self, is_locked_out: bool) {
+    fn note_lock(&mut self, is_locked_out: bool) {
         if is_locked_out == self.is_locked_out {
             return;
         }
         self.is_locked_out = is_locked_out;
         let wait = if is_locked_out { BUSY_AGAIN_MAX } else { BUSY_MAX };
-        let wait = format!("PRAGMA busy_timeout = {}", wait.as_millis());
-        if let Err(error) = sqlx::raw_sql(sqlx::AssertSqlSafe(wait)).execute(&mut self.conn).await {
+        if let Err(error) = self.conn.set_busy_timeout(wait) {
             tracing::debug!(%error, "the wait for the file stays what it was");
         }
     }
@@ -111,9 +114,9 @@ impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         self.files.check()?;
-        let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut self.conn).await;
-        self.note_lock(begun.as_ref().is_err_and(is_locked)).await;
-        begun.map(drop).map_err(failed)
+        let begun = self.conn.begin();
+        self.note_lock(begun.as_ref().is_err_and(is_locked));
+        begun.map_err(failed)
     }
 
     async fn accept(
@@ -125,11 +128,11 @@ impl Engine for Txn {
     }
 
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError> {
-        change::wire_commit(self, commits).await
+        change::wire_commit(self, commits)
     }
 
     async fn apply(&mut self, changes: &[&Change]) -> Result<Vec<bool>, StoreError> {
-        change::apply(self, changes).await
+        change::apply(self, changes)
     }
 
     async fn claim(&mut self, request: &ClaimRequest, terms: &mut Terms) -> Result<Vec<Claimed>, StoreError> {
@@ -145,7 +148,7 @@ impl Engine for Txn {
     }
 
     fn session(&mut self) -> Result<Box<dyn Session + '_>, StoreError> {
-        Ok(Box::new(SqliteSession { conn: &mut self.conn, failed }))
+        Ok(Box::new(&mut self.conn))
     }
 
     fn after(&mut self) -> &mut After {
@@ -153,8 +156,8 @@ impl Engine for Txn {
     }
 
     async fn commit(&mut self) -> Result<After, StoreError> {
-        self.write_counts().await?;
-        sqlx::query("COMMIT").execute(&mut self.conn).await.map_err(failed)?;
+        self.write_counts()?;
+        self.conn.commit()?;
         // Durable in the file that was opened, which need not be the one that the next start finds.
         self.files.check().map_err(|gone| StoreError::Unsettled(gone.to_string()))?;
         self.known_lanes.extend(self.new_lanes.drain(..));
@@ -162,7 +165,7 @@ impl Engine for Txn {
     }
 
     async fn rollback(&mut self) {
-        if let Err(error) = sqlx::query("ROLLBACK").execute(&mut self.conn).await {
+        if let Err(error) = self.conn.roll_back() {
             tracing::debug!(%error, "nothing to roll back");
         }
         // Slots taken for messages that were not stored come back with the dispatcher's next claim.
@@ -170,7 +173,7 @@ impl Engine for Txn {
     }
 
     async fn close(self) {
-        if let Err(error) = self.conn.close().await {
+        if let Err(error) = self.conn.close() {
             tracing::warn!(%error, "the database did not close cleanly");
         }
     }

@@ -8,6 +8,7 @@ pub mod backup;
 mod brief;
 mod change;
 mod claim;
+mod connection;
 mod dedup;
 mod engine;
 mod migrate;
@@ -246,17 +247,9 @@ impl Operate for SqliteStore {
 /// A driver's error in the port's words. Its text may hold values, so the log sees only its kind.
 fn failed(error: sqlx::Error) -> StoreError {
     match &error {
-        sqlx::Error::Database(database) => match database.code().as_deref() {
-            // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB in their primary codes. Where the
-            // disk dies under it, a file looks damaged that is whole once the disk is back.
-            Some(code)
-                if code
-                    .parse::<u32>()
-                    .is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 11 | 13 | 14 | 26)) =>
-            {
-                StoreError::Unavailable(error.to_string())
-            }
-            _ => StoreError::Unexpected(error.to_string()),
+        sqlx::Error::Database(database) => match database.code().and_then(|code| code.parse().ok()) {
+            Some(code) => failed_with(code, error.to_string()),
+            None => StoreError::Unexpected(error.to_string()),
         },
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
@@ -266,18 +259,25 @@ fn failed(error: sqlx::Error) -> StoreError {
     }
 }
 
+/// What an extended result code of SQLite means to the port.
+fn failed_with(code: u32, text: String) -> StoreError {
+    match code & 0xff {
+        // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB. When the disk dies under it, a file
+        // looks damaged that is whole once the disk is back.
+        5 | 6 | 7 | 8 | 10 | 11 | 13 | 14 | 26 => StoreError::Unavailable(text),
+        _ => StoreError::Unexpected(text),
+    }
+}
+
 /// Whether another connection holds the file (SQLITE_BUSY).
 fn is_locked(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|database| database.code()?.parse::<u32>().ok());
     code.is_some_and(|code| code & 0xff == 5)
 }
 
-async fn insert_events(
-    txn: &mut Txn,
-    events: &[(MessageUid, i64, Time, NewEvent)],
-) -> Result<(), StoreError> {
+fn insert_events(txn: &mut Txn, events: &[(MessageUid, i64, Time, NewEvent)]) -> Result<(), StoreError> {
     for (sql, run) in accept::INSERT_EVENT.runs(events) {
-        let mut query = sqlx::query(sql);
+        let mut query = txn.conn.query(sql)?;
         for (uid, seq, at, event) in run {
             query = query
                 .bind(uid.as_bytes().as_slice())
@@ -286,7 +286,7 @@ async fn insert_events(
                 .bind(event.kind.code())
                 .bind(event.data.as_deref());
         }
-        query.execute(&mut txn.conn).await.map_err(failed)?;
+        query.execute()?;
     }
     Ok(())
 }

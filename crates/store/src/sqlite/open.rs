@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use rusqlite::ToSql;
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection,
     sqlite::{
@@ -16,6 +17,7 @@ use sqlx::{
 
 use super::{
     SqliteStore,
+    connection::WriterConnection,
     engine::Txn,
     failed, migrate,
     presence::DatabaseFiles,
@@ -38,15 +40,15 @@ const PAGE_BYTES: u32 = 8_192;
 /// The WAL is folded back into the file every so many pages (64 MiB): rarely enough to keep fsyncs few.
 const CHECKPOINT_PAGES: u32 = 8_192;
 /// What stays of the WAL once it is begun anew: as much as it has then, as a rule.
-pub(super) const LOG_BYTES_KEPT: u64 = CHECKPOINT_PAGES as u64 * PAGE_BYTES as u64;
+pub(super) const LOG_BYTES_KEPT: i64 = CHECKPOINT_PAGES as i64 * PAGE_BYTES as i64;
 /// How long another process may hold the file before whoever waits is told.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(4);
 /// Page cache of the writer, in KiB, negative as SQLite wants it.
-const WRITER_CACHE_KIB: &str = "-24576";
+const WRITER_CACHE_KIB: i64 = -24_576;
 /// Page cache of each reader.
 const READER_CACHE_KIB: &str = "-4096";
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.
-const STATEMENTS: usize = 512;
+pub(super) const STATEMENTS: usize = 512;
 
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
@@ -64,14 +66,25 @@ pub(super) fn options_alone(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).immutable(true).disable_statement_logging()
 }
 
-fn writer_options(path: &Path) -> SqliteConnectOptions {
+/// What the writer asks for beyond what the file says of itself.
+pub(super) const WRITER_PRAGMAS: [(&str, &dyn ToSql); 7] = [
+    ("synchronous", &"FULL"),
+    ("journal_size_limit", &LOG_BYTES_KEPT),
+    ("wal_autocheckpoint", &CHECKPOINT_PAGES),
+    ("cache_size", &WRITER_CACHE_KIB),
+    ("temp_store", &"MEMORY"),
+    ("secure_delete", &"ON"),
+    ("foreign_keys", &"OFF"),
+];
+
+/// For whoever makes the file and its schema.
+fn maker_options(path: &Path) -> SqliteConnectOptions {
     options(path)
         .create_if_missing(true)
         .page_size(PAGE_BYTES)
         // Of a file that has none yet; another file takes it over when it is compacted.
         .auto_vacuum(SqliteAutoVacuum::Incremental)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
-        .pragma("cache_size", WRITER_CACHE_KIB)
+        .pragma("cache_size", WRITER_CACHE_KIB.to_string())
         .pragma("temp_store", "memory")
         .pragma("secure_delete", "on")
         .foreign_keys(false)
@@ -100,6 +113,18 @@ impl SqliteStore {
         bounds: SpaceBounds,
     ) -> Result<Self, StoreError> {
         migrate::up(&mut conn).await?;
+        let writer = WriterConnection::open(path)?;
+        conn.close().await.map_err(failed)?;
+        Self::start(path, lock, writer, bounds).await
+    }
+
+    /// Starts the store on a file that has its schema.
+    pub(super) async fn start(
+        path: &Path,
+        lock: File,
+        writer: WriterConnection,
+        bounds: SpaceBounds,
+    ) -> Result<Self, StoreError> {
         let space = SpaceKeeper::open(path, bounds).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -107,8 +132,8 @@ impl SqliteStore {
             .await
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
-        let writers =
-            Writers::start(vec![Txn::new(conn, DatabaseFiles::find(path)?, handover.clone())], &handover);
+        let engine = Txn::new(writer, DatabaseFiles::find(path)?, handover.clone());
+        let writers = Writers::start_on_thread(engine, &handover)?;
         Ok(Self {
             writers,
             readers,
@@ -167,7 +192,7 @@ impl SqliteStore {
 }
 
 pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
-    SqliteConnection::connect_with(&writer_options(path))
+    SqliteConnection::connect_with(&maker_options(path))
         .await
         .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", path.display())))
 }

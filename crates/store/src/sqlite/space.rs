@@ -47,7 +47,7 @@ impl Default for SpaceBounds {
     /// Twice what the log has when it is folded back in time; 64 MiB, or a tenth; 2 MiB.
     fn default() -> Self {
         Self {
-            log_bytes_large: 2 * open::LOG_BYTES_KEPT,
+            log_bytes_large: 2 * open::LOG_BYTES_KEPT.unsigned_abs(),
             free_pages_kept: 8_192,
             free_part_kept: 10,
             slice_pages: 256,

@@ -98,11 +98,10 @@ async fn a_full_disk_fails_a_ping_as_it_fails_an_accept() {
     drop(store);
     let path = folder.path().join("postway.db");
     let lock = super::take_lock(&path).unwrap();
-    let mut writer = super::open::connect(&path).await.unwrap();
-    sqlx::query("PRAGMA max_page_count = 1").execute(&mut writer).await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(
-        SqliteStore::open_locked(&path, lock, writer, super::space::SpaceBounds::default()).await.unwrap(),
-    );
+    let writer = super::connection::WriterConnection::open(&path).unwrap();
+    writer.query("PRAGMA max_page_count = 1").unwrap().rows().unwrap();
+    let bounds = super::space::SpaceBounds::default();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::start(&path, lock, writer, bounds).await.unwrap());
     let large = Sample::new(1).content(|content| content.raw = Bytes::from(vec![b'x'; 64 * 1024]).into());
     assert!(matches!(store.accept(vec![large.build()]).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.ping().await, Err(StoreError::Unavailable(_))));
