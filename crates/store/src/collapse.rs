@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::{
     decode,
     error::StoreError,
+    packing::PackedMessage,
     record::{Change, Fence, NewMessage},
     rows::Multi,
     sql::{Row, Session, Sql, Value, values},
@@ -56,7 +57,7 @@ pub(crate) struct Superseded {
 /// What new messages with a key supersede. What is being sent is left alone; [`outdate`] is for that.
 pub(crate) async fn superseded(
     session: &mut dyn Session,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
 ) -> Result<Superseded, StoreError> {
     let mut superseded = Superseded::default();
     for message in messages {

@@ -2,6 +2,7 @@
 
 use std::{any::type_name, str::FromStr};
 
+use bytes::Bytes;
 use postway_domain::{
     EmailAddress, Incarnation, State, Status,
     dsn::DsnWishes,
@@ -70,13 +71,13 @@ pub(crate) fn kept(has_inline: bool, blob: Option<&str>, size: Option<i64>) -> R
 
 /// The bytes of a message or their blob; none where they are not made yet, or removed.
 pub(crate) fn body(
-    inline: Option<Vec<u8>>,
+    inline: Option<Bytes>,
     blob: Option<&str>,
     size: Option<i64>,
 ) -> Result<Option<Body>, StoreError> {
     Ok(match (kept(inline.is_some(), blob, size)?, inline) {
         (Kept::Blob(blob), _) => Some(Body::Blob(blob)),
-        (Kept::Inline(_), Some(bytes)) => Some(Body::Inline(bytes.into())),
+        (Kept::Inline(_), Some(bytes)) => Some(Body::Inline(bytes)),
         (Kept::Inline(_) | Kept::Nowhere, _) => None,
     })
 }

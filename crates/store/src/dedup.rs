@@ -9,7 +9,8 @@ use postway_domain::{MessageUid, TenantId, Time};
 
 use crate::{
     error::StoreError,
-    record::{Acceptance, BatchKey, DedupKind, NewMessage},
+    packing::PackedMessage,
+    record::{Acceptance, BatchKey, DedupKind},
     sql::{Session, Sql, values},
     terms::Terms,
 };
@@ -18,7 +19,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct Keyed<'m> {
     index: usize,
-    pub message: &'m NewMessage,
+    pub message: &'m PackedMessage,
     pub kind: DedupKind,
     pub key: &'m str,
     /// What the key stands for.
@@ -35,14 +36,14 @@ pub(crate) trait KeyTable {
     /// two that want the same key the first wins.
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError>;
     /// Frees the keys of messages that are not stored after all.
-    async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError>;
+    async fn drop_keys(&mut self, messages: &[&PackedMessage]) -> Result<(), StoreError>;
 }
 
 /// Finds out which messages repeat or contradict an earlier one, by index, and which have lost their account. A message that
 /// lost to one that was refused itself gets another round: the key is free again.
 pub(crate) async fn refuse_repeats(
     table: &mut impl KeyTable,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     terms: &Terms,
 ) -> Result<HashMap<usize, Acceptance>, StoreError> {
     let mut refused = HashMap::new();
@@ -72,7 +73,7 @@ struct Loss {
 /// Settles the keys of whole calls first, then those of messages, then client ids.
 async fn settle_keys(
     table: &mut impl KeyTable,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     round: &[usize],
     terms: &Terms,
 ) -> Result<Vec<Loss>, StoreError> {
@@ -140,13 +141,13 @@ enum Pass {
 
 impl Pass {
     /// The messages of a round that have such a key and are not lost.
-    fn keyed<'m>(self, messages: &[&'m NewMessage], round: &[usize], lost: &[Loss]) -> Vec<Keyed<'m>> {
+    fn keyed<'m>(self, messages: &[&'m PackedMessage], round: &[usize], lost: &[Loss]) -> Vec<Keyed<'m>> {
         let lost: HashSet<usize> = lost.iter().map(|loss| loss.index).collect();
         let open = round.iter().copied().filter(|index| !lost.contains(index));
         open.filter_map(|index| self.key(index, messages[index])).collect()
     }
 
-    fn key(self, index: usize, message: &NewMessage) -> Option<Keyed<'_>> {
+    fn key(self, index: usize, message: &PackedMessage) -> Option<Keyed<'_>> {
         let (kind, key, fingerprint) = match self {
             Pass::Batch => {
                 let BatchKey { key, fingerprint } = message.batch_key.as_deref()?;

@@ -5,9 +5,8 @@ use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State,
 use crate::{
     handover::{HANDOVER_BYTES_MAX, HandOver},
     journal::Happening,
-    record::{
-        Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Content, Lease, NewEvent, NewMessage, Permit,
-    },
+    packing::PackedMessage,
+    record::{Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage, Permit},
     terms::{Slot, Terms},
 };
 
@@ -16,7 +15,7 @@ const ATTEMPT_ONE: &str = "{\"attempt\":1}";
 
 /// A new message with its lane's id and, where a standing claim took it, the lease.
 pub(crate) struct Entry<'m> {
-    pub message: &'m NewMessage,
+    pub message: &'m PackedMessage,
     pub lane: LaneId,
     pub lease: Option<Lease>,
     permit: Option<Permit>,
@@ -27,7 +26,7 @@ pub(crate) struct Entry<'m> {
 
 impl<'m> Entry<'m> {
     /// On these terms; takes a slot of a standing claim where there is one for it.
-    pub fn new(message: &'m NewMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
+    pub fn new(message: &'m PackedMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
         let tenant = &message.lane.tenant;
         let mut suppressed: Vec<bool> = message
             .recipients
@@ -189,12 +188,6 @@ impl Entry<'_> {
 /// The bytes that go into a row.
 pub(crate) fn inline(body: &Body) -> Option<&[u8]> {
     body.inline().map(|bytes| bytes.as_ref())
-}
-
-/// How many bytes go into a row.
-pub(crate) fn inline_bytes(content: &Content) -> usize {
-    let bodies = [Some(&content.raw), content.payload.as_ref()];
-    bodies.into_iter().flatten().filter_map(inline).map(<[u8]>::len).sum()
 }
 
 fn account_key(message: &NewMessage) -> AccountKey {

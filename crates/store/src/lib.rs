@@ -31,6 +31,7 @@ mod journal;
 mod local_nodes;
 pub mod memory;
 pub mod mysql;
+mod packing;
 mod peers;
 pub mod port;
 pub mod postgres;

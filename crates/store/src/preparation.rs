@@ -7,6 +7,7 @@
 //! due: what was settled is known if somebody has the message prepared once more.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use postway_domain::{
     ClientId, Lane, MessageUid, State, Status, TenantId, Time,
     id::BatchCode,
@@ -19,6 +20,7 @@ use crate::{
     entry::Entry,
     error::StoreError,
     group::Engine,
+    packing::pack_mail,
     port::Prepare,
     record::{Change, NewEvent, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare},
     reports::insert_events,
@@ -97,7 +99,8 @@ const ENTER_AGAIN: Sql = Sql::same(
 );
 const LATER: Sql = Sql::same("UPDATE preparation SET due_at = ?, tries = tries + 1 WHERE uid = ?");
 const COMPOSE: Sql = Sql::same(
-    "UPDATE content SET subject = ?, eight_bit = ?, smtputf8 = ?, size = ?, raw_blob = ?, raw = ? WHERE uid = ?",
+    "UPDATE content SET subject = ?, eight_bit = ?, smtputf8 = ?, size = ?, raw_blob = ?, packing = ?, raw = ? \
+     WHERE uid = ?",
 );
 const LINK: Sql = Sql::or_mysql(
     "INSERT INTO link (uid, blob, tenant, filename, content_type, size, expires_at) \
@@ -193,7 +196,7 @@ async fn take(
     let content = found
         .first()
         .ok_or_else(|| StoreError::Unexpected(format!("the message {uid} has no content to prepare")))?;
-    let inline = content.opt_bytes(8)?.map(<[u8]>::to_vec);
+    let inline = content.opt_bytes(8)?.map(Bytes::copy_from_slice);
     Ok(Some(ToPrepare {
         uid,
         lane: Lane {
@@ -263,13 +266,15 @@ async fn leave(session: &mut dyn Session, uid: MessageUid) -> Result<(), StoreEr
 
 async fn compose(session: &mut dyn Session, uid: MessageUid, prepared: &Prepared) -> Result<(), StoreError> {
     let Prepared { subject, raw, eight_bit, smtputf8, links } = prepared;
+    let (packing, column) = pack_mail(raw);
     let values = values![
         subject.as_str(),
         *eight_bit,
         *smtputf8,
         raw.len() as i64,
         raw.blob().map(|blob| blob.name.to_string()),
-        raw.inline().map(|bytes| bytes.to_vec()).unwrap_or_default(),
+        packing as i64,
+        column,
         uid.as_bytes(),
     ];
     session.execute(COMPOSE, values).await?;

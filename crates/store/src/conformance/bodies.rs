@@ -65,6 +65,32 @@ pub async fn a_blob_is_not_handed_over(store: &Shared) {
     assert_eq!(claim(store, 2, at(0), 9).await.len(), 1);
 }
 
+/// Also when both are large enough to be packed: they are told apart again, whoever asks, and gone together.
+pub async fn a_mail_and_its_request_read_back_as_they_were(store: &Shared) {
+    let raw =
+        bytes::Bytes::from("Subject: yours\r\n\r\n".to_owned() + &"what we agreed upon\r\n".repeat(150));
+    let request = bytes::Bytes::from(format!("{{\"text\":\"{}\"}}", "what we agreed upon ".repeat(150)));
+    let sample = Sample::new(1).content(|content| {
+        content.raw = raw.clone().into();
+        content.payload = Some(request.clone().into());
+    });
+    let uid = accept(store, sample).await;
+    let found = record(store, uid).await;
+    let sizes = (Kept::Inline(raw.len() as u64), Kept::Inline(request.len() as u64));
+    assert_eq!((found.raw, found.payload), sizes);
+    assert_eq!(store.raw(&tenant(), uid).await.unwrap(), Some(raw.clone().into()));
+    assert_eq!(store.body(uid).await.unwrap(), Some(raw.clone().into()));
+    assert_eq!(store.payload(&tenant(), uid).await.unwrap(), Some(request.clone().into()));
+    let mut claimed = claim(store, 1, at(0), 9).await.remove(0);
+    assert_eq!(claimed.raw, Some(raw));
+    assert!(commit_wire(store, &mut claimed, at(1)).await);
+    let erase = Change { erases_bodies: true, ..outcome(&claimed, true, Outcome::Sent, at(2)) };
+    assert!(apply(store, erase).await);
+    let found = record(store, uid).await;
+    assert_eq!((found.raw, found.payload), (Kept::Nowhere, Kept::Nowhere));
+    assert_eq!(store.payload(&tenant(), uid).await.unwrap(), None);
+}
+
 /// In the row, as it came.
 pub async fn a_request_reads_back_as_it_was(store: &Shared) {
     let request = Body::Inline(bytes::Bytes::from((0..=255).collect::<Vec<u8>>()));

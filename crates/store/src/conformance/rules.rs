@@ -49,6 +49,7 @@ macro_rules! conformance_tests {
                 a_blob_never_comes_with_its_claim
                 a_blob_is_not_handed_over
                 a_request_reads_back_as_it_was
+                a_mail_and_its_request_read_back_as_they_were
                 bodies_are_removed_where_the_fence_held
                 a_recipient_deleted_meanwhile_is_told_at_the_claim
             }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use postway_domain::{
     Account, AccountKind, AccountSettings, EventKind, Incarnation, Lane, LeaseToken, MessageUid, Priority,
     RecipientId, RecipientKind, State, TenantId, Time, TlsMode, message::OnDoubt, message::Wait,
@@ -24,6 +25,16 @@ pub const OTHER_ACCOUNT: &str = "backup";
 pub const LEASE_LASTS: Duration = Duration::from_secs(600);
 
 const START_MS: i64 = 1_700_000_000_000;
+
+/// So many bytes that no compression makes fewer.
+pub fn noise(bytes: usize) -> Bytes {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..bytes).map(next).collect()
+}
 
 /// A time this many milliseconds after the start of every test.
 pub fn at(ms: i64) -> Time {

@@ -126,6 +126,7 @@ pub(super) static TABLES: &[Table] = &[
             int("sensitive"),
             bytes("recipient_id"),
             text("dsn"),
+            int("packing"),
             bytes("payload"),
         ],
     )

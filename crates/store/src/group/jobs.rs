@@ -11,10 +11,10 @@ use crate::{
     directory::{self, GateQuestion, Gates, Recipients},
     error::StoreError,
     handover::HandOver,
-    inbound, journal, preparation, pulse,
-    record::{
-        Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, NewMessage, WireCommit,
-    },
+    inbound, journal,
+    packing::PackedMessage,
+    preparation, pulse,
+    record::{Acceptance, AccountKey, AccountWant, Change, Changed, ClaimRequest, Claimed, WireCommit},
     reports::{self, ReportJob, Reported},
     retention,
     terms::Terms,
@@ -123,7 +123,7 @@ async fn read_terms<E: Engine>(
     engine: &mut E,
     standing: &[AccountWant],
     jobs: &[&Job],
-    accepts: &[&NewMessage],
+    accepts: &[&PackedMessage],
 ) -> Result<Terms, StoreError> {
     let mut terms = Terms::default();
     let asked = question_of(jobs);
@@ -147,7 +147,7 @@ async fn read_terms<E: Engine>(
 }
 
 /// The standing claims that new messages may fill.
-fn standing_wants(handover: &HandOver, accepts: &[&NewMessage]) -> Vec<AccountWant> {
+fn standing_wants(handover: &HandOver, accepts: &[&PackedMessage]) -> Vec<AccountWant> {
     accounts_of(accepts).iter().filter_map(|key| handover.standing(key)).collect()
 }
 
@@ -188,7 +188,7 @@ fn question_of(jobs: &[&Job]) -> GateQuestion {
 }
 
 /// The recipients of tenants that have a suppression list.
-fn recipients_of(messages: &[&NewMessage], gates: &Gates) -> Recipients {
+fn recipients_of(messages: &[&PackedMessage], gates: &Gates) -> Recipients {
     let mut recipients = Recipients::new();
     for message in messages.iter().filter(|message| gates.has_list(&message.lane.tenant)) {
         let addresses = message.recipients.iter().map(|one| one.address.as_str().to_ascii_lowercase());
@@ -207,8 +207,8 @@ fn claimed_recipients(claimed: &[Claimed], gates: &Gates) -> Recipients {
     recipients
 }
 
-fn accounts_of(messages: &[&NewMessage]) -> BTreeSet<AccountKey> {
-    let key = |message: &&NewMessage| AccountKey {
+fn accounts_of(messages: &[&PackedMessage]) -> BTreeSet<AccountKey> {
+    let key = |message: &&PackedMessage| AccountKey {
         tenant: message.lane.tenant.clone(),
         account: message.lane.account.clone(),
     };
@@ -217,12 +217,12 @@ fn accounts_of(messages: &[&NewMessage]) -> BTreeSet<AccountKey> {
 
 async fn accept<E: Engine>(
     engine: &mut E,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     terms: &mut Terms,
 ) -> Result<Vec<Acceptance>, StoreError> {
     let answers = engine.accept(messages, terms).await?;
     let stored = messages.iter().zip(&answers).filter(|(_, answer)| answer.is_accepted());
-    let keyed: Vec<&NewMessage> =
+    let keyed: Vec<&PackedMessage> =
         stored.map(|(message, _)| *message).filter(|message| message.collapse_key.is_some()).collect();
     if !keyed.is_empty() {
         let superseded = collapse::superseded(&mut *engine.session()?, &keyed).await?;

@@ -32,14 +32,14 @@ use crate::{
     blob::BlobJob,
     collapse,
     crash::crash_point,
-    entry::inline_bytes,
     error::StoreError,
     handover::HandOver,
     inbound::{Handled, InboundJob},
     journal::Journal,
+    packing::PackedMessage,
     record::{
         Acceptance, AccountKey, AccountWant, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed,
-        DirectoryChange, Erased, Lease, NewMessage, PrepareRequest, ToPrepare, WireCommit,
+        DirectoryChange, Erased, Lease, PrepareRequest, ToPrepare, WireCommit,
     },
     reports::{ReportJob, Reported},
     retention::RetainJob,
@@ -56,7 +56,7 @@ const CONFLICT_PAUSE_MS_MAX: u64 = 1_000;
 
 /// Something to write.
 pub(crate) enum Job {
-    Accept(Vec<NewMessage>),
+    Accept(Vec<PackedMessage>),
     WireCommit(Vec<WireCommit>),
     Apply(Vec<Change>),
     Claim(ClaimRequest),
@@ -125,7 +125,7 @@ pub(crate) trait Engine: Send + 'static {
     async fn begin(&mut self) -> Result<(), StoreError>;
     async fn accept(
         &mut self,
-        messages: &[&NewMessage],
+        messages: &[&PackedMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError>;
     async fn wire_commit(&mut self, commits: &[&WireCommit]) -> Result<Vec<bool>, StoreError>;
@@ -181,7 +181,7 @@ impl Job {
     /// How many bytes of bodies it writes into rows.
     fn bytes(&self) -> usize {
         match self {
-            Job::Accept(messages) => messages.iter().map(|message| inline_bytes(&message.content)).sum(),
+            Job::Accept(messages) => messages.iter().map(PackedMessage::row_bytes).sum(),
             Job::Apply(changes) => changes.iter().map(Change::inline_bytes).sum(),
             Job::Inbound(job) => job.bytes(),
             Job::WireCommit(_)

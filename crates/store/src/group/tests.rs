@@ -11,6 +11,8 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::{
     conformance::sample::{Sample, at},
+    packing::Packing,
+    record::NewMessage,
     sql::{Row, Sql, Value},
 };
 
@@ -74,7 +76,7 @@ impl Engine for Stub {
     }
     async fn accept(
         &mut self,
-        messages: &[&NewMessage],
+        messages: &[&PackedMessage],
         _: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let subjects = || messages.iter().map(|message| message.content.subject.clone());
@@ -122,6 +124,10 @@ impl Engine for Stub {
 fn writers(count: usize, script: &Arc<Script>) -> Arc<Writers> {
     let stub = || Stub { script: script.clone(), after: After::default(), doing: Default::default() };
     Arc::new(Writers::start((0..count).map(|_| stub()).collect(), &Arc::default()))
+}
+
+fn plain(messages: Vec<NewMessage>) -> Vec<PackedMessage> {
+    messages.into_iter().map(|message| PackedMessage::new(message, Packing::Plain)).collect()
 }
 
 fn messages(tenant: &str, subject: &str, count: u32) -> Vec<NewMessage> {
@@ -184,7 +190,7 @@ async fn a_slow_statement_fails_nobody_else() {
     let slow = StoreError::TooSlow("canceling statement due to statement timeout".into());
     let script = Arc::new(Script { fails: Some(("slow", slow)), ..Script::default() });
     let writers = writers(1, &script);
-    let accept = |subject| writers.accept(messages("acme", subject, 1));
+    let accept = |subject| writers.accept(messages("acme", subject, 1), Packing::Plain);
     let (before, slow, after, given) = tokio::join!(
         accept("before"),
         accept("slow"),
@@ -202,7 +208,7 @@ async fn a_commit_that_may_be_durable_is_not_done_again() {
     let unknown = StoreError::Unsettled("the answer was lost".into());
     let script = Arc::new(Script { commits: Mutex::new(vec![unknown].into()), ..Script::default() });
     let writers = writers(1, &script);
-    let accept = |subject| writers.accept(messages("acme", subject, 1));
+    let accept = |subject| writers.accept(messages("acme", subject, 1), Packing::Plain);
     let (one, two, given) =
         tokio::join!(accept("one"), accept("two"), writers.wire_commit(vec![wire_commit()]));
     for told in [one.map(drop), two.map(drop), given.map(drop)] {
@@ -219,7 +225,7 @@ async fn a_burst_of_accepts_leaves_a_wire_commit_to_the_writer_that_is_idle() {
     let accepts: Vec<_> = (0..100)
         .map(|_| {
             let writers = writers.clone();
-            tokio::spawn(async move { writers.accept(messages("acme", "slow", 1)).await })
+            tokio::spawn(async move { writers.accept(messages("acme", "slow", 1), Packing::Plain).await })
         })
         .collect();
     let burst = tokio::spawn({
@@ -239,7 +245,7 @@ async fn transactions(script: &Arc<Script>, burst: Vec<Job>) -> Vec<(Vec<String>
     script.is_slow.store(true, Ordering::Relaxed);
     let inbox = Arc::new(Inbox::new(1));
     let writers = writers_of(inbox.clone(), script);
-    let under_way = Job::Accept(messages("acme", "under way", 1));
+    let under_way = Job::Accept(plain(messages("acme", "under way", 1)));
     let mut answers = Vec::new();
     for job in [under_way].into_iter().chain(burst) {
         let (answer, answered) = oneshot::channel();
@@ -269,7 +275,7 @@ fn writers_of(inbox: Arc<Inbox>, script: &Arc<Script>) -> tokio::task::JoinHandl
 }
 
 fn batch(tenant: &str, count: u32) -> Job {
-    Job::Accept(messages(tenant, tenant, count))
+    Job::Accept(plain(messages(tenant, tenant, count)))
 }
 
 /// Which of a list of transactions accepted something with this subject first.
@@ -310,7 +316,7 @@ async fn a_transaction_is_bounded_in_bytes_too() {
     const MIB: usize = 1024 * 1024;
     let large = |n: u32, bytes: usize| {
         let body = || crate::record::Body::Inline(vec![b'x'; bytes].into());
-        Job::Accept(vec![Sample::new(n).content(|content| content.raw = body()).build()])
+        Job::Accept(plain(vec![Sample::new(n).content(|content| content.raw = body()).build()]))
     };
     let burst = (0..40).map(|n| large(n, MIB)).chain([large(40, 40 * MIB), large(41, 1)]).collect();
     let done = transactions(&Arc::default(), burst).await;

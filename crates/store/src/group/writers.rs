@@ -16,6 +16,7 @@ use crate::{
     error::StoreError,
     handover::HandOver,
     inbound::{Handled, InboundJob},
+    packing::{PackedMessage, Packing},
     pulse::Pulse,
     record::{
         Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
@@ -117,7 +118,13 @@ impl Writers {
         answered.await.map_err(|_| gone())?
     }
 
-    pub async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+    /// Stores new messages, whose bodies are packed at most as `packing` says, here and not by a writer.
+    pub async fn accept(
+        &self,
+        messages: Vec<NewMessage>,
+        packing: Packing,
+    ) -> Result<Vec<Acceptance>, StoreError> {
+        let messages = messages.into_iter().map(|message| PackedMessage::new(message, packing)).collect();
         match self.ask(Job::Accept(messages)).await? {
             Answer::Accepted(acceptances) => Ok(acceptances),
             _ => Err(mismatched()),

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bytes::Bytes;
 use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId, inbound::SUSPECT_WAIT};
 
 use super::turns::RouteTurns;
@@ -222,7 +223,7 @@ fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
 
 /// Bytes from `size`, `raw` and `raw_blob`, which begin at this column.
 pub(super) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
-    let inline = row.opt_bytes(first + 1)?.map(<[u8]>::to_vec);
+    let inline = row.opt_bytes(first + 1)?.map(Bytes::copy_from_slice);
     decode::body(inline, row.opt_text(first + 2)?, row.opt_int(first)?)
 }
 

@@ -13,6 +13,7 @@ use crate::{
     entry::Entry,
     error::StoreError,
     handover::HandOver,
+    packing::{PackedMessage, Packing},
     record::{Acceptance, AccountKey, BatchKey, Change, Claimed, DedupKind, Fence, NewMessage},
     terms::Terms,
 };
@@ -104,7 +105,7 @@ impl Tables {
 
     fn store(
         &mut self,
-        mut message: NewMessage,
+        message: NewMessage,
         hand_over: &HandOver,
         terms: &mut Terms,
         accepted: &mut Accepted,
@@ -122,12 +123,14 @@ impl Tables {
             }
         }
         let superseded = self.supersede(&message);
+        let message = PackedMessage::new(message, Packing::Plain);
         let entry = Entry::new(&message, message.lane.id(), hand_over, terms);
         let (claimed, acceptance) = (entry.claimed(), entry.acceptance());
         let lease = entry.lease;
         let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();
-        if entry.state() == State::Suppressed {
-            let events = entry.events().collect();
+        let suppressed = (entry.state() == State::Suppressed).then(|| entry.events().collect());
+        let mut message = message.into_message();
+        if let Some(events) = suppressed {
             (message.state, message.due_at, message.events) = (State::Suppressed, None, events);
         }
         let mut stored = Stored::new(message);

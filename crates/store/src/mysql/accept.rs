@@ -5,10 +5,11 @@ use postway_domain::{MessageUid, Time};
 use super::{engine::Txn, failed};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds, inline, inline_bytes},
+    entry::{Entry, LaneIds},
     error::StoreError,
+    packing::PackedMessage,
     preparation,
-    record::{Acceptance, Body, NewEvent, NewMessage},
+    record::{Acceptance, Body, NewEvent},
     rows::Multi,
     terms::Terms,
 };
@@ -33,8 +34,8 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
     "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, dsn, payload) VALUES ",
-    20,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, `sensitive`, recipient_id, dsn, packing, payload) VALUES ",
+    21,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi = Multi::of_pieces(
@@ -50,7 +51,7 @@ pub(super) static INSERT_TAG: Multi =
 
 pub(super) async fn accept(
     txn: &mut Txn,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     terms: &mut Terms,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
@@ -87,8 +88,8 @@ pub(super) async fn accept(
 }
 
 /// The server would cut the connection over a packet that is too large, so it is not sent.
-fn check_sizes(txn: &Txn, messages: &[&NewMessage]) -> Result<(), StoreError> {
-    let largest = messages.iter().map(|message| inline_bytes(&message.content) as u64).max().unwrap_or(0);
+fn check_sizes(txn: &Txn, messages: &[&PackedMessage]) -> Result<(), StoreError> {
+    let largest = messages.iter().map(|message| message.row_bytes() as u64).max().unwrap_or(0);
     if largest + PACKET_SPARE_BYTES <= txn.packet_bytes_max {
         return Ok(());
     }
@@ -152,13 +153,13 @@ async fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
 }
 
 async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
-    let mut bytes = entries.first().map_or(0, |entry| inline_bytes(&entry.message.content));
+    let mut bytes = entries.first().map_or(0, |entry| entry.message.row_bytes());
     // A new part begins where the bytes of the one before are full.
     let parts = entries.chunk_by(|_, next| {
-        bytes += inline_bytes(&next.message.content);
+        bytes += next.message.row_bytes();
         let fits = bytes <= INSERT_BYTES_MAX;
         if !fits {
-            bytes = inline_bytes(&next.message.content);
+            bytes = next.message.row_bytes();
         }
         fits
     });
@@ -180,14 +181,15 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
                 .bind(content.eight_bit)
                 .bind(content.smtputf8)
                 .bind(content.raw.len() as i64)
-                .bind(inline(&content.raw).unwrap_or_default())
+                .bind(message.raw_column())
                 .bind(content.raw.blob().map(|blob| blob.name.to_string()))
                 .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
                 .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
                 .bind(i64::from(content.sensitive))
                 .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
                 .bind(content.dsn_json())
-                .bind(content.payload.as_ref().and_then(inline));
+                .bind(message.packing_code())
+                .bind(message.payload_column());
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }

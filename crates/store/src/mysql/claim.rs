@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use postway_domain::{
     Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
@@ -21,6 +20,7 @@ use crate::{
     decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
     journal::Happening,
+    packing::unpack,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
 };
@@ -54,7 +54,7 @@ pub(super) static LEASE: Multi = Multi::new(
 
 pub(super) static CONTENTS: Multi = Multi::new(
     "SELECT uid, request_id, sender, eight_bit, smtputf8, size, `sensitive`, \
-     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn \
+     CASE WHEN size <= ? AND raw_blob IS NULL THEN raw END, dsn, packing \
      FROM content FORCE INDEX (PRIMARY) WHERE uid IN (",
     1,
     ")",
@@ -257,7 +257,9 @@ async fn add_contents(txn: &mut Txn, claimed: &mut [Claimed], inline_max: u32) -
             one.smtputf8 = row.try_get(4).map_err(failed)?;
             one.size = unsigned(&row, 5)?;
             one.sensitive = row.try_get::<i64, _>(6).map_err(failed)? != 0;
-            one.raw = row.try_get::<Option<Vec<u8>>, _>(7).map_err(failed)?.map(Bytes::from);
+            let column: Option<Vec<u8>> = row.try_get(7).map_err(failed)?;
+            let packing = row.try_get(9).map_err(failed)?;
+            one.raw = column.map(|column| unpack(column, packing, 0, one.size.into())).transpose()?;
             one.dsn = dsn_wishes(row.try_get(8).map_err(failed)?);
         }
     }

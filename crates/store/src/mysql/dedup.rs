@@ -13,7 +13,7 @@ use crate::{
     decode::parsed,
     dedup::{KeyTable, Keyed, Winners},
     error::StoreError,
-    record::NewMessage,
+    packing::PackedMessage,
     rows::Multi,
 };
 
@@ -68,7 +68,7 @@ impl KeyTable for Txn {
         Ok(winners)
     }
 
-    async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError> {
+    async fn drop_keys(&mut self, messages: &[&PackedMessage]) -> Result<(), StoreError> {
         for (sql, run) in DROP_DEDUP.runs(messages) {
             let mut query = sqlx::query(sql);
             for message in run {

@@ -20,8 +20,9 @@ use crate::{
     error::StoreError,
     group::{After, Engine},
     handover::HandOver,
+    packing::PackedMessage,
     peers::Peers,
-    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
+    record::{Acceptance, AccountKey, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
     rows::Multi,
     silence::{HeardSession, Silences},
     sql::{MysqlSession, Session},
@@ -244,7 +245,7 @@ impl Engine for Txn {
 
     async fn accept(
         &mut self,
-        messages: &[&NewMessage],
+        messages: &[&PackedMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let silences = self.seat.silences.clone();

@@ -47,6 +47,7 @@ use crate::{
     error::StoreError,
     group::Writers,
     handover::HandOver,
+    packing::PackingPolicy,
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
@@ -59,6 +60,7 @@ use crate::{
     search,
     sql::{MysqlSession, Session, in_time},
     standing,
+    views::are_installed,
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -66,6 +68,7 @@ pub use crate::schema::{Migration, MigrationState};
 /// A store in one MySQL or MariaDB database.
 pub struct MysqlStore {
     writers: Writers,
+    packing: PackingPolicy,
     readers: MySqlPool,
     handover: Arc<HandOver>,
     walks: Walks,
@@ -79,7 +82,8 @@ pub struct MysqlStore {
 #[async_trait]
 impl Intake for MysqlStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
-        self.writers.accept(messages).await
+        let packing = self.packing.most(are_installed(self)).await;
+        self.writers.accept(messages, packing).await
     }
 
     async fn seen_before(

@@ -21,10 +21,13 @@ use crate::{
     facts::Facts,
     group::Writers,
     handover::HandOver,
+    packing::PackingPolicy,
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
     silence::SilenceTeller,
+    sql::MysqlSession,
+    views,
 };
 
 /// Connections that read.
@@ -135,9 +138,12 @@ impl MysqlStore {
         let mut conn = server.writer().await?;
         check_version(&mut conn).await?;
         migrate::check_whole(&mut conn).await?;
-        if !migrate::is_current(&mut conn).await? {
-            server.migrate().await?;
-        }
+        let applied = match migrate::is_current(&mut conn).await? {
+            true => Vec::new(),
+            false => server.migrate().await?,
+        };
+        let has_views = views::find_installed(&mut MysqlSession { conn: &mut conn, failed }).await?;
+        let packing = PackingPolicy::beside_others(&applied, has_views);
         let is_cluster = is_cluster(&mut conn).await?;
         let risks = risks(&mut conn).await?;
         risks.iter().for_each(DurabilityRisk::tell);
@@ -167,7 +173,17 @@ impl MysqlStore {
             .collect();
         let writers = Writers::start(engines, &handover);
         let registrar = Registrar::new(conn, silence);
-        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar, risks })
+        Ok(Self {
+            writers,
+            packing,
+            readers,
+            handover,
+            walks: Walks::default(),
+            server,
+            peers,
+            registrar,
+            risks,
+        })
     }
 
     /// Which migrations the database at `url` has.

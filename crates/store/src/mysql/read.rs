@@ -9,6 +9,7 @@ use super::{bytes16, coded, failed, on_doubt, state, text, time, unsigned};
 use crate::{
     decode::{self, parsed},
     error::StoreError,
+    packing::unpack,
     record::{AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView, SmtpReply},
 };
 
@@ -35,13 +36,16 @@ pub(super) const RECIPIENTS: &str =
 pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
      enhanced, reply, provider_message_id FROM attempt WHERE uid = ? ORDER BY number";
 pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq";
-pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, '') FROM content c JOIN message m ON m.uid = c.uid \
+pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, ''), c.packing, 0 FROM content c \
+     JOIN message m ON m.uid = c.uid \
      WHERE c.uid = ? AND (? IS NULL OR m.tenant = ?)";
-pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, c.payload FROM content c \
+pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, \
+     CASE WHEN c.packing = 1 THEN NULLIF(c.raw, '') ELSE c.payload END, \
+     CASE WHEN c.packing = 1 THEN 1 ELSE 0 END, c.size FROM content c \
      JOIN message m ON m.uid = c.uid WHERE c.uid = ? AND (? IS NULL OR m.tenant = ?)";
 /// Where bodies are, without reading them.
 pub(super) const KEPT: &str = "SELECT raw_blob, size, LENGTH(raw) > 0, payload_blob, payload_size, \
-     payload IS NOT NULL, recipient_id FROM content WHERE uid = ?";
+     payload IS NOT NULL OR (packing = 1 AND LENGTH(raw) > 0), recipient_id FROM content WHERE uid = ?";
 
 fn time_set(row: &MySqlRow, index: usize) -> Result<Time, StoreError> {
     Ok(Time::from_millis(row.try_get(index).map_err(failed)?))
@@ -216,8 +220,12 @@ async fn body(
         .await
         .map_err(failed)?;
     let Some(row) = found else { return Ok(None) };
-    let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
-    decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
+    let (blob, size): (_, Option<i64>) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+    let column: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
+    let (packing, offset) = (row.try_get(3).map_err(failed)?, row.try_get(4).map_err(failed)?);
+    let len = size.unwrap_or_default();
+    let inline = column.map(|column| unpack(column, packing, offset, len)).transpose()?;
+    decode::body(inline, blob, size)
 }
 
 /// A statement that only a test prepares needs no more than its text.

@@ -5,10 +5,11 @@ use postway_domain::{MessageUid, Time};
 use super::{column, engine::Txn, text, undone};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds, inline, inline_bytes},
+    entry::{Entry, LaneIds},
     error::StoreError,
+    packing::PackedMessage,
     preparation,
-    record::{Acceptance, Body, NewEvent, NewMessage},
+    record::{Acceptance, Body, NewEvent},
     terms::Terms,
 };
 
@@ -29,10 +30,10 @@ pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane,
      lease_until, version, event_seq, created_at, expires_at, error)";
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, sender, message_id, subject, request_id, \
      external_id, tags, metadata, eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, \
-     recipient_id, dsn, payload) \
+     recipient_id, dsn, packing, payload) \
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::boolean[], $11::boolean[], $12::bigint[], $13::bytea[], $14::text[], $15::text[], \
-     $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bytea[])";
+     $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bigint[], $21::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data) \
@@ -42,7 +43,7 @@ pub(super) const INSERT_TAG: &str = "INSERT INTO tag (tenant, tag, uid) \
 
 pub(super) async fn accept(
     txn: &mut Txn,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     terms: &mut Terms,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
@@ -134,7 +135,7 @@ async fn insert_contents(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), Sto
     while !rest.is_empty() {
         let mut bytes = 0;
         let mut fits = |entry: &&Entry<'_>| {
-            bytes += inline_bytes(&entry.message.content);
+            bytes += entry.message.row_bytes();
             bytes <= STATEMENT_BYTES_MAX
         };
         let count = rest.iter().take_while(|entry| fits(entry)).count().max(1);
@@ -162,14 +163,15 @@ async fn insert_content_run(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), 
         .bind(column(&contents, |content| content.eight_bit))
         .bind(column(&contents, |content| content.smtputf8))
         .bind(column(&contents, |content| content.raw.len() as i64))
-        .bind(column(&contents, |content| inline(&content.raw).unwrap_or_default()))
+        .bind(column(entries, |entry| entry.message.raw_column()))
         .bind(column(&contents, |content| content.raw.blob().map(|blob| blob.name.to_string())))
         .bind(column(&payloads, |payload| payload.and_then(Body::blob).map(|blob| blob.name.to_string())))
         .bind(column(&payloads, |payload| payload.map(|payload| payload.len() as i64)))
         .bind(column(&contents, |content| i64::from(content.sensitive)))
         .bind(column(entries, |entry| entry.message.recipient.as_ref().map(|id| id.as_bytes().as_slice())))
         .bind(column(&contents, |content| content.dsn_json()))
-        .bind(column(&payloads, |payload| payload.and_then(inline)))
+        .bind(column(entries, |entry| entry.message.packing_code()))
+        .bind(column(entries, |entry| entry.message.payload_column()))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;

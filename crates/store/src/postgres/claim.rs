@@ -18,6 +18,7 @@ use crate::{
     decode::{dsn_wishes, kept_address, parsed},
     error::StoreError,
     journal::Happening,
+    packing::unpack,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
 };
 
@@ -30,7 +31,7 @@ pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_a
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END, c.dsn \
+     CASE WHEN c.size <= $1 AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = $2 AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
      AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) \
@@ -201,7 +202,7 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         eight_bit: row.try_get(15).map_err(failed)?,
         smtputf8: row.try_get(16).map_err(failed)?,
         size: unsigned(row, 17)?,
-        raw: row.try_get::<Option<Vec<u8>>, _>(19).map_err(failed)?.map(Bytes::from),
+        raw: unpacked(row)?,
         via: None,
         permit: None,
         over_limit: false,
@@ -210,6 +211,12 @@ fn read_claimed(row: &PgRow, lane: &Lane, request: &ClaimRequest) -> Result<Clai
         recipient_deleted: false,
         dsn: dsn_wishes(row.try_get(20).map_err(failed)?),
     })
+}
+
+fn unpacked(row: &PgRow) -> Result<Option<Bytes>, StoreError> {
+    let column: Option<Vec<u8>> = row.try_get(19).map_err(failed)?;
+    let (packing, size) = (row.try_get(21).map_err(failed)?, row.try_get(17).map_err(failed)?);
+    column.map(|column| unpack(column, packing, 0, size)).transpose()
 }
 
 async fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {

@@ -12,7 +12,7 @@ use crate::{
     decode::parsed,
     dedup::{KeyTable, Keyed, Winners},
     error::StoreError,
-    record::NewMessage,
+    packing::PackedMessage,
 };
 
 pub(super) const DROP_TOMBSTONES: &str = "DELETE FROM dedup d USING UNNEST($1::text[], $2::bigint[], $3::text[], \
@@ -70,7 +70,7 @@ impl KeyTable for Txn {
         Ok(winners)
     }
 
-    async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError> {
+    async fn drop_keys(&mut self, messages: &[&PackedMessage]) -> Result<(), StoreError> {
         sqlx::query(DROP_DEDUP)
             .bind(column(messages, |message| message.uid.as_bytes().as_slice()))
             .execute(&mut self.conn)

@@ -24,8 +24,9 @@ use crate::{
     error::StoreError,
     group::{After, Engine},
     handover::HandOver,
+    packing::PackedMessage,
     peers::Peers,
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
     silence::{HeardSession, Silences},
     sql::{PostgresSession, Session},
     terms::Terms,
@@ -212,7 +213,7 @@ impl Engine for Txn {
 
     async fn accept(
         &mut self,
-        messages: &[&NewMessage],
+        messages: &[&PackedMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
         let silences = self.seat.silences.clone();

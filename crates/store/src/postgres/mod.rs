@@ -40,6 +40,7 @@ use crate::{
     error::StoreError,
     group::Writers,
     handover::HandOver,
+    packing::PackingPolicy,
     peers::Peers,
     port::{Intake, Operate, Read, Work},
     record::{
@@ -52,6 +53,7 @@ use crate::{
     search,
     sql::{PostgresSession, Session, in_time},
     standing,
+    views::are_installed,
 };
 
 pub use crate::schema::{Migration, MigrationState};
@@ -62,6 +64,7 @@ const CLOSE_LASTS_MAX: Duration = Duration::from_secs(5);
 /// A store in one PostgreSQL database.
 pub struct PostgresStore {
     writers: Writers,
+    packing: PackingPolicy,
     readers: PgPool,
     handover: Arc<HandOver>,
     walks: Walks,
@@ -75,7 +78,8 @@ pub struct PostgresStore {
 #[async_trait]
 impl Intake for PostgresStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
-        self.writers.accept(messages).await
+        let packing = self.packing.most(are_installed(self)).await;
+        self.writers.accept(messages, packing).await
     }
 
     async fn seen_before(

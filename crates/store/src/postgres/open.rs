@@ -21,11 +21,14 @@ use crate::{
     facts::Facts,
     group::Writers,
     handover::HandOver,
+    packing::PackingPolicy,
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
     schema::{Migration, MigrationState},
     silence::SilenceTeller,
+    sql::PostgresSession,
+    views,
 };
 
 /// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
@@ -39,9 +42,12 @@ impl PostgresStore {
         let mut conn = connect::connect(&options, "").await?;
         migrate::check_encoding(&mut conn).await?;
         migrate::check_whole(&mut conn).await?;
-        if !migrate::is_current(&mut conn).await? {
-            migrate_alone(&options).await?;
-        }
+        let applied = match migrate::is_current(&mut conn).await? {
+            true => Vec::new(),
+            false => migrate_alone(&options).await?,
+        };
+        let has_views = views::find_installed(&mut PostgresSession { conn: &mut conn, failed }).await?;
+        let packing = PackingPolicy::beside_others(&applied, has_views);
         let risks = risks(&mut conn).await?;
         risks.iter().for_each(DurabilityRisk::tell);
         let readers = readers(&options).await?;
@@ -62,7 +68,7 @@ impl PostgresStore {
         let hints = Hints::start(options.clone(), &handover);
         let registrar = Registrar::new(conn, silence);
         let walks = Walks::default();
-        Ok(Self { writers, readers, handover, walks, peers, hints, registrar, options, risks })
+        Ok(Self { writers, packing, readers, handover, walks, peers, hints, registrar, options, risks })
     }
 
     /// Which migrations the database has.

@@ -11,6 +11,7 @@ use crate::{
     decode::{self, parsed},
     directory::is_suspended,
     error::StoreError,
+    packing::unpack,
     record::{
         AccountKey, AttemptView, Body, DueAccount, Kept, MessageKey, MessageRecord, MessageSummary,
         QueueState, RecipientView, SmtpReply, Stalled,
@@ -41,13 +42,16 @@ pub(super) const RECIPIENTS: &str =
 pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
      enhanced, reply, provider_message_id FROM attempt WHERE uid = $1 ORDER BY number";
 pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = $1 ORDER BY seq";
-pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, ''::bytea) FROM content c JOIN message m ON m.uid = c.uid \
+pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, ''::bytea), c.packing, 0::bigint \
+     FROM content c JOIN message m ON m.uid = c.uid \
      WHERE c.uid = $1 AND ($2::text IS NULL OR m.tenant = $2)";
-pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, c.payload FROM content c \
+pub(super) const PAYLOAD: &str = "SELECT c.payload_blob, c.payload_size, \
+     CASE WHEN c.packing = 1 THEN NULLIF(c.raw, ''::bytea) ELSE c.payload END, \
+     CASE WHEN c.packing = 1 THEN 1::bigint ELSE 0::bigint END, c.size FROM content c \
      JOIN message m ON m.uid = c.uid WHERE c.uid = $1 AND ($2::text IS NULL OR m.tenant = $2)";
 /// Where bodies are, without reading them.
 pub(super) const KEPT: &str = "SELECT raw_blob, size, octet_length(raw) > 0, payload_blob, payload_size, \
-     payload IS NOT NULL, recipient_id FROM content WHERE uid = $1";
+     payload IS NOT NULL OR (packing = 1 AND octet_length(raw) > 0), recipient_id FROM content WHERE uid = $1";
 pub(super) const STALLED: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, m.doubts, \
      m.lost_leases, m.on_doubt, m.expires_at, l.tenant, l.account, \
      EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 3), m.lease_node, m.retries, \
@@ -250,8 +254,12 @@ async fn body(
         .await
         .map_err(failed)?;
     let Some(row) = found else { return Ok(None) };
-    let inline: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
-    decode::body(inline, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
+    let (blob, size): (_, Option<i64>) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+    let column: Option<Vec<u8>> = row.try_get(2).map_err(failed)?;
+    let (packing, offset) = (row.try_get(3).map_err(failed)?, row.try_get(4).map_err(failed)?);
+    let len = size.unwrap_or_default();
+    let inline = column.map(|column| unpack(column, packing, offset, len)).transpose()?;
+    decode::body(inline, blob, size)
 }
 
 fn read_stalled(row: &PgRow) -> Result<Stalled, StoreError> {

@@ -6,10 +6,11 @@
 use super::{engine::Txn, insert_events};
 use crate::{
     dedup::refuse_repeats,
-    entry::{Entry, LaneIds, inline},
+    entry::{Entry, LaneIds},
     error::StoreError,
+    packing::PackedMessage,
     preparation,
-    record::{Acceptance, Body, NewMessage},
+    record::{Acceptance, Body},
     rows::Multi,
     terms::Terms,
 };
@@ -29,8 +30,8 @@ pub(super) static INSERT_MESSAGE: Multi = Multi::new(
 );
 pub(super) static INSERT_CONTENT: Multi = Multi::new(
     "INSERT OR FAIL INTO content (uid, client_id, sender, message_id, subject, request_id, external_id, tags, metadata, \
-     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, recipient_id, dsn, payload) VALUES ",
-    20,
+     eight_bit, smtputf8, size, raw, raw_blob, payload_blob, payload_size, sensitive, recipient_id, dsn, packing, payload) VALUES ",
+    21,
     "",
 );
 pub(super) static INSERT_RECIPIENT: Multi =
@@ -42,7 +43,7 @@ pub(super) static INSERT_TAG: Multi =
 
 pub(super) async fn accept(
     txn: &mut Txn,
-    messages: &[&NewMessage],
+    messages: &[&PackedMessage],
     terms: &mut Terms,
 ) -> Result<Vec<Acceptance>, StoreError> {
     if messages.is_empty() {
@@ -142,14 +143,15 @@ fn insert_messages(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreErro
                 .bind(content.eight_bit)
                 .bind(content.smtputf8)
                 .bind(content.raw.len() as i64)
-                .bind(inline(&content.raw).unwrap_or_default())
+                .bind(message.raw_column())
                 .bind(content.raw.blob().map(|blob| blob.name.to_string()))
                 .bind(content.payload.as_ref().and_then(Body::blob).map(|blob| blob.name.to_string()))
                 .bind(content.payload.as_ref().map(|payload| payload.len() as i64))
                 .bind(i64::from(content.sensitive))
                 .bind(message.recipient.as_ref().map(|id| id.as_bytes().as_slice()))
                 .bind(content.dsn_json())
-                .bind(content.payload.as_ref().and_then(inline));
+                .bind(message.packing_code())
+                .bind(message.payload_column());
         }
         query.execute()?;
     }

@@ -15,6 +15,7 @@ use crate::{
     decode::{coded, dsn_wishes, kept_address, on_doubt, state},
     error::StoreError,
     journal::Happening,
+    packing::unpack,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     rows::Multi,
     sql::Row,
@@ -28,7 +29,7 @@ pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
-     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn \
+     CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_at, m.uid LIMIT ?";
@@ -195,7 +196,7 @@ fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claime
         eight_bit: row.int(15)? != 0,
         smtputf8: row.int(16)? != 0,
         size: row.u32(17)?,
-        raw: row.opt_bytes(19)?.map(Bytes::copy_from_slice),
+        raw: unpacked(row)?,
         via: None,
         permit: None,
         over_limit: false,
@@ -204,6 +205,11 @@ fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claime
         recipient_deleted: false,
         dsn: dsn_wishes(row.opt_text(20)?),
     })
+}
+
+fn unpacked(row: &Row) -> Result<Option<Bytes>, StoreError> {
+    let column = row.opt_bytes(19)?.map(<[u8]>::to_vec);
+    column.map(|column| unpack(column, row.int(21)?, 0, row.int(17)?)).transpose()
 }
 
 fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {

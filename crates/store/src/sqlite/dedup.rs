@@ -7,7 +7,7 @@ use super::engine::Txn;
 use crate::{
     dedup::{KeyTable, Keyed, Winners},
     error::StoreError,
-    record::NewMessage,
+    packing::PackedMessage,
     rows::Multi,
 };
 
@@ -63,7 +63,7 @@ impl KeyTable for Txn {
         Ok(winners)
     }
 
-    async fn drop_keys(&mut self, messages: &[&NewMessage]) -> Result<(), StoreError> {
+    async fn drop_keys(&mut self, messages: &[&PackedMessage]) -> Result<(), StoreError> {
         for (sql, run) in DROP_DEDUP.runs(messages) {
             let mut query = self.conn.query(sql)?;
             for message in run {

@@ -20,7 +20,8 @@ use crate::{
     error::StoreError,
     group::{After, Engine},
     handover::HandOver,
-    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, NewMessage, WireCommit},
+    packing::PackedMessage,
+    record::{Acceptance, Change, ClaimRequest, Claimed, NewEvent, WireCommit},
     rows::Multi,
     sql::Session,
     terms::Terms,
@@ -121,7 +122,7 @@ impl Engine for Txn {
 
     async fn accept(
         &mut self,
-        messages: &[&NewMessage],
+        messages: &[&PackedMessage],
         terms: &mut Terms,
     ) -> Result<Vec<Acceptance>, StoreError> {
         accept::accept(self, messages, terms).await

@@ -33,6 +33,7 @@ use crate::{
     group::Writers,
     handover::HandOver,
     local_nodes::LocalNodes,
+    packing::PackingPolicy,
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
@@ -44,6 +45,7 @@ use crate::{
     search,
     sql::{Session, SqliteSession},
     standing,
+    views::are_installed,
 };
 
 pub(crate) use self::open::take_lock;
@@ -52,6 +54,7 @@ pub use crate::schema::{Migration, MigrationState};
 /// A store in one SQLite file.
 pub struct SqliteStore {
     writers: Writers,
+    packing: PackingPolicy,
     readers: SqlitePool,
     space: SpaceKeeper,
     handover: Arc<HandOver>,
@@ -63,7 +66,8 @@ pub struct SqliteStore {
 #[async_trait]
 impl Intake for SqliteStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
-        self.writers.accept(messages).await
+        let packing = self.packing.most(are_installed(self)).await;
+        self.writers.accept(messages, packing).await
     }
 
     async fn seen_before(

@@ -29,8 +29,11 @@ use crate::{
     group::Writers,
     handover::HandOver,
     local_nodes::LocalNodes,
+    packing::PackingPolicy,
     retention::Walks,
     schema::{Migration, MigrationState},
+    sql::SqliteSession,
+    views,
 };
 
 /// Connections that read.
@@ -134,8 +137,12 @@ impl SqliteStore {
         let handover = Arc::new(HandOver::default());
         let engine = Txn::new(writer, DatabaseFiles::find(path)?, handover.clone());
         let writers = Writers::start_on_thread(engine, &handover)?;
+        let mut reader = SqliteSession { conn: readers.acquire().await.map_err(failed)?, failed };
+        let packing = PackingPolicy::alone(views::find_installed(&mut reader).await?);
+        drop(reader);
         Ok(Self {
             writers,
+            packing,
             readers,
             space,
             handover,

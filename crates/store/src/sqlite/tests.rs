@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::{SqliteStore, accept, brief, change, claim, dedup, read};
 use crate::{
     conformance::{
-        sample::{Sample, at},
+        sample::{Sample, at, noise},
         stage,
     },
     directory,
@@ -102,7 +102,7 @@ async fn a_full_disk_fails_a_ping_as_it_fails_an_accept() {
     writer.query("PRAGMA max_page_count = 1").unwrap().rows().unwrap();
     let bounds = super::space::SpaceBounds::default();
     let store: Arc<dyn Store> = Arc::new(SqliteStore::start(&path, lock, writer, bounds).await.unwrap());
-    let large = Sample::new(1).content(|content| content.raw = Bytes::from(vec![b'x'; 64 * 1024]).into());
+    let large = Sample::new(1).content(|content| content.raw = noise(64 * 1024).into());
     assert!(matches!(store.accept(vec![large.build()]).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.ping().await, Err(StoreError::Unavailable(_))));
     assert!(store.nodes().await.is_ok() && store.stats(None, at(1)).await.is_ok(), "it can still be read");

@@ -25,7 +25,12 @@ use ::sqlx::{mysql::MySqlConnectOptions, postgres::PgConnectOptions};
 
 use self::template::{Dialect, Place};
 use crate::{
-    error::StoreError, mysql::MysqlStore, postgres::PostgresStore, schema::MigrationState,
+    directory::Portable,
+    error::StoreError,
+    mysql::MysqlStore,
+    postgres::PostgresStore,
+    schema::MigrationState,
+    sql::{Session, Sql, values},
     sqlite::SqliteStore,
 };
 
@@ -152,6 +157,25 @@ impl From<::sqlx::Error> for ViewsError {
 /// The database's own words, or the driver's.
 fn said(error: &::sqlx::Error) -> String {
     error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
+}
+
+/// Ours, by their mark, or by what they show. Each text has the mark bound to it once.
+const INSTALLED: Sql = Sql::of_each(
+    "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 LIMIT 1",
+    "SELECT 1 FROM pg_class WHERE relkind = 'v' AND relname = 'monitored_emails_tasks' \
+     AND obj_description(oid, 'pg_class') = ? LIMIT 1",
+    "SELECT 1 FROM information_schema.views WHERE table_name = 'monitored_emails_tasks' AND ? <> '' \
+     AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0 LIMIT 1",
+);
+
+/// Whether the database has views of ours, wherever they are in it.
+pub(crate) async fn find_installed(session: &mut dyn Session) -> Result<bool, StoreError> {
+    Ok(!session.rows(INSTALLED, values![template::MARK]).await?.is_empty())
+}
+
+/// The same, by a store's own reader.
+pub(crate) async fn are_installed(store: &impl Portable) -> Result<bool, StoreError> {
+    find_installed(&mut *store.reader().await?).await
 }
 
 /// Where the views are or would be: the schema, the database, or the beginning of their names.

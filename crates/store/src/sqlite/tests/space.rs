@@ -39,7 +39,7 @@ async fn write(store: &Arc<dyn Store>, batches: u32) {
 }
 
 pub(super) fn large(n: u32) -> Sample {
-    Sample::new(n).content(|content| content.raw = Bytes::from(vec![b'x'; BODY_BYTES as usize]).into())
+    Sample::new(n).content(|content| content.raw = noise(BODY_BYTES as usize).into())
 }
 
 async fn tend(store: &Arc<dyn Store>) -> StoreSpace {
