@@ -21,6 +21,12 @@ use crate::{
 /// The writer's own connection.
 pub(super) struct WriterConnection(Connection);
 
+/// How long the log is, and how much of it is in the file already, in pages.
+pub(super) struct LogState {
+    pub pages: i64,
+    pub folded: i64,
+}
+
 /// A prepared statement and the values bound to it so far, in their order.
 pub(super) struct Query<'c> {
     statement: CachedStatement<'c>,
@@ -56,6 +62,18 @@ impl WriterConnection {
 
     pub fn roll_back(&self) -> Result<(), StoreError> {
         self.query("ROLLBACK")?.execute().map(drop)
+    }
+
+    /// How long the log is.
+    pub fn log_state(&self) -> Result<LogState, StoreError> {
+        let rows = self.query("PRAGMA wal_checkpoint(NOOP)")?.rows()?;
+        let row = rows.first().ok_or_else(|| StoreError::Unexpected("the log has no state".into()))?;
+        Ok(LogState { pages: row.int(1)?, folded: row.int(2)? })
+    }
+
+    /// Folds back into the file what nobody reads from the log any more. Stops nobody.
+    pub fn fold_log(&self) -> Result<(), StoreError> {
+        self.query("PRAGMA wal_checkpoint(PASSIVE)")?.rows().map(drop)
     }
 
     /// How long to wait for a file that another process holds.

@@ -12,6 +12,7 @@ use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
 use super::{
     accept, change,
     connection::{WriterConnection, failed, is_locked},
+    fold::LogFolder,
     open::BUSY_MAX,
     presence::DatabaseFiles,
 };
@@ -33,6 +34,7 @@ const BUSY_AGAIN_MAX: Duration = Duration::from_millis(100);
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
     pub conn: WriterConnection,
+    log: LogFolder,
     files: DatabaseFiles,
     /// Whether another process held the file, for as long as is waited for it, when the last transaction was to begin.
     is_locked_out: bool,
@@ -52,9 +54,15 @@ pub(super) static COUNT: Multi = Multi::new(
 );
 
 impl Txn {
-    pub fn new(conn: WriterConnection, files: DatabaseFiles, handover: Arc<HandOver>) -> Self {
+    pub fn new(
+        conn: WriterConnection,
+        log: LogFolder,
+        files: DatabaseFiles,
+        handover: Arc<HandOver>,
+    ) -> Self {
         Self {
             conn,
+            log,
             files,
             is_locked_out: false,
             handover,
@@ -115,6 +123,10 @@ impl Engine for Txn {
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.forget();
         self.files.check()?;
+        // Now, and not at the last commit, whose callers have their answers.
+        if let Err(error) = self.log.tend(&self.conn) {
+            tracing::debug!(%error, "the log is folded back later");
+        }
         let begun = self.conn.begin();
         self.note_lock(begun.as_ref().is_err_and(is_locked));
         begun.map_err(failed)
@@ -174,6 +186,8 @@ impl Engine for Txn {
     }
 
     async fn close(self) {
+        // The last connection to go folds the log back, which whoever closes the store waits for.
+        self.log.close();
         if let Err(error) = self.conn.close() {
             tracing::warn!(%error, "the database did not close cleanly");
         }

@@ -11,6 +11,7 @@ mod claim;
 mod connection;
 mod dedup;
 mod engine;
+mod fold;
 mod migrate;
 mod open;
 mod presence;

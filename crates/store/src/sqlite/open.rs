@@ -19,7 +19,9 @@ use super::{
     SqliteStore,
     connection::WriterConnection,
     engine::Txn,
-    failed, migrate,
+    failed,
+    fold::LogFolder,
+    migrate,
     presence::DatabaseFiles,
     space::{SpaceBounds, SpaceKeeper},
 };
@@ -73,7 +75,7 @@ pub(super) fn options_alone(path: &Path) -> SqliteConnectOptions {
 pub(super) const WRITER_PRAGMAS: [(&str, &dyn ToSql); 7] = [
     ("synchronous", &"FULL"),
     ("journal_size_limit", &LOG_BYTES_KEPT),
-    ("wal_autocheckpoint", &CHECKPOINT_PAGES),
+    ("wal_autocheckpoint", &0),
     ("cache_size", &WRITER_CACHE_KIB),
     ("temp_store", &"MEMORY"),
     ("secure_delete", &"ON"),
@@ -135,7 +137,12 @@ impl SqliteStore {
             .await
             .map_err(failed)?;
         let handover = Arc::new(HandOver::default());
-        let engine = Txn::new(writer, DatabaseFiles::find(path)?, handover.clone());
+        let engine = Txn::new(
+            writer,
+            LogFolder::start(path, CHECKPOINT_PAGES.into())?,
+            DatabaseFiles::find(path)?,
+            handover.clone(),
+        );
         let writers = Writers::start_on_thread(engine, &handover)?;
         let mut reader = SqliteSession { conn: readers.acquire().await.map_err(failed)?, failed };
         let packing = PackingPolicy::alone(views::find_installed(&mut reader).await?);
