@@ -71,6 +71,12 @@ impl WriterConnection {
         Ok(LogState { pages: row.int(1)?, folded: row.int(2)? })
     }
 
+    pub fn page_bytes(&self) -> Result<i64, StoreError> {
+        let rows = self.query("PRAGMA page_size")?.rows()?;
+        rows.first()
+            .map_or_else(|| Err(StoreError::Unexpected("a file without pages".into())), |row| row.int(0))
+    }
+
     /// Folds back into the file what nobody reads from the log any more. Stops nobody.
     pub fn fold_log(&self) -> Result<(), StoreError> {
         self.query("PRAGMA wal_checkpoint(PASSIVE)")?.rows().map(drop)

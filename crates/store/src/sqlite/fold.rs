@@ -40,9 +40,10 @@ pub(super) struct LogFolder {
 }
 
 impl LogFolder {
-    /// For a log that is long with `long` pages.
-    pub fn start(path: &Path, long: i64) -> Result<Self, StoreError> {
+    /// For a log that is long with `long_bytes`.
+    pub fn start(path: &Path, long_bytes: i64) -> Result<Self, StoreError> {
         let conn = WriterConnection::open(path)?;
+        let long = long_bytes / conn.page_bytes()?;
         let (wake, woken) = mpsc::sync_channel::<()>(1);
         let state = Arc::new(AtomicU8::new(AT_REST));
         let of_thread = state.clone();
@@ -122,7 +123,7 @@ mod tests {
         let writer = WriterConnection::open(&path).unwrap();
         writer.query("PRAGMA journal_mode = WAL").unwrap().rows().unwrap();
         writer.query("CREATE TABLE page (bytes BLOB)").unwrap().execute().unwrap();
-        let log = LogFolder::start(&path, LONG).unwrap();
+        let log = LogFolder::start(&path, LONG * writer.page_bytes().unwrap()).unwrap();
         (writer, log)
     }
 

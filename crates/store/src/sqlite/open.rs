@@ -40,12 +40,12 @@ use crate::{
 
 /// Connections that read.
 const READERS: u32 = 4;
-/// Larger than SQLite's default, because a page should hold several small bodies.
-const PAGE_BYTES: u32 = 8_192;
-/// The WAL is folded back into the file every so many pages (64 MiB): rarely enough to keep fsyncs few.
-const CHECKPOINT_PAGES: u32 = 8_192;
-/// What stays of the WAL once it is begun anew: as much as it has then, as a rule.
-pub(super) const LOG_BYTES_KEPT: i64 = CHECKPOINT_PAGES as i64 * PAGE_BYTES as i64;
+/// Holds two packed bodies. Most pages that a group writes are of indexes, of which it touches a few entries each: larger pages write
+/// more for the same. A file keeps the pages that it was made with.
+const PAGE_BYTES: u32 = 4_096;
+/// The WAL is folded back into the file when it has so many bytes: rarely enough to keep fsyncs few. As much stays of it once it is
+/// begun anew.
+pub(super) const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// How long another process may hold the file before whoever waits is told.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(4);
 /// Page cache of the writer, in KiB, negative as SQLite wants it.
@@ -139,7 +139,7 @@ impl SqliteStore {
         let handover = Arc::new(HandOver::default());
         let engine = Txn::new(
             writer,
-            LogFolder::start(path, CHECKPOINT_PAGES.into())?,
+            LogFolder::start(path, LOG_BYTES_KEPT)?,
             DatabaseFiles::find(path)?,
             handover.clone(),
         );

@@ -48,9 +48,9 @@ impl Default for SpaceBounds {
     fn default() -> Self {
         Self {
             log_bytes_large: 2 * open::LOG_BYTES_KEPT.unsigned_abs(),
-            free_pages_kept: 8_192,
+            free_pages_kept: 16_384,
             free_part_kept: 10,
-            slice_pages: 256,
+            slice_pages: 512,
         }
     }
 }
