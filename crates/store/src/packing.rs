@@ -18,7 +18,7 @@ use std::{
 
 use bytes::Bytes;
 use postway_domain::Status;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use zstd::{
     bulk::{Compressor, Decompressor},
     zstd_safe,
@@ -40,6 +40,8 @@ const PACKED_BYTES_MIN: usize = 256;
 const UNPACKED_BYTES_MAX: usize = 2 * INLINE_BYTES_MAX;
 /// How often it is looked whether views are installed.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// How long that may keep the message that it is looked for.
+const LOOK_LASTS_MAX: Duration = Duration::from_millis(200);
 /// How long programs of an older version may go on reading rows beside this one: longer than it takes them to notice that the
 /// schema has left them behind, and to stop.
 const OLD_READERS_LAST: Duration = Duration::from_secs(10);
@@ -195,15 +197,16 @@ impl PackingPolicy {
         Self { packs_from: Instant::now() + wait, ..Self::alone(has_views) }
     }
 
-    /// What to pack at most. Asks `has_views` now and then. When that fails, what was known holds: the message's own write will tell.
+    /// What to pack at most. Asks `has_views` now and then. When that fails or lasts, what was known holds.
     pub async fn most(&self, has_views: impl Future<Output = Result<bool, StoreError>>) -> Packing {
         if Instant::now() < self.packs_from {
             return Packing::Plain;
         }
         if self.is_look_due() {
-            match has_views.await {
-                Ok(found) => self.has_views.store(found, Ordering::Relaxed),
-                Err(error) => tracing::debug!(%error, "it is not known whether views are installed"),
+            match timeout(LOOK_LASTS_MAX, has_views).await {
+                Ok(Ok(found)) => self.has_views.store(found, Ordering::Relaxed),
+                Ok(Err(error)) => tracing::debug!(%error, "it is not known whether views are installed"),
+                Err(_) => tracing::debug!("it took too long to see whether views are installed"),
             }
         }
         if self.has_views.load(Ordering::Relaxed) { Packing::Mail } else { Packing::Together }
