@@ -106,6 +106,8 @@ fn domain_end(text: &[u8], from: usize) -> usize {
     let mut end = from;
     while end < text.len()
         && (text[end] >= 0x80 || text[end].is_ascii_alphanumeric() || b".-_".contains(&text[end]))
+        // Sendmail puts three dots between an address and its words.
+        && !text[end..].starts_with(b"..")
     {
         end += 1;
     }
@@ -144,6 +146,7 @@ mod tests {
         assert_eq!(first(b"@ b@ @c x@y.example, z").as_deref(), Some("x@y.example"));
         assert_eq!(first(b"<\"a b\"@example.org>").as_deref(), Some("\"a b\"@example.org"));
         assert_eq!(first(b"mailto:a@example.org").as_deref(), Some("a@example.org"));
+        assert_eq!(first(b"550 a@example.org...unknown").as_deref(), Some("a@example.org"));
         assert_eq!(first(b"none here"), None);
     }
 

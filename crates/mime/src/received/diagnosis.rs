@@ -67,6 +67,8 @@ const CODES_MAX: usize = 64;
 pub(super) fn codes(text: &[u8]) -> Codes {
     let mut replies = [(0_u16, 0_usize); CODES_MAX];
     let mut reply_count = 0;
+    // What `554 <a@example.org>... 550 no such user` quotes: the second is the reply, the first says only that there was one.
+    let mut quoted = None;
     let mut best: Option<(Status, usize)> = None;
     let mut at = 0;
     while at < text.len() {
@@ -88,6 +90,9 @@ pub(super) fn codes(text: &[u8]) -> Codes {
             && reply_count < CODES_MAX
             && !(before == Some(b'-') && next == Some(b'-'))
         {
+            if quoted.is_none() && text[..begin].ends_with(b"... ") {
+                quoted = Some(reply);
+            }
             replies[reply_count] = (reply, begin);
             reply_count += 1;
         } else if let Some((status, length)) = read_status(number)
@@ -116,16 +121,20 @@ pub(super) fn codes(text: &[u8]) -> Codes {
         }
         None => replies.first(),
     };
-    Codes { reply: reply.map(|reply| reply.0), status: best.map(|(status, _)| status) }
+    let reply = reply.map(|reply| reply.0);
+    let reply = if best.is_none() { quoted.or(reply) } else { reply };
+    Codes { reply, status: best.map(|(status, _)| status) }
 }
 
 /// How much a status says.
 fn weight(status: Status) -> u8 {
     match status {
-        status if status.is_general() => 0,
-        status if status.is_expiry() => 1,
-        status if status.detail == 0 => 2,
-        _ => 3,
+        // A session that is quoted has the replies to the commands that were accepted, too.
+        status if status.class == 2 => 0,
+        status if status.is_general() => 1,
+        status if status.is_expiry() => 2,
+        status if status.detail == 0 => 3,
+        _ => 4,
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Fact {
     pub status: Option<String>,
     pub reply: Option<u16>,
     pub class: Option<String>,
+    /// Whether the server gave up, for labellers who say that instead of the class of the code.
+    pub gave_up: Option<bool>,
 }
 
 /// A mail and what is known about it.
@@ -93,7 +95,11 @@ fn labelled(folder: &Path, line: &str) -> LabelledMail {
         _ => Truth::Unknown,
     };
     let list = |name: &str| label[name].as_array().cloned().unwrap_or_default();
-    let facts = list("facts").iter().chain(&list("recipients")).map(fact).collect();
+    let outcomes = list("recipients").into_iter().map(|value| {
+        let class = value["class"].as_str().map(|class| class == "permanent");
+        Fact { gave_up: class, class: None, ..fact(&value) }
+    });
+    let facts = list("facts").iter().map(fact).chain(outcomes).collect();
     LabelledMail { file, raw, truth, facts }
 }
 
@@ -105,7 +111,9 @@ fn fact(value: &Value) -> Fact {
         alias: text("alias").map(|alias| alias.to_lowercase()),
         status: text("status").filter(|_| !pseudo),
         reply: text("reply").and_then(|reply| reply.parse().ok()),
-        class: text("class"),
+        // A delay is transient, whatever follows from a status that the labeller made up.
+        class: text("class").filter(|_| !(pseudo && text("action").as_deref() == Some("delayed"))),
+        gave_up: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, hint::black_box};
 
-use postway_mime::received::{Action, Class, Finding, Kind, Report, inspect};
+use postway_mime::received::{Action, Class, Finding, Kind, Report, inspect, inspect_weighed};
 
 use crate::labels::{Fact, Half, LabelledMail, Truth};
 
@@ -87,7 +87,8 @@ impl Score {
             Truth::Report => {
                 let is_recognised = matches!(report.kind, Kind::Bounce | Kind::Delay);
                 if !self.recognised.count(is_recognised) {
-                    fault("kind", "a report".to_owned());
+                    let why = inspect_weighed(&mail.raw).why().to_string();
+                    fault("kind", format!("a report, by {why}"));
                 }
                 if !self.recipients.count(same_recipients(&mail.facts, &report)) {
                     let expected: Vec<_> = mail.facts.iter().map(|fact| fact.address.as_str()).collect();
@@ -109,6 +110,12 @@ impl Score {
                         let read = found.and_then(|found| found.class).map(Class::as_str);
                         if !self.class.count(read == Some(class)) {
                             fault("class", class.clone());
+                        }
+                    }
+                    if let Some(gave_up) = fact.gave_up {
+                        let read = found.map(|found| found.action != Some(Action::Delayed));
+                        if !self.class.count(read == Some(gave_up)) {
+                            fault("gave up", gave_up.to_string());
                         }
                     }
                 }
