@@ -65,10 +65,10 @@ impl<'a> Part<'a> {
             return content;
         }
         let Some(label) = self.content_type.and_then(ContentLabel::new) else { return content };
-        match label.parameter("charset") {
-            Some(charset) => Cow::Owned(in_charset(&content, Some(&charset)).into_owned().into_bytes()),
-            None => content,
-        }
+        let Some(charset) = label.parameter("charset") else { return content };
+        let text = in_charset(&content, Some(&charset)).into_owned();
+        // What cannot be decoded keeps its octets: some phrases are known by them.
+        if text.contains(char::REPLACEMENT_CHARACTER) { content } else { Cow::Owned(text.into_bytes()) }
     }
 }
 

@@ -48,8 +48,8 @@ pub(in crate::received) fn weigh_structure(judgement: &mut Judgement, mail: &Mai
     }
 }
 
-/// Weighs the words before the returned mail: `report` as they stand, `flat` on one line, `words` what their phrases say. Quoted lines
-/// count against a sender that `is_doubted`.
+/// Weighs the words before the returned mail: `report` as they stand, `flat` on one line, `words` what their phrases say. Questions and
+/// quoted lines count against a sender that `is_doubted`.
 pub(in crate::received) fn weigh_words(
     judgement: &mut Judgement,
     report: &[u8],
@@ -62,6 +62,9 @@ pub(in crate::received) fn weigh_words(
     }
     if let Some(phrase) = words.delay {
         judgement.add_phrase(FeatureFamily::Admission, "admits_delay", phrase, 30);
+    }
+    if let Some(phrase) = words.challenge.filter(|_| is_doubted) {
+        judgement.add_phrase(FeatureFamily::Conversation, "asks_the_sender", phrase, -80);
     }
     let codes = diagnosis::codes(flat.as_bytes());
     if codes.status.is_some_and(|status| status.class != 2) {

@@ -19,6 +19,8 @@ pub(in crate::received) struct NoticeWords {
     pub(in crate::received) admission: Option<&'static str>,
     /// Words that say that the mail is late and still being tried.
     pub(in crate::received) delay: Option<&'static str>,
+    /// Words that ask the sender to do something before the mail is delivered.
+    pub(in crate::received) challenge: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,7 @@ enum PhraseUse {
     Subject,
     Text,
     Delay,
+    Challenge,
 }
 
 struct NoticeTable {
@@ -36,6 +39,7 @@ struct NoticeTable {
 
 static TABLE: LazyLock<NoticeTable> = LazyLock::new(|| {
     let mut phrases = Vec::new();
+    let mut patterns = Vec::new();
     let mut meant = PhraseUse::Failure;
     for line in include_str!("notices.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
     {
@@ -44,15 +48,32 @@ static TABLE: LazyLock<NoticeTable> = LazyLock::new(|| {
             "[subject]" => meant = PhraseUse::Subject,
             "[text]" => meant = PhraseUse::Text,
             "[delay]" => meant = PhraseUse::Delay,
-            phrase => phrases.push((phrase, meant)),
+            "[challenge]" => meant = PhraseUse::Challenge,
+            line => {
+                let (pattern, phrase) = match line.strip_prefix("hex ").and_then(|line| line.split_once(' '))
+                {
+                    Some((octets, phrase)) => (undecoded(octets), phrase),
+                    None => (line.to_owned(), line),
+                };
+                patterns.push(pattern);
+                phrases.push((phrase, meant));
+            }
         }
     }
     let automaton = AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
-        .build(phrases.iter().map(|(phrase, _)| phrase))
+        .build(&patterns)
         .expect("the table is far below the limits of the automaton");
     NoticeTable { automaton, phrases }
 });
+
+/// The octets of a phrase as they look in a text whose charset is not known: each a character of Latin-1, in lower case.
+fn undecoded(octets: &str) -> String {
+    let octet = |at: usize| {
+        u8::from_str_radix(&octets[at..at + 2], 16).expect("the table has pairs of hexadecimal digits")
+    };
+    (0..octets.len()).step_by(2).map(|at| char::from(octet(at))).collect::<String>().to_lowercase()
+}
 
 /// What the phrases of a text say; it is in lower case and has single spaces.
 pub(in crate::received) fn notice_words(text: &str) -> NoticeWords {
@@ -69,6 +90,7 @@ pub(in crate::received) fn notice_words(text: &str) -> NoticeWords {
             PhraseUse::Subject => drop(words.subject.get_or_insert(phrase)),
             PhraseUse::Text => drop(words.admission.get_or_insert(phrase)),
             PhraseUse::Delay => drop(words.delay.get_or_insert(phrase)),
+            PhraseUse::Challenge => drop(words.challenge.get_or_insert(phrase)),
         }
     }
     words
@@ -90,6 +112,12 @@ mod tests {
         ] {
             assert!(notice_words(text).admission.is_some(), "{text}");
         }
+        // 无法投递 in GB 2312, read as Latin-1.
+        assert_eq!(
+            notice_words("\u{ce}\u{de}\u{b7}\u{a8}\u{cd}\u{b6}\u{b5}\u{dd}".to_lowercase().as_str())
+                .admission,
+            Some("无法投递")
+        );
         assert_eq!(notice_words("see you on monday"), NoticeWords::default());
     }
 

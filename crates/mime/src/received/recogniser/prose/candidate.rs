@@ -139,9 +139,19 @@ impl<'a> LineAround<'a> {
         Self { line: &line[from..until], before: trim(&line[from..begin]), after: trim(&line[end..until]) }
     }
 
+    /// What stands before the address, but for the sign of an item in a list.
+    fn unlisted(&self) -> &'a [u8] {
+        let rest = match self.before {
+            [b'*' | b'-' | b'+', rest @ ..] => rest,
+            [0xe2, 0x80, 0xa2, rest @ ..] => rest,
+            _ => return self.before,
+        };
+        trim(rest)
+    }
+
     /// What stands before the address and its brackets and quotes.
     fn words_before(&self) -> &'a [u8] {
-        let mut before = self.before;
+        let mut before = self.unlisted();
         while let [start @ .., b'<' | b'(' | b'[' | b'"' | b'\'' | b'`' | b' '] = before {
             before = start;
         }
@@ -154,7 +164,11 @@ impl<'a> LineAround<'a> {
         {
             return AddressShape::Session;
         }
-        if self.before == b"<" && matches!(self.after, [b'>', b':' | b' ', ..] | [b'>']) {
+        let is_enclosed = matches!(
+            (self.unlisted(), self.after),
+            (b"<", [b'>', ..]) | (b"[", [b']', ..]) | (b"(", [b')', ..])
+        );
+        if is_enclosed && matches!(self.after, [_, b':' | b' ', ..] | [_]) {
             return AddressShape::Bracketed;
         }
         if address::alone(self.line).is_some() {
@@ -335,6 +349,7 @@ mod tests {
     #[test]
     fn an_address_has_the_shape_of_its_line() {
         assert_eq!(shape("<a@example.org>: no such user"), AddressShape::Bracketed);
+        assert_eq!(shape("  * [a@example.org]: no such user"), AddressShape::Bracketed);
         assert_eq!(shape("   a@example.org"), AddressShape::Alone);
         assert_eq!(shape("You sent mail to a@example.org. Bad."), AddressShape::Labelled);
         assert_eq!(shape("宛先：<a@example.org> です"), AddressShape::Labelled);
