@@ -48,6 +48,8 @@ pub(super) struct Sender {
     pub(super) postmaster: bool,
     /// An envelope without a sender.
     pub(super) null_path: bool,
+    /// It was sent to an address that mail is sent from and nobody writes to.
+    pub(super) to_return_address: bool,
     /// The name of somebody who does not read what is answered: a machine most likely, but of any kind.
     pub(super) unattended: bool,
     /// The words of a subject that reports have.
@@ -77,6 +79,7 @@ impl Sender {
             mailer: is_mailer(from),
             postmaster: is_postmaster(from),
             null_path,
+            to_return_address: head.get(b"to").is_some_and(is_return_address),
             unattended: is_unattended(from),
             subject: notice_words(&subject).subject,
             marked: marks.iter().any(|name| head.has(name))
@@ -192,6 +195,16 @@ fn is_postmaster(from: &[u8]) -> bool {
         || local.split(['.', '-', '_', '+']).any(|word| SYSTEM_LOCALS.contains(&word))
 }
 
+/// Whether a `To` is the return address of a list or a shop: `users-bounces@list.example`, `bounce+17@shop.example`,
+/// `news-ada=example.org@list.example`.
+fn is_return_address(to: &[u8]) -> bool {
+    let Some(address) = address::first(&unfold(to)) else { return false };
+    let Some((local, _)) = address.rsplit_once('@') else { return false };
+    let local = local.to_ascii_lowercase();
+    let is_word = |word: &str| matches!(word, "bounce" | "bounces" | "verp" | "returns");
+    local.contains('=') || local.split(['.', '-', '_', '+']).any(is_word)
+}
+
 /// Whether a `From` is one that nobody answers for.
 fn is_unattended(from: &[u8]) -> bool {
     let names: [&[u8]; 13] = [
@@ -228,6 +241,17 @@ mod tests {
         assert!(read(b"From: Postmaster <postmaster@example.org>\n\n").is_machine());
         assert!(read(b"From: a@example.org\nReturn-Path: <>\n\n").is_machine());
         assert!(!read(b"From: Postmaster <postmaster@example.org>\n\n").is_surely_machine());
+    }
+
+    #[test]
+    fn return_addresses_are_known_by_their_local_parts() {
+        for to in ["users-bounces@list.example", "<bounce+17@shop.example>", "n-ada=example.org@list.example"]
+        {
+            assert!(is_return_address(to.as_bytes()), "{to}");
+        }
+        for to in ["ada@bounces.example", "users-admin@list.example", "trebounce@example.org", "nobody"] {
+            assert!(!is_return_address(to.as_bytes()), "{to}");
+        }
     }
 
     #[test]

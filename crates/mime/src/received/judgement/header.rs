@@ -16,6 +16,7 @@ pub(in crate::received) fn weigh_sender(sender: Sender) -> Judgement {
         (sender.postmaster, FeatureFamily::Sender, "postmaster_name", 40),
         (sender.unattended, FeatureFamily::Sender, "unattended_name", 10),
         (sender.null_path, FeatureFamily::Envelope, "null_return_path", 35),
+        (sender.to_return_address, FeatureFamily::Envelope, "sent_to_a_return_address", 35),
     ];
     for (_, family, name, weight) in features.into_iter().filter(|(has, ..)| *has) {
         judgement.add(family, name, weight);

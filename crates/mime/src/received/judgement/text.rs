@@ -89,13 +89,21 @@ fn weigh_lines(judgement: &mut Judgement, report: &[u8], is_doubted: bool) {
     if is_session {
         judgement.add(FeatureFamily::Transcript, "smtp_session", 30);
     }
-    if is_doubted && quoted >= QUOTED_LINES_MIN && !is_session {
-        judgement.add(FeatureFamily::Conversation, "quoted_lines", -40);
+    if is_doubted && quoted >= QUOTED_LINES_MIN {
+        if judgement.weight(FeatureFamily::Conversation) <= -100 {
+            // A keeper of a server who answers may paste a session; a report does not quote who is asking.
+            judgement.add(FeatureFamily::Conversation, "answers_and_quotes", -160);
+        } else if !is_session {
+            judgement.add(FeatureFamily::Conversation, "quoted_lines", -40);
+        }
     }
 }
 
 /// Whether a line is one of an SMTP session, as the programs that quote it mark them.
 fn is_session_line(line: &[u8]) -> bool {
+    if starts_with(line, b"rcpt to:") || starts_with(line, b"mail from:") {
+        return true;
+    }
     let asked: [&[u8]; 5] = [b">>> ", b"in:", b"--> ", b"sent: ", b"-> "];
     let commands: [&[u8]; 5] = [b"rcpt to:", b"mail from:", b"data", b"ehlo ", b"helo "];
     let told: [&[u8]; 5] = [b"<<< ", b"out:", b"<-- ", b"received: ", b"<- "];
@@ -119,8 +127,14 @@ mod tests {
         {
             assert!(is_session_line(line.as_bytes()), "{line}");
         }
-        for line in ["> I wrote that", "in: 3 days", "Out: for lunch", "received: 4 letters", "-> see below"]
-        {
+        for line in [
+            "> I wrote that",
+            "mail from Ada",
+            "in: 3 days",
+            "Out: for lunch",
+            "received: 4 letters",
+            "-> see below",
+        ] {
             assert!(!is_session_line(line.as_bytes()), "{line}");
         }
     }
