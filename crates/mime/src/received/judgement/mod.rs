@@ -54,6 +54,21 @@ pub enum FeatureFamily {
 }
 
 impl FeatureFamily {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Sender,
+        Self::Envelope,
+        Self::Automation,
+        Self::Subject,
+        Self::Structure,
+        Self::Form,
+        Self::Admission,
+        Self::Diagnosis,
+        Self::Transcript,
+        Self::Address,
+        Self::Conversation,
+    ];
+
     /// The name as `inspect` prints it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -121,10 +136,7 @@ impl Judgement {
 
     /// The sum of the weights of the families.
     pub fn total(&self) -> i32 {
-        let mut families: Vec<_> = self.features.iter().map(|feature| feature.family).collect();
-        families.sort_unstable();
-        families.dedup();
-        families.into_iter().map(|family| self.weight(family)).sum()
+        FeatureFamily::ALL.into_iter().map(|family| self.weight(family)).sum()
     }
 
     /// Whether a machine may have sent it at all; what a person sent is not read any further.
