@@ -78,6 +78,7 @@ fn local_begin(text: &[u8], at: usize) -> usize {
     while begin > floor && is_local(text[begin - 1]) {
         begin -= 1;
     }
+    begin = unglued_begin(text, begin, at);
     // Punctuation that cannot begin an address, but often stands before one; and `rfc822;` or `mailto:`
     // before it.
     while begin < at
@@ -87,6 +88,33 @@ fn local_begin(text: &[u8], at: usize) -> usize {
         begin += 1;
     }
     begin
+}
+
+/// Where a local part begins that stands right behind words, as in languages that do not put spaces between them: behind their last
+/// sign of punctuation, and behind an ideograph that a letter of ASCII follows.
+fn unglued_begin(text: &[u8], begin: usize, at: usize) -> usize {
+    let Ok(local) = std::str::from_utf8(&text[begin..at]) else { return begin };
+    if local.is_ascii() {
+        return begin;
+    }
+    let mut start = 0;
+    let mut characters = local.char_indices().peekable();
+    while let Some((place, character)) = characters.next() {
+        let before_ascii = characters.peek().is_some_and(|(_, next)| next.is_ascii_alphanumeric());
+        if is_wide_punctuation(character) || (is_ideographic(character) && before_ascii) {
+            start = place + character.len_utf8();
+        }
+    }
+    if start < local.len() { begin + start } else { begin }
+}
+
+fn is_wide_punctuation(character: char) -> bool {
+    matches!(character, '\u{2018}'..='\u{201f}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}' | '\u{ff3b}'..='\u{ff40}' | '\u{ff5b}'..='\u{ff65}')
+}
+
+/// Han, kana and hangul.
+fn is_ideographic(character: char) -> bool {
+    matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
 fn encoded_word(local: &[u8]) -> bool {
@@ -106,11 +134,32 @@ fn domain_end(text: &[u8], from: usize) -> usize {
     let mut end = from;
     while end < text.len()
         && (text[end] >= 0x80 || text[end].is_ascii_alphanumeric() || b".-_".contains(&text[end]))
+        // Sendmail puts three dots between an address and its words.
+        && !text[end..].starts_with(b"..")
     {
         end += 1;
     }
+    end = unglued_end(text, from, end);
     while end > from && matches!(text[end - 1], b'.' | b'-' | b'_') {
         end -= 1;
+    }
+    end
+}
+
+/// Where a domain ends that words stand right behind: before punctuation, and before an ideograph behind a letter of ASCII.
+fn unglued_end(text: &[u8], from: usize, end: usize) -> usize {
+    let Ok(domain) = std::str::from_utf8(&text[from..end]) else { return end };
+    if domain.is_ascii() {
+        return end;
+    }
+    let mut previous = '.';
+    for (place, character) in domain.char_indices() {
+        let is_word =
+            is_ideographic(character) && previous.is_ascii_alphanumeric() && domain[..place].contains('.');
+        if is_wide_punctuation(character) || is_word {
+            return from + place;
+        }
+        previous = character;
     }
     end
 }
@@ -144,7 +193,16 @@ mod tests {
         assert_eq!(first(b"@ b@ @c x@y.example, z").as_deref(), Some("x@y.example"));
         assert_eq!(first(b"<\"a b\"@example.org>").as_deref(), Some("\"a b\"@example.org"));
         assert_eq!(first(b"mailto:a@example.org").as_deref(), Some("a@example.org"));
+        assert_eq!(first(b"550 a@example.org...unknown").as_deref(), Some("a@example.org"));
         assert_eq!(first(b"none here"), None);
+    }
+
+    #[test]
+    fn words_without_spaces_are_no_part_of_an_address() {
+        assert_eq!(first("无法投递到：ada@example.cn。".as_bytes()).as_deref(), Some("ada@example.cn"));
+        assert_eq!(first("宛先ada@example.jpです".as_bytes()).as_deref(), Some("ada@example.jp"));
+        assert_eq!(first("用户@例子.example".as_bytes()).as_deref(), Some("用户@xn--fsqu00a.example"));
+        assert_eq!(first("müller@example.de".as_bytes()).as_deref(), Some("müller@example.de"));
     }
 
     #[test]

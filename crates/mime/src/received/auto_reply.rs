@@ -108,6 +108,10 @@ pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
         return true;
     }
     let Some(subject) = head.get(b"subject") else { return false };
-    let subject = plain(subject);
+    is_subject_of_answer(&plain(subject))
+}
+
+/// Whether a subject, in lower case, begins as those of automatic answers do.
+pub(super) fn is_subject_of_answer(subject: &str) -> bool {
     SUBJECTS.iter().any(|beginning| subject.starts_with(beginning))
 }

@@ -14,7 +14,8 @@ use super::reason::Reason;
 use super::recogniser::{self, Text};
 use super::report::{Action, Finding, Kind, Report};
 use super::sender::Sender;
-use super::{address, auto_reply, returned};
+use super::weighing::Weighing;
+use super::{address, returned};
 use crate::reader::unfold;
 
 /// How many reports inside reports are opened.
@@ -24,14 +25,16 @@ const WRAPPED_MAX: usize = 2;
 const CONTEXT_RECIPIENTS_MAX: usize = 32;
 
 /// Reads a report about delivery; none if the mail is not one.
-pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
-    read(mail, WRAPPED_MAX)
+pub(super) fn recognise(mail: &Mail<'_>, weighing: &mut Weighing) -> Option<Report> {
+    read(mail, WRAPPED_MAX, weighing)
 }
 
-fn read(mail: &Mail<'_>, wrapped_max: usize) -> Option<Report> {
+fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<Report> {
     let sender = Sender::read(mail.head());
+    weighing.begin(sender);
     let status = mail.part(PartKind::DeliveryStatus).or_else(|| rejection(mail));
-    if status.is_none() && !mail.is_report && !sender.may_report(auto_reply::is_auto_reply(mail)) {
+    let may_report = weighing.judgement.may_be_from_machine() || sender.may_return();
+    if status.is_none() && !mail.is_report && !may_report {
         return None;
     }
     let whole = mail.report_text();
@@ -39,26 +42,33 @@ fn read(mail: &Mail<'_>, wrapped_max: usize) -> Option<Report> {
     let mut fields = status.map(|part| dsn::parse(&part.content())).unwrap_or_default();
     let is_machine = sender.is_machine();
     if fields.drafts.is_empty() && is_machine && wrapped_max > 0 {
-        let wrapped = wrapped_report(mail, below, wrapped_max - 1);
+        let wrapped = wrapped_report(mail, below, wrapped_max - 1, weighing);
         if wrapped.is_some() {
             return wrapped;
         }
+        weighing.begin(sender);
     }
     if fields.drafts.is_empty() && (mail.is_report || is_machine) && dsn::looks_like(&whole) {
         fields = dsn::parse(&whole);
     }
     let mut original = returned::original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id.take());
-    let text = Text::new(mail, sender, words, &original);
+    let text = Text::new(mail, sender, (words, below), &original);
     name_unnamed(&mut fields, mail, words);
     if !fields.drafts.is_empty() {
         add_words(&mut fields.drafts, &text);
         let recipients = finish(fields.drafts, words);
         let kind = kind_of(&recipients);
+        weighing.read_by = Some("fields");
         return Some(Report { kind, recipients, original, feedback_type: None, reporter: fields.reporter });
     }
-    let mut recognised = recogniser::recognise(&text)?;
-    let delayed = is_delay(mail, words);
+    weighing.weigh(mail, &text);
+    let mut recognised = recogniser::recognise(&text, weighing)?;
+    if !weighing.judgement.is_report() {
+        return None;
+    }
+    weighing.read_by = Some(recognised.name);
+    let delayed = is_delay(mail, &text);
     for draft in recognised.drafts.iter_mut().filter(|draft| draft.action.is_none()) {
         draft.action = Some(if delayed { Action::Delayed } else { Action::Failed });
     }
@@ -101,12 +111,17 @@ pub(super) fn rejection<'m, 'a>(mail: &'m Mail<'a>) -> Option<&'m Part<'a>> {
 }
 
 /// A report that a mail system passes on inside a mail of its own.
-fn wrapped_report(mail: &Mail<'_>, below: Option<&[u8]>, wrapped_max: usize) -> Option<Report> {
+fn wrapped_report(
+    mail: &Mail<'_>,
+    below: Option<&[u8]>,
+    wrapped_max: usize,
+    weighing: &mut Weighing,
+) -> Option<Report> {
     let part = mail.part(PartKind::Returned).map(Part::content);
     let inner = part.as_deref().or(below)?;
     let inner = Mail::parse(inner);
     let is_report = inner.is_report && inner.part(PartKind::DeliveryStatus).is_some();
-    if is_report { read(&inner, wrapped_max) } else { None }
+    if is_report { read(&inner, wrapped_max, weighing) } else { None }
 }
 
 /// Gives the words of the text to recipients whose fields have none.
@@ -182,18 +197,8 @@ fn kind_of(recipients: &[Finding]) -> Kind {
 }
 
 /// Whether a report in words is about a delay.
-fn is_delay(mail: &Mail<'_>, words: &[u8]) -> bool {
+fn is_delay(mail: &Mail<'_>, text: &Text<'_>) -> bool {
     let subject = mail.head().get(b"subject").unwrap_or_default();
-    let said: [&[u8]; 8] = [
-        b"warning message only",
-        b"this is a warning only",
-        b"you do not need to resend",
-        b"still being retried",
-        b"will be retried for",
-        b"is delayed for more than",
-        b"delivery attempts will continue",
-        b"has not yet been delivered",
-    ];
     let titled: [&[u8]; 4] = [b"(delay)", b"delayed mail", b"delivery delayed", b"message delayed"];
-    titled.iter().any(|title| contains(subject, title)) || said.iter().any(|phrase| contains(words, phrase))
+    titled.iter().any(|title| contains(subject, title)) || text.notice().delay.is_some()
 }

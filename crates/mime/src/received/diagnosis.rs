@@ -34,10 +34,15 @@ impl Status {
         self.subject == 4 && self.detail == 7
     }
 
-    /// Reads a status that a text begins with, such as `5.1.1 (bad mailbox)`.
-    pub(super) fn leading(text: &[u8]) -> Option<Self> {
-        let text = text.trim_ascii_start();
-        read_status(text).map(|(status, _)| status)
+    /// Whether it says only what `other` is about, and no more.
+    pub(super) fn is_outline_of(self, other: Self) -> bool {
+        self.detail == 0 && other.detail != 0 && (self.class, self.subject) == (other.class, other.subject)
+    }
+
+    /// Reads a status that the value of a field begins with, such as `5.1.1 (bad mailbox)`. Servers that have subjects of their own
+    /// are believed here, for the field has nothing else.
+    pub(super) fn leading(value: &[u8]) -> Option<Self> {
+        read_numbers(value.trim_ascii_start()).map(|(status, _)| status)
     }
 }
 
@@ -67,6 +72,8 @@ const CODES_MAX: usize = 64;
 pub(super) fn codes(text: &[u8]) -> Codes {
     let mut replies = [(0_u16, 0_usize); CODES_MAX];
     let mut reply_count = 0;
+    // What `554 <a@example.org>... 550 no such user` quotes: the second is the reply, the first says only that there was one.
+    let mut quoted = None;
     let mut best: Option<(Status, usize)> = None;
     let mut at = 0;
     while at < text.len() {
@@ -84,10 +91,13 @@ pub(super) fn codes(text: &[u8]) -> Codes {
         if !may_precede(before) || next.is_some_and(|b| b.is_ascii_alphabetic() || b == b'_' || b == b'@') {
             continue;
         }
-        if let Some(reply) = read_reply(number)
+        if let Some(reply) = read_reply(number).or_else(|| leading_reply(number, &text[..begin], &text[at..]))
             && reply_count < CODES_MAX
             && !(before == Some(b'-') && next == Some(b'-'))
         {
+            if quoted.is_none() && text[..begin].ends_with(b"... ") {
+                quoted = Some(reply);
+            }
             replies[reply_count] = (reply, begin);
             reply_count += 1;
         } else if let Some((status, length)) = read_status(number)
@@ -116,16 +126,20 @@ pub(super) fn codes(text: &[u8]) -> Codes {
         }
         None => replies.first(),
     };
-    Codes { reply: reply.map(|reply| reply.0), status: best.map(|(status, _)| status) }
+    let reply = reply.map(|reply| reply.0);
+    let reply = if best.is_none() { quoted.or(reply) } else { reply };
+    Codes { reply, status: best.map(|(status, _)| status) }
 }
 
 /// How much a status says.
 fn weight(status: Status) -> u8 {
     match status {
-        status if status.is_general() => 0,
-        status if status.is_expiry() => 1,
-        status if status.detail == 0 => 2,
-        _ => 3,
+        // A session that is quoted has the replies to the commands that were accepted, too.
+        status if status.class == 2 => 0,
+        status if status.is_general() => 1,
+        status if status.is_expiry() => 2,
+        status if status.detail == 0 => 3,
+        _ => 4,
     }
 }
 
@@ -149,8 +163,27 @@ fn read_reply(number: &[u8]) -> Option<u16> {
     (transient || permanent).then_some(code)
 }
 
+/// A reply code that no standard names, such as 571: only where nothing else can stand, which is at the beginning of the words, behind
+/// those that announce a reply, or before an enhanced status of its class.
+fn leading_reply(number: &[u8], before: &[u8], after: &[u8]) -> Option<u16> {
+    let [class @ (b'4' | b'5'), b'0'..=b'7', b'0'..=b'9'] = number else { return None };
+    let announces: [&[u8]; 3] = [b"said: ", b"<<< ", b"reply was: "];
+    let is_announced = before.is_empty() || announces.iter().any(|words| before.ends_with(words));
+    let [b' ' | b'-', words @ ..] = after else { return None };
+    let has_status = words.first() == Some(class) && Status::leading(words).is_some();
+    let code = number.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    (is_announced || has_status).then_some(code)
+}
+
 /// A status that the number begins with, and how many octets it has.
 fn read_status(number: &[u8]) -> Option<(Status, usize)> {
+    // There is no X.0.1: that is a version of something.
+    read_numbers(number)
+        .filter(|(status, _)| status.subject <= 7 && (status.subject > 0 || status.detail == 0))
+}
+
+/// The three numbers of a status, whatever they mean.
+fn read_numbers(number: &[u8]) -> Option<(Status, usize)> {
     let class = match number {
         [class @ (b'2' | b'4' | b'5'), b'.', ..] => class - b'0',
         _ => return None,
@@ -158,9 +191,7 @@ fn read_status(number: &[u8]) -> Option<(Status, usize)> {
     let (subject, used) = read_number(&number[2..])?;
     let rest = number[2 + used..].strip_prefix(b".")?;
     let (detail, more) = read_number(rest)?;
-    // There is no X.0.1: that is a version of something.
-    let exists = subject <= 7 && (subject > 0 || detail == 0);
-    exists.then_some((Status { class, subject, detail }, 3 + used + more))
+    Some((Status { class, subject, detail }, 3 + used + more))
 }
 
 /// A number of one to three digits without a leading zero.
@@ -272,6 +303,23 @@ mod tests {
         assert_eq!(read("host mx.example.org[5.1.1.9] said: 421 busy"), (Some(421), None));
         assert_eq!(read("mail.550.example, id 5501, x550, port 25"), (None, None));
         assert_eq!(read("Exim 4.72, 5.65/1.37, MDaemon 5.0.5, version 4.2.1"), (None, None));
+    }
+
+    #[test]
+    fn a_code_of_no_standard_is_read_where_a_reply_begins() {
+        assert_eq!(read("571 message refused"), (Some(571), None));
+        assert_eq!(read("the host said: 541 looks like spam"), (Some(541), None));
+        assert_eq!(read("it was 511 5.1.1 unknown"), (Some(511), Some("5.1.1".to_owned())));
+        assert_eq!(read("of 571 mails 511 failed"), (None, None));
+        assert_eq!(read("571"), (None, None));
+    }
+
+    #[test]
+    fn what_a_reply_quotes_is_the_reply() {
+        assert_eq!(read("554 <a@example.org>... 550 Host unknown"), (Some(550), None));
+        assert_eq!(read("550 <a@example.org>... unknown"), (Some(550), None));
+        let session = "Out: 250 2.1.5 Ok In: DATA Out: 451 4.3.0 write error";
+        assert_eq!(read(session), (Some(451), Some("4.3.0".to_owned())));
     }
 
     #[test]

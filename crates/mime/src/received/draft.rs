@@ -141,12 +141,34 @@ impl Draft {
     }
 }
 
-/// The status that says more: the one in the words, unless it says only its class, or that time is over.
+/// The status that says more: the one in the words, unless it says only its class, only what it is about, or that time is over.
 fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
     match (stated, found) {
-        (Some(stated), Some(found)) if found.is_general() || (found.is_expiry() && !stated.is_general()) => {
+        (Some(stated), Some(found))
+            if found.is_general()
+                || (found.is_expiry() && !stated.is_general())
+                || found.is_outline_of(stated) =>
+        {
             Some(stated)
         }
         (stated, found) => found.or(stated),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(text: &str) -> Option<Status> {
+        Status::leading(text.as_bytes())
+    }
+
+    #[test]
+    fn the_status_that_says_more_is_chosen() {
+        assert_eq!(choose(status("5.0.0"), status("5.7.1")), status("5.7.1"));
+        assert_eq!(choose(status("5.1.1"), status("5.1.0")), status("5.1.1"));
+        assert_eq!(choose(status("5.1.1"), status("5.7.0")), status("5.7.0"));
+        assert_eq!(choose(status("4.4.1"), status("4.4.7")), status("4.4.1"));
+        assert_eq!(choose(status("5.9.8"), None).unwrap().to_string(), "5.9.8");
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use super::bytes::{contains, normalise, starts_with};
 use super::field::{is_of_mail, says};
 use super::html::text_of_html;
-use crate::reader::{HeaderFields, MailPart, ReadMail, TransferEncoding};
+use crate::reader::{ContentLabel, HeaderFields, MailPart, ReadMail, TransferEncoding, in_charset};
 
 /// The most text that is read as a report.
 pub(super) const REPORT_OCTETS_MAX: usize = 256 * 1024;
@@ -34,6 +34,7 @@ pub(super) struct Part<'a> {
     pub(super) kind: PartKind,
     pub(super) body: &'a [u8],
     encoding: TransferEncoding,
+    content_type: Option<&'a [u8]>,
 }
 
 impl<'a> Part<'a> {
@@ -46,6 +47,28 @@ impl<'a> Part<'a> {
                 Cow::Borrowed(_) => Cow::Owned(decoded),
             },
         }
+    }
+
+    /// The decoded content as UTF-8, as far as its charset is known. What is UTF-8 already stays as it is, whatever its label says.
+    fn text(&self) -> Cow<'a, [u8]> {
+        let content = self.content();
+        let content = match content {
+            Cow::Borrowed(text) => Cow::Borrowed(limit(text)),
+            Cow::Owned(mut text) => {
+                text.truncate(REPORT_OCTETS_MAX);
+                Cow::Owned(text)
+            }
+        };
+        // ISO-2022 has only ASCII octets, and an escape before what is none.
+        let is_escaped = memchr::memchr(0x1b, &content).is_some();
+        if !is_escaped && std::str::from_utf8(&content).is_ok() {
+            return content;
+        }
+        let Some(label) = self.content_type.and_then(ContentLabel::new) else { return content };
+        let Some(charset) = label.parameter("charset") else { return content };
+        let text = in_charset(&content, Some(&charset)).into_owned();
+        // What cannot be decoded keeps its octets: some phrases are known by them.
+        if text.contains(char::REPLACEMENT_CHARACTER) { content } else { Cow::Owned(text.into_bytes()) }
     }
 }
 
@@ -72,11 +95,16 @@ impl<'a> Mail<'a> {
             if is_unlabelled_mail(&part) {
                 whole = Some(part.depth());
                 let encoding = TransferEncoding::Identity;
-                parts.push(Part { kind: PartKind::Returned, body: part.entity(), encoding });
+                parts.push(Part {
+                    kind: PartKind::Returned,
+                    body: part.entity(),
+                    encoding,
+                    content_type: None,
+                });
             } else if !part.has_children() {
                 let content_type = part.header().get(b"content-type");
                 let kind = content_type.map_or(PartKind::Text, |value| kind_of(value, part.header()));
-                parts.push(Part { kind, body: part.body(), encoding: part.encoding() });
+                parts.push(Part { kind, body: part.body(), encoding: part.encoding(), content_type });
             }
         }
         let content_type = read.root().header().get(b"content-type");
@@ -100,9 +128,9 @@ impl<'a> Mail<'a> {
             self.parts.iter().position(|part| part.kind == PartKind::Returned).unwrap_or(self.parts.len());
         let mut texts = self.parts[..end].iter().filter(|part| part.kind == PartKind::Text);
         let mut text = match texts.next() {
-            Some(first) => first.content(),
+            Some(first) => first.text(),
             None => match self.parts[..end].iter().find(|part| part.kind == PartKind::Html) {
-                Some(html) => Cow::Owned(text_of_html(limit(&html.content()))),
+                Some(html) => Cow::Owned(text_of_html(&html.text())),
                 None => Cow::Borrowed(&b""[..]),
             },
         };
@@ -112,7 +140,7 @@ impl<'a> Mail<'a> {
             }
             let joined = text.to_mut();
             joined.push(b'\n');
-            joined.extend_from_slice(limit(&more.content()));
+            joined.extend_from_slice(&more.text());
         }
         match text {
             Cow::Borrowed(text) => Cow::Borrowed(limit(text)),

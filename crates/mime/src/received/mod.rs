@@ -14,8 +14,8 @@
 //! It does not say whether the report is genuine: anybody can write one. That is for whoever correlates it.
 //!
 //! The way of a mail: `mail` takes its parts from the crate's one reader, `complaint` and `dsn` read the parts for machines,
-//! `recogniser` reads the text when there are none, `diagnosis` and `reason` draw codes and a reason from the
-//! words, and `returned` reads the header that came back. `delivery` puts these together.
+//! `recogniser` reads the text when there are none, `judgement` weighs whether that text is a report at all, `diagnosis` and
+//! `reason` draw codes and a reason from the words, and `returned` reads the header that came back. `delivery` puts these together.
 
 mod address;
 mod auto_reply;
@@ -27,17 +27,23 @@ mod draft;
 mod dsn;
 mod field;
 mod html;
+mod judgement;
 mod mail;
 mod reason;
 mod recogniser;
 mod report;
 mod returned;
 mod sender;
+mod weighing;
 
+pub use judgement::{FeatureFamily, Judgement, ReportFeature, THRESHOLD};
 pub use reason::Reason;
+pub use recogniser::prose::RecipientCandidate;
 pub use report::{Action, BounceType, Class, Finding, Kind, Original, Report};
+pub use weighing::WeighedReport;
 
 use mail::{Mail, PartKind};
+use weighing::Weighing;
 
 /// How much of a mail is looked at: a report comes first, and what it gives back may be large.
 pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
@@ -45,13 +51,33 @@ pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
 /// Says what a received mail is.
 pub fn inspect(raw: &[u8]) -> Report {
     let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
+    judge(&Mail::parse(&raw), &mut Weighing::default())
+}
+
+/// Says what a received mail is, and by which features, each with its weight.
+pub fn inspect_weighed(raw: &[u8]) -> WeighedReport {
+    let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
     let mail = Mail::parse(&raw);
-    if let Some(report) = complaint::recognise(&mail) {
+    let mut weighing = Weighing::default();
+    let report = judge(&mail, &mut weighing);
+    weighing.complete(&mail, report)
+}
+
+fn judge(mail: &Mail<'_>, weighing: &mut Weighing) -> Report {
+    if let Some(report) = complaint::recognise(mail) {
+        weighing.read_by = Some("complaint");
         return report;
     }
-    if mail.part(PartKind::Disposition).is_some() && delivery::rejection(&mail).is_none() {
+    if mail.part(PartKind::Disposition).is_some() && delivery::rejection(mail).is_none() {
         // A receipt for having been read says nothing about delivery.
         return Report::ordinary();
     }
-    delivery::recognise(&mail).or_else(|| auto_reply::recognise(&mail)).unwrap_or_else(Report::ordinary)
+    if let Some(report) = delivery::recognise(mail, weighing) {
+        return report;
+    }
+    if let Some(report) = auto_reply::recognise(mail) {
+        weighing.read_by = Some("auto_reply");
+        return report;
+    }
+    Report::ordinary()
 }

@@ -134,7 +134,7 @@ fn bare_header(text: &[u8]) -> Option<usize> {
         let line = all.next()?;
         let first = line.first().copied();
         if matches!(first, Some(b'R' | b'r' | b'D' | b'X' | b'>' | b' '))
-            && begins_header(line.trim_ascii_start().strip_prefix(b"> ").unwrap_or(line).trim_ascii_start())
+            && begins_header(line.trim_ascii_start().strip_prefix(b">").unwrap_or(line).trim_ascii_start())
         {
             return Some(begin);
         }
@@ -173,6 +173,67 @@ pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> 
         });
     }
     original
+}
+
+/// Who sent the returned mail, and to whom it went.
+#[derive(Debug, Default)]
+pub(super) struct ReturnedParties {
+    pub(super) sender: Option<String>,
+    pub(super) return_path: Option<String>,
+    pub(super) recipients: Vec<String>,
+}
+
+/// The most recipients of a returned mail that are read.
+const PARTIES_MAX: usize = 100;
+
+/// The parties of the mail that a report is about. `below` is what [`split`] found in the text.
+pub(super) fn parties(mail: &Mail<'_>, below: Option<&[u8]>) -> ReturnedParties {
+    let mut parties = ReturnedParties::default();
+    if let Some(below) = below {
+        let text = skip_to_header(&below[..below.len().min(RETURNED_OCTETS_MAX)]);
+        read_parties(&HeaderBlock::read(text), &mut parties);
+    }
+    if let Some(part) = mail.part(PartKind::Returned) {
+        let content = part.content();
+        let text = skip_to_header(&content[..content.len().min(RETURNED_OCTETS_MAX)]);
+        read_parties(&HeaderBlock::read(text), &mut parties);
+    }
+    parties
+}
+
+/// Whether a mail is given back to who sent it: to the address in its `From` or `Return-Path`.
+pub(super) fn is_to_sender(mail: &Mail<'_>, below: Option<&[u8]>) -> bool {
+    let Some(to) = mail.head().get(b"to").and_then(|value| super::address::first(&unfold(value))) else {
+        return false;
+    };
+    let parties = parties(mail, below);
+    [parties.sender, parties.return_path].into_iter().flatten().any(|sender| sender.eq_ignore_ascii_case(&to))
+}
+
+fn read_parties(block: &HeaderBlock<'_>, parties: &mut ReturnedParties) {
+    let head = block.fields();
+    let sender = head.get(b"from").and_then(|value| super::address::first(&unfold(value)));
+    parties.sender = parties.sender.take().or(sender);
+    let return_path = head.get(b"return-path").and_then(|value| super::address::first(&unfold(value)));
+    parties.return_path = parties.return_path.take().or(return_path);
+    let names: [&[u8]; 3] = [b"to", b"cc", b"x-original-to"];
+    for value in names.into_iter().flat_map(|name| head.all(name)) {
+        let value = unfold(value);
+        let mut from = 0;
+        while let Some(found) = super::address::next(&value, from)
+            && parties.recipients.len() < PARTIES_MAX
+        {
+            from = found.end;
+            parties.recipients.push(found.address);
+        }
+    }
+    // Received: from … by … for <a@example.org>
+    for value in head.all(b"received").take(PARTIES_MAX) {
+        let addressed = after(value, b"for <").and_then(super::address::first);
+        if parties.recipients.len() < PARTIES_MAX {
+            parties.recipients.extend(addressed);
+        }
+    }
 }
 
 fn after_label<'a>(line: &'a [u8], labels: &[&[u8]]) -> Option<&'a [u8]> {

@@ -4,54 +4,39 @@
 //! report only when the header says that a machine wrote it; what a person forwards, quotes or asks about
 //! stays ordinary.
 
-use super::address;
 use super::bytes::{contains, starts_with, trim};
 use super::field::{plain, says};
+use super::judgement::words::notice_words;
+use super::{address, auto_reply};
 use crate::reader::{HeaderFields, unfold};
 
-/// Words in the subjects of reports, in lower case.
-const SUBJECTS: &[&str] = &[
-    "undeliver",
-    "delivery fail",
-    "delivery has failed",
-    "delivery status",
-    "delivery notification",
-    "delivery report",
-    "delivery problem",
-    "delivery error",
-    "delivery delayed",
-    "delivery unsuccessful",
-    "delivery incomplete",
-    "delivery warning",
-    "delayed mail",
-    "message delayed",
-    "mail delivery",
-    "failure notice",
-    "failure delivery",
-    "failed mail",
-    "failed to deliver",
-    "mail failure",
-    "mail failed",
-    "mail system error",
-    "mail could not be delivered",
-    "message could not be delivered",
-    "non delivery",
-    "non-delivery",
-    "nondeliverable",
-    "not delivered",
-    "returned mail",
-    "returned to sender",
-    "returning message to sender",
-    "warning: could not send",
-    "warning: message",
-    "user unknown",
-    "unzustellbar",
-    "mancato recapito",
-    "mancata consegna",
-    "remise de message",
-    "no se puede entregar",
-    "could not send message",
-    "error sending your mail",
+/// What programs put before the subject of an answer or a forward, in the languages that they speak.
+const CONVERSATION: &[&str] = &[
+    "re:",
+    "re :",
+    "fw:",
+    "fwd:",
+    "aw:",
+    "wg:",
+    "antw:",
+    "tr:",
+    "rv:",
+    "r:",
+    "rif:",
+    "i:",
+    "res:",
+    "enc:",
+    "sv:",
+    "vs:",
+    "vb:",
+    "odp:",
+    "ynt:",
+    "回复:",
+    "回复：",
+    "转发:",
+    "转发：",
+    "回覆:",
+    "回覆：",
 ];
 
 /// What the header says about who wrote the mail.
@@ -63,14 +48,20 @@ pub(super) struct Sender {
     pub(super) postmaster: bool,
     /// An envelope without a sender.
     pub(super) null_path: bool,
-    /// A subject that reports have.
-    pub(super) subject: bool,
+    /// It was sent to an address that mail is sent from and nobody writes to.
+    pub(super) to_return_address: bool,
+    /// The name of somebody who does not read what is answered: a machine most likely, but of any kind.
+    pub(super) unattended: bool,
+    /// The words of a subject that reports have.
+    pub(super) subject: Option<&'static str>,
     /// A field that only reports have.
     pub(super) marked: bool,
     /// A field of a service whose mail may be a report in a form of its own, and nothing else.
     pub(super) service: bool,
-    /// A reply, a forward, or mail of a list or newsletter.
+    /// A reply or a forward, by its subject.
     pub(super) conversation: bool,
+    /// The subject of an automatic answer.
+    pub(super) answer: bool,
 }
 
 impl Sender {
@@ -88,15 +79,15 @@ impl Sender {
             mailer: is_mailer(from),
             postmaster: is_postmaster(from),
             null_path,
-            subject: SUBJECTS.iter().any(|word| subject.contains(word)),
+            to_return_address: head.get(b"to").is_some_and(is_return_address),
+            unattended: is_unattended(from),
+            subject: notice_words(&subject).subject,
             marked: marks.iter().any(|name| head.has(name))
                 || says(head, b"x-mailer", b"surfcontrol e-mail filter")
                 || begins("there was an error sending your mail"),
             service: head.has(b"x-amz-sns-message-id") || head.has(b"x-mlserver"),
-            conversation: begins("re:")
-                || begins("fw:")
-                || begins("fwd:")
-                || (head.has(b"list-unsubscribe") && !null_path),
+            conversation: CONVERSATION.iter().any(|word| begins(word)),
+            answer: auto_reply::is_subject_of_answer(&subject),
         }
     }
 
@@ -105,11 +96,9 @@ impl Sender {
         self.is_surely_machine() || self.postmaster || (self.null_path && !self.conversation)
     }
 
-    /// Whether it may be a report. An automatic answer has no sender on the envelope either: it needs more
-    /// than that.
-    pub(super) fn may_report(self, is_auto_reply: bool) -> bool {
-        let is_more = self.is_surely_machine() || self.postmaster || self.subject;
-        self.service || (self.is_machine() && (is_more || !is_auto_reply))
+    /// Whether the subject is that of a report, whoever sent it: then it is one if it gives a mail back to its sender.
+    pub(super) fn may_return(self) -> bool {
+        self.subject.is_some() && !self.conversation && !self.answer
     }
 
     /// Whether a machine surely wrote it: enough to believe words that belong to no known form.
@@ -145,33 +134,95 @@ fn is_mailer(from: &[u8]) -> bool {
     names.iter().any(|name| contains(from, name))
 }
 
+/// Words of the names that mail systems use, but not only they.
+const SYSTEM_NAMES: &[&[u8]] = &[
+    b"mail administrator",
+    b"system administrator",
+    b"microsoft exchange",
+    b"mail delivery",
+    b"mail system",
+    b"mail server",
+    b"mail router",
+    b"mail gateway",
+    b"mail transport",
+    b"mail transfer",
+    b"internet mail",
+    b"e-mail system",
+    b"email system",
+    b"delivery system",
+    b"delivery service",
+    b"delivery status",
+    b"delivery notification",
+    b"smtp gateway",
+    b"smtp server",
+    b"undeliver",
+    b"returned mail",
+    b"postmast",
+];
+
+/// Words that a local part has, between dots, dashes and the like, when a mail system uses it.
+const SYSTEM_LOCALS: &[&str] = &[
+    "bounce",
+    "bounces",
+    "mmdf",
+    "pmdf",
+    "uucp",
+    "daemon",
+    "maildelivery",
+    "mailsystem",
+    "mailserver",
+    "mailrouter",
+    "mailgate",
+    "mailgateway",
+    "smtp",
+    "smtpd",
+    "smtpgate",
+    "mta",
+    "mailer",
+    "mailerdaemon",
+    "postoffice",
+];
+
 /// Whether a `From` is one that mail systems use, but not only they.
 fn is_postmaster(from: &[u8]) -> bool {
     let from = unfold(from);
-    let names: [&[u8]; 3] = [b"mail administrator", b"system administrator", b"microsoft exchange"];
-    if names.iter().any(|name| contains(&from, name)) {
+    if SYSTEM_NAMES.iter().any(|name| contains(&from, name)) {
         return true;
     }
-    let Some(address) = address::first(&from) else { return contains(&from, b"postmaster") };
+    let Some(address) = address::first(&from) else { return false };
     let local = address.split('@').next().unwrap_or_default().to_ascii_lowercase();
-    let locals = [
-        "post_master",
-        "mail-delivery",
-        "maildelivery",
-        "bounce",
-        "bounces",
-        "mmdf",
-        "uucp",
-        "daemon",
-        "mail-system",
-        "mailsystem",
-        "mailgate",
-        "smtp",
-        "mta",
-        "mailer",
-        "postoffice",
+    matches!(local.as_str(), "post_master" | "mail-delivery" | "mail-system")
+        || local.split(['.', '-', '_', '+']).any(|word| SYSTEM_LOCALS.contains(&word))
+}
+
+/// Whether a `To` is the return address of a list or a shop: `users-bounces@list.example`, `bounce+17@shop.example`,
+/// `news-ada=example.org@list.example`.
+fn is_return_address(to: &[u8]) -> bool {
+    let Some(address) = address::first(&unfold(to)) else { return false };
+    let Some((local, _)) = address.rsplit_once('@') else { return false };
+    let local = local.to_ascii_lowercase();
+    let is_word = |word: &str| matches!(word, "bounce" | "bounces" | "verp" | "returns");
+    local.contains('=') || local.split(['.', '-', '_', '+']).any(is_word)
+}
+
+/// Whether a `From` is one that nobody answers for.
+fn is_unattended(from: &[u8]) -> bool {
+    let names: [&[u8]; 13] = [
+        b"administrator",
+        b"admin@",
+        b"root@",
+        b"mailadmin",
+        b"gateway",
+        b"no-reply",
+        b"noreply",
+        b"no_reply",
+        b"donotreply",
+        b"do-not-reply",
+        b"do_not_reply",
+        b"nobody@",
+        b"automated response",
     ];
-    locals.contains(&local.as_str()) || local.contains("postmaster")
+    names.iter().any(|name| contains(from, name))
 }
 
 #[cfg(test)]
@@ -190,6 +241,17 @@ mod tests {
         assert!(read(b"From: Postmaster <postmaster@example.org>\n\n").is_machine());
         assert!(read(b"From: a@example.org\nReturn-Path: <>\n\n").is_machine());
         assert!(!read(b"From: Postmaster <postmaster@example.org>\n\n").is_surely_machine());
+    }
+
+    #[test]
+    fn return_addresses_are_known_by_their_local_parts() {
+        for to in ["users-bounces@list.example", "<bounce+17@shop.example>", "n-ada=example.org@list.example"]
+        {
+            assert!(is_return_address(to.as_bytes()), "{to}");
+        }
+        for to in ["ada@bounces.example", "users-admin@list.example", "trebounce@example.org", "nobody"] {
+            assert!(!is_return_address(to.as_bytes()), "{to}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Each form says what it says, whatever its lines end in.
 
-use postway_mime::received::{BounceType, inspect};
+use postway_mime::received::{BounceType, FeatureFamily, Kind, THRESHOLD, inspect, inspect_weighed};
 
 use crate::fixtures::{Fixture, all};
 
@@ -61,4 +61,27 @@ fn the_json_has_the_names_of_the_api() {
     assert_eq!(json["recipients"][0]["type"], "hard");
     assert_eq!(json["recipients"][1]["class"], "transient");
     assert_eq!(json["recipients"][1]["action"], "failed");
+}
+
+#[test]
+fn what_is_weighed_says_the_same_as_what_is_inspected() {
+    for fixture in all() {
+        let weighed = inspect_weighed(fixture.raw.as_bytes());
+        assert_eq!(weighed.report, inspect(fixture.raw.as_bytes()), "{}", fixture.name);
+        let is_ordinary = weighed.report.kind == Kind::Ordinary;
+        assert_eq!(weighed.read_by.is_none(), is_ordinary, "{}: {:?}", fixture.name, weighed.read_by);
+        if weighed.read_by == Some("prose") {
+            assert!(weighed.judgement.is_report(), "{}: {}", fixture.name, weighed.why());
+            assert!(weighed.judgement.total() >= THRESHOLD, "{}: {}", fixture.name, weighed.why());
+        }
+    }
+}
+
+#[test]
+fn the_guide_has_every_family_of_features() {
+    let guide = include_str!("../../../../docs/guide/inbound.md");
+    for family in FeatureFamily::ALL {
+        assert!(guide.contains(&format!("| `{}` |", family.as_str())), "{}", family.as_str());
+    }
+    assert!(guide.contains(&format!("a sum of {THRESHOLD}")));
 }

@@ -79,3 +79,40 @@ fn octets_that_are_no_text() {
     report.splice(0..0, *b"Content-Type: text/plain; charset=no-such-charset\n");
     assert_eq!(inspect(&report).kind, Kind::Bounce);
 }
+
+#[test]
+fn what_is_weighed_has_bounds() {
+    let lines = [
+        "a@b.example ".repeat(20_000),
+        "<<< 550 a@b.example\n".repeat(20_000),
+        "mailbox a@b.example does not exist: 550 5.1.1\n".repeat(10_000),
+        "recipient: ".repeat(30_000),
+        "\u{1b}$B".repeat(100_000),
+        "ß".repeat(200_000),
+        ">Received: from a for <".repeat(10_000),
+    ];
+    for body in lines {
+        for charset in ["us-ascii", "iso-2022-jp", "gb2312", "utf-7"] {
+            let raw = format!(
+                "From: MAILER-DAEMON@example.org\nTo: {}@list.example\nSubject: {}\nContent-Type: text/plain; \
+                 charset={charset}\n\n{body}",
+                "b=".repeat(5_000),
+                "delivery failed ".repeat(5_000),
+            );
+            inspect_in_time(raw.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_returned_mail_with_recipients_without_end() {
+    let mut raw = b"From: MAILER-DAEMON@example.org\nSubject: delivery failed\nContent-Type: multipart/mixed; boundary=x\n\n\
+        --x\n\n"
+        .to_vec();
+    raw.extend((0..5_000).flat_map(|number| format!("mail for a{number}@b.example\n").into_bytes()));
+    raw.extend(b"--x\nContent-Type: message/rfc822\n\nTo: ");
+    raw.extend((0..100_000).flat_map(|number| format!("a{number}@b.example,\n ").into_bytes()));
+    raw.extend(b"\n\nhi\n--x--\n");
+    assert_eq!(inspect_in_time(&raw), Kind::Bounce);
+    assert!(inspect(&raw).recipients.len() <= 1_000);
+}

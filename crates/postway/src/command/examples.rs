@@ -104,6 +104,7 @@ pub const EVENTS: &str = "Examples:
 /// `postway inspect`.
 pub const INSPECT: &str = "Examples:
   postway inspect bounce.eml
+  postway inspect --why bounce.eml
   postway inspect --trust authorities.pem receipts/*.eml > receipts.jsonl
   cat mail.eml | postway inspect -";
 

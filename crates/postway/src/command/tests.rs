@@ -110,6 +110,7 @@ fn the_documented_forms_parse() {
         "postway inbound resolve 0192d3a4-5b6c-7d8e-9f01-23456789abcd",
         "postway inspect a.eml b.eml -",
         "postway inspect --trust authorities.pem receipt.eml",
+        "postway inspect --why bounce.eml",
         "postway doctor mailboxes",
         "postway doctor --dns 127.0.0.1:53 --json",
         "postway --tenant acme doctor",

@@ -161,6 +161,12 @@ pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
         .unwrap_or(Reason::Undefined)
 }
 
+/// Whether a text has words that speak for that reason.
+pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
+    let hits = phrases::hits(text);
+    reasons.iter().any(|&reason| hits.has(reason))
+}
+
 /// What the words say so clearly that the status does not matter.
 fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Option<Reason> {
     if evidence.program {

@@ -107,7 +107,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
             },
         }
     }
-    (!drafts.is_empty() && (text.sender.subject || super::generic::admits_failure(text))).then_some(drafts)
+    (!drafts.is_empty() && text.admits_failure()).then_some(drafts)
 }
 
 enum Label {
@@ -126,7 +126,7 @@ fn labelled(words: &[u8]) -> Label {
             continue;
         }
         let rest = trim(&words[at + label.len()..]);
-        if rest.is_empty() && label.ends_with(b":") {
+        if rest == b":" || (rest.is_empty() && label.ends_with(b":")) {
             return Label::Open;
         }
         let rest = rest.strip_prefix(b"[SMTP:").unwrap_or(rest);

@@ -1,19 +1,20 @@
 //! Reports that are written as text, which half of all reports are: one recogniser per form.
 //!
 //! A recogniser looks at the words before the returned mail and either knows the form, and gives what it says
-//! about each recipient, or gives none. They are tried in the order of [`ALL`]; the last one knows no form in
-//! particular and believes only mail that a machine surely wrote. Adding one is a file with a `recognise` and
-//! a line in the table.
+//! about each recipient, or gives none. They are tried in the order of [`ALL`]. What is of no known form is read by
+//! [`prose`], which weighs every address. Adding a form is a file with a `recognise` and a line in the table.
+//!
+//! A form is a feature of the mail like others: whether the whole is a report is for the [judgement](super::judgement).
 
 mod bracketed;
 mod exchange;
 mod exim;
-mod generic;
 mod gmail;
 mod labelled;
 mod listed;
 mod mailing_list;
 mod notification_service;
+pub(super) mod prose;
 mod sendmail;
 
 use std::cell::OnceCell;
@@ -21,10 +22,13 @@ use std::cell::OnceCell;
 use super::bytes::{contains, squeeze};
 use super::draft::Draft;
 use super::field::says;
+use super::judgement::FeatureFamily;
+use super::judgement::words::{NoticeWords, notice_words};
 use super::mail::Mail;
 use super::reason::Reason;
 use super::report::{Kind, Original};
 use super::sender::Sender;
+use super::weighing::Weighing;
 
 /// What a recogniser looks at.
 pub(super) struct Text<'a> {
@@ -32,24 +36,46 @@ pub(super) struct Text<'a> {
     pub(super) sender: Sender,
     /// The words before the returned mail.
     pub(super) report: &'a [u8],
+    /// What stands below them, where the text itself gives the mail back.
+    pub(super) below: Option<&'a [u8]>,
     /// What is known about the returned mail.
     pub(super) original: &'a Original,
     /// The words on one line, for phrases that a line break divides.
     flat: OnceCell<String>,
+    notice: OnceCell<NoticeWords>,
 }
 
 /// How much of the words is searched for phrases.
 const FLAT_OCTETS_MAX: usize = 16 * 1024;
 
 impl<'a> Text<'a> {
-    pub(super) fn new(mail: &'a Mail<'a>, sender: Sender, report: &'a [u8], original: &'a Original) -> Self {
-        Self { mail, sender, report, original, flat: OnceCell::new() }
+    pub(super) fn new(
+        mail: &'a Mail<'a>,
+        sender: Sender,
+        (report, below): (&'a [u8], Option<&'a [u8]>),
+        original: &'a Original,
+    ) -> Self {
+        Self { mail, sender, report, below, original, flat: OnceCell::new(), notice: OnceCell::new() }
+    }
+
+    /// The words on one line.
+    pub(super) fn flat(&self) -> &str {
+        self.flat.get_or_init(|| squeeze(self.report, FLAT_OCTETS_MAX))
+    }
+
+    /// What the phrases of the words say.
+    pub(super) fn notice(&self) -> NoticeWords {
+        *self.notice.get_or_init(|| notice_words(&self.flat().to_lowercase()))
+    }
+
+    /// Whether the header or the words speak of a mail that did not arrive.
+    fn admits_failure(&self) -> bool {
+        self.sender.subject.is_some() || self.notice().admission.is_some() || self.notice().delay.is_some()
     }
 
     /// Whether the words contain the phrase, in any case.
     fn says(&self, phrase: &[u8]) -> bool {
-        let flat = self.flat.get_or_init(|| squeeze(self.report, FLAT_OCTETS_MAX));
-        contains(flat.as_bytes(), phrase)
+        contains(self.flat().as_bytes(), phrase)
     }
 
     /// Whether the words contain one of the phrases, in any case.
@@ -83,30 +109,40 @@ const ALL: &[(&str, Recogniser)] = &[
     ("bracketed", bracketed::recognise),
     ("labelled", labelled::recognise),
     ("mailing_list", mailing_list::recognise),
-    ("generic", generic::recognise),
 ];
 
-/// Tries the recognisers.
-pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
-    notification_service::recognise(text).or_else(|| recognise_form(text))
+/// Tries the recognisers, and says to the judgement what was found.
+pub(super) fn recognise(text: &Text<'_>, weighing: &mut Weighing) -> Option<Recognised> {
+    if let Some(form) = notification_service::recognise(text).or_else(|| recognise_form(text)) {
+        weighing.judgement.add(FeatureFamily::Form, form.name, FORM_WEIGHT);
+        return Some(form);
+    }
+    let reading = prose::read(text)?;
+    let (name, weight) = reading.feature;
+    weighing.judgement.add(FeatureFamily::Address, name, weight);
+    weighing.candidates = reading.candidates;
+    Some(Recognised::of("prose", text, reading.drafts))
 }
+
+/// The weight of a known form: with any machine as its sender it makes a report.
+const FORM_WEIGHT: i32 = 100;
 
 /// Tries the recognisers of words.
 pub(super) fn recognise_form(text: &Text<'_>) -> Option<Recognised> {
     ALL.iter().find_map(|(name, recogniser)| {
         let mut drafts = recogniser(text)?;
         drafts.retain(|draft| !draft.address.is_empty());
+        (!drafts.is_empty()).then(|| Recognised::of(name, text, drafts))
+    })
+}
+
+impl Recognised {
+    fn of(name: &'static str, text: &Text<'_>, mut drafts: Vec<Draft>) -> Self {
         drafts.truncate(super::dsn::RECIPIENTS_MAX);
         if says(text.mail.head(), b"x-spasign", b"ng") {
             // The mark of a mobile carrier's filter, whatever its words say.
             drafts.iter_mut().for_each(|draft| draft.reason = Some(Reason::Filtered));
         }
-        (!drafts.is_empty()).then_some(Recognised {
-            name,
-            drafts,
-            kind: None,
-            feedback_type: None,
-            message_id: None,
-        })
-    })
+        Self { name, drafts, kind: None, feedback_type: None, message_id: None }
+    }
 }

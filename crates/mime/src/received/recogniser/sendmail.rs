@@ -156,6 +156,10 @@ fn read_transcript(transcript: &[&[u8]], drafts: &mut Vec<Draft>) {
         return;
     }
     for draft in drafts.iter_mut().filter(|draft| !draft.words.iter().any(u8::is_ascii_digit)) {
+        if !single && let Some(part) = part_of(transcript, &draft.address) {
+            part.iter().for_each(|words| draft.add(words));
+            continue;
+        }
         let mut asked = single;
         let mut words_of = Vec::new();
         for words in transcript {
@@ -171,4 +175,18 @@ fn read_transcript(transcript: &[&[u8]], drafts: &mut Vec<Draft>) {
             draft.add(words);
         }
     }
+}
+
+/// The part of a transcript that ends with the line about an address, `554 <a@example.org>... words`: what was said since the line about
+/// another one, and by the last server that was talked to. None where no such line names it.
+fn part_of<'t, 'a>(transcript: &'t [&'a [u8]], address: &str) -> Option<&'t [&'a [u8]]> {
+    let is_about = |words: &[u8]| {
+        matches!(words, [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ' | b'-', ..])
+            && address::first(words).is_some()
+    };
+    let end = transcript.iter().position(|words| is_about(words) && contains(words, address.as_bytes()))?;
+    let begin = transcript[..end].iter().rposition(|words| is_about(words)).map_or(0, |last| last + 1);
+    // What another server said before is not about this address.
+    let server = transcript[begin..end].iter().rposition(|words| contains(words, b"while talking to"));
+    Some(&transcript[begin + server.unwrap_or_default()..=end])
 }

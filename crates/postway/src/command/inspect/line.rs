@@ -6,6 +6,7 @@ use postway_mime::{
     received::{self, Action, BounceType, Class, Finding, Reason, Report},
 };
 use serde::Serialize;
+use serde_json::Value;
 
 /// One line. What the mail does not say is null.
 #[derive(Debug, Serialize)]
@@ -16,6 +17,9 @@ pub(super) struct Line<'a> {
     original: Original,
     feedback_type: Option<String>,
     pec: Option<Pec>,
+    /// What made the judgement, when that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,6 +82,16 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// What a mail is, and why. A receipt of certified mail is one by its own rules, and has no weights.
+    pub(super) fn with_reasons(file: &'a str, mail: &[u8], trust: &TrustStore, now: Time) -> Self {
+        if pec::read(mail).is_some() {
+            return Self::new(file, mail, trust, now);
+        }
+        let weighed = received::inspect_weighed(mail);
+        let why = Some(weighed.why());
+        Self { why, ..Self::report(file, weighed.report) }
+    }
+
     fn report(file: &'a str, report: Report) -> Self {
         Self {
             file,
@@ -89,6 +103,7 @@ impl<'a> Line<'a> {
             },
             feedback_type: report.feedback_type,
             pec: None,
+            why: None,
         }
     }
 
@@ -107,6 +122,7 @@ impl<'a> Line<'a> {
             },
             feedback_type: None,
             pec: Some(Pec::new(receipt, signature)),
+            why: None,
         }
     }
 }

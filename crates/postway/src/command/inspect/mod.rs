@@ -35,12 +35,15 @@ pub struct InspectArgs {
     /// Authorities that receipts of certified mail are believed from, in PEM form
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
+    /// Also list the features that made the judgement, with their weights
+    #[arg(long)]
+    why: bool,
 }
 
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let trust = args.trust.as_deref().map(read_trust).transpose()?.unwrap_or_default();
     let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-    match inspect(&args.files, &trust, out)? {
+    match inspect(&args.files, &trust, args.why, out)? {
         0 => Ok(()),
         unread => Err(anyhow::anyhow!("{unread} of {} files could not be read", args.files.len()).into()),
     }
@@ -52,7 +55,7 @@ fn read_trust(path: &Path) -> Result<TrustStore, Failure> {
 }
 
 /// Writes a line for each file; how many could not be read.
-fn inspect(files: &[PathBuf], trust: &TrustStore, mut out: impl Write) -> Result<usize, Failure> {
+fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write) -> Result<usize, Failure> {
     let now = NodeClock::default().now();
     let mut mail = Vec::new();
     let mut unread = 0;
@@ -66,7 +69,10 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, mut out: impl Write) -> Result
         match read(file, &mut mail) {
             Ok(()) => {
                 let name = file.to_string_lossy();
-                let line = Line::new(&name, &mail, trust, now);
+                let line = match why {
+                    true => Line::with_reasons(&name, &mail, trust, now),
+                    false => Line::new(&name, &mail, trust, now),
+                };
                 write_line(&mut out, &line).map_err(unwritable)?;
             }
             Err(error) => {
@@ -126,7 +132,7 @@ mod tests {
     fn lines(folder: &Path, names: &[&str]) -> (Vec<Value>, usize) {
         let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         let mut out = Vec::new();
-        let unread = inspect(&files, &TrustStore::default(), &mut out).unwrap();
+        let unread = inspect(&files, &TrustStore::default(), false, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), unread)
     }
@@ -140,6 +146,29 @@ mod tests {
         assert_eq!((lines.len(), unread), (2, 1));
         assert_eq!(lines[0]["kind"], "ordinary");
         assert!(lines[1]["file"].as_str().unwrap().ends_with("/b.eml"));
+    }
+
+    #[test]
+    fn the_reasons_are_listed_on_request_with_their_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        let notice = "From: MAILER-DAEMON@mx.example.org\r\nTo: shop@example.com\r\nSubject: hello\r\n\r\n\
+            Your letter for ada@example.net could not be delivered; write to help@example.org.\r\n";
+        std::fs::write(folder.path().join("a.eml"), notice).unwrap();
+        let file = folder.path().join("a.eml");
+        let mut out = Vec::new();
+        inspect(&[file], &TrustStore::default(), true, &mut out).unwrap();
+        let line: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(line["kind"], "bounce");
+        let why = &line["why"];
+        assert_eq!(why["read_by"], "prose");
+        assert_eq!(why["judgement"]["threshold"], 120);
+        let feature = &why["judgement"]["features"][0];
+        assert_eq!((&feature["family"], &feature["feature"]), (&"sender".into(), &"mailer_name".into()));
+        assert_eq!((&feature["weight"], &feature["counts"]), (&80.into(), &true.into()));
+        let taken: Vec<_> = why["addresses"].as_array().unwrap().iter().map(|of| &of["taken"]).collect();
+        assert_eq!(taken, [&Value::Bool(true), &Value::Bool(false)]);
+        let (lines, _) = lines(folder.path(), &["a.eml"]);
+        assert!(lines[0].get("why").is_none());
     }
 
     #[test]
