@@ -148,9 +148,9 @@ mod tests {
         transport::{Deadlines, Reply, Tcp},
     };
 
-    struct Now;
+    struct StoppedClock;
 
-    impl Clock for Now {
+    impl Clock for StoppedClock {
         fn now(&self) -> Time {
             at(0)
         }
@@ -178,7 +178,7 @@ mod tests {
             config,
             store,
             depot: Arc::new(Depot::memory()),
-            clock: Arc::new(Now),
+            clock: Arc::new(StoppedClock),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap()),
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),

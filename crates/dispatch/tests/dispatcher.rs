@@ -23,34 +23,34 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
-use self::relay::Relay;
+use self::relay::PipeRelay;
 
 /// Longer than anything here takes, on a clock that goes only where somebody waits.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A clock that goes with tokio's.
-struct Machine(Instant);
+struct TokioClock(Instant);
 
-impl Clock for Machine {
+impl Clock for TokioClock {
     fn now(&self) -> Time {
         at(0).plus(self.0.elapsed())
     }
 }
 
 /// A dispatcher with one account, which sends over `relay`.
-struct Stage {
+struct DispatcherStage {
     store: Arc<MemoryStore>,
-    clock: Arc<Machine>,
+    clock: Arc<TokioClock>,
     roster: Arc<Roster>,
-    relay: Arc<Relay>,
+    relay: Arc<PipeRelay>,
     depot: Arc<Depot>,
     _dispatcher: Dispatcher,
 }
 
-impl Stage {
+impl DispatcherStage {
     /// Over this relay, with these settings of the account and large bodies there.
-    async fn set(relay: Relay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
-        let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(Machine(Instant::now())));
+    async fn set(relay: PipeRelay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
+        let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(TokioClock(Instant::now())));
         let roster = Arc::new(Roster::new(sample::incarnation(1), true));
         roster.note_beat(Instant::now());
         let tenant = postway_domain::Tenant::new(sample::tenant(), "Acme", at(0));
