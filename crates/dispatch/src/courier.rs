@@ -321,7 +321,7 @@ impl Courier {
     }
 }
 
-/// Waits while this process is isolated; false if it is told to stop meanwhile.
+/// Waits until this process is not isolated. Returns false when the process is to stop before that.
 async fn may_begin(shared: &Shared) -> bool {
     tokio::select! {
         biased;

@@ -51,9 +51,9 @@ const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
-/// Accounts whose mail is looked through in one transaction, after the clock was set back.
+/// After the clock was set back: how many accounts one transaction searches for mail that is due too late.
 const PULLED_ACCOUNTS: usize = 100;
-/// Slices of ready mail that are made due in one round, after the clock was set back.
+/// After the clock was set back: how many slices of ready mail one round makes due.
 const SLICES_MAX: u32 = 20;
 
 /// Does its rounds until told to stop.

@@ -1,4 +1,5 @@
-//! A relay over pipes that notes when each mail is begun and taken, and is slow, or goes, where it is told to.
+//! A relay over pipes. It records when each mail begins and when it is taken, and can be told to answer slowly or to close the
+//! connection.
 
 use std::{
     fmt,
@@ -20,23 +21,24 @@ use tokio::{
 /// What is in the pipe before a writer waits.
 const PIPE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How it behaves.
+/// How the relay behaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelayManners {
-    /// How long it takes to greet on its second connection.
+    /// How long the relay waits before it greets on its second connection.
     pub greets_after: Duration,
-    /// How long it takes to say yes to a recipient.
+    /// How long the relay waits before it accepts a recipient.
     pub rcpt_after: Duration,
-    /// After so many mails of a connection it answers MAIL with 421 and goes; 0 for never.
+    /// The most mails that the relay takes over one connection. It answers the next MAIL with 421 and closes the connection; with 0
+    /// there is no bound.
     pub mails_max: u32,
 }
 
-/// What it has record, and when.
+/// What the relay saw, and when.
 #[derive(Debug, Default)]
 pub struct RelayRecord {
-    /// Each MAIL that it took.
+    /// When it accepted each MAIL.
     pub begun: Mutex<Vec<Instant>>,
-    /// Each dot.
+    /// When it read each final dot.
     pub taken: Mutex<Vec<Instant>>,
     connections: AtomicU32,
 }
