@@ -8,6 +8,11 @@
 //! itself, beside whoever writes (`-- online` in its file, until `-- at once`): each can be run again, because a step that died
 //! in between begins anew. Every file says in its first line what the step locks (`-- locks: …`).
 
+mod record;
+
+pub(crate) use self::record::{
+    MissingSteps, SchemaRecord, StepPatience, check_whole, check_writable, is_current, lacks, status,
+};
 use crate::error::StoreError;
 
 /// One step of the schema.
@@ -127,22 +132,22 @@ macro_rules! migrations {
 pub(crate) use migrations;
 
 /// The version of a database that lacks nothing.
-pub(crate) fn newest(known: &[Migration]) -> i64 {
+fn newest(known: &[Migration]) -> i64 {
     known.last().map_or(0, |migration| migration.version)
 }
 
 /// What a database lacks, in order.
-pub(crate) fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
+fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
     known.iter().copied().filter(|migration| migration.version > found).collect()
 }
 
 /// What a database has and lacks.
-pub(crate) fn states(known: &'static [Migration], found: i64) -> Vec<MigrationState> {
+fn states(known: &'static [Migration], found: i64) -> Vec<MigrationState> {
     known.iter().map(|&migration| MigrationState { migration, applied: migration.version <= found }).collect()
 }
 
 /// Refuses a schema that has gone on without this program. `writable_from` is the most that the found migrations ask.
-pub(crate) fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
+fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
     let newest = newest(known);
     if writable_from > newest {
         return Err(StoreError::SchemaTooNew { found, known: newest });

@@ -24,6 +24,7 @@ use crate::{
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
+    schema,
     silence::SilenceTeller,
 };
 
@@ -134,8 +135,8 @@ impl MysqlStore {
         let server = Arc::new(Server::parse(url)?);
         let mut conn = server.writer().await?;
         check_version(&mut conn).await?;
-        migrate::check_whole(&mut conn).await?;
-        if !migrate::is_current(&mut conn).await? {
+        schema::check_whole(&mut conn).await?;
+        if !schema::is_current(&mut conn).await? {
             server.migrate().await?;
         }
         let is_cluster = is_cluster(&mut conn).await?;
@@ -173,7 +174,7 @@ impl MysqlStore {
     /// Which migrations the database at `url` has.
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = Server::parse(url)?.writer().await?;
-        let status = migrate::status(&mut conn).await;
+        let status = schema::status(&mut conn).await;
         close(conn).await;
         status
     }

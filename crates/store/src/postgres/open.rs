@@ -24,7 +24,7 @@ use crate::{
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
-    schema::{Migration, MigrationState},
+    schema::{self, Migration, MigrationState},
     silence::SilenceTeller,
 };
 
@@ -38,8 +38,8 @@ impl PostgresStore {
         let options = connect::options(url)?;
         let mut conn = connect::connect(&options, "").await?;
         migrate::check_encoding(&mut conn).await?;
-        migrate::check_whole(&mut conn).await?;
-        if !migrate::is_current(&mut conn).await? {
+        schema::check_whole(&mut conn).await?;
+        if !schema::is_current(&mut conn).await? {
             migrate_alone(&options).await?;
         }
         let risks = risks(&mut conn).await?;
@@ -68,7 +68,7 @@ impl PostgresStore {
     /// Which migrations the database has.
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = connect::connect(&connect::options(url)?, "").await?;
-        migrate::status(&mut conn).await
+        schema::status(&mut conn).await
     }
 
     /// What the database says of itself.
