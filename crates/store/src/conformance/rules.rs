@@ -235,6 +235,7 @@ macro_rules! conformance_tests {
                 only_use_that_counts_no_more_is_forgotten
                 use_goes_with_a_clock_that_is_set_forward
                 use_of_times_to_come_counts_for_one_window_only
+                use_that_counts_no_more_is_forgotten_in_slices
                 eight_claimers_never_exceed_a_limit
             }
             links {

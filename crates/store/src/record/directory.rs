@@ -103,9 +103,11 @@ pub enum DirectoryChange {
         /// What is to stand there.
         digest: String,
     },
-    /// Forgets use of limits that counts no more, suppressions that are over, ended sessions past their time, links that have ended, and what is left of
+    /// Forgets suppressions that are over, ended sessions past their time, links that have ended, and what is left of
     /// deleted subscribers and mailboxes.
     Forget(Time),
+    /// Forgets so many buckets of use of limits that count no more. [`Changed::Already`] where there are none left.
+    ForgetUse(Time, u32),
     /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
     /// there are none left.
     PullReady(Time, u32),
