@@ -21,7 +21,7 @@ use postway_dispatch::InHand;
 use postway_domain::{
     Clock, Incarnation, MessageUid, State, Status, Time, retry::RetryPolicy, secret::SecretKey,
 };
-use postway_intake::Preparing;
+use postway_intake::{FETCH_DELAY_MAX, Preparing};
 use postway_store::{
     Store, StoreError,
     blob::Depot,
@@ -195,7 +195,7 @@ impl Housekeeping {
             pulls.ready = self.pull_ready().await?;
         }
         if pulls.beyond {
-            pulls.beyond = self.pull_beyond().await?;
+            pulls.beyond = self.pull_preparation().await? | self.pull_beyond().await?;
         }
         Ok(EVERY)
     }
@@ -285,6 +285,19 @@ impl Housekeeping {
     }
 
     /// Tells of certified mail whose receipt has not come in time.
+    /// Makes mail due to be prepared whose time a clock that was ahead has set. Tells whether there may be more.
+    async fn pull_preparation(&self) -> Result<bool, StoreError> {
+        for _ in 0..SLICES_MAX {
+            let now = self.clock.now();
+            let latest = now.plus(FETCH_DELAY_MAX);
+            let pull = DirectoryChange::PullPreparation { now, latest, limit: ROUND_MESSAGES };
+            if self.store.change(pull, None).await? != Changed::Done {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     async fn time_out_receipts(&self) -> Result<Duration, StoreError> {
         let told = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
         Ok(if told < ROUND_MESSAGES { EVERY } else { Duration::ZERO })

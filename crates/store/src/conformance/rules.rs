@@ -307,6 +307,7 @@ macro_rules! conformance_tests {
             }
             preparation {
                 what_is_not_composed_is_not_dispatched
+                preparation_of_a_clock_that_was_ahead_is_pulled_to_now
                 a_claim_leases_what_waits_to_be_prepared
                 each_tenant_has_its_own_room
                 what_is_prepared_can_be_sent

@@ -146,6 +146,9 @@ pub(crate) async fn change(
         DirectoryChange::PullBeyond(latest, now, limit) => {
             ahead::pull_beyond(session, latest, *now, *limit).await?
         }
+        DirectoryChange::PullPreparation { now, latest, limit } => {
+            ahead::pull_preparation(session, *now, *latest, *limit).await?
+        }
         DirectoryChange::ShiftUse(now, by_ms) => allowance::shift(session, *now, *by_ms).await?,
         DirectoryChange::RedateUse(now) => allowance::redate(session, *now).await?,
         DirectoryChange::RenewPermit(permit, now) => allowance::renew(session, permit, *now).await?,

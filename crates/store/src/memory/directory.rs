@@ -428,6 +428,9 @@ impl Tables {
             DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
             DirectoryChange::PullBeyond(latest, now, limit) => self.pull_beyond(&latest, now, limit as usize),
+            DirectoryChange::PullPreparation { now, latest, limit } => {
+                self.pull_preparation(now, latest, limit as usize)
+            }
             DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
             DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
