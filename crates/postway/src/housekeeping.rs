@@ -45,6 +45,8 @@ const ROUND_MESSAGES: u32 = 500;
 const RETAIN_MAX: Duration = Duration::from_millis(200);
 /// How often a node looks for leases of its own that it knows nothing of.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
+/// How often the database is asked whether it makes commits durable.
+const DURABILITY_EVERY: Duration = Duration::from_secs(60);
 /// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
 /// lease lasts: whatever the time of day was set to meanwhile, it is over then.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
@@ -91,6 +93,7 @@ impl Housekeeping {
             self.keep_sweeping(pace),
             self.keep_retention(pace),
             self.keep_space(pace),
+            self.keep_reviewing_durability(pace),
         );
     }
 
@@ -160,6 +163,14 @@ impl Housekeeping {
         let mut watch = SpaceWatch::default();
         while pace.goes_on() {
             pace.rest("space", watch.look(&*self.store).await).await;
+        }
+    }
+
+    /// Another server may have taken over since, with settings of its own, and those of this one may have been changed.
+    async fn keep_reviewing_durability(&self, pace: &DutyPace) {
+        while pace.goes_on() {
+            let reviewed = self.store.review_durability().await;
+            pace.rest("durability", reviewed.map(|()| DURABILITY_EVERY)).await;
         }
     }
 
@@ -274,17 +285,6 @@ impl Housekeeping {
         Ok(more)
     }
 
-    /// Gives back mail that the dead, and those past their backstop, were dealing with.
-    async fn reclaim_inbound(&self) -> Result<Duration, StoreError> {
-        let alive = self.membership.roster().alive();
-        let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
-        if taken > 0 {
-            tracing::info!(mails = taken, "took back mail whose workers are gone");
-        }
-        Ok(if taken < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
-    }
-
-    /// Tells of certified mail whose receipt has not come in time.
     /// Makes mail due to be prepared whose time a clock that was ahead has set. Tells whether there may be more.
     async fn pull_preparation(&self) -> Result<bool, StoreError> {
         for _ in 0..SLICES_MAX {
@@ -298,6 +298,17 @@ impl Housekeeping {
         Ok(true)
     }
 
+    /// Gives back mail that the dead, and those past their backstop, were dealing with.
+    async fn reclaim_inbound(&self) -> Result<Duration, StoreError> {
+        let alive = self.membership.roster().alive();
+        let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
+        if taken > 0 {
+            tracing::info!(mails = taken, "took back mail whose workers are gone");
+        }
+        Ok(if taken < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
+    }
+
+    /// Tells of certified mail whose receipt has not come in time.
     async fn time_out_receipts(&self) -> Result<Duration, StoreError> {
         let told = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
         Ok(if told < ROUND_MESSAGES { EVERY } else { Duration::ZERO })

@@ -15,7 +15,7 @@ use crate::{
 
 impl MysqlStore {
     /// Does something on the registrar's connection.
-    async fn register<T>(
+    pub(super) async fn register<T>(
         &self,
         work: impl AsyncFnOnce(&mut MySqlConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

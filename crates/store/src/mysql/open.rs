@@ -16,7 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -140,8 +140,7 @@ impl MysqlStore {
             server.migrate().await?;
         }
         let is_cluster = is_cluster(&mut conn).await?;
-        let risks = risks(&mut conn).await?;
-        risks.iter().for_each(DurabilityRisk::tell);
+        let durability = DurabilityWatch::new(risks(&mut conn).await?);
         let packet_bytes_max: u64 =
             sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut conn).await.map_err(failed)?;
         if packet_bytes_max < PACKET_BYTES_WISH {
@@ -168,7 +167,7 @@ impl MysqlStore {
             .collect();
         let writers = Writers::start(engines, &handover);
         let registrar = Registrar::new(conn, silence);
-        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar, risks })
+        Ok(Self { writers, readers, handover, walks: Walks::default(), server, peers, registrar, durability })
     }
 
     /// Which migrations the database at `url` has.
@@ -198,7 +197,7 @@ impl MysqlStore {
     }
 }
 
-async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+pub(super) async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
     const SETTINGS: &str = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS SIGNED), \
                             CAST(@@GLOBAL.sync_binlog AS SIGNED), CAST(@@GLOBAL.log_bin AS SIGNED)";
     let (flush, sync_binlog, has_binlog): (i64, i64, i64) =

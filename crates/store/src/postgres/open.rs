@@ -16,7 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -42,8 +42,7 @@ impl PostgresStore {
         if !schema::is_current(&mut conn).await? {
             migrate_alone(&options).await?;
         }
-        let risks = risks(&mut conn).await?;
-        risks.iter().for_each(DurabilityRisk::tell);
+        let durability = DurabilityWatch::new(risks(&mut conn).await?);
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
@@ -62,7 +61,7 @@ impl PostgresStore {
         let hints = Hints::start(options.clone(), &handover);
         let registrar = Registrar::new(conn, silence);
         let walks = Walks::default();
-        Ok(Self { writers, readers, handover, walks, peers, hints, registrar, options, risks })
+        Ok(Self { writers, readers, handover, walks, peers, hints, registrar, options, durability })
     }
 
     /// Which migrations the database has.
@@ -109,7 +108,7 @@ async fn readers(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
         .map_err(|error| connect::unreachable(options, error))
 }
 
-async fn risks(conn: &mut PgConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+pub(super) async fn risks(conn: &mut PgConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('fsync'), current_setting('full_page_writes')";
     let (fsync, full_page_writes): (String, String) =
         sqlx::query_as(SETTINGS).fetch_one(conn).await.map_err(failed)?;

@@ -201,7 +201,7 @@ async fn a_server_that_does_not_sync_its_commits_is_told() {
         risks.iter().map(|risk| (risk.setting, risk.value.clone())).collect()
     };
     let expected = [("fsync", "off".to_owned())];
-    assert_eq!(told(store.durability_risks()), expected);
+    assert_eq!(told(&store.durability_risks()), expected);
     assert_eq!(told(&PostgresStore::facts(&database.url()).await.unwrap().risks), expected);
 }
 
