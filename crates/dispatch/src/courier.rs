@@ -336,7 +336,7 @@ fn gate<'a>(
     settling: &'a mut Option<JoinHandle<()>>,
     progress: &'a mut Progress,
 ) -> StoreGate<'a> {
-    StoreGate { shared, job, permit: progress.permit.as_ref(), settling, wire: &mut progress.wire }
+    StoreGate { shared, job, permit: &mut progress.permit, settling, wire: &mut progress.wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {
