@@ -471,22 +471,4 @@ fn count(change: &Change) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
-        let mut met = Outstayed::new();
-        let (one, other, start) = (verdict::sample(1), verdict::sample(2), Instant::now());
-        let moved = Stalled { version: 9, ..other.clone() };
-        let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
-            let stalled = stalled.iter().map(|one| (*one).clone()).collect();
-            outstayed(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
-        };
-        assert!(over(&[&one, &other], Duration::ZERO).is_empty(), "the time of day says so already");
-        assert!(over(&[&one, &moved], OUTSTAYED_FOR - EVERY).is_empty());
-        assert_eq!(over(&[&one, &moved], OUTSTAYED_FOR), [one.uid], "the other is another lease by now");
-        assert!(over(&[], OUTSTAYED_FOR).is_empty());
-        assert!(over(&[&one], OUTSTAYED_FOR).is_empty(), "it was let go meanwhile");
-    }
-}
+mod tests;
