@@ -83,10 +83,12 @@ pub enum Forwarded {
     Nothing = 0,
     /// All are sent.
     Sent = 1,
+    /// One is gone with its trace, and nobody can say any more how it ended.
+    Unknown = 2,
     /// One is on its way.
-    Open = 2,
+    Open = 3,
     /// One has ended otherwise.
-    Failed = 3,
+    Failed = 4,
 }
 
 /// What `emails.status` of reference 000 says.
@@ -189,6 +191,8 @@ pub fn status_002(state: InboundState, forwarded: Forwarded) -> &'static str {
         (InboundState::Received, _) => "received",
         (InboundState::Routing, _) | (InboundState::Routed, Forwarded::Open) => "in_progress",
         (InboundState::Routed, Forwarded::Sent) => "forwarded",
+        // Reference 002 has no word for it, and each of its own would claim what nobody knows.
+        (InboundState::Routed, Forwarded::Unknown) => "unknown",
         (InboundState::Routed, Forwarded::Nothing) | (InboundState::NoMatch | InboundState::Gone, _) => {
             "skipped_no_match"
         }
