@@ -2,6 +2,8 @@
 //!
 //! One binary, one file per theme; what they share is here.
 
+#[path = "dispatcher/given_back.rs"]
+mod given_back;
 #[path = "dispatcher/isolation.rs"]
 mod isolation;
 #[path = "dispatcher/permits.rs"]
@@ -44,7 +46,7 @@ struct DispatcherStage {
     roster: Arc<Roster>,
     relay: Arc<PipeRelay>,
     depot: Arc<Depot>,
-    _dispatcher: Dispatcher,
+    dispatcher: Dispatcher,
 }
 
 impl DispatcherStage {
@@ -78,7 +80,7 @@ impl DispatcherStage {
         let secret_key =
             Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
         let dispatcher = Dispatcher::start(config, store.clone(), depot.clone(), clock.clone(), secret_key);
-        Self { store, clock, roster, relay, depot, _dispatcher: dispatcher }
+        Self { store, clock, roster, relay, depot, dispatcher }
     }
 
     /// Beats once a second from now on, for as long as the test runs.
@@ -108,12 +110,7 @@ impl DispatcherStage {
     }
 
     async fn status(&self, uid: MessageUid) -> Status {
-        let found = self
-            .store
-            .message(&sample::tenant(), &MessageKey::Uid(uid))
-            .await
-            .expect("the store in memory answers");
-        found.expect("it was accepted").summary.state.status()
+        status_in(&self.store, uid).await
     }
 
     async fn wait_for(&self, uid: MessageUid, status: Status) {
@@ -126,4 +123,10 @@ impl DispatcherStage {
             .await
             .unwrap_or_else(|_| panic!("{uid} never became {status:?}"));
     }
+}
+
+async fn status_in(store: &MemoryStore, uid: MessageUid) -> Status {
+    let found = store.message(&sample::tenant(), &MessageKey::Uid(uid)).await;
+    let found = found.expect("the store in memory answers");
+    found.expect("it was accepted").summary.state.status()
 }
