@@ -43,8 +43,9 @@ pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let mut stream = body.into_data_stream();
     if announced.is_some_and(|length| length > bytes_max) {
-        // Whoever announces it is told before a byte is read; who writes on without listening is listened to for a while. Who asks
-        // first has sent nothing yet, and will not.
+        // The answer goes out before any of the body is read. A client that does not look for it goes on writing, so its body is read
+        // and dropped for a while: closing at once would reset the connection and lose the answer. A client that waits for
+        // `100 Continue` has sent nothing of its body, and will not.
         if !headers.contains_key(header::EXPECT) {
             tokio::spawn(drain(stream));
         }
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_excess_is_drained_unless_the_client_asked_first() {
+    async fn a_content_length_over_the_bound_is_drained_unless_the_client_waits_for_continue() {
         let polled = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let watched = |polled: std::sync::Arc<std::sync::atomic::AtomicUsize>| {
             Body::from_stream(futures::stream::iter(0..3).map(move |_| {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_announced_excess_is_refused_before_anything_comes() {
+    async fn a_content_length_over_the_bound_is_refused_before_any_of_the_body_comes() {
         let parts = with(HeaderMap::from_iter([(header::CONTENT_LENGTH, 1_000_000_000_000_u64.into())]));
         let silent = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
         let began = tokio::time::Instant::now();

@@ -58,8 +58,8 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
     match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
         Ok(Ok(())) => {
             let is_apart = !app.roster.apart().is_empty();
-            let mut risks = app.store.durability_risks().iter();
-            let is_risky = risks.any(|risk| risk.loses_at == LossMoment::Crash);
+            let risks = app.store.durability_risks();
+            let is_risky = risks.iter().any(|risk| risk.loses_at == LossMoment::Crash);
             let warnings = [
                 (is_apart, "storage_apart"),
                 (is_risky, "database_not_durable"),

@@ -321,7 +321,7 @@ impl Courier {
     }
 }
 
-/// Waits while this process is isolated; false if it is told to stop meanwhile.
+/// Waits until this process is not isolated. Returns false when the process is to stop before that.
 async fn may_begin(shared: &Shared) -> bool {
     tokio::select! {
         biased;
@@ -336,7 +336,7 @@ fn gate<'a>(
     settling: &'a mut Option<JoinHandle<()>>,
     progress: &'a mut Progress,
 ) -> StoreGate<'a> {
-    StoreGate { shared, job, permit: progress.permit.as_ref(), settling, wire: &mut progress.wire }
+    StoreGate { shared, job, permit: &mut progress.permit, settling, wire: &mut progress.wire }
 }
 
 fn is_good(connection: &mut SmtpConnection) -> bool {

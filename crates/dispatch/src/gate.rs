@@ -30,7 +30,7 @@ pub(crate) struct StoreGate<'a> {
     pub shared: &'a Shared,
     pub job: &'a Claimed,
     /// The permit with which it begins.
-    pub permit: Option<&'a Permit>,
+    pub permit: &'a mut Option<Permit>,
     /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What it has said.
@@ -80,12 +80,18 @@ impl StoreGate<'_> {
 impl WireGate for StoreGate<'_> {
     fn begin(&mut self) -> Result<(), GateRefused> {
         self.refuse_if_isolated()?;
-        if permit::is_over(self.permit, self.shared.clock.now()) {
+        if permit::is_over(self.permit.as_ref(), self.shared.clock.now()) {
             self.wire.held = Some(Hold::PermitExpired);
             return Err(GateRefused);
         }
         self.wire.begun = true;
         Ok(())
+    }
+
+    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+        // One that cannot be renewed is refused below.
+        permit::refresh(self.shared, self.permit).await;
+        self.begin()
     }
 
     async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
@@ -132,7 +138,9 @@ impl WireGate for StoreGate<'_> {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use postway_domain::{Clock, Tenant, Time, liveness::ISOLATED_AFTER, secret::SecretKey};
+    use postway_domain::{
+        AccountLimits, Clock, Span, Tenant, Time, liveness::ISOLATED_AFTER, secret::SecretKey,
+    };
     use postway_net::{Guard, TlsClient};
     use postway_store::{
         Directory as _, Intake as _, Roster, Work as _,
@@ -148,11 +156,11 @@ mod tests {
         transport::{Deadlines, Reply, Tcp},
     };
 
-    struct Now;
+    struct StoppedClock(Time);
 
-    impl Clock for Now {
+    impl Clock for StoppedClock {
         fn now(&self) -> Time {
-            at(0)
+            self.0
         }
     }
 
@@ -178,7 +186,7 @@ mod tests {
             config,
             store,
             depot: Arc::new(Depot::memory()),
-            clock: Arc::new(Now),
+            clock: Arc::new(StoppedClock(at(0))),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap()),
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),
@@ -203,8 +211,13 @@ mod tests {
             }
         });
         let mut settling = Some(tokio::spawn(tokio::time::sleep(takes)));
-        let mut gate =
-            StoreGate { shared: &shared, job: &job, permit: None, settling: &mut settling, wire: &mut wire };
+        let mut gate = StoreGate {
+            shared: &shared,
+            job: &job,
+            permit: &mut None,
+            settling: &mut settling,
+            wire: &mut wire,
+        };
         let yes = RecipientReply::Accepted(Reply { code: 250, enhanced: None, text: String::new() });
         let said = gate.commit(&[yes]).await;
         (said.is_ok(), wire.committed)
@@ -217,5 +230,48 @@ mod tests {
         assert_eq!(commit(past, &[]).await, (false, true), "it is durable, and not to be used");
         assert_eq!(commit(past, &[7]).await, (false, true), "seen again, after nobody saw it for a while");
         assert_eq!(commit(past, &[2, 4, 6]).await, (true, true), "slow, and seen all the while");
+    }
+
+    #[tokio::test]
+    async fn a_permit_that_ran_out_while_a_connection_was_made_is_renewed() {
+        let (mut shared, job) = leased().await;
+        shared.config.roster.note_beat(Instant::now());
+        shared.store.accept(vec![Sample::new(2).build()]).await.unwrap();
+        let limits = AccountLimits { per_minute: 5, ..AccountLimits::default() };
+        let wants = vec![AccountWant { limits, ..AccountWant::unlimited(sample::relay(), 1, false) }];
+        let request = ClaimRequest { lease: sample::lease(2, at(0)), now: at(0), wants, inline_bytes_max: 9 };
+        let mut permit = shared.store.claim(request).await.unwrap().remove(0).permit;
+        let late = permit.as_ref().unwrap().use_by;
+        shared.clock = Arc::new(StoppedClock(late));
+        let (mut wire, mut settling) = (Wire::default(), None);
+        let mut gate = StoreGate {
+            shared: &shared,
+            job: &job,
+            permit: &mut permit,
+            settling: &mut settling,
+            wire: &mut wire,
+        };
+        assert!(gate.begin().is_err(), "as it is, it counts for a time in which it was not used");
+        assert!(gate.begin_connected().await.is_ok());
+        assert!(wire.begun);
+        assert_eq!(permit.map(|permit| permit.debited_at), Some(late));
+
+        // Beyond its window nobody knows what else was debited meanwhile.
+        shared.clock = Arc::new(StoppedClock(at(9_000_000)));
+        let (mut wire, mut permit) = (Wire::default(), Some(expired(late)));
+        let mut gate = StoreGate {
+            shared: &shared,
+            job: &job,
+            permit: &mut permit,
+            settling: &mut settling,
+            wire: &mut wire,
+        };
+        assert!(gate.begin_connected().await.is_err());
+        assert!(matches!(wire.held, Some(Hold::PermitExpired)) && !wire.begun);
+    }
+
+    fn expired(debited_at: Time) -> Permit {
+        let spans = vec![Span::Minute];
+        Permit { key: sample::relay(), debited_at, use_by: Span::Minute.use_by(debited_at), spans }
     }
 }

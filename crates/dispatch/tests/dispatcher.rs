@@ -2,6 +2,8 @@
 //!
 //! One binary, one file per theme; what they share is here.
 
+#[path = "dispatcher/given_back.rs"]
+mod given_back;
 #[path = "dispatcher/isolation.rs"]
 mod isolation;
 #[path = "dispatcher/permits.rs"]
@@ -23,34 +25,34 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
-use self::relay::Relay;
+use self::relay::PipeRelay;
 
 /// Longer than anything here takes, on a clock that goes only where somebody waits.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A clock that goes with tokio's.
-struct Machine(Instant);
+struct TokioClock(Instant);
 
-impl Clock for Machine {
+impl Clock for TokioClock {
     fn now(&self) -> Time {
         at(0).plus(self.0.elapsed())
     }
 }
 
 /// A dispatcher with one account, which sends over `relay`.
-struct Stage {
+struct DispatcherStage {
     store: Arc<MemoryStore>,
-    clock: Arc<Machine>,
+    clock: Arc<TokioClock>,
     roster: Arc<Roster>,
-    relay: Arc<Relay>,
+    relay: Arc<PipeRelay>,
     depot: Arc<Depot>,
-    _dispatcher: Dispatcher,
+    dispatcher: Dispatcher,
 }
 
-impl Stage {
+impl DispatcherStage {
     /// Over this relay, with these settings of the account and large bodies there.
-    async fn set(relay: Relay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
-        let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(Machine(Instant::now())));
+    async fn set(relay: PipeRelay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
+        let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(TokioClock(Instant::now())));
         let roster = Arc::new(Roster::new(sample::incarnation(1), true));
         roster.note_beat(Instant::now());
         let tenant = postway_domain::Tenant::new(sample::tenant(), "Acme", at(0));
@@ -78,7 +80,7 @@ impl Stage {
         let secret_key =
             Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
         let dispatcher = Dispatcher::start(config, store.clone(), depot.clone(), clock.clone(), secret_key);
-        Self { store, clock, roster, relay, depot, _dispatcher: dispatcher }
+        Self { store, clock, roster, relay, depot, dispatcher }
     }
 
     /// Beats once a second from now on, for as long as the test runs.
@@ -108,12 +110,7 @@ impl Stage {
     }
 
     async fn status(&self, uid: MessageUid) -> Status {
-        let found = self
-            .store
-            .message(&sample::tenant(), &MessageKey::Uid(uid))
-            .await
-            .expect("the store in memory answers");
-        found.expect("it was accepted").summary.state.status()
+        status_in(&self.store, uid).await
     }
 
     async fn wait_for(&self, uid: MessageUid, status: Status) {
@@ -126,4 +123,10 @@ impl Stage {
             .await
             .unwrap_or_else(|_| panic!("{uid} never became {status:?}"));
     }
+}
+
+async fn status_in(store: &MemoryStore, uid: MessageUid) -> Status {
+    let found = store.message(&sample::tenant(), &MessageKey::Uid(uid)).await;
+    let found = found.expect("the store in memory answers");
+    found.expect("it was accepted").summary.state.status()
 }

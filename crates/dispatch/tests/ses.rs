@@ -49,6 +49,11 @@ struct Gate {
     commits: usize,
     accepted: usize,
     refuse: bool,
+    /// Refuses once a connection stands.
+    refuse_connected: bool,
+    /// The service, to see how many connections it had when the mail was let go.
+    watched: Option<Arc<Fake>>,
+    connections_at_begin: Option<usize>,
 }
 
 #[async_trait::async_trait]
@@ -57,6 +62,11 @@ impl WireGate for Gate {
         self.commits += 1;
         self.accepted = recipients.iter().filter(|reply| reply.is_accepted()).count();
         if self.refuse { Err(GateRefused) } else { Ok(()) }
+    }
+
+    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+        self.connections_at_begin = self.watched.as_ref().map(|service| service.connections());
+        if self.refuse_connected { Err(GateRefused) } else { Ok(()) }
     }
 }
 

@@ -84,23 +84,77 @@ macro_rules! uuid_id {
 uuid_id!(MessageUid);
 
 /// Gives out ids that rise, also within one millisecond and when the clock is set back.
-#[derive(Debug, Default)]
-pub struct RisingUids(Mutex<Option<MessageUid>>);
+///
+/// Each has 62 bits of chance of its own, so nobody can guess the next from the last: the twelve bits between the stamp and these
+/// count within a millisecond, and when they are used up the stamp goes on to the next one (RFC 9562, section 6.2).
+#[derive(Debug)]
+pub struct RisingUids {
+    last: Mutex<Option<MessageUid>>,
+    /// How far the stamps may be ahead of the clock, in milliseconds.
+    ahead_ms_max: u64,
+}
+
+impl Default for RisingUids {
+    fn default() -> Self {
+        Self { last: Mutex::default(), ahead_ms_max: u64::MAX }
+    }
+}
 
 impl RisingUids {
-    /// The next, stamped with `now` or with the last one's time where that is later.
+    /// The ids follow the clock when it is set back by more than `ahead_ms_max`, so that their stamps stay close to the time.
+    pub fn within(ahead_ms_max: u64) -> Self {
+        Self { ahead_ms_max, ..Self::default() }
+    }
+
+    /// The next id, stamped with `now`, or with the last one's time when that is later.
     pub fn next(&self, now: Time, random: &mut impl Rng) -> MessageUid {
-        let new = MessageUid::new(now, random);
+        let new = MessageUid::new(now, random).counting_from_below();
         // One assignment leaves it whole, whoever broke off.
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match *last {
-            Some(last) if last >= new => {
-                MessageUid::from_bytes(u128::from_be_bytes(*last.as_bytes()).saturating_add(1).to_be_bytes())
+            Some(last) if last >= new && last.stamp_ms() - new.stamp_ms() <= self.ahead_ms_max => {
+                new.counted_after(last)
             }
-            _ => new,
+            Some(_) | None => new,
         };
         *last = Some(next);
         next
+    }
+}
+
+/// The twelve bits of a UUID v7 that stand between its version and its variant.
+const UUID_COUNTER_MAX: u16 = 0x0fff;
+
+impl MessageUid {
+    /// The milliseconds that this id is stamped with.
+    fn stamp_ms(self) -> u64 {
+        (u128::from_be_bytes(*self.as_bytes()) >> 80) as u64
+    }
+
+    fn counter(self) -> u16 {
+        let [.., high, low] = self.as_bytes()[..8] else { return 0 };
+        u16::from_be_bytes([high, low]) & UUID_COUNTER_MAX
+    }
+
+    /// The same with the upper half of its counter free, for those that come after it.
+    fn counting_from_below(self) -> Self {
+        self.stamped(self.stamp_ms(), self.counter() >> 1)
+    }
+
+    /// The same chance, right after `last`.
+    fn counted_after(self, last: Self) -> Self {
+        match last.counter() {
+            UUID_COUNTER_MAX => self.stamped(last.stamp_ms() + 1, self.counter()),
+            counter => self.stamped(last.stamp_ms(), counter + 1),
+        }
+    }
+
+    /// The same chance with this stamp and counter.
+    fn stamped(self, ms: u64, counter: u16) -> Self {
+        let mut bytes = *self.as_bytes();
+        bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+        bytes[6..8].copy_from_slice(&(0x7000 | counter).to_be_bytes());
+        Self::from_bytes(bytes)
     }
 }
 
@@ -239,6 +293,32 @@ mod tests {
         let given: Vec<_> = times.iter().map(|now| uids.next(*now, &mut random)).collect();
         assert!(given.is_sorted() && given.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(given[0] >= MessageUid::first_at(times[0]) && given[4] >= MessageUid::first_at(times[4]));
+    }
+
+    #[test]
+    fn rising_uids_cannot_be_guessed_from_each_other() {
+        let (uids, mut random) = (RisingUids::default(), rand::rng());
+        let now = Time::from_millis(1_700_000_000_000);
+        let given: Vec<_> = (0..10_000).map(|_| uids.next(now, &mut random)).collect();
+        assert!(given.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(given.iter().all(|uid| uid.0.get_version_num() == 7), "they are UUIDs of version 7 still");
+        // More than a millisecond has room for, so some are stamped with the next ones.
+        assert!(given[9_999] < MessageUid::first_at(Time::from_millis(now.as_millis() + 10)));
+        let chance = |uid: &MessageUid| u64::from_be_bytes(uid.as_bytes()[8..].try_into().unwrap());
+        let mut distances: Vec<_> =
+            given.windows(2).map(|pair| chance(&pair[1]).wrapping_sub(chance(&pair[0]))).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        assert!(distances.len() > 9_990, "{} distances between neighbours", distances.len());
+    }
+
+    #[test]
+    fn rising_uids_follow_a_clock_that_is_set_back_further_than_they_may_be_ahead() {
+        let (uids, mut random) = (RisingUids::within(1_000), rand::rng());
+        let [first, close, far] =
+            [10_000, 9_500, 5_000].map(|ms| uids.next(Time::from_millis(ms), &mut random));
+        assert!(close > first, "half a second is borne");
+        assert_eq!(far.stamp_ms(), 5_000);
     }
 
     #[test]

@@ -38,13 +38,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// New names for mail from this address. A domain outside ASCII would make the Message-ID need SMTPUTF8, so our
+    /// The names of a mail from this address. A domain outside ASCII would make the Message-ID need SMTPUTF8, so our
     /// own stands in.
-    pub(crate) fn new(now: Time, from: &EmailAddress, mail_domain: &str) -> Self {
-        Self::stamped(MessageUid::new(now, &mut rand::rng()), from, mail_domain)
-    }
-
-    /// The same for one that has its uid.
     pub(crate) fn stamped(uid: MessageUid, from: &EmailAddress, mail_domain: &str) -> Self {
         let domain = Some(from.domain()).filter(|domain| domain.is_ascii()).unwrap_or(mail_domain);
         Self::given(uid, format!("{uid}@{domain}"))

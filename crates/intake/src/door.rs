@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use postway_domain::{
-    ClientId, Clock, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt, secret::SecretKey,
-    tenant::ContentLimits, verp::VerpKey,
+    ClientId, Clock, EmailAddress, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt,
+    secret::SecretKey, tenant::ContentLimits, verp::VerpKey,
 };
 use postway_net::http::HttpClient;
 use postway_store::{
@@ -49,6 +49,8 @@ const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
 const RECIPIENT_BYTES: usize = 256;
 /// Variables of a template are built into values of many times their size: they weigh so much more than other text.
 pub(crate) const VARIABLES_WEIGHT: usize = 16;
+/// How far ids may be ahead of the clock, in milliseconds. Lists and retention go by their stamps.
+const UIDS_AHEAD_MS_MAX: u64 = 1_000;
 /// Html that is laid out as text weighs so much more than html that is only checked.
 const LAYOUT_WEIGHT: usize = 8;
 
@@ -71,6 +73,8 @@ pub struct Door {
     pub(crate) refused: RefusedShares,
     /// The ids of what is forwarded: of two that are accepted one after the other the second is higher.
     pub(crate) rising: RisingUids,
+    /// The ids of all other mail: those of one call rise, so that they leave in its order.
+    pub(crate) uids: RisingUids,
 }
 
 /// What a door works with.
@@ -178,6 +182,7 @@ impl Door {
             link_key: LinkKey::new(&secret_key),
             refused: RefusedShares::default(),
             rising: RisingUids::default(),
+            uids: RisingUids::within(UIDS_AHEAD_MS_MAX),
             store,
             clock,
             depot,
@@ -292,7 +297,7 @@ impl Door {
         now: Time,
     ) -> Result<Mail, Refusal> {
         let from = checked.from.address();
-        let names = Names::new(now, from, &self.mail_domain);
+        let names = self.new_names(now, from);
         let recipients = checked.recipients.envelope();
         let sender = EnvelopeSender {
             given: checked.return_path.as_ref(),
@@ -327,6 +332,11 @@ impl Door {
             validated: validated(checked, CheckedAs::Request, payload_bytes),
             settled,
         })
+    }
+
+    /// New names for mail from this address, higher than those given before.
+    pub(crate) fn new_names(&self, now: Time, from: &EmailAddress) -> Names {
+        Names::stamped(self.uids.next(now, &mut rand::rng()), from, &self.mail_domain)
     }
 
     /// Stores one message, unless this is a dry run.

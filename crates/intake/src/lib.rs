@@ -53,7 +53,7 @@ pub use forward::{ForwardRequest, Given, MadeForward, Make};
 pub use json::{JsonBounds, JsonFault, read_object, read_object_beside};
 pub use limits::{Limits, VARIABLES};
 pub use links::Followed;
-pub use prepare::{Preparer, Preparing};
+pub use prepare::{FETCH_DELAY_MAX, Preparer, Preparing};
 pub use raw::RawOptions;
 pub use refusal::{Code, FieldError, Refusal, count_refused};
 pub use refused::RefusedMail;

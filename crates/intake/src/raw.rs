@@ -17,7 +17,7 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use crate::{
-    assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
+    assemble::{EnvelopeSender, Mail, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, ReturnPath, terms},
     directory::{House, Lookup, Route, Signers, leaving},
     door::{Door, Receipt, RequestContext},
@@ -213,7 +213,7 @@ impl Door {
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
-        let mut names = Names::new(now, from.address(), &self.mail_domain);
+        let mut names = self.new_names(now, from.address());
         let finish = RawFinish {
             message_id: &names.message_id,
             uid: &names.uid_text,

@@ -21,7 +21,7 @@ use postway_dispatch::InHand;
 use postway_domain::{
     Clock, Incarnation, MessageUid, State, Status, Time, retry::RetryPolicy, secret::SecretKey,
 };
-use postway_intake::Preparing;
+use postway_intake::{FETCH_DELAY_MAX, Preparing};
 use postway_store::{
     Store, StoreError,
     blob::Depot,
@@ -45,15 +45,17 @@ const ROUND_MESSAGES: u32 = 500;
 const RETAIN_MAX: Duration = Duration::from_millis(200);
 /// How often a node looks for leases of its own that it knows nothing of.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
+/// How often the database is asked whether it makes commits durable.
+const DURABILITY_EVERY: Duration = Duration::from_secs(60);
 /// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
 /// lease lasts: whatever the time of day was set to meanwhile, it is over then.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
-/// Accounts whose mail is looked through in one transaction, after the clock was set back.
+/// After the clock was set back: how many accounts one transaction searches for mail that is due too late.
 const PULLED_ACCOUNTS: usize = 100;
-/// Slices of ready mail that are made due in one round, after the clock was set back.
+/// After the clock was set back: how many slices of ready mail one round makes due.
 const SLICES_MAX: u32 = 20;
 
 /// Does its rounds until told to stop.
@@ -91,6 +93,7 @@ impl Housekeeping {
             self.keep_sweeping(pace),
             self.keep_retention(pace),
             self.keep_space(pace),
+            self.keep_reviewing_durability(pace),
         );
     }
 
@@ -163,6 +166,14 @@ impl Housekeeping {
         }
     }
 
+    /// Another server may have taken over since, with settings of its own, and those of this one may have been changed.
+    async fn keep_reviewing_durability(&self, pace: &DutyPace) {
+        while pace.goes_on() {
+            let reviewed = self.store.review_durability().await;
+            pace.rest("durability", reviewed.map(|()| DURABILITY_EVERY)).await;
+        }
+    }
+
     /// Takes over what the dead had, and what was kept for too long, where this node does it for all.
     async fn take_over(&self, pace: &DutyPace, outstayed: &mut Outstayed) -> Result<(), StoreError> {
         let on_duty = self.membership.roster().is_calm() && self.membership.holds(DUTY).await?;
@@ -195,7 +206,7 @@ impl Housekeeping {
             pulls.ready = self.pull_ready().await?;
         }
         if pulls.beyond {
-            pulls.beyond = self.pull_beyond().await?;
+            pulls.beyond = self.pull_preparation().await? | self.pull_beyond().await?;
         }
         Ok(EVERY)
     }
@@ -272,6 +283,19 @@ impl Housekeeping {
             }
         }
         Ok(more)
+    }
+
+    /// Makes mail due to be prepared whose time a clock that was ahead has set. Tells whether there may be more.
+    async fn pull_preparation(&self) -> Result<bool, StoreError> {
+        for _ in 0..SLICES_MAX {
+            let now = self.clock.now();
+            let latest = now.plus(FETCH_DELAY_MAX);
+            let pull = DirectoryChange::PullPreparation { now, latest, limit: ROUND_MESSAGES };
+            if self.store.change(pull, None).await? != Changed::Done {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Gives back mail that the dead, and those past their backstop, were dealing with.
@@ -447,22 +471,4 @@ fn count(change: &Change) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
-        let mut met = Outstayed::new();
-        let (one, other, start) = (verdict::sample(1), verdict::sample(2), Instant::now());
-        let moved = Stalled { version: 9, ..other.clone() };
-        let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
-            let stalled = stalled.iter().map(|one| (*one).clone()).collect();
-            outstayed(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
-        };
-        assert!(over(&[&one, &other], Duration::ZERO).is_empty(), "the time of day says so already");
-        assert!(over(&[&one, &moved], OUTSTAYED_FOR - EVERY).is_empty());
-        assert_eq!(over(&[&one, &moved], OUTSTAYED_FOR), [one.uid], "the other is another lease by now");
-        assert!(over(&[], OUTSTAYED_FOR).is_empty());
-        assert!(over(&[&one], OUTSTAYED_FOR).is_empty(), "it was let go meanwhile");
-    }
-}
+mod tests;

@@ -162,7 +162,7 @@ async fn emptied<F: Future<Output = Result<u32, StoreError>>>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use bytes::Bytes;
     use postway_domain::{
         Account, AccountSettings, EventKind, Lane, MessageUid, Priority, RecipientKind, State, Status,
@@ -179,7 +179,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
     const ENOUGH: Duration = Duration::from_secs(60);
 
-    fn start() -> Time {
+    pub(crate) fn start() -> Time {
         Time::from_millis(1_700_000_000_000)
     }
 
@@ -191,7 +191,7 @@ mod tests {
         Retention::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), kept)
     }
 
-    async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
+    pub(crate) async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
         let tenant = Tenant { settings, ..Tenant::new(id.parse().unwrap(), id, start()) };
         let account = Account {
             tenant: tenant.id.clone(),
@@ -205,7 +205,7 @@ mod tests {
         store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await.unwrap();
     }
 
-    async fn messages(store: &MemoryStore, tenant: &str, state: State, count: u32) {
+    pub(crate) async fn messages(store: &MemoryStore, tenant: &str, state: State, count: u32) {
         let message = |_| NewMessage {
             uid: MessageUid::new(start(), &mut rand::rng()),
             lane: Lane {
@@ -255,7 +255,7 @@ mod tests {
         store.fan_out(start(), 1_000).await.unwrap();
     }
 
-    async fn count(store: &MemoryStore, tenant: &str, status: Status) -> i64 {
+    pub(crate) async fn count(store: &MemoryStore, tenant: &str, status: Status) -> i64 {
         let stats = store.stats(Some(&tenant.parse().unwrap()), start()).await.unwrap();
         stats.by_status.get(&status).copied().unwrap_or(0)
     }

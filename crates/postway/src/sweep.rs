@@ -15,7 +15,9 @@ pub const EVERY: Duration = Duration::from_secs(60);
 const PAGE: u32 = 500;
 /// Messages removed in one transaction.
 const SLICE: u32 = 500;
-/// Slices of one tenant in one sweep; the rest waits for the next.
+/// Buckets of used limits forgotten in one transaction. They are small, and a busy account leaves one every few seconds.
+const USE_SLICE: u32 = 2_000;
+/// Slices of one kind, or of one tenant, in one sweep; the rest waits for the next.
 const SLICES_MAX: u32 = 200;
 
 /// Forgets used limits, suppressions and links that are over, removes what is left of deleted tenants, and then blobs that
@@ -23,9 +25,19 @@ const SLICES_MAX: u32 = 200;
 pub async fn sweep(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
     // Each is tried, whatever became of the one before.
     let forgotten = store.change(DirectoryChange::Forget(now), None).await.map(drop);
+    let unused = forget_use(store, now).await;
     let removed = remove_deleted(store).await;
     let swept = sweep_blobs(store, depot, now).await;
-    forgotten.and(removed).and(swept)
+    forgotten.and(unused).and(removed).and(swept)
+}
+
+async fn forget_use(store: &dyn Store, now: Time) -> Result<(), StoreError> {
+    for _ in 0..SLICES_MAX {
+        if store.change(DirectoryChange::ForgetUse(now, USE_SLICE), None).await? != Changed::Done {
+            break;
+        }
+    }
+    Ok(())
 }
 
 async fn sweep_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {

@@ -35,7 +35,11 @@ const DEBIT: Sql = Sql::or_mysql(
 const REFUND: Sql = Sql::same(
     "UPDATE spent SET used = used - ? WHERE tenant = ? AND account = ? AND span = ? AND bucket = ? AND used >= ?",
 );
-const FORGET: Sql = Sql::same("DELETE FROM spent WHERE span = ? AND bucket < ?");
+const FORGET: Sql = Sql::or_mysql(
+    "DELETE FROM spent WHERE (tenant, account, span, bucket) IN (SELECT tenant, account, span, bucket FROM spent \
+     WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?)",
+    "DELETE FROM spent WHERE span = ? AND bucket < ? ORDER BY span, bucket LIMIT ?",
+);
 /// In two steps, by way of numbers that no bucket has: a key must not meet another that is still to be moved.
 const LIFT: Sql =
     Sql::same("UPDATE spent SET bucket = -(bucket + ?) WHERE span = ? AND bucket >= ? AND bucket <= ?");
@@ -255,10 +259,12 @@ pub(crate) async fn used(
     Ok(limits.spans().map(|span| (span, of(span))).collect())
 }
 
-/// Deletes what counts no more.
-pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<(), StoreError> {
+/// Deletes so many of the oldest of what counts no more. [`Changed::Already`] where nothing is left of it.
+pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
+    let mut left = u64::from(limit);
     for span in Span::ALL {
-        session.execute(FORGET, values![span.code(), span.oldest_counted(now)]).await?;
+        let oldest = span.oldest_counted(now);
+        left -= session.execute(FORGET, values![span.code(), oldest, left as i64]).await?.min(left);
     }
-    Ok(())
+    Ok(if left < u64::from(limit) { Changed::Done } else { Changed::Already })
 }

@@ -1,6 +1,8 @@
 //! Settings of database servers with which what was acknowledged can be lost. Nothing depends on them here: the server
 //! commits as it is told to, and says that it has.
 
+use std::sync::{PoisonError, RwLock};
+
 /// A setting that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurabilityRisk {
@@ -74,12 +76,52 @@ impl DurabilityRisk {
     }
 }
 
+/// What is known of a server's settings: those at opening, or at the last review, since another server may have taken over.
+pub(crate) struct DurabilityWatch(RwLock<Vec<DurabilityRisk>>);
+
+impl DurabilityWatch {
+    /// With what was found at opening, which is logged.
+    pub fn new(risks: Vec<DurabilityRisk>) -> Self {
+        risks.iter().for_each(DurabilityRisk::tell);
+        Self(RwLock::new(risks))
+    }
+
+    /// The risks found last.
+    pub fn risks(&self) -> Vec<DurabilityRisk> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over what was found now, and logs what is new in it. Returns what is new.
+    pub fn note(&self, found: Vec<DurabilityRisk>) -> Vec<DurabilityRisk> {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<DurabilityRisk> = found.iter().filter(|risk| !known.contains(risk)).cloned().collect();
+        new.iter().for_each(DurabilityRisk::tell);
+        if found.is_empty() && !known.is_empty() {
+            tracing::info!("the database makes commits durable now");
+        }
+        *known = found;
+        new
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn told(risks: &[DurabilityRisk]) -> Vec<(&str, &str, LossMoment)> {
         risks.iter().map(|risk| (risk.setting, risk.value.as_str(), risk.loses_at)).collect()
+    }
+
+    #[test]
+    fn a_server_that_took_over_with_worse_settings_is_told_once() {
+        let watch = DurabilityWatch::new(DurabilityRisk::of_postgres("on", "on"));
+        assert!(watch.risks().is_empty());
+        let worse = DurabilityRisk::of_postgres("off", "on");
+        assert_eq!(watch.note(worse.clone()), worse);
+        assert_eq!(watch.risks(), worse);
+        assert!(watch.note(worse).is_empty(), "it was told");
+        watch.note(Vec::new());
+        assert!(watch.risks().is_empty(), "somebody has set it right");
     }
 
     #[test]

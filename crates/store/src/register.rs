@@ -70,7 +70,10 @@ impl<C> Registrar<C> {
         connect: impl AsyncFnOnce() -> Result<C, StoreError>,
         work: impl AsyncFnOnce(&mut C) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut held = self.conn.lock().await;
+        // Whoever has it gives it back within that time; with many in line, a heartbeat that waits for all of them comes too late.
+        let Ok(mut held) = timeout(WORD_LASTS_MAX, self.conn.lock()).await else {
+            return Err(unanswered());
+        };
         let mut conn = held.conn.take();
         let done = timeout(WORD_LASTS_MAX, async {
             let conn = match conn.take() {
@@ -90,15 +93,19 @@ impl<C> Registrar<C> {
             Ok(Err(error)) => Err(error),
             Err(_) => {
                 held.is_silent = true;
-                Err(StoreError::Unavailable("the database did not answer in time".to_owned()))
+                Err(unanswered())
             }
         }
     }
 
-    /// The connection, to take leave of the server.
+    /// The connection, to take leave of the server; none when somebody else does not give it back in time.
     pub async fn take(&self) -> Option<C> {
-        self.conn.lock().await.conn.take()
+        timeout(WORD_LASTS_MAX, self.conn.lock()).await.ok()?.conn.take()
     }
+}
+
+fn unanswered() -> StoreError {
+    StoreError::Unavailable("the database did not answer in time".to_owned())
 }
 
 /// Moves a node's counter, or registers it, and reads the register.
@@ -192,6 +199,23 @@ fn read_node(row: &Row) -> Result<NodeRecord, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_all_who_came_before() {
+        let registrar = Arc::new(Registrar::new((), Arc::default()));
+        let began = tokio::time::Instant::now();
+        let words = (0..10).map(|_| {
+            let registrar = registrar.clone();
+            async move {
+                let silent = async |_: &mut ()| std::future::pending::<Result<(), StoreError>>().await;
+                let hung = registrar.with(async || Ok(()), silent).await;
+                (matches!(hung, Err(StoreError::Unavailable(_))), began.elapsed())
+            }
+        });
+        for (is_refused, after) in futures::future::join_all(words).await {
+            assert!(is_refused && after <= WORD_LASTS_MAX * 2, "after {after:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_went_silent_is_given_up_in_time_and_replaced() {

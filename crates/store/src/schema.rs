@@ -8,6 +8,11 @@
 //! itself, beside whoever writes (`-- online` in its file, until `-- at once`): each can be run again, because a step that died
 //! in between begins anew. Every file says in its first line what the step locks (`-- locks: …`).
 
+mod record;
+
+pub(crate) use self::record::{
+    MissingSteps, SchemaRecord, StepPatience, check_whole, check_writable, is_current, lacks, status,
+};
 use crate::error::StoreError;
 
 /// One step of the schema.
@@ -109,6 +114,7 @@ macro_rules! migrations {
         // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
         // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
         // what they leave at 0. Those before the thirteenth would send a packed mail as it lies in its row.
+        // The fourteenth is an index.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -122,28 +128,29 @@ macro_rules! migrations {
             step!("00", 10, "submission", writable from 9),
             step!("00", 11, "mailbox_port", writable from 9),
             step!("00", 13, "packing", writable from 13),
+            step!("00", 14, "spent_bucket", writable from 9),
         ]
     }};
 }
 pub(crate) use migrations;
 
 /// The version of a database that lacks nothing.
-pub(crate) fn newest(known: &[Migration]) -> i64 {
+fn newest(known: &[Migration]) -> i64 {
     known.last().map_or(0, |migration| migration.version)
 }
 
 /// What a database lacks, in order.
-pub(crate) fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
+fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
     known.iter().copied().filter(|migration| migration.version > found).collect()
 }
 
 /// What a database has and lacks.
-pub(crate) fn states(known: &'static [Migration], found: i64) -> Vec<MigrationState> {
+fn states(known: &'static [Migration], found: i64) -> Vec<MigrationState> {
     known.iter().map(|&migration| MigrationState { migration, applied: migration.version <= found }).collect()
 }
 
 /// Refuses a schema that has gone on without this program. `writable_from` is the most that the found migrations ask.
-pub(crate) fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
+fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
     let newest = newest(known);
     if writable_from > newest {
         return Err(StoreError::SchemaTooNew { found, known: newest });

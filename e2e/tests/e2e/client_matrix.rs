@@ -16,7 +16,7 @@ use postway_testkit::{ClientScript, Dkimpy, HttpSource, MailClients, ReceivedMai
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use self::programs::{ClientMail, ClientRun, Kept, PROGRAMS};
+use self::programs::{ClientMail, ClientRun, KeptPart, PROGRAMS};
 use ClientScript::{Node, Python};
 
 /// Those that verify calls to webhooks.
@@ -162,19 +162,19 @@ fn check(
     ensure!(!raw.replace("\r\n", "").contains(['\r', '\n']), "it has bare line ends");
     for kept in expected.keeps {
         match *kept {
-            Kept::MessageId(id) => {
+            KeptPart::MessageId(id) => {
                 let found = mail.message_id.as_deref().unwrap_or_default();
                 ensure!(found.trim_matches(['<', '>']) == id, "its Message-ID is {found}");
             }
-            Kept::Signature => {
+            KeptPart::Signature => {
                 let verdict = dkimpy.verify(&mail.raw, &[("matrix._domainkey.example.com.", record)]);
                 ensure!(verdict.is_ok(), "{verdict:?}\n{raw}");
             }
-            Kept::Part(kind) => {
+            KeptPart::Part(kind) => {
                 ensure!(raw.contains(&format!("Content-Type: {kind}")), "no {kind} in\n{raw}")
             }
-            Kept::Html(html) => ensure!(opened.html.contains(html), "its html is {:?}", opened.html),
-            Kept::Header(name, value) => {
+            KeptPart::Html(html) => ensure!(opened.html.contains(html), "its html is {:?}", opened.html),
+            KeptPart::Header(name, value) => {
                 let found = mail.header(name).unwrap_or_default();
                 ensure!(found.contains(value), "{name}: {found}");
             }

@@ -28,6 +28,31 @@ async fn an_immediate_mail_goes_before_a_backlog_of_low_ones() -> anyhow::Result
     Ok(())
 }
 
+#[tokio::test]
+async fn mails_of_one_call_leave_in_its_order() -> anyhow::Result<()> {
+    const MAILS: usize = 150;
+    let sink = SmtpSink::start().await;
+    let gateway = Gateway::start().await?;
+    gateway.relay_with(sink.port(), json!({"max_connections": 1})).await?;
+    let mails: Vec<Value> =
+        (0..MAILS).map(|n| mail_with(&format!("mail-{n}"), "ada@example.net", json!({}))).collect();
+    let answer = gateway.post("/v1/messages/batch", json!({"messages": mails})).await?;
+    assert_eq!(answer["accepted"], MAILS, "{answer}");
+
+    let arrived = sink.wait_for(MAILS, PATIENCE).await;
+    let uids: Vec<String> = arrived.into_iter().filter_map(|mail| mail.postway_id).collect();
+    let mut places = Vec::with_capacity(MAILS);
+    for n in 0..MAILS {
+        let uid = gateway.get(&format!("/v1/messages/mail-{n}")).await?["uid"].clone();
+        places.push(uids.iter().position(|arrived| uid == arrived.as_str()));
+    }
+    assert!(
+        places == (0..MAILS).map(Some).collect::<Vec<_>>(),
+        "mail by mail, its place at the relay: {places:?}"
+    );
+    Ok(())
+}
+
 /// A relay that takes connections and never answers holds what it was given for minutes.
 #[tokio::test]
 async fn a_tenant_whose_relay_hangs_leaves_places_for_others() -> anyhow::Result<()> {

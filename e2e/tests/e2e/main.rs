@@ -34,6 +34,7 @@ mod idn;
 mod isolation;
 mod kill_loop;
 mod large_files;
+mod locked_file;
 mod logs;
 mod memory;
 mod moving_day;

@@ -60,7 +60,7 @@ type Entry = (usize, Result<Suppression, String>);
 ///
 /// A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
 /// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at
-/// most 64 KiB, and 32 columns or 100 values. Wrong lines are left out and told by number. What comes as
+/// most 64 KiB, and 32 columns or 100 values. A line that is wrong is skipped, and the answer lists it by its number. What comes as
 /// `application/octet-stream` is CSV, unless `format` says otherwise.
 #[utoipa::path(
     post,

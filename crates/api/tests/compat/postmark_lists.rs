@@ -67,6 +67,19 @@ async fn messages_are_found_by_what_they_have() {
     );
 }
 
+/// What came back long ago is in the list, however much was sent since.
+#[tokio::test]
+async fn an_old_bounce_is_listed_behind_ten_thousand_mails() {
+    let api = Api::start().await;
+    api.stored("old", State::Failed, &[("ada@example.net", Failed)]).await;
+    api.clock.forward_ms(1_000);
+    for n in 0..10_050 {
+        api.stored(&format!("m-{n}"), State::Ready, &[("bob@example.net", Pending)]).await;
+    }
+    let list = get(&api, "/bounces?count=50&offset=0").await;
+    assert_eq!((&list["TotalCount"], &list["Bounces"][0]["Email"]), (&json!(1), &json!("ada@example.net")));
+}
+
 #[tokio::test]
 async fn a_bounce_is_listed_shown_and_its_address_made_active() {
     let api = Api::start().await;

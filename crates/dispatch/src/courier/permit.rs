@@ -20,7 +20,7 @@ pub(crate) fn is_over(permit: Option<&Permit>, now: Time) -> bool {
 }
 
 /// Sees to it that the permit is good now; false where it cannot be made so. What is left of it then may be given back.
-pub(super) async fn refresh(shared: &Shared, permit: &mut Option<Permit>) -> bool {
+pub(crate) async fn refresh(shared: &Shared, permit: &mut Option<Permit>) -> bool {
     if is_over(permit.as_ref(), shared.clock.now()) {
         renew(shared, permit).await;
     }

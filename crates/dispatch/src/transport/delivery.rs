@@ -122,6 +122,12 @@ pub trait WireGate: Send {
         Ok(())
     }
 
+    /// The same for a transport that commits before it has a connection: called once it has one. Connecting may have taken longer
+    /// than a permit lasts, so one that ran out is renewed, if it can be.
+    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+        self.begin()
+    }
+
     /// Called once, after the body is flushed and before the dot, with the replies to RCPT in envelope order.
     /// On `Err` the transport drops the connection without the dot.
     async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused>;

@@ -22,7 +22,11 @@ impl Sandbox {
         if recipients.is_empty() {
             return Delivery::new(recipients, DeliveryEnd::NoRecipients);
         }
-        let end = match gate.commit(&recipients).await.and_then(|()| gate.begin()) {
+        let leave = match gate.commit(&recipients).await {
+            Ok(()) => gate.begin_connected().await,
+            refused => refused,
+        };
+        let end = match leave {
             Ok(()) => {
                 crash_point!("sandbox_after_gate");
                 match self.plays_relay {

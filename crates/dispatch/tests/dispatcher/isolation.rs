@@ -10,13 +10,13 @@ use postway_store::blob::Depot;
 use tokio::time::Instant;
 
 use super::{
-    Stage,
-    relay::{Manners, Relay},
+    DispatcherStage,
+    relay::{PipeRelay, RelayManners},
 };
 
 #[tokio::test(start_paused = true)]
 async fn an_isolated_process_claims_nothing_until_it_is_seen_again() {
-    let stage = Stage::set(Relay::default(), Depot::memory(), |_| {}).await;
+    let stage = DispatcherStage::set(PipeRelay::default(), Depot::memory(), |_| {}).await;
     let first = stage.accept(1).await;
     stage.wait_for(first, Status::Sent).await;
     tokio::time::sleep(ISOLATED_AFTER).await;
@@ -32,8 +32,9 @@ async fn an_isolated_process_claims_nothing_until_it_is_seen_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mail_whose_relay_was_slow_is_not_ended_by_a_process_that_is_isolated_by_then() {
-    let manners = Manners { rcpt_after: ISOLATED_AFTER + Duration::from_secs(1), ..Manners::default() };
-    let stage = Stage::set(Relay::with(manners), Depot::memory(), |_| {}).await;
+    let manners =
+        RelayManners { rcpt_after: ISOLATED_AFTER + Duration::from_secs(1), ..RelayManners::default() };
+    let stage = DispatcherStage::set(PipeRelay::with(manners), Depot::memory(), |_| {}).await;
     let uid = stage.accept(1).await;
     stage.wait_for(uid, Status::Sending).await;
     stage.wait_for(uid, Status::Ready).await;
@@ -45,8 +46,8 @@ async fn a_mail_whose_relay_was_slow_is_not_ended_by_a_process_that_is_isolated_
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_seen_waits_for_slow_relays_as_long_as_they_take() {
-    let manners = Manners { rcpt_after: DEAD_AFTER * 2, ..Manners::default() };
-    let stage = Stage::set(Relay::with(manners), Depot::memory(), |_| {}).await;
+    let manners = RelayManners { rcpt_after: DEAD_AFTER * 2, ..RelayManners::default() };
+    let stage = DispatcherStage::set(PipeRelay::with(manners), Depot::memory(), |_| {}).await;
     stage.keep_beating();
     let uid = stage.accept(1).await;
     stage.wait_for(uid, Status::Sent).await;

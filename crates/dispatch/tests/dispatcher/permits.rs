@@ -7,18 +7,20 @@ use postway_domain::{Clock as _, Status};
 use postway_store::{blob::Depot, conformance::sample, record::Body};
 
 use super::{
-    Stage,
-    relay::{Manners, Relay},
+    DispatcherStage,
+    relay::{PipeRelay, RelayManners},
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
 async fn a_mail_that_meets_a_dead_connection_and_a_slow_greeting_counts_when_it_is_begun() {
-    let manners = Manners { greets_after: Duration::from_secs(10), mails_max: 10, ..Manners::default() };
+    let manners =
+        RelayManners { greets_after: Duration::from_secs(10), mails_max: 10, ..RelayManners::default() };
     let limit = 15;
-    let stage =
-        Stage::set(Relay::with(manners), Depot::memory(), |settings| settings.limits.per_minute = limit);
+    let stage = DispatcherStage::set(PipeRelay::with(manners), Depot::memory(), |settings| {
+        settings.limits.per_minute = limit
+    });
     let stage = stage.await;
     stage.keep_beating();
     let mut uids = Vec::new();
@@ -40,7 +42,9 @@ async fn a_mail_that_meets_a_dead_connection_and_a_slow_greeting_counts_when_it_
 async fn a_body_that_is_long_in_coming_does_not_keep_a_limited_mail_from_being_sent() {
     for takes in [Duration::from_secs(5), Duration::from_secs(200)] {
         let depot = Depot::slow_memory(takes);
-        let stage = Stage::set(Relay::default(), depot, |settings| settings.limits.per_minute = 5).await;
+        let stage =
+            DispatcherStage::set(PipeRelay::default(), depot, |settings| settings.limits.per_minute = 5)
+                .await;
         stage.keep_beating();
         let bytes = Bytes::from(b"Subject: large\r\n\r\n".repeat(60_000));
         let blob = stage.depot.put(&*stage.store, &sample::tenant(), bytes, stage.clock.now()).await.unwrap();

@@ -1,4 +1,5 @@
-//! A relay over pipes that notes when each mail is begun and taken, and is slow, or goes, where it is told to.
+//! A relay over pipes. It records when each mail begins and when it is taken, and can be told to answer slowly or to close the
+//! connection.
 
 use std::{
     fmt,
@@ -20,66 +21,67 @@ use tokio::{
 /// What is in the pipe before a writer waits.
 const PIPE_BYTES: usize = 4 * 1024 * 1024;
 
-/// How it behaves.
+/// How the relay behaves.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manners {
-    /// How long it takes to greet on its second connection.
+pub struct RelayManners {
+    /// How long the relay waits before it greets on its second connection.
     pub greets_after: Duration,
-    /// How long it takes to say yes to a recipient.
+    /// How long the relay waits before it accepts a recipient.
     pub rcpt_after: Duration,
-    /// After so many mails of a connection it answers MAIL with 421 and goes; 0 for never.
+    /// The most mails that the relay takes over one connection. It answers the next MAIL with 421 and closes the connection; with 0
+    /// there is no bound.
     pub mails_max: u32,
 }
 
-/// What it has seen, and when.
+/// What the relay saw, and when.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// Each MAIL that it took.
+pub struct RelayRecord {
+    /// When it accepted each MAIL.
     pub begun: Mutex<Vec<Instant>>,
-    /// Each dot.
+    /// When it read each final dot.
     pub taken: Mutex<Vec<Instant>>,
     connections: AtomicU32,
 }
 
 #[derive(Default)]
-pub struct Relay {
-    pub manners: Manners,
-    pub seen: Arc<Seen>,
+pub struct PipeRelay {
+    pub manners: RelayManners,
+    pub record: Arc<RelayRecord>,
 }
 
-impl fmt::Debug for Relay {
+impl fmt::Debug for PipeRelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Relay")
+        f.write_str("PipeRelay")
     }
 }
 
-impl Relay {
-    pub fn with(manners: Manners) -> Self {
-        Self { manners, seen: Arc::default() }
+impl PipeRelay {
+    pub fn with(manners: RelayManners) -> Self {
+        Self { manners, record: Arc::default() }
     }
 
     pub fn begun(&self) -> Vec<Instant> {
-        self.seen.begun.lock().expect("nobody panics with it").clone()
+        self.record.begun.lock().expect("nobody panics with it").clone()
     }
 
     pub fn taken(&self) -> Vec<Instant> {
-        self.seen.taken.lock().expect("nobody panics with it").clone()
+        self.record.taken.lock().expect("nobody panics with it").clone()
     }
 }
 
 #[async_trait]
-impl Dial for Relay {
+impl Dial for PipeRelay {
     async fn dial(&self, _: &str, _: u16, _: Instant, _: &Guard) -> Result<Stream, NetError> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
-        tokio::spawn(serve(far, self.manners, self.seen.clone()));
+        tokio::spawn(serve(far, self.manners, self.record.clone()));
         Ok(Stream::Pipe(near))
     }
 }
 
-async fn serve(pipe: DuplexStream, manners: Manners, seen: Arc<Seen>) -> std::io::Result<()> {
+async fn serve(pipe: DuplexStream, manners: RelayManners, record: Arc<RelayRecord>) -> std::io::Result<()> {
     let (read, mut write) = tokio::io::split(pipe);
     let mut lines = BufReader::new(read).lines();
-    if seen.connections.fetch_add(1, Ordering::Relaxed) == 1 {
+    if record.connections.fetch_add(1, Ordering::Relaxed) == 1 {
         tokio::time::sleep(manners.greets_after).await;
     }
     write.write_all(b"220 relay.example\r\n").await?;
@@ -88,7 +90,7 @@ async fn serve(pipe: DuplexStream, manners: Manners, seen: Arc<Seen>) -> std::io
         let reply: &[u8] = match line.split([' ', ':']).next().unwrap_or_default() {
             "." if in_body => {
                 in_body = false;
-                seen.taken.lock().expect("nobody panics with it").push(Instant::now());
+                record.taken.lock().expect("nobody panics with it").push(Instant::now());
                 b"250 taken\r\n"
             }
             _ if in_body => continue,
@@ -98,7 +100,7 @@ async fn serve(pipe: DuplexStream, manners: Manners, seen: Arc<Seen>) -> std::io
             }
             "MAIL" => {
                 mails += 1;
-                seen.begun.lock().expect("nobody panics with it").push(Instant::now());
+                record.begun.lock().expect("nobody panics with it").push(Instant::now());
                 b"250 go on\r\n"
             }
             "RCPT" => {

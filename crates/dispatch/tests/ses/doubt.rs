@@ -73,6 +73,28 @@ async fn a_certificate_that_does_not_verify_is_the_accounts_fault() {
     assert_eq!(accepted(send(&client(trusting)).await).as_deref(), Some("1"));
 }
 
+/// Over TLS a connection stands only when the service has had a part in it.
+#[tokio::test]
+async fn a_mail_is_let_go_when_its_connection_stands() {
+    let cert = TestCert::localhost();
+    let fake = Arc::new(Fake::start_tls(Play::taken("1"), &cert).await);
+    let trusting = SesSettings { extra_roots_pem: Some(cert.ca_pem.clone()), ..settings(fake.url()) };
+    let client = client(trusting);
+    let mut refusing = Gate { refuse_connected: true, watched: Some(fake.clone()), ..Gate::default() };
+    let refused = client.deliver(&envelope(ONE, BODY), BODY, &mut refusing).await;
+    assert!(matches!(refused.end, DeliveryEnd::GateRefused), "{:?}", refused.end);
+    assert_eq!((refusing.commits, refusing.connections_at_begin), (1, Some(1)));
+
+    let mut gate = Gate { watched: Some(fake.clone()), ..Gate::default() };
+    let delivery = client.deliver(&envelope(ONE, BODY), BODY, &mut gate).await;
+    assert_eq!(accepted(delivery.end).as_deref(), Some("1"));
+    assert_eq!(gate.connections_at_begin, Some(2), "the one that was given up is not used again");
+    let heard = fake.requests();
+    assert_eq!(heard.len(), 1, "nothing of a mail that was refused is heard");
+    assert_eq!(heard[0].header("Content-Length"), Some(heard[0].body.len().to_string().as_str()));
+    assert_eq!(heard[0].header("Transfer-Encoding"), None);
+}
+
 #[tokio::test]
 async fn a_slow_service_is_not_asked_twice() {
     let fake = Fake::start(Play::Silence).await;

@@ -30,6 +30,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{door::Door, fair::FairShare, tally::count_entered};
+pub use outcome::FETCH_DELAY_MAX;
 use outcome::Outcome;
 pub(crate) use places::FetchPlaces;
 

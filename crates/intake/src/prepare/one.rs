@@ -133,7 +133,7 @@ impl Door {
             true => Refusal::busy(&error.message),
             false => Refusal::field(error.field, error.message),
         })?;
-        let names = Names::new(now, checked.from.address(), &self.mail_domain);
+        let names = self.new_names(now, checked.from.address());
         let (attached, linked) = sort(&mut checked, files, &around.house)?;
         for (plan, file) in &linked {
             // Any name will do to see whether there is a link to be had: nothing is kept under it.

@@ -26,6 +26,10 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(8 * 60 * 60);
 const TRIES_OF_OURS: i64 = 3;
 /// Delays are up to this part longer, so that what failed together does not come again together.
 const JITTER: f64 = 0.25;
+/// No fetch is put off for longer than this: the last delay with its jitter, or what a source asks for.
+pub const FETCH_DELAY_MAX: Duration = Duration::from_secs(10 * 60 * 60);
+const _: () = assert!(DELAYS[DELAYS.len() - 1] as f64 * (1.0 + JITTER) <= FETCH_DELAY_MAX.as_secs() as f64);
+const _: () = assert!(RETRY_AFTER_MAX.as_secs() <= FETCH_DELAY_MAX.as_secs());
 /// Leases lost in a row after which a message is taken to be what broke its preparers.
 const LOST_LEASES_MAX: i64 = 3;
 /// Tries after which a suspect is refused.

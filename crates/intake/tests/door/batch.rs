@@ -60,6 +60,16 @@ async fn good_messages_are_taken_and_bad_ones_answered_in_their_place() {
 }
 
 #[tokio::test]
+async fn messages_of_one_call_have_ids_in_its_order() {
+    let house = House::new().await;
+    // More than are prepared in one go.
+    let messages: Vec<Value> = (0..120).map(|n| message(json!({"subject": n.to_string()}))).collect();
+    let receipt = send(&house, &json!({"messages": messages})).await.unwrap();
+    let uids: Vec<_> = receipt.results.iter().flatten().map(|receipt| receipt.uid).collect();
+    assert!(uids.len() == 120 && uids.is_sorted(), "{uids:?}");
+}
+
+#[tokio::test]
 async fn defaults_stand_under_each_message() {
     let house = House::new().await;
     let body = json!({

@@ -45,7 +45,7 @@ pub(super) async fn agree_anew(
 }
 
 /// What was heard.
-struct Heard {
+struct HeardBeats {
     /// Who is alive under the same identity.
     namesake: Option<NodeRecord>,
     /// Whether somebody has said what time it is.
@@ -57,8 +57,8 @@ async fn listen(
     clock: &NodeClock,
     identity: &[u8; 16],
     me: Option<Incarnation>,
-) -> Result<Heard, StoreError> {
-    let mut heard = Heard { namesake: None, is_agreed: false };
+) -> Result<HeardBeats, StoreError> {
+    let mut heard = HeardBeats { namesake: None, is_agreed: false };
     let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
     let mut own_beats: HashMap<Incarnation, i64> = HashMap::new();
     let started = Instant::now();
@@ -96,7 +96,7 @@ async fn listen(
             .iter()
             .find(|node| own_beats.insert(node.incarnation, node.beat).is_some_and(|beat| beat != node.beat))
         {
-            return Ok(Heard { namesake: Some(moving.clone()), ..heard });
+            return Ok(HeardBeats { namesake: Some(moving.clone()), ..heard });
         }
         // An earlier life that is over does not move; that takes as long to see as for any other.
         let is_known = heard.is_agreed || others.is_empty();

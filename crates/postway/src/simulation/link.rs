@@ -100,9 +100,18 @@ impl Link {
         Err(StoreError::Unavailable("simulated, in silence".to_owned()))
     }
 
-    /// What was just done is done a second time.
-    fn again(&self, name: &str) {
-        self.world.trace.note(format_args!("{} {name} is done again", self.life.name));
+    /// Does a write, and sometimes a second time, as a store does that runs a group again. The first answer counts.
+    async fn maybe_twice<T, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        name: &str,
+        write: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, StoreError> {
+        let answer = write().await?;
+        if self.world.repeats() {
+            self.world.trace.note(format_args!("{} {name} is done again", self.life.name));
+            write().await?;
+        }
+        Ok(answer)
     }
 
     async fn pause(&self, ms: u64) {
@@ -164,14 +173,7 @@ impl Intake for Link {
         let lost: Vec<Acceptance> =
             named.iter().map(|_| Acceptance::Accepted { handed_over: false }).collect();
         let failovers = self.world.failovers();
-        let work = async {
-            let answers = self.store.accept(messages.clone()).await?;
-            if self.world.repeats() {
-                self.again("accept");
-                self.store.accept(messages).await?;
-            }
-            Ok(answers)
-        };
+        let work = self.maybe_twice("accept", || self.store.accept(messages.clone()));
         let answer = self.call("accept", work, note).await;
         let took_over = self.world.failovers() > failovers;
         if answer.is_err() && took_over && self.world.has(Flaw::TrustsFailover) {
@@ -215,14 +217,7 @@ impl Work for Link {
         let note = |held: &Vec<bool>| {
             self.world.ledger().permitted(&self.life, &uids, held, &self.world.trace);
         };
-        let work = async {
-            let held = self.store.wire_commit(commits.clone()).await?;
-            if self.world.repeats() {
-                self.again("wire_commit");
-                self.store.wire_commit(commits).await?;
-            }
-            Ok(held)
-        };
+        let work = self.maybe_twice("wire_commit", || self.store.wire_commit(commits.clone()));
         let answer = self.call("wire_commit", work, note).await;
         let is_granted = match &answer {
             Ok(_) => self.world.has(Flaw::IgnoresFence),
@@ -236,14 +231,7 @@ impl Work for Link {
         let note = |held: &Vec<bool>| {
             self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
         };
-        let work = async {
-            let held = self.store.apply(changes.clone()).await?;
-            if self.world.repeats() {
-                self.again("apply");
-                self.store.apply(changes).await?;
-            }
-            Ok(held)
-        };
+        let work = self.maybe_twice("apply", || self.store.apply(changes.clone()));
         self.call("apply", work, note).await
     }
 

@@ -75,10 +75,14 @@ impl Depot {
         Self { objects, prefix: Path::default(), signer: None, folder: None }
     }
 
-    /// The same, and takes so long to give one, for tests.
+    /// The same, and takes so long to give one or to delete one, for tests.
     pub fn slow_memory(wait: std::time::Duration) -> Self {
         use object_store::throttle::{ThrottleConfig, ThrottledStore};
-        let config = ThrottleConfig { wait_get_per_call: wait, ..ThrottleConfig::default() };
+        let config = ThrottleConfig {
+            wait_get_per_call: wait,
+            wait_delete_per_call: wait,
+            ..ThrottleConfig::default()
+        };
         let objects = Arc::new(ThrottledStore::new(object_store::memory::InMemory::new(), config));
         Self { objects, ..Self::memory() }
     }

@@ -39,15 +39,15 @@ const PAGE: Sql = Sql::same(
      (SELECT digest, generation, name, reserved_at, condemned FROM stored_blob WHERE reserved_at >= ? AND reserved_at < ? \
      AND (reserved_at > ? OR digest > ?) ORDER BY reserved_at, digest LIMIT ?) AS b ORDER BY b.reserved_at, b.digest",
 );
-/// How much is looked at.
+/// How many blobs a walk reads.
 #[derive(Clone, Copy)]
-struct Look {
+struct BlobWalkBounds {
     /// In one statement.
     page: u32,
     /// In one call.
     most: u32,
 }
-const LOOK: Look = Look { page: 500, most: 100_000 };
+const WALK_BOUNDS: BlobWalkBounds = BlobWalkBounds { page: 500, most: 100_000 };
 const IS_REFERENCED: Sql = Sql::same(
     "SELECT 1 FROM content c WHERE c.raw_blob = ? UNION ALL SELECT 1 FROM content c WHERE c.payload_blob = ? \
      UNION ALL SELECT 1 FROM link l WHERE l.blob = ? UNION ALL SELECT 1 FROM inbound_body i WHERE i.raw_blob = ? \
@@ -149,15 +149,15 @@ async fn find_unreferenced(
     store: &impl Portable,
     before: Time,
     limit: usize,
-    look: Look,
+    bounds: BlobWalkBounds,
 ) -> Result<Vec<BlobName>, StoreError> {
     let (mut found, mut looked) = (Vec::new(), 0);
     let start = store.walks().take_blobs().unwrap_or_else(BlobCursor::start);
     let newest = BlobCursor { reserved_at: before, digest: [0; 32] };
     for (mut after, until) in [(start, newest), (BlobCursor::start(), start.min(newest))] {
-        while after < until && found.len() < limit && looked < look.most {
-            let page = read_page(&mut *store.reader().await?, after, before, look.page).await?;
-            let is_last = page.len() < look.page as usize;
+        while after < until && found.len() < limit && looked < bounds.most {
+            let page = read_page(&mut *store.reader().await?, after, before, bounds.page).await?;
+            let is_last = page.len() < bounds.page as usize;
             for (cursor, generation) in page {
                 if found.len() == limit {
                     break;
@@ -205,7 +205,7 @@ impl<T: Portable> Blobs for T {
     }
 
     async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError> {
-        let names = find_unreferenced(self, before, limit as usize, LOOK).await?;
+        let names = find_unreferenced(self, before, limit as usize, WALK_BOUNDS).await?;
         if names.is_empty() {
             return Ok(names);
         }
@@ -251,7 +251,7 @@ mod tests {
             let body = Body::Blob(BlobRef { name, size: 9 });
             stage::accept(&store, Sample::new(n.into()).content(|content| content.raw = body)).await;
         }
-        let find = |limit| find_unreferenced(&*sqlite, at(100), limit, Look { page: 2, most: 4 });
+        let find = |limit| find_unreferenced(&*sqlite, at(100), limit, BlobWalkBounds { page: 2, most: 4 });
         for round in 0..2 {
             let mut found = Vec::new();
             for _ in 0..3 {
@@ -262,6 +262,6 @@ mod tests {
             assert!(find(9).await.unwrap().is_empty());
             assert!(sqlite.walks().take_blobs().is_some());
         }
-        assert_eq!(find_unreferenced(&*sqlite, at(100), 1, LOOK).await.unwrap(), unused[..1]);
+        assert_eq!(find_unreferenced(&*sqlite, at(100), 1, WALK_BOUNDS).await.unwrap(), unused[..1]);
     }
 }

@@ -159,13 +159,27 @@ pub async fn only_use_that_counts_no_more_is_forgotten(store: &Shared) {
     let limits = AccountLimits { per_minute: 3, per_hour: 9, ..AccountLimits::default() };
     claim(store, limits, 1, at(0), 3).await;
     let ends = Span::Minute.counts_until(Span::Minute.bucket(at(0)));
-    assert_eq!(
-        direct(store, DirectoryChange::Forget(Time::from_millis(ends.as_millis() - 1))).await,
-        Changed::Done
-    );
+    let before = Time::from_millis(ends.as_millis() - 1);
+    assert_eq!(direct(store, DirectoryChange::ForgetUse(before, 9)).await, Changed::Already);
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [3, 3]);
-    assert_eq!(direct(store, DirectoryChange::Forget(ends)).await, Changed::Done);
+    assert_eq!(direct(store, DirectoryChange::ForgetUse(ends, 9)).await, Changed::Done);
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [0, 3]);
+}
+
+/// However much there is, a step takes so many.
+pub async fn use_that_counts_no_more_is_forgotten_in_slices(store: &Shared) {
+    accept_many(store, TENANT, ACCOUNT, 0..5).await;
+    for n in 0..5 {
+        claim(store, per_minute(9), n + 1, at(n * 10_000), 1).await;
+    }
+    let forget = || direct(store, DirectoryChange::ForgetUse(at(10_000_000), 2));
+    let left = async || counts(store, &sample::relay(), &per_minute(9), at(0)).await;
+    assert_eq!(left().await, [5]);
+    for expected in [3, 1, 0] {
+        assert_eq!(forget().await, Changed::Done);
+        assert_eq!(left().await, [expected]);
+    }
+    assert_eq!(forget().await, Changed::Already);
 }
 
 /// Windows stay as full as they are.

@@ -94,6 +94,33 @@ pub async fn what_is_not_composed_is_not_dispatched(store: &Shared) {
     assert_eq!(state(store, at(0)).await, (vec![tenant()], None));
 }
 
+/// The clock was ahead and was set back. What was refused is not prepared once more, and a fetch that may be right waits.
+pub async fn preparation_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Shared) {
+    for n in 1..=2 {
+        accept(store, uncomposed(n).created(60_000)).await;
+    }
+    for (token, until) in [(1, 9_000), (2, 9_001), (3, 5_000)] {
+        accept(store, uncomposed(2 + token as u32)).await;
+        let one = claim_one(store, token, at(0)).await;
+        assert!(apply(store, later(&one, at(until), at(0))).await);
+    }
+    accept(store, uncomposed(6)).await;
+    let one = claim_one(store, 4, at(0)).await;
+    assert!(apply(store, settled(&one, Input::Refuse, Preparation::Refused, at(0))).await);
+    assert!(claim(store, 5, at(1_000), 9).await.is_empty());
+    let pull = || {
+        let pull = DirectoryChange::PullPreparation { now: at(1_000), latest: at(5_000), limit: 3 };
+        store.change(pull, None)
+    };
+    assert_eq!(pull().await.unwrap(), Changed::Done);
+    assert_eq!(claim(store, 6, at(1_000), 9).await.len(), 3);
+    assert_eq!(pull().await.unwrap(), Changed::Done);
+    assert_eq!(pull().await.unwrap(), Changed::Already);
+    assert_eq!(claim(store, 7, at(1_000), 9).await.len(), 1);
+    assert_eq!(claim(store, 8, at(5_000), 9).await.len(), 1, "what may be right waits");
+    assert!(claim(store, 9, at(99_000), 9).await.is_empty(), "what was refused is never due");
+}
+
 /// All that a preparer needs, and a lease like any other.
 pub async fn a_claim_leases_what_waits_to_be_prepared(store: &Shared) {
     let sample = uncomposed(1).client_id("mine").batch("spring").expires(90_000);

@@ -236,6 +236,7 @@ macro_rules! conformance_tests {
                 only_use_that_counts_no_more_is_forgotten
                 use_goes_with_a_clock_that_is_set_forward
                 use_of_times_to_come_counts_for_one_window_only
+                use_that_counts_no_more_is_forgotten_in_slices
                 eight_claimers_never_exceed_a_limit
             }
             links {
@@ -307,6 +308,7 @@ macro_rules! conformance_tests {
             }
             preparation {
                 what_is_not_composed_is_not_dispatched
+                preparation_of_a_clock_that_was_ahead_is_pulled_to_now
                 a_claim_leases_what_waits_to_be_prepared
                 each_tenant_has_its_own_room
                 what_is_prepared_can_be_sent

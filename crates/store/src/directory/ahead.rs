@@ -2,7 +2,7 @@
 //! through the index of due work, in bounded slices.
 //!
 //! Ready mail waits for nothing else, so right after a step all of it is due now. What waits for a retry or a resend is known by
-//! its time: none is due later than its account's longest delay from now.
+//! its time: none is due later than its account's longest delay from now. So is what waits to be prepared.
 
 use postway_domain::{Status, Time, message::Wait};
 
@@ -29,8 +29,27 @@ const PULL_BEYOND: Sql = Sql::or_mysql(
      WHERE l.tenant = ? AND l.account = ? \
      AND m.due_at > ? AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) LIMIT ?) AS ahead)",
 );
+/// Which rows wait for a time that the clock had: of a message that was not tried yet, or of one whose fetch was put off. Those of
+/// refused messages are never due, and stay so.
+macro_rules! pull_preparation {
+    ($from:literal) => {
+        concat!(
+            "UPDATE preparation SET due_at = ? WHERE due_at < 253402300799999 AND uid IN (SELECT uid FROM (SELECT p.uid FROM ",
+            $from,
+            " WHERE p.due_at > ? AND p.due_at < 253402300799999 ",
+            "AND (m.status = 0 OR (m.status = 3 AND m.wait = 3 AND p.due_at > ?)) LIMIT ?) AS ahead)"
+        )
+    };
+}
+const PULL_PREPARATION: Sql = Sql::or_mysql(
+    pull_preparation!("tenant t JOIN preparation p ON p.tenant = t.id JOIN message m ON m.uid = p.uid"),
+    pull_preparation!(
+        "tenant t STRAIGHT_JOIN preparation p FORCE INDEX (preparation_due) ON p.tenant = t.id \
+         STRAIGHT_JOIN message m FORCE INDEX (PRIMARY) ON m.uid = p.uid"
+    ),
+);
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[PULL, PULL_BEYOND];
+pub(crate) const STATEMENTS: &[Sql] = &[PULL, PULL_BEYOND, PULL_PREPARATION];
 
 /// Makes so many ready messages due now. [`Changed::Already`] where there are none.
 pub(super) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
@@ -56,6 +75,19 @@ pub(super) async fn pull_beyond(
     Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
 }
 
+/// Makes so many messages due to be prepared now that a clock that was ahead has wait.
+pub(super) async fn pull_preparation(
+    session: &mut dyn Session,
+    now: Time,
+    latest: Time,
+    limit: u32,
+) -> Result<Changed, StoreError> {
+    let values = values![now, now, latest, i64::from(limit)];
+    let pulled = session.execute(PULL_PREPARATION, values).await?;
+    Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
+}
+
 // The statements above write these codes as literals.
 const _: () = assert!(Status::Ready as i64 == 2 && Status::Scheduled as i64 == 3);
 const _: () = assert!(Status::InDoubt as i64 == 8 && Wait::Retry as i64 == 2);
+const _: () = assert!(Status::Accepted as i64 == 0 && Wait::Fetch as i64 == 3);

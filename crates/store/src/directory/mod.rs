@@ -137,14 +137,17 @@ pub(crate) async fn change(
         DirectoryChange::Forget(now) => {
             reports::forget(session).await?;
             inbound::forget(session).await?;
-            allowance::forget(session, *now).await?;
             suppressions::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
+        DirectoryChange::ForgetUse(now, limit) => allowance::forget(session, *now, *limit).await?,
         DirectoryChange::PullReady(now, limit) => ahead::pull(session, *now, *limit).await?,
         DirectoryChange::PullBeyond(latest, now, limit) => {
             ahead::pull_beyond(session, latest, *now, *limit).await?
+        }
+        DirectoryChange::PullPreparation { now, latest, limit } => {
+            ahead::pull_preparation(session, *now, *latest, *limit).await?
         }
         DirectoryChange::ShiftUse(now, by_ms) => allowance::shift(session, *now, *by_ms).await?,
         DirectoryChange::RedateUse(now) => allowance::redate(session, *now).await?,

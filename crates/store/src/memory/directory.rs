@@ -76,6 +76,17 @@ impl Directory {
         }
     }
 
+    /// See [`DirectoryChange::ForgetUse`].
+    fn forget_use(&mut self, now: Time, limit: usize) -> Changed {
+        let counts_no_more =
+            |(_, span, bucket): &&(AccountKey, Span, i64)| *bucket < span.oldest_counted(now);
+        let old: Vec<_> = self.spent.keys().filter(counts_no_more).take(limit).cloned().collect();
+        for bucket in &old {
+            self.spent.remove(bucket);
+        }
+        if old.is_empty() { Changed::Already } else { Changed::Done }
+    }
+
     /// See [`DirectoryChange::ShiftUse`].
     fn shift_use(&mut self, now: Time, by_ms: i64) -> Changed {
         let moved = |((key, span, bucket), used): ((AccountKey, Span, i64), i64)| {
@@ -410,13 +421,16 @@ impl Tables {
             DirectoryChange::DeleteContact(tenant, id) => self.inbound.delete_contact(tenant, id),
             DirectoryChange::Forget(now) => {
                 self.catalogue.forget_links(now);
-                directory.spent.retain(|(_, span, bucket), _| *bucket >= span.oldest_counted(now));
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 Changed::Done
             }
+            DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
             DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
             DirectoryChange::PullBeyond(latest, now, limit) => self.pull_beyond(&latest, now, limit as usize),
+            DirectoryChange::PullPreparation { now, latest, limit } => {
+                self.pull_preparation(now, latest, limit as usize)
+            }
             DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
             DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
             DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    MessageUid, TenantId, Time,
+    MessageUid, State, TenantId, Time,
     message::{Input, transition},
 };
 
@@ -13,8 +13,8 @@ use crate::{
     error::StoreError,
     port::{Blobs, Prepare},
     record::{
-        BlobName, Body, Lease, Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared,
-        ToPrepare,
+        BlobName, Body, Changed, Lease, Link, NewLink, Preparation, PreparationState, PrepareRequest,
+        Prepared, ToPrepare,
     },
 };
 
@@ -111,6 +111,25 @@ impl Stored {
 }
 
 impl Tables {
+    /// See [`crate::record::DirectoryChange::PullPreparation`].
+    pub fn pull_preparation(&mut self, now: Time, latest: Time, limit: usize) -> Changed {
+        let is_ahead = |stored: &&Stored| match (stored.preparable_at(), stored.record.summary.state) {
+            (Some(due_at), State::Accepted) => due_at > now,
+            (Some(due_at), _) => due_at > latest,
+            (None, _) => false,
+        };
+        let ahead: Vec<MessageUid> =
+            self.messages.values().filter(is_ahead).map(Stored::uid).take(limit).collect();
+        for uid in &ahead {
+            self.edit(*uid, |stored| {
+                if let Some(waiting) = &mut stored.waiting {
+                    waiting.due_at = now;
+                }
+            });
+        }
+        if ahead.is_empty() { Changed::Already } else { Changed::Done }
+    }
+
     /// What waits to be prepared, the longest waiting first.
     fn preparable(&self) -> Vec<(Time, &Stored)> {
         let waiting = self.messages.values().filter_map(|stored| Some((stored.preparable_at()?, stored)));

@@ -1,15 +1,12 @@
 //! Migrations: numbered, forward only. DDL commits by itself here, so each step can be run again: its record is written
 //! last, and whoever migrates holds the database's lock.
 
-use std::time::Duration;
-
-use sqlx::{MySqlConnection, Row};
-use tokio::time::sleep;
+use sqlx::MySqlConnection;
 
 use super::failed;
 use crate::{
     error::StoreError,
-    schema::{self, Migration, MigrationState},
+    schema::{self, Migration, MissingSteps, SchemaRecord, StepPatience},
     views,
 };
 
@@ -24,74 +21,40 @@ pub(super) const WRITABLE: &str =
 
 /// How long a statement waits for tables that transactions have in use, and others behind it.
 const BRIEF_LOCKS: &str = "SET SESSION lock_wait_timeout = 2";
-/// The pause before the next try, in which others have their turn, and how many there are: an hour's worth, for dumps.
-const PAUSE: Duration = Duration::from_secs(2);
+/// How often a step is tried that others' locks hold up: an hour's worth, for dumps.
 const TRIES_MAX: u32 = 1_000;
 
-/// The schema's version; 0 for an empty database.
-async fn version(conn: &mut MySqlConnection) -> Result<i64, StoreError> {
-    let exists = has_table(conn, "schema_migration").await?;
-    if !exists {
-        return Ok(0);
+impl SchemaRecord for MySqlConnection {
+    const KNOWN: &'static [Migration] = MIGRATIONS;
+
+    async fn has_table(&mut self, name: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_name = ?)",
+        );
+        query.bind(name).fetch_one(self).await.map_err(failed)
     }
-    let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_migration");
-    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
-    if found > schema::newest(MIGRATIONS) {
-        check_writable(conn).await?;
+
+    async fn newest(&mut self) -> Result<i64, StoreError> {
+        let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_migration");
+        newest.fetch_one(self).await.map_err(failed)
     }
-    Ok(found)
-}
 
-/// Refuses a schema that has gone on without this program.
-pub(super) async fn check_writable(conn: &mut MySqlConnection) -> Result<(), StoreError> {
-    let row = sqlx::query(WRITABLE).fetch_one(conn).await.map_err(failed)?;
-    schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-/// Refuses a database into which a copy is under way.
-pub(super) async fn check_whole(conn: &mut MySqlConnection) -> Result<(), StoreError> {
-    if has_table(conn, "copy_progress").await? { Err(StoreError::HalfCopied) } else { Ok(()) }
-}
-
-async fn has_table(conn: &mut MySqlConnection, name: &str) -> Result<bool, StoreError> {
-    let query = sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM information_schema.tables \
-         WHERE table_schema = DATABASE() AND table_name = ?)",
-    );
-    query.bind(name).fetch_one(conn).await.map_err(failed)
-}
-
-/// Whether the database lacks anything.
-pub(super) async fn is_current(conn: &mut MySqlConnection) -> Result<bool, StoreError> {
-    Ok(version(conn).await? >= schema::newest(MIGRATIONS))
-}
-
-/// Which migrations the database has.
-pub(super) async fn status(conn: &mut MySqlConnection) -> Result<Vec<MigrationState>, StoreError> {
-    Ok(schema::states(MIGRATIONS, version(conn).await?))
+    async fn writable(&mut self) -> Result<(i64, i64), StoreError> {
+        sqlx::query_as(WRITABLE).fetch_one(self).await.map_err(failed)
+    }
 }
 
 /// Applies what is missing and returns it.
 pub(super) async fn up(conn: &mut MySqlConnection) -> Result<Vec<Migration>, StoreError> {
-    let missing = schema::missing(MIGRATIONS, version(conn).await?);
+    let MissingSteps { steps: missing, .. } = schema::lacks(conn).await?;
     sqlx::raw_sql(BRIEF_LOCKS).execute(&mut *conn).await.map_err(failed)?;
     for migration in &missing {
-        let mut tries = 1;
-        loop {
-            match step(conn, migration).await.map_err(failed) {
-                Ok(()) => break,
-                Err(StoreError::Conflict(reason)) if tries < TRIES_MAX => {
-                    if tries % 10 == 1 {
-                        tracing::warn!(
-                            migration = migration.name,
-                            reason,
-                            "a migration waits for somebody who uses the tables for long, such as a dump; it is tried again"
-                        );
-                    }
-                    tries += 1;
-                    sleep(PAUSE).await;
-                }
-                Err(error) => return Err(error),
+        let mut patience = StepPatience::new(TRIES_MAX);
+        while let Err(error) = step(conn, migration).await.map_err(failed) {
+            let is_locked = matches!(error, StoreError::Conflict(_));
+            if !is_locked || !patience.is_left(migration, &error).await {
+                return Err(error);
             }
         }
     }

@@ -43,7 +43,7 @@ use self::{
 };
 use crate::{
     directory::Portable,
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     group::Writers,
     handover::HandOver,
@@ -72,7 +72,7 @@ pub struct MysqlStore {
     readers: MySqlPool,
     handover: Arc<HandOver>,
     walks: Walks,
-    risks: Vec<DurabilityRisk>,
+    durability: DurabilityWatch,
     server: Arc<Server>,
     peers: Arc<Peers>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
@@ -210,8 +210,13 @@ impl Portable for MysqlStore {
 
 #[async_trait]
 impl Operate for MysqlStore {
-    fn durability_risks(&self) -> &[DurabilityRisk] {
-        &self.risks
+    fn durability_risks(&self) -> Vec<DurabilityRisk> {
+        self.durability.risks()
+    }
+
+    async fn review_durability(&self) -> Result<(), StoreError> {
+        self.durability.note(self.register(open::risks).await?);
+        Ok(())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -16,7 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -25,6 +25,7 @@ use crate::{
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
+    schema,
     silence::SilenceTeller,
     sql::MysqlSession,
     views,
@@ -137,16 +138,15 @@ impl MysqlStore {
         let server = Arc::new(Server::parse(url)?);
         let mut conn = server.writer().await?;
         check_version(&mut conn).await?;
-        migrate::check_whole(&mut conn).await?;
-        let applied = match migrate::is_current(&mut conn).await? {
+        schema::check_whole(&mut conn).await?;
+        let applied = match schema::is_current(&mut conn).await? {
             true => Vec::new(),
             false => server.migrate().await?,
         };
         let has_views = views::find_installed(&mut MysqlSession { conn: &mut conn, failed }).await?;
         let packing = PackingPolicy::beside_others(&applied, has_views);
         let is_cluster = is_cluster(&mut conn).await?;
-        let risks = risks(&mut conn).await?;
-        risks.iter().for_each(DurabilityRisk::tell);
+        let durability = DurabilityWatch::new(risks(&mut conn).await?);
         let packet_bytes_max: u64 =
             sqlx::query_scalar("SELECT @@max_allowed_packet").fetch_one(&mut conn).await.map_err(failed)?;
         if packet_bytes_max < PACKET_BYTES_WISH {
@@ -182,14 +182,14 @@ impl MysqlStore {
             server,
             peers,
             registrar,
-            risks,
+            durability,
         })
     }
 
     /// Which migrations the database at `url` has.
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = Server::parse(url)?.writer().await?;
-        let status = migrate::status(&mut conn).await;
+        let status = schema::status(&mut conn).await;
         close(conn).await;
         status
     }
@@ -213,7 +213,7 @@ impl MysqlStore {
     }
 }
 
-async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+pub(super) async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
     const SETTINGS: &str = "SELECT CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS SIGNED), \
                             CAST(@@GLOBAL.sync_binlog AS SIGNED), CAST(@@GLOBAL.log_bin AS SIGNED)";
     let (flush, sync_binlog, has_binlog): (i64, i64, i64) =

@@ -408,13 +408,24 @@ async fn a_server_that_does_not_sync_its_commits_is_told() {
     for value in ["0", "2", "1"] {
         set(value).await;
         let store = MysqlStore::open(&url).await.unwrap();
-        let risks = store.durability_risks().to_vec();
+        let risks = store.durability_risks();
         store.close().await;
         assert_eq!(MysqlStore::facts(&url).await.unwrap().risks, risks);
         let told = risks.iter().find(|risk| risk.setting == "innodb_flush_log_at_trx_commit");
         let at_crash = told.filter(|risk| risk.loses_at == LossMoment::Crash);
         assert_eq!(at_crash.map(|risk| risk.value.as_str()), (value != "1").then_some(value));
     }
+    // A server that takes over is found out while the store is open.
+    let store = MysqlStore::open(&url).await.unwrap();
+    let is_risky = || store.durability_risks().iter().any(|risk| risk.value == "0");
+    assert!(!is_risky());
+    set("0").await;
+    store.review_durability().await.unwrap();
+    assert!(is_risky());
+    set("1").await;
+    store.review_durability().await.unwrap();
+    assert!(!is_risky());
+    store.close().await;
     set(&was.to_string()).await;
 }
 

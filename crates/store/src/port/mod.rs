@@ -396,9 +396,14 @@ pub trait Nodes: Send + Sync {
 /// The operator's side.
 #[async_trait]
 pub trait Operate: Send + Sync {
-    /// Settings of the database, as it was opened, with which what it acknowledged can be lost.
-    fn durability_risks(&self) -> &[DurabilityRisk] {
-        &[]
+    /// Settings of the database, at the last review, with which what it acknowledged can be lost.
+    fn durability_risks(&self) -> Vec<DurabilityRisk> {
+        Vec::new()
+    }
+
+    /// Reads these settings again, and logs those that were not known: another server may have taken over.
+    async fn review_durability(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Whether the store can write, by writing: a full disk or a server that only reads shows here as in an accept. Asked

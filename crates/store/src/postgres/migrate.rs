@@ -3,15 +3,12 @@
 //! Nodes of an older program go on meanwhile. What takes long by the rows there are (indexes) is done before the transaction, beside
 //! whoever writes; the transaction itself waits only briefly for its locks, because others queue behind it, and is tried again.
 
-use std::time::Duration;
-
-use sqlx::{AssertSqlSafe, PgConnection, Row};
-use tokio::time::sleep;
+use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::{code_of, failed};
 use crate::{
     error::StoreError,
-    schema::{self, Migration, MigrationState},
+    schema::{self, Migration, MissingSteps, SchemaRecord, StepPatience},
     views::postgres as views,
 };
 
@@ -28,8 +25,7 @@ pub(super) const WRITABLE: &str =
 const BRIEF_LOCKS: &str = "SET lock_timeout = '1s'";
 /// Statements beside whoever writes wait for transactions that are under way, and nobody for them.
 const LONG_LOCKS: &str = "SET lock_timeout = 0";
-/// The pause before the next try, in which others have their turn, and how many there are: an hour's worth, for dumps.
-const PAUSE: Duration = Duration::from_secs(2);
+/// How often a step is tried that others' locks hold up: an hour's worth, for dumps.
 const TRIES_MAX: u32 = 1_200;
 /// What begins a statement that makes an index beside whoever writes.
 const CREATE_INDEX: &str = "CREATE INDEX CONCURRENTLY IF NOT EXISTS ";
@@ -49,83 +45,50 @@ pub(super) async fn check_encoding(conn: &mut PgConnection) -> Result<(), StoreE
     )))
 }
 
-/// The schema's version; 0 for an empty database.
-async fn version(conn: &mut PgConnection) -> Result<i64, StoreError> {
-    let exists: bool = sqlx::query_scalar("SELECT to_regclass('schema_migration') IS NOT NULL")
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(failed)?;
-    if !exists {
-        return Ok(0);
+impl SchemaRecord for PgConnection {
+    const KNOWN: &'static [Migration] = MIGRATIONS;
+
+    async fn has_table(&mut self, name: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL");
+        query.bind(name).fetch_one(self).await.map_err(failed)
     }
-    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
-    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
-    if found > schema::newest(MIGRATIONS) {
-        check_writable(conn).await?;
+
+    async fn newest(&mut self) -> Result<i64, StoreError> {
+        let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
+        newest.fetch_one(self).await.map_err(failed)
     }
-    Ok(found)
-}
 
-/// Refuses a schema that has gone on without this program.
-pub(super) async fn check_writable(conn: &mut PgConnection) -> Result<(), StoreError> {
-    let row = sqlx::query(WRITABLE).fetch_one(conn).await.map_err(failed)?;
-    schema::check(MIGRATIONS, row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?)
-}
-
-/// Refuses a database into which a copy is under way.
-pub(super) async fn check_whole(conn: &mut PgConnection) -> Result<(), StoreError> {
-    let copying: bool = sqlx::query_scalar("SELECT to_regclass('copy_progress') IS NOT NULL")
-        .fetch_one(conn)
-        .await
-        .map_err(failed)?;
-    if copying { Err(StoreError::HalfCopied) } else { Ok(()) }
-}
-
-/// Whether the database lacks anything.
-pub(super) async fn is_current(conn: &mut PgConnection) -> Result<bool, StoreError> {
-    Ok(version(conn).await? >= schema::newest(MIGRATIONS))
-}
-
-/// Which migrations the database has.
-pub(super) async fn status(conn: &mut PgConnection) -> Result<Vec<MigrationState>, StoreError> {
-    Ok(schema::states(MIGRATIONS, version(conn).await?))
+    async fn writable(&mut self) -> Result<(i64, i64), StoreError> {
+        sqlx::query_as(WRITABLE).fetch_one(self).await.map_err(failed)
+    }
 }
 
 /// Applies what is missing and returns it. A crash leaves each step wholly done, or to be done again.
 pub(super) async fn up(conn: &mut PgConnection) -> Result<Vec<Migration>, StoreError> {
-    up_to(conn, schema::newest(MIGRATIONS)).await
+    up_to(conn, i64::MAX).await
 }
 
 /// The same up to this version.
 pub(super) async fn up_to(conn: &mut PgConnection, newest: i64) -> Result<Vec<Migration>, StoreError> {
-    let found = version(conn).await?;
-    let mut missing = schema::missing(MIGRATIONS, found);
+    let MissingSteps { steps: mut missing, is_new } = schema::lacks(conn).await?;
     missing.retain(|migration| migration.version <= newest);
     for (index, migration) in missing.iter().enumerate() {
-        let place =
-            StepPlace { is_first: index == 0, is_last: index + 1 == missing.len(), is_new: found == 0 };
+        let place = StepPlace { is_first: index == 0, is_last: index + 1 == missing.len(), is_new };
         if !place.is_new {
             for statement in migration.online() {
                 run_online(conn, migration, statement).await?;
             }
         }
         sqlx::raw_sql(BRIEF_LOCKS).execute(&mut *conn).await.map_err(failed)?;
-        let mut tries = 1;
+        let mut patience = StepPatience::new(TRIES_MAX);
         while let Err(error) = step(conn, migration, &place).await {
             if let Err(rollback) = sqlx::query("ROLLBACK").execute(&mut *conn).await {
                 tracing::debug!(error = %rollback, "nothing to roll back");
             }
-            if code_of(&error).as_deref() != Some("55P03") || tries == TRIES_MAX {
+            let is_locked = code_of(&error).as_deref() == Some("55P03");
+            if !is_locked || !patience.is_left(migration, &error).await {
                 return Err(failed(error));
             }
-            if tries % 10 == 1 {
-                tracing::warn!(
-                    migration = migration.name,
-                    "a migration waits for somebody who uses the tables for long, such as a dump; it is tried again"
-                );
-            }
-            tries += 1;
-            sleep(PAUSE).await;
         }
     }
     Ok(missing)

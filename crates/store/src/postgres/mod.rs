@@ -36,7 +36,7 @@ use self::{connect::within, hints::Hints};
 use crate::{
     decode,
     directory::Portable,
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     group::Writers,
     handover::HandOver,
@@ -68,7 +68,7 @@ pub struct PostgresStore {
     readers: PgPool,
     handover: Arc<HandOver>,
     walks: Walks,
-    risks: Vec<DurabilityRisk>,
+    durability: DurabilityWatch,
     peers: Arc<Peers>,
     hints: Hints,
     registrar: Registrar<PgConnection>,
@@ -206,8 +206,13 @@ impl Portable for PostgresStore {
 
 #[async_trait]
 impl Operate for PostgresStore {
-    fn durability_risks(&self) -> &[DurabilityRisk] {
-        &self.risks
+    fn durability_risks(&self) -> Vec<DurabilityRisk> {
+        self.durability.risks()
+    }
+
+    async fn review_durability(&self) -> Result<(), StoreError> {
+        self.durability.note(self.register(open::risks).await?);
+        Ok(())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

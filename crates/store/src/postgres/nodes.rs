@@ -4,18 +4,18 @@ use async_trait::async_trait;
 use postway_domain::{Incarnation, Time};
 use sqlx::PgConnection;
 
-use super::{PostgresStore, connect, failed, migrate};
+use super::{PostgresStore, connect, failed};
 use crate::{
     error::StoreError,
     port::Nodes,
     record::{DutyRecord, NodeBeat, NodeRecord},
-    register,
+    register, schema,
     sql::PostgresSession,
 };
 
 impl PostgresStore {
     /// Does something on the registrar's connection.
-    async fn register<T>(
+    pub(super) async fn register<T>(
         &self,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -35,7 +35,7 @@ impl Nodes for PostgresStore {
 
     async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
         self.register(async |conn| {
-            self.writers.refuse_if_too_new(migrate::check_writable(conn).await)?;
+            self.writers.refuse_if_too_new(schema::check_writable(conn).await)?;
             let nodes = register::beat(&mut session(conn), node).await?;
             self.peers.update(node.incarnation, &nodes);
             Ok(nodes)

@@ -16,7 +16,7 @@ use super::{
     migrate,
 };
 use crate::{
-    durability::DurabilityRisk,
+    durability::{DurabilityRisk, DurabilityWatch},
     error::StoreError,
     facts::Facts,
     group::Writers,
@@ -25,7 +25,7 @@ use crate::{
     peers::{Peers, WRITERS},
     register::Registrar,
     retention::Walks,
-    schema::{Migration, MigrationState},
+    schema::{self, Migration, MigrationState},
     silence::SilenceTeller,
     sql::PostgresSession,
     views,
@@ -41,15 +41,14 @@ impl PostgresStore {
         let options = connect::options(url)?;
         let mut conn = connect::connect(&options, "").await?;
         migrate::check_encoding(&mut conn).await?;
-        migrate::check_whole(&mut conn).await?;
-        let applied = match migrate::is_current(&mut conn).await? {
+        schema::check_whole(&mut conn).await?;
+        let applied = match schema::is_current(&mut conn).await? {
             true => Vec::new(),
             false => migrate_alone(&options).await?,
         };
         let has_views = views::find_installed(&mut PostgresSession { conn: &mut conn, failed }).await?;
         let packing = PackingPolicy::beside_others(&applied, has_views);
-        let risks = risks(&mut conn).await?;
-        risks.iter().for_each(DurabilityRisk::tell);
+        let durability = DurabilityWatch::new(risks(&mut conn).await?);
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
@@ -68,13 +67,13 @@ impl PostgresStore {
         let hints = Hints::start(options.clone(), &handover);
         let registrar = Registrar::new(conn, silence);
         let walks = Walks::default();
-        Ok(Self { writers, packing, readers, handover, walks, peers, hints, registrar, options, risks })
+        Ok(Self { writers, packing, readers, handover, walks, peers, hints, registrar, options, durability })
     }
 
     /// Which migrations the database has.
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = connect::connect(&connect::options(url)?, "").await?;
-        migrate::status(&mut conn).await
+        schema::status(&mut conn).await
     }
 
     /// What the database says of itself.
@@ -115,7 +114,7 @@ async fn readers(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
         .map_err(|error| connect::unreachable(options, error))
 }
 
-async fn risks(conn: &mut PgConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
+pub(super) async fn risks(conn: &mut PgConnection) -> Result<Vec<DurabilityRisk>, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('fsync'), current_setting('full_page_writes')";
     let (fsync, full_page_writes): (String, String) =
         sqlx::query_as(SETTINGS).fetch_one(conn).await.map_err(failed)?;

@@ -103,15 +103,27 @@ pub enum DirectoryChange {
         /// What is to stand there.
         digest: String,
     },
-    /// Forgets use of limits that counts no more, suppressions that are over, ended sessions past their time, links that have ended, and what is left of
+    /// Forgets suppressions that are over, ended sessions past their time, links that have ended, and what is left of
     /// deleted subscribers and mailboxes.
     Forget(Time),
+    /// Forgets so many buckets of use of limits that count no more. [`Changed::Already`] where there are none left.
+    ForgetUse(Time, u32),
     /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
     /// there are none left.
     PullReady(Time, u32),
     /// Makes so many messages of each account due now that wait, or are held, until later than this time of it: by a clock
     /// that was ahead. [`Changed::Already`] where there are none left.
     PullBeyond(Vec<(AccountKey, Time)>, Time, u32),
+    /// Makes so many messages due to be prepared now that wait for it until later although a clock that was ahead set their time:
+    /// those not tried yet, and those whose next fetch is later than the given time. [`Changed::Already`] where there are none left.
+    PullPreparation {
+        /// The time by the clock that is right.
+        now: Time,
+        /// No fetch that was put off is due later.
+        latest: Time,
+        /// The most messages.
+        limit: u32,
+    },
     /// Moves what counts for limits at this time by so many milliseconds: the clock will be set forward by as much.
     ShiftUse(Time, i64),
     /// Counts what was used in times that are still to come as used now: the clock was set back.

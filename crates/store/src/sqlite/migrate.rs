@@ -1,11 +1,11 @@
 //! Migrations: numbered, forward only, each in one transaction with its own record.
 
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::failed;
 use crate::{
     error::StoreError,
-    schema::{self, Migration, MigrationState},
+    schema::{self, Migration, MissingSteps, SchemaRecord},
     views::sqlite as views,
 };
 
@@ -15,42 +15,28 @@ pub const MIGRATIONS: &[Migration] = schema::migrations!("sqlite");
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migration (\
      version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID";
 
-/// Refuses a database into which a copy is under way.
-pub(super) async fn check_whole(conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    if has_table(conn, "copy_progress").await? { Err(StoreError::HalfCopied) } else { Ok(()) }
-}
+impl SchemaRecord for SqliteConnection {
+    const KNOWN: &'static [Migration] = MIGRATIONS;
 
-async fn has_table(conn: &mut SqliteConnection, name: &str) -> Result<bool, StoreError> {
-    let query = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)");
-    query.bind(name).fetch_one(conn).await.map_err(failed)
-}
-
-/// The schema's version; 0 for an empty database.
-async fn version(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
-    let exists = has_table(conn, "schema_migration").await?;
-    if !exists {
-        return Ok(0);
+    async fn has_table(&mut self, name: &str) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)");
+        query.bind(name).fetch_one(self).await.map_err(failed)
     }
-    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
-    let found: i64 = newest.fetch_one(&mut *conn).await.map_err(failed)?;
-    if found > schema::newest(MIGRATIONS) {
-        let row = sqlx::query("SELECT max(coalesce(writable_from, version)) FROM schema_migration")
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(failed)?;
-        schema::check(MIGRATIONS, found, row.try_get(0).map_err(failed)?)?;
-    }
-    Ok(found)
-}
 
-/// Which migrations the database has.
-pub(super) async fn status(conn: &mut SqliteConnection) -> Result<Vec<MigrationState>, StoreError> {
-    Ok(schema::states(MIGRATIONS, version(conn).await?))
+    async fn newest(&mut self) -> Result<i64, StoreError> {
+        let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM schema_migration");
+        newest.fetch_one(self).await.map_err(failed)
+    }
+
+    async fn writable(&mut self) -> Result<(i64, i64), StoreError> {
+        let writable = "SELECT max(version), max(coalesce(writable_from, version)) FROM schema_migration";
+        sqlx::query_as(writable).fetch_one(self).await.map_err(failed)
+    }
 }
 
 /// Applies what is missing and returns it. A crash leaves each step wholly done or not at all.
 pub(super) async fn up(conn: &mut SqliteConnection) -> Result<Vec<Migration>, StoreError> {
-    let missing = schema::missing(MIGRATIONS, version(conn).await?);
+    let MissingSteps { steps: missing, .. } = schema::lacks(conn).await?;
     for (index, migration) in missing.iter().enumerate() {
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
         let step = async {

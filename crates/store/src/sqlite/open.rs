@@ -33,7 +33,7 @@ use crate::{
     local_nodes::LocalNodes,
     packing::PackingPolicy,
     retention::Walks,
-    schema::{Migration, MigrationState},
+    schema::{self, Migration, MigrationState},
     sql::SqliteSession,
     views,
 };
@@ -100,7 +100,7 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = take_lock(path)?;
         let mut conn = connect(path).await?;
-        migrate::check_whole(&mut conn).await?;
+        schema::check_whole(&mut conn).await?;
         Self::open_locked(path, lock, conn, SpaceBounds::default()).await
     }
 
@@ -162,7 +162,7 @@ impl SqliteStore {
     /// Which migrations the file in `path` has.
     pub async fn migration_status(path: &Path) -> Result<Vec<MigrationState>, StoreError> {
         let mut conn = connect(path).await?;
-        let status = migrate::status(&mut conn).await;
+        let status = schema::status(&mut conn).await;
         conn.close().await.map_err(failed)?;
         status
     }

@@ -71,11 +71,12 @@ pub(super) const SHARED: [(&str, &str); 14] = [
          WHEN 12 THEN CASE WHEN m.status = 5 THEN 1 ELSE 2 END WHEN 13 THEN 2 WHEN 14 THEN 2 WHEN 15 THEN 2 WHEN 31 THEN 2 \
          ELSE 0 END ELSE 0 END",
     ),
-    // A message that is gone is known by its trace, and without one counts as sent: only what has ended is removed.
+    // A message that is gone is known by its trace. Without one it has ended, since nothing else is removed, and nobody knows how. The
+    // highest says it for all.
     (
         "forwarded",
-        "CASE WHEN i.state = 2 THEN COALESCE((SELECT MAX(CASE WHEN COALESCE(o.status, t.status, 5) = 5 THEN 1 \
-         WHEN COALESCE(o.status, t.status) IN ({unsent}) THEN 3 ELSE 2 END) FROM {inbound_message} f \
+        "CASE WHEN i.state = 2 THEN COALESCE((SELECT MAX(CASE WHEN COALESCE(o.status, t.status) IS NULL THEN 2 \
+         WHEN COALESCE(o.status, t.status) = 5 THEN 1 WHEN COALESCE(o.status, t.status) IN ({unsent}) THEN 4 ELSE 3 END) FROM {inbound_message} f \
          LEFT JOIN {message} o ON o.uid = f.message LEFT JOIN {tombstone} t ON t.uid = f.message \
          WHERE f.uid = i.uid), 0) ELSE 0 END",
     ),

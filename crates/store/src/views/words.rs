@@ -46,7 +46,9 @@ fn trials_of(state: State) -> &'static [Trial] {
 
 fn forwarded_of(state: InboundState) -> &'static [Forwarded] {
     match state {
-        InboundState::Routed => &[Forwarded::Nothing, Forwarded::Sent, Forwarded::Open, Forwarded::Failed],
+        InboundState::Routed => {
+            &[Forwarded::Nothing, Forwarded::Sent, Forwarded::Unknown, Forwarded::Open, Forwarded::Failed]
+        }
         _ => &[Forwarded::Nothing],
     }
 }

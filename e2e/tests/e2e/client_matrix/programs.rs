@@ -30,12 +30,12 @@ pub struct ClientMail {
     pub recipients: &'static [&'static str],
     /// What its text part says.
     pub text: &'static str,
-    pub keeps: &'static [Kept],
+    pub keeps: &'static [KeptPart],
 }
 
 /// What must be left of a mail besides its text.
 #[derive(Clone, Copy, Debug)]
-pub enum Kept {
+pub enum KeptPart {
     /// The Message-ID that the program gave it.
     MessageId(&'static str),
     /// A DKIM signature that verifies.
@@ -57,7 +57,7 @@ const fn mail(
     subject: &'static str,
     recipients: &'static [&'static str],
     text: &'static str,
-    keeps: &'static [Kept],
+    keeps: &'static [KeptPart],
 ) -> ClientMail {
     ClientMail { subject, recipients, text, keeps }
 }
@@ -90,18 +90,22 @@ pub const PROGRAMS: &[ClientProgram] = &[
                 "Hello from nodemailer.",
                 &[],
             ),
-            mail("nodemailer ical", ADA, "Hello from nodemailer.", &[Kept::Part("text/calendar")]),
+            mail("nodemailer ical", ADA, "Hello from nodemailer.", &[KeptPart::Part("text/calendar")]),
             mail(
                 "nodemailer amp",
                 ADA,
                 "Hello from nodemailer.",
-                &[Kept::Part("text/x-amp-html"), Kept::Html("Hello from nodemailer.")],
+                &[KeptPart::Part("text/x-amp-html"), KeptPart::Html("Hello from nodemailer.")],
             ),
             mail(
                 "nodemailer dkim",
                 ADA,
                 "Hello from nodemailer.",
-                &[Kept::Signature, Kept::MessageId("ticket-77.1@desk.example.com"), Kept::Html("Grüße")],
+                &[
+                    KeptPart::Signature,
+                    KeptPart::MessageId("ticket-77.1@desk.example.com"),
+                    KeptPart::Html("Grüße"),
+                ],
             ),
             mail("nodemailer pool 1", ADA, "Hello from nodemailer.", &[]),
             mail("nodemailer pool 2", ADA, "Hello from nodemailer.", &[]),
@@ -118,7 +122,7 @@ pub const PROGRAMS: &[ClientProgram] = &[
             "emailjs send",
             ADA_AND_BOB,
             "Hello from emailjs.",
-            &[Kept::Html("<p>Hello from emailjs.</p>")],
+            &[KeptPart::Html("<p>Hello from emailjs.</p>")],
         )],
     },
     ClientProgram {
@@ -127,7 +131,7 @@ pub const PROGRAMS: &[ClientProgram] = &[
         prints: QUEUED,
         mails: &[
             mail("lettre plain", ADA_AND_BOB, "Hello from lettre.", &[]),
-            mail("lettre Grüße", ADA, "Hello from lettre.", &[Kept::Html("<p>Hello from lettre.</p>")]),
+            mail("lettre Grüße", ADA, "Hello from lettre.", &[KeptPart::Html("<p>Hello from lettre.</p>")]),
         ],
     },
     ClientProgram {
@@ -166,7 +170,10 @@ pub const PROGRAMS: &[ClientProgram] = &[
             "postfix list",
             ADA_AND_BOB,
             "Hello from a list.",
-            &[Kept::MessageId("kept-by-postfix@example.com"), Kept::Header("From", "list@example.com")],
+            &[
+                KeptPart::MessageId("kept-by-postfix@example.com"),
+                KeptPart::Header("From", "list@example.com"),
+            ],
         )],
     },
     ClientProgram {
@@ -180,9 +187,14 @@ pub const PROGRAMS: &[ClientProgram] = &[
         run: Script(Python(include_str!("anymail.py"))),
         prints: "anymail resend ",
         mails: &[
-            mail("anymail postmark", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
-            mail("anymail resend", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
-            mail("django smtp", ADA, "Hello from Django.", &[Kept::Html("<p>Hello from Django.</p>")]),
+            mail(
+                "anymail postmark",
+                ADA,
+                "Hello from Django.",
+                &[KeptPart::Html("<p>Hello from Django.</p>")],
+            ),
+            mail("anymail resend", ADA, "Hello from Django.", &[KeptPart::Html("<p>Hello from Django.</p>")]),
+            mail("django smtp", ADA, "Hello from Django.", &[KeptPart::Html("<p>Hello from Django.</p>")]),
         ],
     },
     ClientProgram {
@@ -194,7 +206,7 @@ pub const PROGRAMS: &[ClientProgram] = &[
             "resend node",
             ADA,
             "Hello from Resend.",
-            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
+            &[KeptPart::Part("text/plain"), KeptPart::Html("<b>Resend</b>")],
         )],
     },
     ClientProgram {
@@ -205,7 +217,7 @@ pub const PROGRAMS: &[ClientProgram] = &[
             "resend python",
             ADA,
             "Hello from Resend.",
-            &[Kept::Part("text/plain"), Kept::Html("<b>Resend</b>")],
+            &[KeptPart::Part("text/plain"), KeptPart::Html("<b>Resend</b>")],
         )],
     },
     ClientProgram {

@@ -1,7 +1,8 @@
 //! `/bounces`: recipients whom a mail did not reach, newest message first.
 //!
 //! A bounce here concerns one recipient: a report that came back, a complaint, or a relay that refused the address.
-//! There is no list of them apart from the messages, so the newest 10,000 messages that match are looked through.
+//! There is no list of them apart from the messages, so the messages that match are looked through, page by page from the newest, until
+//! there are 10,000 bounces or 100,000 messages were read.
 
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
@@ -28,8 +29,9 @@ use crate::{
     state::{App, Shared},
 };
 
-/// How many messages, or suppressions, one query reads.
-const LOOK: usize = 500;
+/// How many messages one query reads, and how many such pages one call looks through.
+const LOOK: u32 = 500;
+const LOOKS_MAX: usize = 200;
 const TOGETHER: usize = 16;
 
 /// One recipient whom a mail did not reach.
@@ -161,11 +163,13 @@ async fn shown(app: &App, tenant: &TenantId, bounces: Vec<Bounce>) -> Result<Vec
     shown.buffered(TOGETHER).try_collect().await
 }
 
-/// The bounces of the newest messages that are wanted.
+/// The newest bounces of messages that are wanted.
 async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec<Bounce>, ApiError> {
-    let messages = walk(app, tenant, wanted, LIST_MAX).await?;
-    let mut bounces = Vec::new();
-    for some in messages.chunks(LOOK) {
+    let (mut bounces, mut before) = (Vec::new(), None);
+    for _ in 0..LOOKS_MAX {
+        let page = app.store.search(tenant, &wanted.filter, before, LOOK).await?;
+        let some: Vec<MessageSummary> =
+            page.messages.into_iter().filter(|message| wanted.is(message)).collect();
         let uids: Vec<MessageUid> = some.iter().map(|message| message.uid).collect();
         let heard = app.store.fates(tenant, &uids).await?;
         let came_back = |fate: &&Fate| {
@@ -185,6 +189,10 @@ async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec
         let mut briefs = briefs(app, tenant, &bounced).await?;
         briefs.sort_unstable_by_key(|brief| std::cmp::Reverse(brief.summary.uid));
         bounces.extend(briefs.into_iter().flat_map(Bounce::all_of));
+        before = page.next;
+        if bounces.len() >= LIST_MAX || before.is_none() {
+            break;
+        }
     }
     bounces.truncate(LIST_MAX);
     Ok(bounces)

@@ -125,7 +125,7 @@ impl MessageFilter {
         Ok(Some(wanted))
     }
 
-    fn is(&self, message: &MessageSummary) -> bool {
+    pub(super) fn is(&self, message: &MessageSummary) -> bool {
         (!self.default_stream || message.lane.batch.is_none())
             && self.status.is_none_or(|status| word::status(message.state) == status)
             && self.has_metadata(message)

@@ -8,10 +8,12 @@ use postway_domain::{
 };
 use postway_net::{Guard, NetError};
 use reqwest::{
-    Certificate, Method, Url,
+    Body, Certificate, Method, RequestBuilder, Response, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header, redirect, retry,
 };
+
+use tokio::sync::oneshot;
 
 use super::{
     SesSettings,
@@ -19,6 +21,7 @@ use super::{
     settings::unusable,
     sign::{Signed, sha256_hex},
 };
+use crate::transport::WireGate;
 
 /// An idle connection is closed after this long: before the service closes it, which could meet a request on its way.
 const IDLE_MAX: Duration = Duration::from_secs(10);
@@ -61,6 +64,8 @@ impl Payload {
 /// A call that got no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
+    /// The gate did not let it begin: the service saw no more than the head of the request.
+    Refused,
     /// No connection came to be: the service certainly saw nothing of it.
     NotWritten(Failure),
     /// A part of the request may have been written.
@@ -111,12 +116,12 @@ impl SesClient {
         &self.inner.settings
     }
 
-    /// Signs and sends one request and reads the answer, whatever it is.
+    /// Signs and sends one request and reads the answer, whatever it is. A body waits for its gate once a connection stands.
     pub(super) async fn call(
         &self,
         method: Method,
         path: &str,
-        payload: Option<Payload>,
+        body: Option<(Payload, &mut dyn WireGate)>,
     ) -> Result<Answer, Unanswered> {
         let Inner { http, base, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
@@ -124,21 +129,26 @@ impl SesClient {
             method: method.as_str(),
             host,
             path,
-            content_type: payload.as_ref().map(|_| JSON),
-            payload_sha256: payload.as_ref().map_or(&empty, |payload| &payload.sha256),
+            content_type: body.as_ref().map(|_| JSON),
+            payload_sha256: body.as_ref().map_or(&empty, |(payload, _)| &payload.sha256),
         };
         let proof = signed.headers(&settings.region, &settings.credentials, clock.now());
         let mut url = base.clone();
         url.set_path(path);
-        let bytes = payload.as_ref().map_or(0, |payload| payload.json.len());
+        let bytes = body.as_ref().map_or(0, |(payload, _)| payload.json.len());
         let mut request = http.request(method, url).timeout(settings.timeouts.request(bytes));
         for (name, value) in proof {
             request = request.header(name, value);
         }
-        if let Some(payload) = payload {
-            request = request.header(header::CONTENT_TYPE, JSON).body(payload.json);
-        }
-        let mut response = request.send().await.map_err(|error| unanswered(&error))?;
+        let response = match body {
+            Some((payload, gate)) => {
+                let request =
+                    request.header(header::CONTENT_TYPE, JSON).header(header::CONTENT_LENGTH, bytes);
+                send_gated(request, payload.json, gate).await?
+            }
+            None => request.send().await,
+        };
+        let mut response = response.map_err(|error| unanswered(&error))?;
         let mut body = Vec::new();
         // A body that breaks off or never ends is read as far as it goes; what it lacks, it does not say.
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -150,6 +160,36 @@ impl SesClient {
         }
         Ok(Answer::new(response.status().as_u16(), response.headers(), &body))
     }
+}
+
+/// Sends a request whose body waits until a connection stands and the gate has let it go.
+async fn send_gated(
+    request: RequestBuilder,
+    json: String,
+    gate: &mut dyn WireGate,
+) -> Result<reqwest::Result<Response>, Unanswered> {
+    let (ask, mut asked) = oneshot::channel();
+    let (leave, given) = oneshot::channel();
+    // The client asks for the body when it has a connection to write it to.
+    let body = futures::stream::once(async move {
+        let is_asked = ask.send(()).is_ok();
+        match given.await {
+            Ok(()) if is_asked => Ok(json),
+            Ok(()) | Err(_) => Err(io::Error::other("the gate did not let it go")),
+        }
+    });
+    let mut response = std::pin::pin!(request.body(Body::wrap_stream(body)).send());
+    tokio::select! {
+        biased;
+        Ok(()) = &mut asked => {}
+        response = &mut response => return Ok(response),
+    }
+    if gate.begin_connected().await.is_err() {
+        return Err(Unanswered::Refused);
+    }
+    // Whoever would hear it is gone only where the request has failed, which its answer says.
+    let _ = leave.send(());
+    Ok(response.await)
 }
 
 /// Resolves names to those of their addresses that a guard lets through.

@@ -54,14 +54,15 @@ impl SesClient {
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
         let payload = Payload::new(self.request(envelope, named, body));
-        if gate.commit(recipients).await.and_then(|()| gate.begin()).is_err() {
+        if gate.commit(recipients).await.is_err() {
             return DeliveryEnd::GateRefused;
         }
         crash_point!("ses_after_gate");
-        let answer = self.call(Method::POST, SEND, Some(payload)).await;
+        let answer = self.call(Method::POST, SEND, Some((payload, gate))).await;
         crash_point!("ses_after_answer");
         match answer {
             Ok(answer) => judge::judge(&answer, envelope),
+            Err(Unanswered::Refused) => DeliveryEnd::GateRefused,
             Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
             Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
         }
@@ -90,6 +91,7 @@ impl SesClient {
     pub async fn check(&self) -> Result<(), Failure> {
         let answer = self.call(Method::GET, ACCOUNT, None).await.map_err(|unanswered| match unanswered {
             Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
+            Unanswered::Refused => unreachable!("without a body no gate is asked"),
         })?;
         if answer.is_success() {
             let document = answer.document.as_ref();

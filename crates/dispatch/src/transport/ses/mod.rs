@@ -10,7 +10,9 @@
 //! | `answer` | what came back, read as far as it can be |
 //! | `judge` | what an answer means |
 //!
-//! There is no dot here: writing the request is the point of no return, so the gate is asked before. What fails
+//! There is no dot here: writing the request is the point of no return, so the gate is asked before. Whether the mail may begin is
+//! asked once more when a connection stands, because connecting takes time and permits end; until then only the head of the
+//! request is written, which names no mail. What fails
 //! before a connection stands is certainly not sent, even after the gate; an answer of the service is definite; and
 //! a request that may have been written and was not answered is in doubt.
 //!

@@ -16,12 +16,12 @@ use crate::membership::Membership;
 const BOUND_MS: i64 = 1_500;
 
 /// A machine whose clock goes with tokio's, and can be set.
-struct Machine {
+struct SettableMachine {
     started: Instant,
     set_by_ms: AtomicI64,
 }
 
-impl Machine {
+impl SettableMachine {
     fn new() -> Arc<Self> {
         Arc::new(Self { started: Instant::now(), set_by_ms: AtomicI64::new(0) })
     }
@@ -31,7 +31,7 @@ impl Machine {
     }
 }
 
-impl Clock for Machine {
+impl Clock for SettableMachine {
     fn now(&self) -> Time {
         let now = Time::from_millis(1_000_000_000).plus(self.started.elapsed());
         Time::from_millis(now.as_millis() + self.set_by_ms.load(Ordering::Relaxed))
@@ -39,14 +39,14 @@ impl Clock for Machine {
 }
 
 /// A node that runs.
-struct Node {
+struct JoinedNode {
     clock: Arc<NodeClock>,
-    machine: Arc<Machine>,
+    machine: Arc<SettableMachine>,
     membership: Arc<Membership>,
     stop: CancellationToken,
 }
 
-impl Node {
+impl JoinedNode {
     /// Joins, and beats only after a while: so long it is held up.
     async fn start(
         store: &Arc<MemoryStore>,
@@ -55,7 +55,7 @@ impl Node {
         set_by: i64,
         held_up: Duration,
     ) -> Self {
-        let machine = Arc::new(Machine { started, set_by_ms: AtomicI64::new(set_by) });
+        let machine = Arc::new(SettableMachine { started, set_by_ms: AtomicI64::new(set_by) });
         let clock = Arc::new(NodeClock::of(machine.clone()));
         let store: Arc<dyn Store> = store.clone();
         let (address, depot) = (([127, 0, 0, 1], 1).into(), Depot::memory());
@@ -69,7 +69,7 @@ impl Node {
 
     /// How far its time is from the true one.
     fn error_ms(&self, started: Instant) -> i64 {
-        let truth = Machine { started, set_by_ms: AtomicI64::new(0) }.now();
+        let truth = SettableMachine { started, set_by_ms: AtomicI64::new(0) }.now();
         self.clock.now().as_millis() - truth.as_millis()
     }
 }
@@ -78,14 +78,14 @@ impl Node {
 async fn time_does_not_walk_away_over_rolling_restarts_with_pauses() {
     let (store, started) = (Arc::new(MemoryStore::shared()), Instant::now());
     let mut nodes = vec![
-        Node::start(&store, 1, started, 0, Duration::ZERO).await,
-        Node::start(&store, 2, started, 0, Duration::from_millis(700)).await,
+        JoinedNode::start(&store, 1, started, 0, Duration::ZERO).await,
+        JoinedNode::start(&store, 2, started, 0, Duration::from_millis(700)).await,
     ];
     for round in 0..10u8 {
         tokio::time::sleep(Duration::from_secs(25)).await;
         nodes.remove(0).stop.cancel();
         let held_up = Duration::from_millis(1_700 + u64::from(round) * 50);
-        nodes.push(Node::start(&store, round + 3, started, 0, held_up).await);
+        nodes.push(JoinedNode::start(&store, round + 3, started, 0, held_up).await);
         tokio::time::sleep(Duration::from_secs(25)).await;
         for node in &nodes {
             assert!(
@@ -101,10 +101,10 @@ async fn time_does_not_walk_away_over_rolling_restarts_with_pauses() {
 async fn nobody_follows_a_machine_whose_clock_is_wrong_or_is_set() {
     let (store, started) = (Arc::new(MemoryStore::shared()), Instant::now());
     let hour = 3_600_000;
-    let mut nodes = vec![Node::start(&store, 1, started, 0, Duration::ZERO).await];
-    nodes.push(Node::start(&store, 2, started, hour, Duration::from_millis(300)).await);
-    nodes.push(Node::start(&store, 3, started, 0, Duration::from_millis(300)).await);
-    let check = |nodes: &[Node], when: &str| {
+    let mut nodes = vec![JoinedNode::start(&store, 1, started, 0, Duration::ZERO).await];
+    nodes.push(JoinedNode::start(&store, 2, started, hour, Duration::from_millis(300)).await);
+    nodes.push(JoinedNode::start(&store, 3, started, 0, Duration::from_millis(300)).await);
+    let check = |nodes: &[JoinedNode], when: &str| {
         for (n, node) in nodes.iter().enumerate() {
             assert!(node.error_ms(started).abs() < BOUND_MS, "{} ms of {n} {when}", node.error_ms(started));
         }
@@ -128,7 +128,7 @@ async fn nobody_follows_a_machine_whose_clock_is_wrong_or_is_set() {
 #[tokio::test(start_paused = true)]
 async fn a_node_alone_follows_its_machine_when_that_is_set() {
     let (store, started) = (Arc::new(MemoryStore::new()), Instant::now());
-    let node = Node::start(&store, 1, started, 0, Duration::ZERO).await;
+    let node = JoinedNode::start(&store, 1, started, 0, Duration::ZERO).await;
     for set_by in [3_600_000, -3_600_000] {
         node.machine.set_by(set_by);
         assert!((node.error_ms(started) - set_by).abs() >= 3_600_000, "not by itself");
@@ -152,7 +152,7 @@ fn beat_of(number: u8, now: Time) -> NodeBeat {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
     let store = MemoryStore::shared();
-    let machine = Machine::new();
+    let machine = SettableMachine::new();
     let clock = NodeClock::of(machine.clone());
     let beat = async || drop(store.beat(&beat_of(2, machine.now())).await.unwrap());
     beat().await;
@@ -169,7 +169,7 @@ async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
 #[tokio::test(start_paused = true)]
 async fn a_node_does_not_start_while_another_beats_under_its_identity() {
     let store = MemoryStore::shared();
-    let machine = Machine::new();
+    let machine = SettableMachine::new();
     let clock = NodeClock::of(machine.clone());
     store.beat(&beat_of(2, machine.now())).await.unwrap();
     assert!(agree(&store, &clock, &[2; 16]).await.unwrap().is_none(), "an earlier life does not move");

@@ -44,6 +44,7 @@ on_each! {
     certified_mail_fails_in_the_words_of_its_provider
     every_state_of_incoming_mail_has_its_word
     mail_is_forwarded_once_its_message_is_sent
+    mail_whose_message_left_no_trace_is_not_called_forwarded
     bodies_are_shown_unless_they_are_sensitive
 }
 
@@ -585,6 +586,25 @@ async fn mail_is_forwarded_once_its_message_is_sent(rig: Rig) {
     assert!(stage::commit_wire(&rig.store, &mut claimed, at(3)).await);
     assert!(stage::apply(&rig.store, stage::outcome(&claimed, true, Outcome::Sent, at(4))).await);
     assert_eq!(words().await, ["forwarded", "error", "forwarded"]);
+}
+
+/// Retention removes a message that ended, and some time later its trace: then nobody can say that it was sent.
+async fn mail_whose_message_left_no_trace_is_not_called_forwarded(rig: Rig) {
+    rig.install().await;
+    arrive(&rig, (1..=4).map(mail).collect()).await;
+    let sent = rig.end(Sample::new(1), Outcome::Sent).await;
+    let failed = rig.end(Sample::new(2), Outcome::Failed).await;
+    let open = stage::accept(&rig.store, Sample::new(3)).await;
+    let gone = Sample::new(4).build().uid;
+    let beside = [None, Some(sent), Some(open), Some(failed)];
+    for (one, other) in take(&rig.store, 4, at(1), 9).await.iter().zip(beside) {
+        let other = other.map(|uid| ("copy".parse().unwrap(), uid));
+        let messages = other.into_iter().chain([("forward".parse().unwrap(), gone)]).collect();
+        assert!(settle(&rig.store, Routed { messages, ..routed(one, 4, InboundState::Routed, at(2)) }).await);
+    }
+    let rows = rig.show("monitored_emails_tasks", &["status"], "1 = 1", "uid").await;
+    let words: Vec<_> = rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect();
+    assert_eq!(words, ["unknown", "unknown", "in_progress", "error"]);
 }
 
 /// And unless they are no JSON; what is no text at all spoils no view.

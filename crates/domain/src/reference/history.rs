@@ -1,0 +1,219 @@
+//! What the reference systems call the events of a message, each by what came before and after it.
+
+use super::{Sense, Told};
+use crate::{
+    event::{Event, EventKind},
+    message::State,
+};
+
+/// How it stands with the callback about a message's end: what its history said last. `is_open` says that somebody is still to
+/// be told; where a callback was given up, nobody is being called.
+pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
+    if !state.status().is_final() {
+        return Told::No;
+    }
+    let says = |event: &Event| is_told_of(event.kind).then_some(event.kind).or_else(|| move_before(event));
+    match events.iter().rev().find_map(says) {
+        Some(EventKind::Notified) => Told::Acknowledged,
+        Some(EventKind::Notifying) if is_open => Told::Calling,
+        _ => Told::No,
+    }
+}
+
+/// Whether an event tells of a callback. Each is a change of a mail of reference 000, and none of a message of ours.
+pub fn is_told_of(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Notifying | EventKind::Notified)
+}
+
+/// The kinds of events by which a message came to stand where it does, for [`told_000`] in other languages.
+pub fn moves() -> impl Iterator<Item = EventKind> {
+    EventKind::ALL.iter().copied().filter(|kind| is_move(*kind))
+}
+
+/// What an event adds to `email_statuses` of reference 000, if anything.
+pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Accepted => "ACCEPTED",
+        EventKind::Validating => "INTAKING",
+        EventKind::Invalid => "INVALID",
+        EventKind::Ready => "READY",
+        EventKind::Scheduled | EventKind::Replayed => match sense {
+            Sense::Intake => "ACCEPTED",
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "READY",
+        },
+        EventKind::Sending | EventKind::InDoubt => "PROCESSING",
+        EventKind::Sent => "SENT",
+        EventKind::Captured => "CAPTURED",
+        EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
+        EventKind::Resolved => match sense {
+            Sense::Sent => "SENT",
+            Sense::Failed => "FAILED",
+            Sense::Plain | Sense::Retry | Sense::Intake => "READY",
+        },
+        EventKind::Notifying => match sense {
+            Sense::Sent => "CALLING-SENT-CALLBACK",
+            Sense::Failed => "CALLING-FAILED-CALLBACK",
+            Sense::Plain | Sense::Retry | Sense::Intake => return None,
+        },
+        EventKind::Notified => match sense {
+            Sense::Sent => "SENT-ACKNOWLEDGED",
+            Sense::Failed => "FAILED-ACKNOWLEDGED",
+            Sense::Plain | Sense::Retry | Sense::Intake => return None,
+        },
+        // What passed its checks is `ready`, and an attempt began with `sending`.
+        EventKind::Validated
+        | EventKind::Resent
+        | EventKind::RecipientFailed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        | EventKind::Received
+        | EventKind::UnprovenReport => return None,
+    })
+}
+
+/// What an event adds to `email_events` of reference 004, if anything.
+pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Accepted => "RECEIVED",
+        EventKind::Validated => "VALIDATED",
+        EventKind::Replayed => match sense {
+            Sense::Intake => "RECEIVED",
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Retry => "VALIDATED",
+        },
+        EventKind::Invalid => "VALIDATION_FAILED",
+        EventKind::Sending => "SENT_ATTEMPT",
+        EventKind::Sent => "SENT",
+        EventKind::Captured => "CAPTURED",
+        EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
+        // The first `ready` says no more than `validated`, and a doubt that is not sent again no more than `sending`.
+        EventKind::Scheduled | EventKind::Ready | EventKind::InDoubt => match sense {
+            Sense::Retry => "RETRY_SCHEDULED",
+            Sense::Plain | Sense::Sent | Sense::Failed | Sense::Intake => return None,
+        },
+        EventKind::Resolved => match sense {
+            Sense::Sent => "SENT",
+            Sense::Failed => "FAILED",
+            Sense::Plain | Sense::Retry | Sense::Intake => "VALIDATED",
+        },
+        // `sending` has said that an attempt was made.
+        EventKind::Validating
+        | EventKind::Resent
+        | EventKind::RecipientFailed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received
+        | EventKind::UnprovenReport => return None,
+    })
+}
+
+/// What the event at a place of a message's history led to; `state` is the message's now. The views say the same in SQL.
+pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
+    let Some(event) = events.get(at) else { return Sense::Plain };
+    let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
+    match event.kind {
+        EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
+        EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
+        // What is given back only to be ended is not tried again.
+        EventKind::Ready if will_retry(event) && events[..at].iter().any(|event| begins_attempt(&event)) => {
+            Sense::Retry
+        }
+        EventKind::InDoubt if will_retry(event) => Sense::Retry,
+        EventKind::Replayed
+            if events[..at].iter().rev().find_map(move_before) == Some(EventKind::Invalid) =>
+        {
+            Sense::Intake
+        }
+        EventKind::Resolved => match (events[at + 1..].iter().find_map(move_after), state) {
+            (None, State::Sent) => Sense::Sent,
+            (None, State::Failed) | (Some(EventKind::Replayed), _) => Sense::Failed,
+            _ => Sense::Plain,
+        },
+        EventKind::Notifying | EventKind::Notified => {
+            match (events[..at].iter().rev().find_map(move_before), state) {
+                (Some(EventKind::Sent), _) | (Some(EventKind::Resolved), State::Sent) => Sense::Sent,
+                (
+                    Some(
+                        EventKind::Failed
+                        | EventKind::Resolved
+                        | EventKind::Cancelled
+                        | EventKind::Expired
+                        | EventKind::Suppressed
+                        | EventKind::Captured,
+                    ),
+                    _,
+                ) => Sense::Failed,
+                _ => Sense::Plain,
+            }
+        }
+        _ => Sense::Plain,
+    }
+}
+
+/// Whether the event at a place comes right after one of this kind.
+fn is_after(events: &[Event], at: usize, kind: EventKind) -> bool {
+    at.checked_sub(1).is_some_and(|before| events[before].kind == kind)
+}
+
+/// Whether the particulars of an event say that the message is tried again.
+fn will_retry(event: &Event) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Particulars {
+        #[serde(default)]
+        will_retry: bool,
+    }
+    let data = event.data.as_deref().and_then(|data| serde_json::from_str::<Particulars>(data).ok());
+    data.is_some_and(|data| data.will_retry)
+}
+
+/// What may become of a message that was resolved.
+fn move_after(event: &Event) -> Option<EventKind> {
+    let moves = matches!(
+        event.kind,
+        EventKind::Sending
+            | EventKind::Resent
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed
+            | EventKind::Replayed
+    );
+    moves.then_some(event.kind)
+}
+
+/// How a message had come to stand where it did.
+fn move_before(event: &Event) -> Option<EventKind> {
+    is_move(event.kind).then_some(event.kind)
+}
+
+fn is_move(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Invalid
+            | EventKind::Sending
+            | EventKind::Sent
+            | EventKind::Failed
+            | EventKind::Resent
+            | EventKind::Resolved
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed
+            | EventKind::Captured
+    )
+}
