@@ -280,7 +280,7 @@ fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Fai
     let credentials = match (&settings.ses.access_key_id, secret(account, means)?) {
         (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
         // The machine's own key is the operator's, not a tenant's to use.
-        (None, _) if !settings.by_tenant => SesCredentials::find()?,
+        (None, _) if !settings.by_tenant => SesCredentials::find(&region)?,
         (None, _) | (_, None) => {
             return Err(broken("the account needs an access_key_id and a secret_access_key"));
         }

@@ -16,6 +16,7 @@ use reqwest::{
 use super::{
     SesSettings,
     answer::Answer,
+    credentials::AccessKey,
     settings::unusable,
     sign::{Signed, sha256_hex},
 };
@@ -117,6 +118,7 @@ impl SesClient {
         method: Method,
         path: &str,
         payload: Option<Payload>,
+        key: &AccessKey,
     ) -> Result<Answer, Unanswered> {
         let Inner { http, base, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
@@ -127,7 +129,7 @@ impl SesClient {
             content_type: payload.as_ref().map(|_| JSON),
             payload_sha256: payload.as_ref().map_or(&empty, |payload| &payload.sha256),
         };
-        let proof = signed.headers(&settings.region, &settings.credentials, clock.now());
+        let proof = signed.headers(&settings.region, key, clock.now());
         let mut url = base.clone();
         url.set_path(path);
         let bytes = payload.as_ref().map_or(0, |payload| payload.json.len());

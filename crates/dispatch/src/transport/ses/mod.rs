@@ -26,6 +26,7 @@ mod client;
 mod credentials;
 mod deliver;
 mod judge;
+mod role;
 mod settings;
 mod sign;
 
