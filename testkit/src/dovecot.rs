@@ -85,9 +85,18 @@ impl Dovecot {
 
     /// A server of one's own, to be restarted or killed.
     pub fn start() -> Self {
+        Self::start_as(None)
+    }
+
+    /// One that takes tokens, too (XOAUTH2, OAUTHBEARER), and asks there whether they are good (RFC 7662).
+    pub fn start_with_tokens(introspection_url: &str) -> Self {
+        Self::start_as(Some(introspection_url))
+    }
+
+    fn start_as(introspection_url: Option<&str>) -> Self {
         let mut failure = String::new();
         for _ in 0..START_TRIES {
-            match Self::try_start() {
+            match Self::try_start(introspection_url) {
                 Ok(server) => return server,
                 Err(said) => failure = said,
             }
@@ -95,7 +104,7 @@ impl Dovecot {
         panic!("Dovecot does not start:\n{failure}");
     }
 
-    fn try_start() -> Result<Self, String> {
+    fn try_start(introspection_url: Option<&str>) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("postway-dovecot-{}-{count}", process::id()));
@@ -106,7 +115,8 @@ impl Dovecot {
         for (name, content) in [
             ("cert.pem", cert.cert_pem.clone()),
             ("key.pem", cert.key_pem.clone()),
-            ("dovecot.conf", config::write(&folder, ports, &owner.name)),
+            ("dovecot.conf", config::write(&folder, ports, &owner.name, introspection_url)),
+            ("oauth2.conf", introspection_url.map(config::introspection).unwrap_or_default()),
         ] {
             owner.folder(&folder);
             fs::write(folder.join(name), content).expect("a file for Dovecot can be written");

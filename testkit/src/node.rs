@@ -74,6 +74,11 @@ impl Node {
         ended.unwrap_or_else(|error| panic!("{} cannot be run: {error}", self.program.display()))
     }
 
+    /// Node itself.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The folder that has `node_modules`.
     pub fn packages(&self) -> &Path {
         &self.packages

@@ -76,6 +76,7 @@ pub async fn print() -> anyhow::Result<()> {
         ca_pem: None,
         username: USER.to_owned(),
         auth: MailboxAuth::Password,
+        oauth: None,
         folder: "INBOX".to_owned(),
         roles: vec![MailboxRole::Forward],
         active: true,

@@ -35,6 +35,7 @@ mod mailbox;
 mod message;
 mod metrics;
 mod node;
+mod oauth;
 mod openapi;
 mod operate;
 mod origin;

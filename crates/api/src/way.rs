@@ -9,6 +9,7 @@
 use postway_domain::{
     AccountKind, AccountSettings, TlsMode,
     mailbox::{MailboxSettings, MailboxTls},
+    oauth::OAuthSettings,
     tenant::Remote,
 };
 use url::Url;
@@ -46,6 +47,7 @@ impl Way {
             }
             AccountKind::Smtp | AccountKind::Sandbox => Self {
                 place: vec![
+                    ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
                     ("host", settings.host.as_deref().map(str::to_ascii_lowercase)),
                     ("port", settings.port.map(|port| port.to_string())),
                 ],
@@ -67,6 +69,7 @@ impl Way {
                 ("host", Some(settings.host.to_ascii_lowercase())),
                 ("port", Some(settings.port.to_string())),
                 ("proxy", settings.proxy.clone()),
+                ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
             ],
             tls: match settings.tls {
                 MailboxTls::None => Protection::Nothing,

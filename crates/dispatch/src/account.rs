@@ -11,9 +11,11 @@ use std::{
 use postway_domain::{
     Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, Time, TlsMode,
     failure::{Category, Failure, Phase, Severity},
+    oauth::{OAuthOwner, OAuthSettings, OAuthUse},
     secret::SecretKey,
 };
 use postway_net::Guard;
+use postway_oauth::{GrantOf, OAuthTokens};
 use postway_store::record::AccountKey;
 
 use crate::{
@@ -43,6 +45,7 @@ pub(crate) enum Route {
 pub(crate) struct Means<'a> {
     pub secret_key: &'a SecretKey,
     pub clock: &'a Arc<dyn Clock>,
+    pub tokens: &'a OAuthTokens,
     pub guard: &'a Arc<Guard>,
     pub dial: &'a Arc<dyn Dial>,
     pub ehlo_name: &'a str,
@@ -64,6 +67,7 @@ impl Plan {
         let means = Means {
             secret_key: &shared.secret_key,
             clock: &shared.clock,
+            tokens: &shared.tokens,
             guard: &shared.config.guard,
             dial: &shared.config.dial,
             ehlo_name: &shared.config.ehlo_name,
@@ -244,8 +248,11 @@ fn broken(message: impl AsRef<str>) -> Failure {
 
 fn secret(account: &Account, means: &Means<'_>) -> Result<Option<String>, Failure> {
     let Some(sealed) = &account.secret else { return Ok(None) };
-    let place = Account::secret_place(&account.tenant, &account.id);
-    means.secret_key.open(&place, sealed).map(Some).map_err(|error| broken(error.to_string()))
+    means
+        .secret_key
+        .open(&account.sealed_place(), sealed)
+        .map(Some)
+        .map_err(|error| broken(error.to_string()))
 }
 
 fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, Failure> {
@@ -256,11 +263,15 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
         TlsMode::Starttls => 587,
         TlsMode::None | TlsMode::Opportunistic => 25,
     });
-    let credentials = match (&settings.username, secret(account, means)?) {
-        (Some(username), Some(password)) => {
-            Some(Credentials { username: username.clone(), password: password.into() })
+    let credentials = match (&settings.username, &settings.oauth, secret(account, means)?) {
+        (Some(username), Some(grant), secrets) => {
+            Some(by_token(account, grant, username.clone(), secrets, means)?)
         }
-        (None, _) | (_, None) => None,
+        (None, Some(_), _) => return Err(broken("the account signs in with tokens and has no username")),
+        (Some(username), None, Some(password)) => {
+            Some(Credentials::Password { username: username.clone(), password: password.into() })
+        }
+        (None, None, _) | (_, None, None) => None,
     };
     Ok(SmtpSettings {
         credentials,
@@ -274,13 +285,35 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
     })
 }
 
+/// Signs in with the tokens of the account's grant.
+fn by_token(
+    account: &Account,
+    grant: &OAuthSettings,
+    username: String,
+    secrets: Option<String>,
+    means: &Means<'_>,
+) -> Result<Credentials, Failure> {
+    // The error is not repeated: it may quote the secret.
+    let secrets = serde_json::from_str(secrets.as_deref().unwrap_or("{}"))
+        .map_err(|_| broken("the stored secrets of the grant cannot be read: set them again"))?;
+    let source = means.tokens.source(GrantOf {
+        owner: OAuthOwner::account(&account.tenant, &account.id),
+        settings: grant.clone(),
+        secrets,
+        username: username.clone(),
+        purpose: OAuthUse::Smtp,
+        extra_roots_pem: account.settings.ca_pem.clone(),
+    });
+    Ok(Credentials::Token { username, source })
+}
+
 fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Failure> {
     let settings = &account.settings;
     let region = settings.ses.region.clone().ok_or_else(|| broken("the account has no region"))?;
     let credentials = match (&settings.ses.access_key_id, secret(account, means)?) {
         (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
         // The machine's own key is the operator's, not a tenant's to use.
-        (None, _) if !settings.by_tenant => SesCredentials::find()?,
+        (None, _) if !settings.by_tenant => SesCredentials::find(&region)?,
         (None, _) | (_, None) => {
             return Err(broken("the account needs an access_key_id and a secret_access_key"));
         }

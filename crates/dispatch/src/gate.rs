@@ -182,12 +182,20 @@ mod tests {
             guard: Arc::new(Guard::default()),
             dial: Arc::new(Tcp),
         };
+        let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap());
+        let tokens = postway_oauth::OAuthTokens::new(
+            store.clone(),
+            Arc::new(StoppedClock(at(0))),
+            secret_key.clone(),
+            config.guard.clone(),
+        );
         let shared = Shared {
             config,
             store,
             depot: Arc::new(Depot::memory()),
             clock: Arc::new(StoppedClock(at(0))),
-            secret_key: Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap()),
+            secret_key,
+            tokens,
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),
             tasks: tokio_util::task::TaskTracker::new(),

@@ -29,6 +29,7 @@ use std::{sync::Arc, time::Duration};
 
 use postway_domain::{Clock, secret::SecretKey};
 use postway_net::{Guard, TlsClient};
+use postway_oauth::OAuthTokens;
 use postway_store::{Roster, Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -63,6 +64,7 @@ struct Shared {
     depot: Arc<Depot>,
     clock: Arc<dyn Clock>,
     secret_key: Arc<SecretKey>,
+    tokens: OAuthTokens,
     tls: TlsClient,
     /// Memory for bodies too large to come with their claim, in MiB.
     large_bodies: tokio::sync::Semaphore,
@@ -99,12 +101,14 @@ impl Dispatcher {
         clock: Arc<dyn Clock>,
         secret_key: Arc<SecretKey>,
     ) -> Self {
+        let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), config.guard.clone());
         let shared = Arc::new(Shared {
             config,
             store,
             depot,
             clock,
             secret_key,
+            tokens,
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(LARGE_BODIES_MIB),
             tasks: TaskTracker::new(),
@@ -132,6 +136,7 @@ impl Dispatcher {
             }
             self.shared.tasks.close();
             self.shared.tasks.wait().await;
+            self.shared.tokens.finish().await;
         });
         finished.await.is_ok()
     }

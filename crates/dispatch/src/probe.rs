@@ -8,6 +8,7 @@ use postway_domain::{
     secret::SecretKey,
 };
 use postway_net::{Guard, TlsClient};
+use postway_oauth::OAuthTokens;
 use tokio::time::Instant;
 
 use crate::{
@@ -34,6 +35,7 @@ pub struct Prober {
     secret_key: Arc<SecretKey>,
     clock: Arc<dyn Clock>,
     guard: Arc<Guard>,
+    tokens: OAuthTokens,
     ehlo_name: String,
     tls: TlsClient,
 }
@@ -44,9 +46,10 @@ impl Prober {
         secret_key: Arc<SecretKey>,
         clock: Arc<dyn Clock>,
         guard: Arc<Guard>,
+        tokens: OAuthTokens,
         ehlo_name: impl Into<String>,
     ) -> Self {
-        Self { secret_key, clock, guard, ehlo_name: ehlo_name.into(), tls: TlsClient::new() }
+        Self { secret_key, clock, guard, tokens, ehlo_name: ehlo_name.into(), tls: TlsClient::new() }
     }
 
     /// Tries an account, step by step, up to the first that fails. Sends no mail and takes nothing from its limits.
@@ -55,6 +58,7 @@ impl Prober {
         let means = Means {
             secret_key: &self.secret_key,
             clock: &self.clock,
+            tokens: &self.tokens,
             guard: &self.guard,
             dial: &dial,
             ehlo_name: &self.ehlo_name,
@@ -109,6 +113,10 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
         }
         Err(failure) => match failure.phase {
             Phase::Tls => steps.push(step("tls", Err(failure), ended - connected)),
+            // No token, so that nothing was connected to.
+            Phase::Auth if reached.connected.is_none() => {
+                steps.push(step("auth", Err(failure), ended - started));
+            }
             Phase::Auth => {
                 steps.push(step("tls", Ok("the relay has greeted".to_owned()), greeted - connected));
                 steps.push(step("auth", Err(failure), ended - greeted));

@@ -14,6 +14,8 @@ mod happy;
 mod recipients;
 #[path = "smtp/security.rs"]
 mod security;
+#[path = "smtp/token.rs"]
+mod token;
 
 use std::{sync::Arc, time::Duration};
 
@@ -65,7 +67,7 @@ fn hasty(sink: &SmtpSink) -> SmtpSettings {
 }
 
 fn credentials(password: &str) -> Option<Credentials> {
-    Some(Credentials { username: "bob".to_owned(), password: password.into() })
+    Some(Credentials::Password { username: "bob".to_owned(), password: password.into() })
 }
 
 async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {

@@ -11,6 +11,7 @@ use crate::{
     id::{AccountId, TenantId},
     limit::{AccountLimits, WarmUp},
     message::OnDoubt,
+    oauth::OAuthSettings,
     retry::{RetryPolicy, RetryPolicyError},
     secret::Sealed,
     time::Time,
@@ -81,6 +82,9 @@ pub struct AccountSettings {
     pub tls: TlsMode,
     /// Who signs in, if anyone.
     pub username: Option<String>,
+    /// How it comes by the tokens that it signs in with, in the place of a password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthSettings>,
     /// Whether the password may cross an unprotected connection.
     #[serde(default)]
     pub allow_plaintext_auth: bool,
@@ -134,6 +138,7 @@ impl AccountSettings {
             port: None,
             tls: TlsMode::None,
             username: None,
+            oauth: None,
             allow_plaintext_auth: false,
             ca_pem: None,
             max_connections: Self::CONNECTIONS_DEFAULT,
@@ -260,7 +265,7 @@ pub struct Account {
     pub id: AccountId,
     /// How it sends.
     pub settings: AccountSettings,
-    /// Its password, encrypted.
+    /// Its password, the secret half of its key, or the secrets of its grant as a JSON object, encrypted.
     pub secret: Option<Sealed>,
     /// Rises with each change, so that holders of a copy notice.
     pub version: i64,
@@ -274,6 +279,20 @@ impl Account {
     /// The place for which this account's secret is sealed.
     pub fn secret_place(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}")
+    }
+
+    /// The place for which the secrets of this account's grant are sealed. Apart from that of a password: what takes them
+    /// for one, as programs from before there were grants do, cannot open them and sends them nowhere.
+    pub fn grant_place(tenant: &TenantId, id: &AccountId) -> String {
+        format!("account/{tenant}/{id}/oauth")
+    }
+
+    /// The place for which its secret is sealed now.
+    pub fn sealed_place(&self) -> String {
+        match self.settings.oauth {
+            Some(_) => Self::grant_place(&self.tenant, &self.id),
+            None => Self::secret_place(&self.tenant, &self.id),
+        }
     }
 }
 

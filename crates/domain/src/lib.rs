@@ -23,6 +23,7 @@ pub mod limit;
 pub mod liveness;
 pub mod mailbox;
 pub mod message;
+pub mod oauth;
 pub mod reference;
 pub mod retry;
 pub mod rule;

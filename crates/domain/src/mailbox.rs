@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     id::{MailboxId, TenantId},
     message::OnDoubt,
+    oauth::OAuthSettings,
     secret::Sealed,
     time::Time,
 };
@@ -18,7 +19,7 @@ pub struct WatchedMailbox {
     pub id: MailboxId,
     /// Where it is and what it is for.
     pub settings: MailboxSettings,
-    /// Password or token, and the proxy's password: a JSON object, encrypted.
+    /// Password, token or the secrets of its grant, and the proxy's password: a JSON object, encrypted.
     pub secret: Option<Sealed>,
     /// Rises with each change.
     pub version: i64,
@@ -52,6 +53,9 @@ pub struct MailboxSettings {
     /// With what.
     #[serde(default)]
     pub auth: MailboxAuth,
+    /// How it comes by the tokens that it signs in with; one that is given is used as it is when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthSettings>,
     /// The folder that is watched.
     pub folder: String,
     /// What its mail is looked at for.
@@ -133,7 +137,7 @@ pub enum MailboxAuth {
     /// A password.
     #[default]
     Password,
-    /// An OAuth 2 bearer token (XOAUTH2).
+    /// An OAuth 2 bearer token (XOAUTH2 or OAUTHBEARER).
     Xoauth2,
 }
 

@@ -6,7 +6,7 @@ use postway_domain::WatchedMailbox;
 use postway_net::NetError;
 
 use crate::{
-    mailbox::{Deadlines, Fault, MailboxError, Session, TlsMode},
+    mailbox::{Deadlines, Fault, MailboxError, TlsMode},
     monitor::ImapSource,
 };
 
@@ -37,10 +37,11 @@ impl Step {
 /// Tries a mailbox: connects, secures, signs in, opens the folder, counts its mail. Ends with the first step that fails;
 /// changes nothing.
 pub async fn probe(source: &ImapSource, mailbox: &WatchedMailbox) -> Vec<Step> {
-    let connection = match source.connection(mailbox) {
-        Ok(connection) => connection,
+    let access = match source.access(mailbox).await {
+        Ok(access) => access,
         Err(error) => return vec![Step::bad("settings", error.message)],
     };
+    let connection = access.connection.clone();
     let server = format!("{}:{}", connection.host, connection.port);
     let reached = |through: usize| {
         let via = connection.proxy.as_ref().map(|proxy| format!(" through the {proxy}")).unwrap_or_default();
@@ -53,7 +54,7 @@ pub async fn probe(source: &ImapSource, mailbox: &WatchedMailbox) -> Vec<Step> {
         let steps = [("connect", format!("connected to {server}{via}")), ("tls", tls.to_owned())];
         steps.into_iter().take(through).map(|(name, words)| Step::good(name, words)).collect::<Vec<_>>()
     };
-    let opened = Session::open(&connection, &source.tls, Deadlines::uniform(STEP_MAX)).await;
+    let opened = access.open(&source.tls, Deadlines::uniform(STEP_MAX)).await;
     let mut session = match opened {
         Ok(session) => session,
         Err(error) => {

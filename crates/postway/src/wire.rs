@@ -17,6 +17,7 @@ use postway_net::{
     http::{HttpClient, HttpSettings},
 };
 use postway_notify::{Notifier, NotifierParts};
+use postway_oauth::OAuthTokens;
 use postway_store::{Store, blob::Depot, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -118,6 +119,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let allowed = config.allow_private_targets.iter().map(|cidr| (cidr.address, cidr.prefix));
     let guard = Arc::new(Guard::new(allowed.collect()));
     let looked_at = guard.clone();
+    let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), guard.clone());
     let door = Arc::new(Door::new(DoorParts {
         store: store.clone(),
         depot: depot.clone(),
@@ -154,12 +156,13 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         door: door.clone(),
         clock: clock.clone(),
         secret_key: secret_key.clone(),
-        source: Arc::new(ImapSource::new(secret_key.clone(), guard.clone())),
+        source: Arc::new(ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone())),
         trust,
         membership: membership.clone(),
     });
     let outboxes = Outboxes::new(&config.outbox, &door, &membership, &secret_key)?;
-    let prober = Prober::new(secret_key.clone(), clock.clone(), guard.clone(), &config.smtp.ehlo_name);
+    let prober =
+        Prober::new(secret_key.clone(), clock.clone(), guard.clone(), tokens.clone(), &config.smtp.ehlo_name);
     let (router, keys_of_senders) = postway_api::surface(ApiState {
         store: store.clone(),
         door: door.clone(),
@@ -182,7 +185,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         }),
         inbound: Arc::new(InboundTrials {
             store: store.clone(),
-            source: ImapSource::new(secret_key.clone(), guard.clone()),
+            source: ImapSource::new(secret_key.clone(), guard.clone()).with_tokens(tokens.clone()),
         }),
         report_retention: config.retention.reported,
         compat: config.compat.clone(),
@@ -260,6 +263,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         }
         stop.cancel();
         let (.., sharing) = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, sharing);
+        // What a provider has just given must be stored.
+        tokens.finish().await;
         leave.cancel();
         if let Err(error) = beating.await {
             tracing::warn!(%error, "this node could not leave in order; the others will notice");

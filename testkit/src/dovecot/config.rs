@@ -93,20 +93,52 @@ namespace inbox {
 }
 ";
 
-/// A configuration for a server of that folder.
-pub(super) fn write(folder: &Path, ports: Ports, owner: &str) -> String {
+/// Tokens, in the words of 2.3: a server is asked whether they are good, and whose they are.
+const TOKENS_2_3: &str = r"
+auth_mechanisms = plain login xoauth2 oauthbearer
+passdb {
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = FOLDER/oauth2.conf
+}
+";
+
+/// The same for 2.4.
+const TOKENS_2_4: &str = r"
+auth_mechanisms = plain login xoauth2 oauthbearer
+passdb oauth2 {
+  mechanisms_filter = xoauth2 oauthbearer
+}
+oauth2 {
+  introspection_mode = post
+  introspection_url = INTROSPECTION
+  username_attribute = sub
+}
+";
+
+/// What 2.3 reads from a file of its own.
+pub(super) fn introspection(url: &str) -> String {
+    format!(
+        "introspection_mode = post\nintrospection_url = {url}\nusername_attribute = sub\nactive_attribute = active\nactive_value = true\n"
+    )
+}
+
+/// A configuration for a server of that folder, which takes tokens if it is told where to ask about them.
+pub(super) fn write(folder: &Path, ports: Ports, owner: &str, introspection_url: Option<&str>) -> String {
     let version = run(Command::new(program("dovecot")).arg("--version"));
     // Debian adds its own number: 2.4.1-4.
     let version = version.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
     let is_older = version.starts_with("2.3.") || version.starts_with("2.2.");
-    let (head, words) = match is_older {
-        true => (String::new(), WORDS_2_3),
+    let (head, words, tokens) = match is_older {
+        true => (String::new(), WORDS_2_3, TOKENS_2_3),
         false => {
-            (format!("dovecot_config_version = {version}\ndovecot_storage_version = {version}\n"), WORDS_2_4)
+            let head = format!("dovecot_config_version = {version}\ndovecot_storage_version = {version}\n");
+            (head, WORDS_2_4, TOKENS_2_4)
         }
     };
+    let tokens = introspection_url.map(|url| tokens.replace("INTROSPECTION", url)).unwrap_or_default();
     let group = run(Command::new("id").args(["-gn", owner]));
-    [head.as_str(), words, COMMON]
+    [head.as_str(), words, COMMON, tokens.as_str()]
         .concat()
         .replace("FOLDER", &folder.display().to_string())
         .replace("PASSWORD", PASSWORD)

@@ -20,6 +20,9 @@ use crate::cert::TestCert;
 /// The longest command line.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
+/// What is said of a token that is refused, as Google says it.
+const REFUSED_TOKEN: &str = r#"{"status":"400","schemes":"Bearer","scope":"https://mail.google.com/"}"#;
+
 /// Whether a command took effect.
 #[derive(PartialEq, Eq)]
 enum Effect {
@@ -174,6 +177,18 @@ impl Session {
                 let password = self.challenge("UGFzc3dvcmQ6").await?;
                 (decode(&user), decode(&password))
             }
+            "XOAUTH2" | "OAUTHBEARER" => {
+                let response = match words.next() {
+                    Some(response) => response.to_owned(),
+                    None => self.challenge("").await?,
+                };
+                let given = bearer(&decode(&response));
+                if given != (user.clone(), password.clone()) {
+                    // Why comes as a challenge, in base64; the client consents, and is refused.
+                    self.challenge(&BASE64_STANDARD.encode(REFUSED_TOKEN)).await?;
+                }
+                given
+            }
             _ => {
                 self.say("504 5.5.4 Unrecognized authentication type");
                 return Ok(());
@@ -313,4 +328,19 @@ fn effect(reply: &str) -> Effect {
 
 fn decode(text: &str) -> String {
     BASE64_STANDARD.decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+/// Who signs in, and with which token: `user=…` of XOAUTH2, or `n,a=…,` of OAUTHBEARER.
+fn bearer(response: &str) -> (String, String) {
+    let mut parts = response.split('\x01');
+    let head = parts.next().unwrap_or_default();
+    let user = head.strip_prefix("user=").or_else(|| head.strip_prefix("n,a=")?.strip_suffix(','));
+    let token = parts.next().and_then(|part| part.strip_prefix("auth=Bearer "));
+    let is_whole = response.ends_with("\x01\x01");
+    match (user, token) {
+        (Some(user), Some(token)) if is_whole => {
+            (user.replace("=2C", ",").replace("=3D", "="), token.to_owned())
+        }
+        _ => Default::default(),
+    }
 }

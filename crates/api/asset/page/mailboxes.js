@@ -49,6 +49,13 @@ const fields = (row) =>
       kind: "secret",
       hint: row?.token_set ? "One is set." : undefined,
     },
+    {
+      name: "oauth",
+      label: "OAuth 2, in the place of either (JSON)",
+      kind: "json",
+      rows: 3,
+      placeholder: '{"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}',
+    },
     { name: "folder", label: "Folder" },
     { name: "roles", label: "For", kind: "list", rows: 3, wide: false, hint: "forward, bounces, pec: one a line." },
     { name: "poll_seconds", label: "Seconds between looks", kind: "number" },

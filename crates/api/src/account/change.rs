@@ -110,20 +110,24 @@ pub(crate) async fn update(
         };
         let shown = AccountView::new(&current, is_suspended(app, &current).await?);
         let shown = serde_json::to_value(shown).map_err(ApiError::internal)?;
-        let Edited { mut settings, secret } =
+        let Edited { mut settings, secret, grant } =
             edit::edit(base, body, Some(&shown), now).map_err(ApiError::invalid)?;
         check_target(app, &caller.actor, Some(&current.settings), &mut settings)?;
-        if secret == Secret::Keep && current.secret.is_some() {
-            let name = match settings.kind {
-                AccountKind::Ses => "secret_access_key",
-                AccountKind::Smtp | AccountKind::Sandbox => "password",
-            };
+        let kept = match (&current.settings.oauth, settings.kind) {
+            // A grant's secrets go with it.
+            (Some(_), _) if settings.oauth.is_none() => None,
+            (Some(before), _) => grant.kept_of(before),
+            (None, _) if settings.oauth.is_some() || secret != Secret::Keep => None,
+            (None, AccountKind::Ses) => Some("secret_access_key"),
+            (None, AccountKind::Smtp | AccountKind::Sandbox) => Some("password"),
+        };
+        if let Some(name) = kept.filter(|_| current.secret.is_some()) {
             let (before, after) = (Way::of_account(&current.settings), Way::of_account(&settings));
             Way::check(&before, &after, name).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         check_fallback(app, tenant, id, &settings).await?;
         let expected_version = current.version;
-        let secret = seal(app, tenant, id, secret, current.secret)?;
+        let secret = seal(app, tenant, id, (&mut settings, secret, grant), Some(&current))?;
         let version = expected_version + 1;
         let account = Account { settings, secret, version, updated_at: now, ..current };
         let fields: Vec<&String> = body.keys().collect();

@@ -6,13 +6,17 @@ use serde_json::{Map, Value};
 use super::value::{
     ca_pem, destinations, fallback, flag, kind, limits, number, on_doubt, secret, text, warm_up,
 };
-use crate::error::FieldError;
+use crate::{
+    error::FieldError,
+    oauth::{self, OAuthSecretsEdit},
+};
 
 /// What an edit makes.
 #[derive(Debug)]
 pub(super) struct Edited {
     pub(super) settings: AccountSettings,
     pub(super) secret: Secret,
+    pub(super) grant: OAuthSecretsEdit,
 }
 
 /// What becomes of the stored secret: the password of a relay, the secret half of an AWS key.
@@ -55,7 +59,7 @@ pub(super) fn edit(
     shown: Option<&Value>,
     now: Time,
 ) -> Result<Edited, Vec<FieldError>> {
-    let mut edited = Edited { settings: base, secret: Secret::Keep };
+    let mut edited = Edited { settings: base, secret: Secret::Keep, grant: OAuthSecretsEdit::default() };
     let mut wrong = Vec::new();
     // First, since the defaults of other fields depend on it.
     if let Some(Ok(kind)) = body.get("kind").map(kind) {
@@ -74,6 +78,12 @@ pub(super) fn edit(
                 true => Ok(()),
                 false => Err("cannot be set; leave it out".to_owned()),
             },
+            "oauth" => {
+                let before = edited.settings.oauth.take();
+                (edited.settings.oauth, edited.grant) =
+                    oauth::edit(before.as_ref(), value.clone(), &mut wrong);
+                Ok(())
+            }
             "circuit" | "used" if shown.is_some() => Ok(()),
             "limits" => {
                 wrong.extend(limits(&mut edited.settings.limits, value));
@@ -83,8 +93,13 @@ pub(super) fn edit(
         };
         wrong.extend(done.err().map(|message| FieldError::new(name, message)));
     }
+    if let Some(misfit) = fit_grant(&mut edited, body)
+        && !wrong.iter().any(|known| known.field.starts_with("oauth"))
+    {
+        wrong.push(misfit);
+    }
     if let Some(misfit) = fit_secret(&mut edited, shown)
-        && !wrong.iter().any(|known| known.field == misfit.field)
+        && !wrong.iter().any(|known| known.field == misfit.field || known.field.starts_with("oauth"))
     {
         wrong.push(misfit);
     }
@@ -96,8 +111,32 @@ pub(super) fn edit(
     if wrong.is_empty() { Ok(edited) } else { Err(wrong) }
 }
 
+/// A grant takes the place of a relay's password.
+fn fit_grant(Edited { settings, secret, .. }: &mut Edited, body: &Map<String, Value>) -> Option<FieldError> {
+    settings.oauth.as_ref()?;
+    if settings.kind != AccountKind::Smtp {
+        let is_given = body.get("oauth").is_some_and(|value| !value.is_null());
+        settings.oauth = None;
+        return is_given.then(|| FieldError::new("oauth", "is for accounts of the kind smtp"));
+    }
+    if settings.username.is_none() {
+        return Some(FieldError::new("username", "is needed: who signs in with the tokens"));
+    }
+    match secret {
+        Secret::Set(_) => {
+            let message =
+                "an account with oauth signs in with tokens: leave the password out, or set oauth to null";
+            Some(FieldError::new("password", message))
+        }
+        Secret::Keep | Secret::Remove => None,
+    }
+}
+
 /// A secret belongs to a name, and to one kind of account: without them it goes away. And who signs in needs one.
-fn fit_secret(Edited { settings, secret }: &mut Edited, shown: Option<&Value>) -> Option<FieldError> {
+fn fit_secret(Edited { settings, secret, .. }: &mut Edited, shown: Option<&Value>) -> Option<FieldError> {
+    if settings.oauth.is_some() {
+        return None;
+    }
     let (field, name, missing) = match settings.kind {
         AccountKind::Smtp => ("password", &settings.username, "a password needs a username"),
         AccountKind::Ses => {
@@ -119,7 +158,9 @@ fn fit_secret(Edited { settings, secret }: &mut Edited, shown: Option<&Value>) -
                 |field: &str| shown.filter(|_| same_kind).map_or(&Value::Null, |shown| &shown[field]);
             let keeps = *secret == Secret::Keep && before("password_set") == true;
             // Accounts from before this was asked for can still be changed otherwise.
-            let was_so = before("password_set") == false && before("username") == name.as_str();
+            let was_so = before("password_set") == false
+                && before("oauth").is_null()
+                && before("username") == name.as_str();
             if !keeps && !was_so {
                 let message = "is needed to sign in: give it, or leave the username out";
                 return Some(FieldError::new(field, message));

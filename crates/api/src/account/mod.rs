@@ -15,7 +15,9 @@ use axum::{
     http::{StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use postway_domain::{Account, AccountId, AccountSettings, TenantId, rule::Action, secret::Sealed};
+use postway_domain::{
+    Account, AccountId, AccountSettings, TenantId, oauth::OAuthSecrets, rule::Action, secret::Sealed,
+};
 use postway_store::record::{AccountKey, Changed, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
@@ -28,6 +30,7 @@ use crate::{
     auth::{Actor, Caller, Manager, Reader},
     body,
     error::{ApiError, FieldError},
+    oauth::{self, OAuthSecretsEdit},
     page::Part,
     query::{Parameters, dry_run, flag},
     request_id::RequestId,
@@ -124,7 +127,7 @@ async fn draft(app: &App, caller: &Caller, mut body: Map<String, Value>) -> Resu
     let id = read_id(body.remove("id"));
     let now = app.clock.now();
     let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
-    let (id, Edited { mut settings, secret }) = match (id, edited) {
+    let (id, Edited { mut settings, secret, grant }) = match (id, edited) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
@@ -134,7 +137,7 @@ async fn draft(app: &App, caller: &Caller, mut body: Map<String, Value>) -> Resu
     check_target(app, &caller.actor, None, &mut settings)?;
     check_fallback(app, &caller.tenant, &id, &settings).await?;
     let tenant = caller.tenant.clone();
-    let secret = seal(app, &tenant, &id, secret, None)?;
+    let secret = seal(app, &tenant, &id, (&mut settings, secret, grant), None)?;
     Ok(Account { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now })
 }
 
@@ -158,6 +161,7 @@ fn check_target(
             && (&before.host, before.port) == (&settings.host, settings.port)
             && before.ses == settings.ses
     };
+    oauth::check_target(app, settings.oauth.as_ref())?;
     if before.is_some_and(same) {
         return Ok(());
     }
@@ -204,11 +208,33 @@ fn seal(
     app: &App,
     tenant: &TenantId,
     id: &AccountId,
-    secret: Secret,
-    stored: Option<Sealed>,
+    (settings, secret, grant): (&mut AccountSettings, Secret, OAuthSecretsEdit),
+    current: Option<&Account>,
 ) -> Result<Option<Sealed>, ApiError> {
+    let stored = current.and_then(|account| account.secret.clone());
+    let had_grant = current.is_some_and(|account| account.settings.oauth.is_some());
+    if let Some(oauth) = &mut settings.oauth {
+        let place = Account::grant_place(tenant, id);
+        let secrets = match stored.filter(|_| had_grant) {
+            None => OAuthSecrets::default(),
+            Some(sealed) => {
+                match app.secret_key.open(&place, &sealed).map(|text| serde_json::from_str(&text)) {
+                    Ok(Ok(secrets)) => secrets,
+                    // What no key opens any more is not in the way of a new one.
+                    _ if grant.gives_any() => OAuthSecrets::default(),
+                    _ => {
+                        let message = "the stored secrets cannot be opened: give those of the grant anew";
+                        return Err(ApiError::conflict(message));
+                    }
+                }
+            }
+        };
+        let secrets = oauth::settle(oauth, secrets, grant)?;
+        let text = serde_json::to_string(&secrets).map_err(ApiError::internal)?;
+        return app.secret_key.seal(&place, &text).map(Some).map_err(ApiError::internal);
+    }
     match secret {
-        Secret::Keep => Ok(stored),
+        Secret::Keep => Ok(stored.filter(|_| !had_grant)),
         Secret::Remove => Ok(None),
         Secret::Set(text) => {
             let sealed = app.secret_key.seal(&Account::secret_place(tenant, id), &text);

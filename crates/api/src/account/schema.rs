@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::schema::form::When;
+use crate::{oauth::OAuthRequest, schema::form::When};
 
 /// An account to make or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,6 +31,8 @@ pub(crate) struct AccountRequest {
     /// The password: encrypted at rest, never shown again. `null` removes it.
     #[schema(write_only, example = "correct horse battery staple")]
     password: Option<String>,
+    /// In the place of a password, how it comes by the tokens that it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it.
+    oauth: Option<OAuthRequest>,
     /// Whether the password may cross a connection without TLS.
     #[schema(default = false)]
     allow_plaintext_auth: Option<bool>,

@@ -6,7 +6,8 @@
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
 use postway_domain::{
-    Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, WatchedMailbox, secret::Sealed,
+    Account, DkimKey, KnownRecipient, Subscriber, Tenant, TenantId, WatchedMailbox, oauth::OAuthState,
+    secret::Sealed,
 };
 use postway_store::{
     StoreError,
@@ -40,6 +41,8 @@ pub(crate) struct RotationView {
     webhooks: u64,
     /// Mailboxes whose secrets were sealed anew.
     mailboxes: u64,
+    /// Accounts and mailboxes whose tokens were sealed anew.
+    tokens: u64,
     /// What opens with neither key: its secret must be set again.
     #[schema(example = json!(["account/default/relay-1"]))]
     unreadable: Vec<String>,
@@ -69,6 +72,9 @@ pub(crate) async fn rotate(
     for account in app.store.accounts(None).await? {
         rotation.account(account).await?;
     }
+    for state in app.store.oauth_states().await? {
+        rotation.oauth_state(state).await?;
+    }
     for key in app.store.dkim_keys(None, None).await? {
         rotation.dkim_key(key).await?;
     }
@@ -96,6 +102,7 @@ pub(crate) async fn rotate(
         dkim_keys = done.dkim_keys,
         webhooks = done.webhooks,
         mailboxes = done.mailboxes,
+        tokens = done.tokens,
         "stored secrets were sealed anew"
     );
     Ok(Json(done))
@@ -127,7 +134,7 @@ impl Rotation<'_> {
     }
 
     async fn account(&mut self, account: Account) -> Result<(), StoreError> {
-        let place = Account::secret_place(&account.tenant, &account.id);
+        let place = account.sealed_place();
         let Some(secret) = self.renew(&place, account.secret.as_ref()) else { return Ok(()) };
         let (expected, entry) = (account.version, self.audit(&account.tenant, &place));
         let updated_at = self.app.clock.now();
@@ -187,6 +194,20 @@ impl Rotation<'_> {
         let mailbox = WatchedMailbox { secret: Some(secret), version: expected + 1, updated_at, ..mailbox };
         match self.app.store.change(DirectoryChange::UpdateMailbox(mailbox, expected), Some(entry)).await? {
             Changed::Done => self.done.mailboxes += 1,
+            _ => self.done.busy.push(place),
+        }
+        Ok(())
+    }
+
+    async fn oauth_state(&mut self, state: OAuthState) -> Result<(), StoreError> {
+        let place = state.owner.secret_place();
+        let Some(tokens) = self.renew(&place, state.tokens.as_ref()) else { return Ok(()) };
+        let (expected, entry) = (state.version, self.audit(&state.owner.tenant, &place));
+        let updated_at = self.app.clock.now();
+        let state = OAuthState { tokens: Some(tokens), version: expected + 1, updated_at, ..state };
+        let change = DirectoryChange::PutOAuthState(state, Some(expected));
+        match self.app.store.change(change, Some(entry)).await? {
+            Changed::Done => self.done.tokens += 1,
             _ => self.done.busy.push(place),
         }
         Ok(())

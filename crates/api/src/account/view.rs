@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use postway_domain::{
     Account, AccountKind, AccountLimits, Span, Time, TlsMode, destination::DestinationLimit,
-    limit::LimitBehavior, message::OnDoubt,
+    limit::LimitBehavior, message::OnDoubt, oauth::OAuthUse,
 };
 use postway_store::record::{Circuit, SuspensionScope, Used};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, state::App};
+use crate::{error::ApiError, oauth::OAuthView, state::App};
 
 /// An account.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,6 +35,8 @@ pub(crate) struct AccountView {
     username: Option<String>,
     /// Whether there is a password; it is never shown.
     password_set: bool,
+    /// How it comes by the tokens that it signs in with, in the place of a password; without its secrets.
+    oauth: Option<OAuthView>,
     /// Whether the password may cross a connection without TLS.
     allow_plaintext_auth: bool,
     /// More certificate authorities to trust.
@@ -193,7 +195,10 @@ impl AccountView {
             port: settings.port,
             tls: settings.tls,
             username: settings.username,
-            password_set: account.secret.is_some() && settings.kind == AccountKind::Smtp,
+            password_set: account.secret.is_some()
+                && settings.kind == AccountKind::Smtp
+                && settings.oauth.is_none(),
+            oauth: settings.oauth.as_ref().map(|oauth| OAuthView::new(oauth, OAuthUse::Smtp)),
             allow_plaintext_auth: settings.allow_plaintext_auth,
             ca_pem: settings.ca_pem,
             region: settings.ses.region,

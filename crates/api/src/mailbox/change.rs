@@ -54,7 +54,7 @@ pub(crate) async fn patch(
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
         let (current, _) = find(&app, tenant, &id).await?;
-        let Edited { settings, secrets, version } =
+        let Edited { mut settings, secrets, version } =
             edit::edit(Some(&current.settings), body.clone()).map_err(ApiError::invalid)?;
         let expected = current.version;
         if version.is_some_and(|version| version != expected) {
@@ -66,7 +66,7 @@ pub(crate) async fn patch(
         if !wrong.is_empty() {
             return Err(ApiError::invalid(wrong));
         }
-        let secret = secret::seal(&app, tenant, &id, secrets, current.secret)?;
+        let secret = secret::seal(&app, tenant, &id, &mut settings, secrets, current.secret)?;
         let (version, updated_at) = (expected + 1, app.clock.now());
         let mailbox = WatchedMailbox { settings, secret, version, updated_at, ..current };
         let detail = Some(json!({"fields": names, "version": version}));
@@ -88,13 +88,16 @@ pub(crate) async fn patch(
 /// Which stored secrets a change would have sent where they were not given for.
 fn exposed(current: &WatchedMailbox, settings: &MailboxSettings, secrets: &Secrets) -> Vec<FieldError> {
     let before = &current.settings;
-    let login = match settings.auth {
-        MailboxAuth::Password => "password",
-        MailboxAuth::Xoauth2 => "token",
+    let login = match (&before.oauth, settings.auth) {
+        (Some(grant), _) => secrets.grant.kept_of(grant),
+        (None, MailboxAuth::Password) => Some("password"),
+        (None, MailboxAuth::Xoauth2) => Some("token"),
     };
-    let keeps_login = current.secret.is_some() && secrets.login.is_none();
+    // A grant that goes takes its secrets along, and one that comes takes the place of what there was.
+    let stays = before.oauth.is_some() == settings.oauth.is_some();
+    let login = login.filter(|_| current.secret.is_some() && secrets.login.is_none() && stays);
     let keeps_proxy = edit::names_proxy_user(before) && secrets.proxy_password == Change::Keep;
-    let login = keeps_login.then(|| Way::check(&Way::of_mailbox(before), &Way::of_mailbox(settings), login));
+    let login = login.map(|name| Way::check(&Way::of_mailbox(before), &Way::of_mailbox(settings), name));
     let proxy =
         keeps_proxy.then(|| Way::check(&Way::of_proxy(before), &Way::of_proxy(settings), "proxy_password"));
     [login, proxy].into_iter().flatten().filter_map(Result::err).collect()

@@ -54,7 +54,7 @@ pub(crate) async fn create(
     let dry_run = dry_run(request.uri())?;
     let mut body = body::json_object(request).await?;
     let id = read_id(&mut body);
-    let (id, Edited { settings, secrets, .. }) = match (id, edit::edit(None, body)) {
+    let (id, Edited { mut settings, secrets, .. }) = match (id, edit::edit(None, body)) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
@@ -67,7 +67,7 @@ pub(crate) async fn create(
         return Err(ApiError::conflict(format!("there are {MAILBOXES_MAX} mailboxes already; delete some")));
     }
     let id = id.map_or_else(|| fresh_id("mbx_", now), Ok)?;
-    let secret = secret::seal(&app, &tenant, &id, secrets, None)?;
+    let secret = secret::seal(&app, &tenant, &id, &mut settings, secrets, None)?;
     let mailbox =
         WatchedMailbox { tenant, id, settings, secret, version: 1, created_at: now, updated_at: now };
     let view = MailboxView::new(mailbox.clone(), None);

@@ -8,7 +8,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::secret::{Change, Secrets};
-use crate::{account::value::ca_pem, error::FieldError, fields::Fields};
+use crate::{
+    account::value::ca_pem,
+    error::FieldError,
+    fields::Fields,
+    oauth::{self, OAuthSecretsEdit},
+};
 
 const HOST_BYTES_MAX: usize = 253;
 const USERNAME_CHARS_MAX: usize = 320;
@@ -54,6 +59,7 @@ fn defaults() -> MailboxSettings {
         ca_pem: None,
         username: String::new(),
         auth: MailboxAuth::default(),
+        oauth: None,
         folder: MailboxSettings::FOLDER_DEFAULT.to_owned(),
         roles: vec![MailboxRole::Forward],
         active: true,
@@ -82,14 +88,19 @@ pub(super) fn edit(
     }
     place(&mut fields, &mut settings);
     habits(&mut fields, &mut settings);
-    let login = login(&mut fields, &mut settings, is_new);
+    let given = fields.has("oauth").then(|| fields.take("oauth").unwrap_or(Value::Null));
+    let (grant, wrong_grant) = grant(given, &mut settings);
+    let loses_grant = before.is_some_and(|before| before.oauth.is_some()) && settings.oauth.is_none();
+    let needs_login = (is_new || loses_grant) && wrong_grant.is_empty();
+    let login = login(&mut fields, &mut settings, needs_login);
     let proxy_password = proxy(&mut fields, &mut settings);
     let version = fields.read("version", "must be a whole number");
     fields.finish("is not a field of a mailbox");
+    wrong.extend(wrong_grant);
     // What cannot be read is missing, too; the first says why.
     wrong.dedup_by(|later, first| later.field == first.field);
     match wrong.is_empty() {
-        true => Ok(Edited { settings, secrets: Secrets { login, proxy_password }, version }),
+        true => Ok(Edited { settings, secrets: Secrets { login, proxy_password, grant }, version }),
         false => Err(wrong),
     }
 }
@@ -209,11 +220,22 @@ fn roles(fields: &mut Fields<'_>) -> Option<Vec<MailboxRole>> {
     }
 }
 
-/// With what it is signed in to. A new mailbox needs it, and so does another way to sign in.
+/// How it comes by its tokens.
+fn grant(given: Option<Value>, settings: &mut MailboxSettings) -> (OAuthSecretsEdit, Vec<FieldError>) {
+    let mut wrong = Vec::new();
+    let Some(given) = given else { return (OAuthSecretsEdit::default(), wrong) };
+    let before = settings.oauth.take();
+    let secrets;
+    (settings.oauth, secrets) = oauth::edit(before.as_ref(), given, &mut wrong);
+    (secrets, wrong)
+}
+
+/// With what it is signed in to. A new mailbox needs it, and so does one that loses its grant, and
+/// another way to sign in.
 fn login(
     fields: &mut Fields<'_>,
     settings: &mut MailboxSettings,
-    is_new: bool,
+    needs_login: bool,
 ) -> Option<(MailboxAuth, String)> {
     let said: Option<MailboxAuth> = fields.read("auth", "must be password or xoauth2");
     let password = secret(fields, "password", SECRET_BYTES_MAX);
@@ -227,9 +249,22 @@ fn login(
         (None, Some(token)) => Some((MailboxAuth::Xoauth2, token)),
         (None, None) => None,
     };
+    if settings.oauth.is_some() {
+        if login.is_some() {
+            fields.refuse(
+                "oauth",
+                "stands in the place of a password or token: give one of them, or oauth as null",
+            );
+        }
+        if said == Some(MailboxAuth::Password) {
+            fields.refuse("auth", "does not fit: tokens sign in by xoauth2");
+        }
+        settings.auth = MailboxAuth::Xoauth2;
+        return None;
+    }
     let auth = said.or(login.as_ref().map(|(auth, _)| *auth)).unwrap_or(settings.auth);
     let name = if auth == MailboxAuth::Password { "password" } else { "token" };
-    let is_needed = is_new || auth != settings.auth;
+    let is_needed = needs_login || auth != settings.auth;
     match &login {
         Some((given, _)) if *given != auth => {
             fields.refuse("auth", format!("does not fit: it asks for a {name}"));

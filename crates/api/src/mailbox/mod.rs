@@ -27,6 +27,7 @@ pub(crate) use self::view::{MailboxList, MailboxView};
 use crate::{
     auth::{Actor, Manager, Reader},
     error::ApiError,
+    oauth,
     page::Part,
     request_id::RequestId,
     state::{App, Shared},
@@ -85,6 +86,7 @@ fn check_target(
     if !actor.is_admin() && settings.all_tenants {
         return Err(ApiError::field("all_tenants", "can be set with the admin key only"));
     }
+    oauth::check_target(app, settings.oauth.as_ref())?;
     let is_same = |before: &MailboxSettings| {
         (&before.host, before.port, &before.proxy) == (&settings.host, settings.port, &settings.proxy)
     };

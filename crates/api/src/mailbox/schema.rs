@@ -4,7 +4,10 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::{ToSchema, openapi::Type};
 
-use crate::schema::form::{Texts, When, forms, of_type, one_of, shown_as, text_or_list, words};
+use crate::{
+    oauth::OAuthRequest,
+    schema::form::{Texts, When, forms, of_type, one_of, shown_as, text_or_list, words},
+};
 
 /// A mailbox to make or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,6 +35,8 @@ pub(crate) struct MailboxRequest {
     /// In the place of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again.
     #[schema(write_only)]
     token: Option<String>,
+    /// In the place of either, how it comes by the tokens that it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it.
+    oauth: Option<OAuthRequest>,
     /// `password` or `xoauth2`; goes by which of the two is given.
     auth: Option<String>,
     /// The folder that is watched.

@@ -1,10 +1,20 @@
 //! A mailbox's secrets: the password or token it is signed in to with, and the password of its proxy. They are sealed as
 //! one JSON object, for the mailbox's own place.
 
-use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxAuth, secret::Sealed};
+use postway_domain::{
+    TenantId, WatchedMailbox,
+    id::MailboxId,
+    mailbox::{MailboxAuth, MailboxSettings},
+    oauth::OAuthSecrets,
+    secret::Sealed,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ApiError, state::App};
+use crate::{
+    error::ApiError,
+    oauth::{self, OAuthSecretsEdit},
+    state::App,
+};
 
 /// What becomes of one secret.
 #[derive(Default, PartialEq)]
@@ -23,6 +33,7 @@ pub(super) enum Change {
 pub(super) struct Secrets {
     pub(super) login: Option<(MailboxAuth, String)>,
     pub(super) proxy_password: Change,
+    pub(super) grant: OAuthSecretsEdit,
 }
 
 impl std::fmt::Debug for Secrets {
@@ -40,6 +51,8 @@ struct Stored {
     token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proxy_password: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    oauth: Option<OAuthSecrets>,
 }
 
 /// The stored secret with these changes, sealed.
@@ -47,10 +60,12 @@ pub(super) fn seal(
     app: &App,
     tenant: &TenantId,
     id: &MailboxId,
+    settings: &mut MailboxSettings,
     secrets: Secrets,
     sealed: Option<Sealed>,
 ) -> Result<Option<Sealed>, ApiError> {
-    if secrets.login.is_none() && secrets.proxy_password == Change::Keep {
+    let is_same = secrets.login.is_none() && secrets.proxy_password == Change::Keep;
+    if is_same && settings.oauth.is_none() {
         return Ok(sealed);
     }
     let place = WatchedMailbox::secret_place(tenant, id);
@@ -58,12 +73,19 @@ pub(super) fn seal(
         Some(sealed) => match app.secret_key.open(&place, sealed).map(|text| serde_json::from_str(&text)) {
             Ok(Ok(stored)) => stored,
             // What no key opens any more is not in the way of a new one.
-            _ if secrets.login.is_some() => Stored::default(),
+            _ if secrets.login.is_some() || secrets.grant.gives_any() => Stored::default(),
             _ => {
                 return Err(ApiError::conflict("the stored secret cannot be opened: give the password anew"));
             }
         },
         None => Stored::default(),
+    };
+    stored.oauth = match &mut settings.oauth {
+        Some(oauth) => {
+            (stored.password, stored.token) = (None, None);
+            Some(oauth::settle(oauth, stored.oauth.unwrap_or_default(), secrets.grant)?)
+        }
+        None => None,
     };
     match secrets.login {
         Some((MailboxAuth::Password, password)) => (stored.password, stored.token) = (Some(password), None),

@@ -4,6 +4,7 @@ use postway_domain::{
     Time, WatchedMailbox,
     mailbox::{MailboxAuth, MailboxRole, MailboxTls, Start},
     message::OnDoubt,
+    oauth::OAuthUse,
 };
 use postway_store::record::MailboxState;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use utoipa::{
 };
 
 use super::schema::StartForm;
-use crate::schema::form;
+use crate::{oauth::OAuthView, schema::form};
 
 /// A mailbox.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,6 +46,8 @@ pub(crate) struct MailboxView {
     password_set: bool,
     /// Whether there is a token; it is never shown.
     token_set: bool,
+    /// How it comes by the tokens that it signs in with; without its secrets.
+    oauth: Option<OAuthView>,
     /// The folder that is watched.
     #[schema(example = "INBOX")]
     folder: String,
@@ -129,7 +132,8 @@ impl MailboxView {
             username: settings.username,
             auth: settings.auth,
             password_set: has_secret && settings.auth == MailboxAuth::Password,
-            token_set: has_secret && settings.auth == MailboxAuth::Xoauth2,
+            token_set: has_secret && settings.auth == MailboxAuth::Xoauth2 && settings.oauth.is_none(),
+            oauth: settings.oauth.as_ref().map(|oauth| OAuthView::new(oauth, OAuthUse::Imap)),
             folder: settings.folder,
             roles: settings.roles,
             active: settings.active,

@@ -114,6 +114,11 @@ fn lists() -> Vec<WordList> {
         list(&["closed", "open"], &["Circuit.state"]),
         list(&["connect", "tls", "auth", "send"], &["AccountTestStep.step"]),
         list(&["implicit", "starttls", "none"], &["MailboxRequest.tls", "Mailbox.tls"]),
+        list(&["microsoft", "google"], &["OAuthRequest.preset", "OAuth.preset"]),
+        list(
+            &["client_credentials", "refresh_token", "service_account"],
+            &["OAuthRequest.grant", "OAuth.grant"],
+        ),
         list(&["password", "xoauth2"], &["MailboxRequest.auth", "Mailbox.auth"]),
         list(
             &["forward", "bounces", "pec"],

@@ -21,6 +21,7 @@ mod json_schema;
 mod mailbox;
 mod memory;
 mod moved;
+mod oauth;
 mod operate;
 mod operations;
 mod outbox;

@@ -199,6 +199,8 @@ async fn a_guarded_account_does_not_reach_a_private_relay_unless_it_is_allowed()
 async fn a_trial_fails_where_a_username_has_no_password() {
     use postway_dispatch::probe::Prober;
     use postway_domain::{Account, AccountKind, AccountSettings, Clock, Time, secret::SecretKey};
+    use postway_oauth::OAuthTokens;
+    use postway_store::memory::MemoryStore;
     use std::sync::Arc;
 
     struct Still;
@@ -210,7 +212,10 @@ async fn a_trial_fails_where_a_username_has_no_password() {
 
     let sink = SmtpSink::start().await;
     let key = Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap());
-    let prober = Prober::new(key, Arc::new(Still), Arc::new(Guard::with_loopback()), "client.example");
+    let guard = Arc::new(Guard::with_loopback());
+    let store = Arc::new(MemoryStore::shared());
+    let tokens = OAuthTokens::new(store, Arc::new(Still), key.clone(), guard.clone());
+    let prober = Prober::new(key, Arc::new(Still), guard, tokens, "client.example");
     let account = |username: Option<&str>| Account {
         tenant: "default".parse().unwrap(),
         id: "relay".parse().unwrap(),

@@ -7,6 +7,7 @@ pub(super) struct Capabilities {
     pub(super) login_disabled: bool,
     pub(super) auth_plain: bool,
     pub(super) auth_xoauth2: bool,
+    pub(super) auth_oauthbearer: bool,
     /// The first response of a sign-in may stand in the command (RFC 4959).
     pub(super) sasl_ir: bool,
     pub(super) idle: bool,
@@ -24,6 +25,7 @@ impl Capabilities {
                 (b"LOGINDISABLED", &mut offered.login_disabled),
                 (b"AUTH=PLAIN", &mut offered.auth_plain),
                 (b"AUTH=XOAUTH2", &mut offered.auth_xoauth2),
+                (b"AUTH=OAUTHBEARER", &mut offered.auth_oauthbearer),
                 (b"SASL-IR", &mut offered.sasl_ir),
                 (b"IDLE", &mut offered.idle),
                 (b"MOVE", &mut offered.moves),

@@ -16,14 +16,15 @@ const QUOTED_BYTES_MAX: usize = 1000;
 /// A command without its tag.
 pub(super) struct Command {
     pub(super) chunks: Vec<Zeroizing<Vec<u8>>>,
-    /// A go-ahead that nothing is left for is answered by an empty line (RFC 3501 6.2.2): a refused token's reasons come so.
-    pub(super) is_sign_in: bool,
+    /// What answers a go-ahead that nothing is left for: a refused token's reasons come so, and are consented to before the
+    /// refusal comes. An empty line, but for OAUTHBEARER (RFC 7628 3.2.3).
+    pub(super) consent: Option<&'static str>,
 }
 
 impl Command {
     /// A command whose text is ours.
     pub(super) fn new(text: &str) -> Self {
-        Self { chunks: vec![Zeroizing::new(text.as_bytes().to_vec())], is_sign_in: false }
+        Self { chunks: vec![Zeroizing::new(text.as_bytes().to_vec())], consent: None }
     }
 
     /// Adds a value.
@@ -60,7 +61,7 @@ impl Command {
     /// Signs in by a mechanism whose one response, in base64, may stand in the command or must wait to be asked for.
     pub(super) fn sign_in(mechanism: &str, response: &str, at_once: bool) -> Self {
         let mut command = Self::new("AUTHENTICATE ");
-        command.is_sign_in = true;
+        command.consent = Some(if mechanism == "OAUTHBEARER" { "AQ==" } else { "" });
         command.last().extend_from_slice(mechanism.as_bytes());
         if at_once {
             command.last().push(b' ');

@@ -57,7 +57,7 @@ impl Session {
             let tag = self.begin(b"IDLE").await?;
             loop {
                 match self.hear(None).await? {
-                    Response::GoAhead => return Ok((tag, None)),
+                    Response::GoAhead(_) => return Ok((tag, None)),
                     Response::Done { tag: done, state } => {
                         return self.end(&tag, &done, state).map(|state| (tag, Some(state)));
                     }

@@ -150,28 +150,41 @@ async fn sign_in(session: &mut Session, login: &Login) -> Result<(), Fault> {
             if username.contains('\x01') || secret.contains('\x01') {
                 return Err(Fault::Unwritable("a user name or token cannot contain control characters"));
             }
-            if !offered.auth_xoauth2 {
+            let (mechanism, bearer) = if offered.auth_xoauth2 {
+                ("XOAUTH2", Zeroizing::new(format!("user={username}\x01auth=Bearer {secret}\x01\x01")))
+            } else if offered.auth_oauthbearer {
+                let name = username.replace('=', "=3D").replace(',', "=2C");
+                ("OAUTHBEARER", Zeroizing::new(format!("n,a={name},\x01auth=Bearer {secret}\x01\x01")))
+            } else {
                 return Err(Fault::LoginUnsupported(
-                    "the server does not offer XOAUTH2; use a password, or check host and port",
+                    "the server offers neither XOAUTH2 nor OAUTHBEARER; use a password, or check host and port",
                 ));
-            }
-            let bearer = Zeroizing::new(format!("user={username}\x01auth=Bearer {secret}\x01\x01"));
+            };
             let response = Zeroizing::new(BASE64_STANDARD.encode(bearer.as_bytes()));
-            (Command::sign_in("XOAUTH2", &response, offered.sasl_ir), secret)
+            (Command::sign_in(mechanism, &response, offered.sasl_ir), secret)
         }
     };
     let sent = command.chunks.clone();
-    let mut told = None;
+    let (mut told, mut reasons) = (None, None);
     let done = session
-        .run(command, |response| {
-            if let Response::Capability(list) = response {
-                told = Some(Capabilities::read(list));
-            }
+        .run(command, |response| match response {
+            Response::Capability(list) => told = Some(Capabilities::read(list)),
+            Response::GoAhead(challenge) => reasons = BASE64_STANDARD.decode(challenge).ok(),
+            _ => {}
         })
         .await;
     let done = match done {
         Ok(state) if state.kind == Kind::Ok => state,
-        Ok(state) => return Err(refusal(State { words: discreet(state.words, secret, &sent), ..state })),
+        Ok(state) => {
+            let said = discreet(state.words.clone(), secret, &sent);
+            // Why a token is refused: more than the refusal itself says.
+            let reasons = reasons.filter(|reasons| !reasons.is_empty()).map(|reasons| words(&reasons));
+            let words = match reasons.map(|reasons| discreet(reasons, secret, &sent)) {
+                Some(reasons) => format!("{said} ({reasons})"),
+                None => said,
+            };
+            return Err(refusal(State { words, ..state }));
+        }
         Err(Fault::Bye(words)) => return Err(Fault::Bye(discreet(words, secret, &sent))),
         Err(fault) => return Err(fault),
     };

@@ -22,8 +22,8 @@ pub(super) enum Response {
     },
     /// A remark about the state of things; `* OK [UIDNEXT 7] …`.
     State(State),
-    /// The server waits for more.
-    GoAhead,
+    /// The server waits for more; its words, which a sign-in may decode.
+    GoAhead(Vec<u8>),
     Capability(Vec<u8>),
     Exists(u32),
     Expunge,
@@ -106,7 +106,7 @@ impl Response {
     pub(super) fn read(raw: Raw) -> Result<Self, Fault> {
         let line = raw.line.as_slice();
         if line.first() == Some(&b'+') {
-            return Ok(Self::GoAhead);
+            return Ok(Self::GoAhead(line[1..].trim_ascii().to_vec()));
         }
         let (tag, rest) = split_word(line);
         if tag != b"*" {

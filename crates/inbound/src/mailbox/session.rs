@@ -160,13 +160,14 @@ impl Session {
         loop {
             match self.hear(None).await? {
                 Response::Done { tag: done, state } => return self.end(&tag, &done, state),
-                Response::GoAhead => match chunks.next() {
-                    Some(chunk) => self.write_line(&[chunk]).await?,
-                    None if command.is_sign_in && !has_answered => {
+                go_ahead @ Response::GoAhead(_) => match (chunks.next(), command.consent) {
+                    (Some(chunk), _) => self.write_line(&[chunk]).await?,
+                    (None, Some(consent)) if !has_answered => {
                         has_answered = true;
-                        self.write_line(&[]).await?;
+                        each(&go_ahead);
+                        self.write_line(&[consent.as_bytes()]).await?;
                     }
-                    None => return Err(Fault::Garbled("it waits for more than there is")),
+                    (None, _) => return Err(Fault::Garbled("it waits for more than there is")),
                 },
                 other => each(&other),
             }

@@ -6,15 +6,19 @@ use async_trait::async_trait;
 use postway_domain::{
     Time, WatchedMailbox,
     mailbox::{MailboxAuth, MailboxSettings, MailboxTls},
+    oauth::{OAuthOwner, OAuthSecrets, OAuthUse},
     secret::SecretKey,
 };
 use postway_net::{Guard, Proxy, TlsClient};
+use postway_oauth::{AccessToken, GrantOf, OAuthTokens, TokenSource};
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::source::{OpenFolder, Source, SourceError};
-use crate::mailbox::{Connection, Deadlines, Fetched, Folder, Listed, Login, Page, Session, TlsMode};
+use crate::mailbox::{
+    Connection, Deadlines, Fault, Fetched, Folder, Listed, Login, MailboxError, Page, Session, TlsMode,
+};
 
 /// Opens folders on IMAP servers.
 pub struct ImapSource {
@@ -26,18 +30,81 @@ pub struct ImapSource {
     pub tls: TlsClient,
     /// How long each step may take.
     pub deadlines: Deadlines,
+    /// Where the tokens of grants come from.
+    tokens: Option<OAuthTokens>,
+}
+
+/// The way to a mailbox, with the token that it is signed in to with.
+pub struct MailboxAccess {
+    /// How to reach it.
+    pub connection: Connection,
+    token: Option<(TokenSource, AccessToken)>,
+}
+
+impl MailboxAccess {
+    fn with(self, token: &AccessToken) -> Self {
+        let mut access = self;
+        if let Login::OAuth2 { token: given, .. } = &mut access.connection.login {
+            *given = token.expose().into();
+        }
+        access
+    }
+
+    /// Connects, secures and signs in; once more, with another token, where the token is refused: it may have been withdrawn
+    /// before its time.
+    pub async fn open(self, tls: &TlsClient, deadlines: Deadlines) -> Result<Session, MailboxError> {
+        let refusal = match Session::open(&self.connection, tls, deadlines).await {
+            Err(error) if matches!(error.fault, Fault::LoginRefused(_)) => error,
+            opened => return opened,
+        };
+        let Some((source, refused)) = self.token.clone() else { return Err(refusal) };
+        match (source.another(&refused).await, refusal) {
+            (Ok(Some(another)), _) => Session::open(&self.with(&another).connection, tls, deadlines).await,
+            (Err(error), MailboxError { server, fault: Fault::LoginRefused(words) }) => {
+                Err(MailboxError { server, fault: Fault::LoginRefused(format!("{words}; then {error}")) })
+            }
+            (Ok(None) | Err(_), refusal) => Err(refusal),
+        }
+    }
 }
 
 impl ImapSource {
     /// With the usual deadlines.
     pub fn new(secret_key: Arc<SecretKey>, guard: Arc<Guard>) -> Self {
-        Self { secret_key, guard, tls: TlsClient::new(), deadlines: Deadlines::default() }
+        Self { secret_key, guard, tls: TlsClient::new(), deadlines: Deadlines::default(), tokens: None }
     }
 
-    /// How to reach a mailbox.
-    pub fn connection(&self, mailbox: &WatchedMailbox) -> Result<Connection, SourceError> {
-        let settings = &mailbox.settings;
+    /// The same with tokens for mailboxes that have a grant.
+    pub fn with_tokens(self, tokens: OAuthTokens) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+
+    /// How to reach a mailbox, with a token that is good now where it has a grant.
+    pub async fn access(&self, mailbox: &WatchedMailbox) -> Result<MailboxAccess, SourceError> {
         let secrets = self.secrets(mailbox)?;
+        let Some(grant) = &mailbox.settings.oauth else {
+            return Ok(MailboxAccess { connection: self.connection(mailbox, secrets)?, token: None });
+        };
+        let tokens =
+            self.tokens.as_ref().ok_or_else(|| SourceError::setup("tokens cannot be asked for here"))?;
+        let source = tokens.source(GrantOf {
+            owner: OAuthOwner::mailbox(&mailbox.tenant, &mailbox.id),
+            settings: grant.clone(),
+            secrets: secrets.oauth.clone().unwrap_or_default(),
+            username: mailbox.settings.username.clone(),
+            purpose: OAuthUse::Imap,
+            extra_roots_pem: mailbox.settings.ca_pem.clone(),
+        });
+        let token = source.token().await.map_err(|error| match error.is_transient() {
+            true => SourceError::passing(error.to_string()),
+            false => SourceError::setup(error.to_string()),
+        })?;
+        let secrets = Secrets { token: Some(token.expose().to_owned()), ..secrets };
+        Ok(MailboxAccess { connection: self.connection(mailbox, secrets)?, token: Some((source, token)) })
+    }
+
+    fn connection(&self, mailbox: &WatchedMailbox, secrets: Secrets) -> Result<Connection, SourceError> {
+        let settings = &mailbox.settings;
         let (username, missing) = (settings.username.clone(), || {
             SourceError::setup("the mailbox has no password or token: set one")
         });
@@ -88,6 +155,8 @@ struct Secrets {
     token: Option<String>,
     #[serde(default)]
     proxy_password: Option<String>,
+    #[serde(default)]
+    oauth: Option<OAuthSecrets>,
 }
 
 fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<Proxy>, SourceError> {
@@ -102,8 +171,8 @@ fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<Pr
 #[async_trait]
 impl Source for ImapSource {
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
-        let connection = self.connection(mailbox)?;
-        let session = Session::open(&connection, &self.tls, self.deadlines).await?;
+        let access = self.access(mailbox).await?;
+        let session = access.open(&self.tls, self.deadlines).await?;
         Ok(Box::new(ImapFolder { session, folder: mailbox.settings.folder.clone() }))
     }
 }

@@ -136,9 +136,28 @@ async fn a_bearer_token_signs_in_and_its_refusal_is_heard_out() {
     let session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     assert!(session.has_idle());
     let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    assert!(error.is_setup() && error.to_string().contains("token expired"), "{error}");
+    let told = error.to_string();
+    assert!(error.is_setup() && told.contains(r#"token expired ({"status":"400"})"#), "{told}");
     let sent = "AUTHENTICATE XOAUTH2 dXNlcj1zb21ldXNlckBleGFtcGxlLmNvbQFhdXRoPUJlYXJlciB5YTI5LnZGOWRmdDRxbVRjMk52YjNSbGNrQmhkSFJoZG1semRHRXVZMjl0Q2cBAQ==";
     assert_eq!(sink.commands(), ["CAPABILITY", sent, "CAPABILITY", sent, "+ "]);
+}
+
+#[tokio::test]
+async fn a_server_without_xoauth2_is_signed_in_to_by_oauthbearer() {
+    let sink = ImapSink::builder()
+        .capabilities("IMAP4rev1 AUTH=PLAIN AUTH=OAUTHBEARER SASL-IR")
+        .on("AUTHENTICATE", ImapAct::say("+ eyJzdGF0dXMiOiJpbnZhbGlkX3Rva2VuIn0=\r\n"))
+        .on("+", ImapAct::say("TAG NO [AUTHENTICATIONFAILED] no\r\n"))
+        .start()
+        .await;
+    let mut connection = connection(sink.port(), "bearer", TlsMode::None);
+    connection.login = Login::OAuth2 { username: "a=b,c@example.com".into(), token: "t0p-s3cret".into() };
+    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    assert!(error.to_string().contains("invalid_token"), "{error}");
+    // `n,a=a=3Db=2Cc@example.com,^Aauth=Bearer t0p-s3cret^A^A`, and the consent that RFC 7628 asks for.
+    let sent =
+        "AUTHENTICATE OAUTHBEARER bixhPWE9M0RiPTJDY0BleGFtcGxlLmNvbSwBYXV0aD1CZWFyZXIgdDBwLXMzY3JldAEB";
+    assert_eq!(sink.commands(), ["CAPABILITY", sent, "+ AQ=="]);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod dovecot;
 mod forward;
 mod interleaving;
 mod monitor;
+mod oauth;
 mod pec;
 mod reports;
 mod script;
@@ -380,6 +381,7 @@ pub fn mailbox(start: Start, roles: &[MailboxRole]) -> WatchedMailbox {
             ca_pem: None,
             username: "support@example.net".to_owned(),
             auth: MailboxAuth::Password,
+            oauth: None,
             folder: "INBOX".to_owned(),
             roles: roles.to_vec(),
             active: true,

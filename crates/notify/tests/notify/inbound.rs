@@ -85,6 +85,7 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
             ca_pem: None,
             username: "u".to_owned(),
             auth: MailboxAuth::Password,
+            oauth: None,
             folder: "INBOX".to_owned(),
             roles: vec![MailboxRole::Forward, MailboxRole::Bounces],
             active: true,

@@ -4,7 +4,7 @@
 //! of processes, so `--password` is there for those who accept that.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
@@ -13,6 +13,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
+use super::authorize::{AuthorizeArgs, authorize};
 use super::input::read_input;
 use crate::client::{Body, Client};
 use crate::failure::Failure;
@@ -32,6 +33,8 @@ pub enum AccountsCommand {
     Delete(AccountRef),
     /// Connect, secure and sign in; with --to, send a test mail as well
     Test(TestArgs),
+    /// Have a person consent, so that the account can sign in with tokens
+    Authorize(AuthorizeArgs),
     /// Hold an account's mail
     Suspend(AccountRef),
     /// Let an account's mail go on
@@ -97,6 +100,9 @@ struct SettingsArgs {
     /// port, region or endpoint, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of a password (`-`: standard input)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file"])]
+    oauth_file: Option<PathBuf>,
     /// SES: the AWS region
     #[arg(long)]
     region: Option<String>,
@@ -195,6 +201,7 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
                 false => Err(Failure::Failed(anyhow::anyhow!("the account {id} does not work"))),
             }
         }
+        AccountsCommand::Authorize(args) => output.show(&authorize(&client, "accounts", args).await?, render),
         AccountsCommand::Suspend(AccountRef { id }) => {
             let path = ["v1", "accounts", &id, "suspend"];
             output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
@@ -222,13 +229,14 @@ fn listed(account: &Value) -> Vec<String> {
 }
 
 fn render(output: Output, account: &Value) -> String {
-    const FIELDS: [&str; 22] = [
+    const FIELDS: [&str; 23] = [
         "id",
         "kind",
         "host",
         "port",
         "tls",
         "username",
+        "oauth",
         "region",
         "access_key_id",
         "configuration_set",
@@ -264,11 +272,15 @@ impl SettingsArgs {
             }
             None => Map::new(),
         };
+        if let Some(path) = &self.oauth_file {
+            body.insert("oauth".to_owned(), read_grant(path)?);
+        }
         // The secret of an account goes by the name that belongs to its user's.
         let is_ses = self.access_key_id.is_some() || self.region.is_some() || self.endpoint.is_some();
         let secret = if is_ses { "secret_access_key" } else { "password" };
         let is_named = self.username.is_some() || self.access_key_id.is_some();
         let password = match self.password_given()? {
+            _ if body.get("oauth").is_some_and(Value::is_object) => None,
             None if is_named && !body.contains_key(secret) => ask()?,
             given => given,
         };
@@ -313,6 +325,14 @@ impl SettingsArgs {
         }
         Ok(std::env::var("POSTWAY_ACCOUNT_PASSWORD").ok().filter(|password| !password.is_empty()))
     }
+}
+
+/// A grant from a file.
+pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
+    let grant: Map<String, Value> = serde_json::from_slice(&read_input(path)?).map_err(|error| {
+        Failure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
+    })?;
+    Ok(Value::Object(grant))
 }
 
 /// What says where an account's secret goes; a change of it needs the secret again.
@@ -410,6 +430,19 @@ mod tests {
             SettingsArgs { username: Some("u".into()), password_file: Some(path), ..Default::default() };
         let body = settings.into_body(|| panic!("the password is known")).unwrap();
         assert_eq!(body["password"], "secret word");
+    }
+
+    #[test]
+    fn a_grant_stands_in_the_place_of_a_password_and_nobody_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("grant.json");
+        std::fs::write(&path, r#"{"preset": "google", "grant": "refresh_token", "client_id": "c"}"#).unwrap();
+        let settings =
+            SettingsArgs { username: Some("u".into()), oauth_file: Some(path.clone()), ..Default::default() };
+        let body = settings.into_body(|| panic!("tokens sign in")).unwrap();
+        assert_eq!((&body["oauth"]["preset"], body.get("password")), (&json!("google"), None));
+        std::fs::write(&path, "[]").unwrap();
+        assert!(matches!(read_grant(&path), Err(Failure::Usage(_))));
     }
 
     #[test]

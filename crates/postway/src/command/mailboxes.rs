@@ -10,7 +10,8 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::accounts::{ask_along, ask_password};
+use super::accounts::{ask_along, ask_password, read_grant};
+use super::authorize::{AuthorizeArgs, authorize};
 use super::input::read_input;
 use super::pages::row;
 use crate::client::Body;
@@ -34,6 +35,8 @@ pub enum MailboxesCommand {
     Update(UpdateArgs),
     /// Connect, secure, sign in and open the folder (exit code 1 where a step fails)
     Test(MailboxRef),
+    /// Have a person consent, so that the mailbox can be signed in to with tokens
+    Authorize(AuthorizeArgs),
     /// Read nothing new from a mailbox
     Suspend(MailboxRef),
     /// Read on in a mailbox from where reading ended
@@ -89,6 +92,9 @@ pub struct SettingsArgs {
     /// A file with an OAuth 2 bearer token, in the place of a password (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of either (`-`: standard input)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "token_file"])]
+    oauth_file: Option<PathBuf>,
     /// The folder to watch [default: INBOX]
     #[arg(long)]
     folder: Option<String>,
@@ -151,6 +157,9 @@ pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Fai
                 false => Err(Failure::Failed(anyhow::anyhow!("the mailbox {id} cannot be read"))),
             }
         }
+        MailboxesCommand::Authorize(args) => {
+            output.show(&authorize(&client, "mailboxes", args).await?, render)
+        }
         MailboxesCommand::Suspend(MailboxRef { id }) => {
             let path = ["v1", "mailboxes", &id, "suspend"];
             output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
@@ -204,6 +213,10 @@ impl SettingsArgs {
             })?,
             None => Map::new(),
         };
+        if let Some(path) = &self.oauth_file {
+            body.insert("oauth".to_owned(), read_grant(path)?);
+        }
+        let has_grant = body.get("oauth").is_some_and(Value::is_object);
         let token = self.token_file.as_deref().map(read_secret).transpose()?;
         let given = match (&self.password, &self.password_file) {
             (Some(password), _) => Some(password.clone()),
@@ -212,7 +225,7 @@ impl SettingsArgs {
         };
         let has_secret = token.is_some() || body.contains_key("password") || body.contains_key("token");
         let password = match given {
-            _ if token.is_some() => None,
+            _ if token.is_some() || has_grant => None,
             None if self.username.is_some() && !has_secret => ask()?,
             given => given,
         };
@@ -250,13 +263,14 @@ fn render_list(output: Output, mailboxes: &Value) -> String {
 }
 
 fn render(output: Output, mailbox: &Value) -> String {
-    const FIELDS: [&str; 23] = [
+    const FIELDS: [&str; 24] = [
         "id",
         "host",
         "port",
         "tls",
         "username",
         "auth",
+        "oauth",
         "folder",
         "roles",
         "active",

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod audit;
+mod authorize;
 mod backup;
 mod batches;
 mod bench;

@@ -29,6 +29,7 @@ pub fn mailbox(tenant: &str, id: &str) -> WatchedMailbox {
             ca_pem: Some("-----BEGIN CERTIFICATE-----".to_owned()),
             username: "größe@example.net".to_owned(),
             auth: MailboxAuth::Xoauth2,
+            oauth: None,
             folder: id.to_owned(),
             roles: vec![MailboxRole::Forward, MailboxRole::Pec],
             active: true,

@@ -35,6 +35,7 @@ pub mod links;
 pub mod mailboxes;
 pub mod nodes;
 pub mod notifications;
+pub mod oauth;
 pub mod pauses;
 pub mod permits;
 pub mod preparation;

@@ -384,6 +384,10 @@ macro_rules! conformance_tests {
                 failures_are_found_by_code_and_hidden_subjects_not
                 a_summary_names_the_first_recipient
             }
+            oauth {
+                tokens_are_written_by_whoever_knows_the_last_version
+                tokens_go_with_their_account_mailbox_or_tenant
+            }
             sessions {
                 a_session_is_ended_once_and_alone
                 an_ended_session_is_forgotten_when_its_time_is_over

@@ -45,6 +45,19 @@ pub(super) static TABLES: &[Table] = &[
         ],
     ),
     Table::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
+    Table::new(
+        "oauth_state",
+        2,
+        &[
+            text("tenant"),
+            text("owner"),
+            bytes("tokens"),
+            int("renewing_until"),
+            int("version"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
     Table::new("suspension", 3, &[text("tenant"), int("kind"), text("code"), int("since")]),
     Table::new(
         "suppression",

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{Account, AccountId, Status, TenantId, secret::Sealed};
+use postway_domain::{Account, AccountId, Status, TenantId, oauth::OAuthOwner, secret::Sealed};
 
-use super::{is_new, pauses, was_there};
+use super::{is_new, oauth, pauses, was_there};
 use crate::{
     error::StoreError,
     record::{AccountKey, Changed, SuspensionScope},
@@ -143,6 +143,7 @@ pub(super) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
     let deleted = session.execute(DELETE, place()).await.map(was_there)?;
     if deleted == Changed::Done {
         // An account of the same name that is made later starts afresh. Its limits go on: the relay remembers.
+        oauth::delete(session, &OAuthOwner::account(&key.tenant, &key.account)).await?;
         pauses::close_circuit(session, key).await?;
         let scope = SuspensionScope::Account(key.account.clone());
         pauses::activate(session, &key.tenant, &scope).await?;

@@ -8,6 +8,7 @@ mod audit;
 mod departed;
 mod held;
 mod keys;
+mod oauth;
 mod pauses;
 mod purge;
 mod sessions;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
+    oauth::{OAuthOwner, OAuthState},
 };
 
 pub(crate) use accounts::there as accounts_there;
@@ -85,6 +87,7 @@ pub(crate) async fn change(
             accounts::update(session, account, *expected).await?
         }
         DirectoryChange::DeleteAccount(key) => accounts::delete(session, key).await?,
+        DirectoryChange::PutOAuthState(state, expected) => oauth::put(session, state, *expected).await?,
         DirectoryChange::CreateKey(key) => keys::create(session, key).await?,
         DirectoryChange::RevokeKey(tenant, id, at) => keys::revoke(session, tenant, id, *at).await?,
         DirectoryChange::TouchKeys(used) => keys::touch(session, used).await?,
@@ -125,9 +128,15 @@ pub(crate) async fn change(
         DirectoryChange::QuietSubscriber(tenant, id, until) => {
             reports::quiet(session, tenant, id, *until).await?
         }
+        DirectoryChange::DeleteMailbox(key) => {
+            let deleted = inbound::change(session, change).await?;
+            if deleted == Changed::Done {
+                oauth::delete(session, &OAuthOwner::mailbox(&key.tenant, &key.mailbox)).await?;
+            }
+            deleted
+        }
         DirectoryChange::CreateMailbox(_)
         | DirectoryChange::UpdateMailbox(..)
-        | DirectoryChange::DeleteMailbox(_)
         | DirectoryChange::CreateRule(_)
         | DirectoryChange::UpdateRule(..)
         | DirectoryChange::DeleteRule(..)
@@ -256,6 +265,14 @@ impl<T: Portable> Directory for T {
         sessions::is_ended(&mut *self.reader().await?, id).await
     }
 
+    async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError> {
+        oauth::find(&mut *self.reader().await?, owner).await
+    }
+
+    async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError> {
+        oauth::list(&mut *self.reader().await?).await
+    }
+
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
         pauses::list(&mut *self.reader().await?, tenant).await
     }
@@ -338,6 +355,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         ahead::STATEMENTS,
         audit::STATEMENTS,
         keys::STATEMENTS,
+        oauth::STATEMENTS,
         pauses::STATEMENTS,
         sessions::STATEMENTS,
         suppressions::STATEMENTS,

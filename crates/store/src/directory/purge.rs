@@ -63,7 +63,8 @@ static OF_TENANT_MANY: [(Sql, Multi); 10] = [
         Multi::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [Sql; 13] = [
+const OF_TENANT: [Sql; 14] = [
+    Sql::same("DELETE FROM oauth_state WHERE tenant = ?"),
     Sql::same("DELETE FROM pace WHERE tenant = ?"),
     Sql::same("DELETE FROM notification WHERE tenant = ?"),
     Sql::same("DELETE FROM subscriber WHERE tenant = ?"),

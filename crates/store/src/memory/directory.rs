@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, EmailAddress, KeyDigest, Span, Tenant, TenantId, Time,
     id::{AuditId, SessionId},
+    oauth::{OAuthOwner, OAuthState},
 };
 
 use super::tables::Tables;
@@ -24,6 +25,7 @@ pub(super) struct Directory {
     pub accounts: BTreeMap<AccountKey, Account>,
     keys: Vec<ApiKey>,
     ended_sessions: BTreeMap<SessionId, Time>,
+    pub(super) oauth: BTreeMap<OAuthOwner, OAuthState>,
     suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
     pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
     circuits: BTreeMap<AccountKey, Circuit>,
@@ -344,6 +346,15 @@ impl Tables {
                 directory.ended_sessions.entry(id).or_insert(ends_at);
                 done_if(is_new, Changed::Already)
             }
+            DirectoryChange::PutOAuthState(state, expected) => {
+                let stored = directory.oauth.get(&state.owner).map(|stored| stored.version);
+                let misfit = if expected.is_none() { Changed::Exists } else { Changed::Stale };
+                let fits = stored == expected;
+                if fits {
+                    directory.oauth.insert(state.owner.clone(), state);
+                }
+                done_if(fits, misfit)
+            }
             DirectoryChange::Suspend(suspension) => {
                 let place = (suspension.tenant, suspension.scope);
                 let free = !directory.suspensions.contains_key(&place);
@@ -454,6 +465,7 @@ impl Tables {
         let directory = &mut self.directory;
         directory.accounts.remove(key);
         directory.circuits.remove(key);
+        directory.oauth.remove(&OAuthOwner::account(&key.tenant, &key.account));
         directory.suspensions.remove(&(key.tenant.clone(), SuspensionScope::Account(key.account.clone())));
         Changed::Done
     }
@@ -481,6 +493,7 @@ impl Tables {
             *stored = Tenant { version, deleted_at, updated_at: stored.updated_at, ..bare };
         }
         directory.accounts.retain(|key, _| key.tenant != *tenant);
+        directory.oauth.retain(|owner, _| owner.tenant != *tenant);
         directory.keys.retain(|key| key.tenant != *tenant);
         directory.suspensions.retain(|(of, _), _| of != tenant);
         directory.suppressions.retain(|(of, _), _| of != tenant);

@@ -6,6 +6,7 @@ use postway_domain::{
     Contact, Event, InboundState, MessageUid, Rule, TenantId, Time, WatchedMailbox,
     id::{ContactId, MailboxId, RuleId},
     mailbox::MailboxSettings,
+    oauth::OAuthOwner,
 };
 
 use super::{directory::done_if, mails::Mail, tables::Tables};
@@ -238,6 +239,7 @@ impl Tables {
         if self.inbound.mailboxes.remove(key).is_none() {
             return Changed::Missing;
         }
+        self.directory.oauth.remove(&OAuthOwner::mailbox(&key.tenant, &key.mailbox));
         self.inbound.rules.retain(|_, rule| rule.tenant != key.tenant || rule.mailbox != key.mailbox);
         self.inbound.seen.retain(|(of, _)| of != key);
         let of_mailbox = self.inbound.mails.values().filter(|mail| mail.view.key == *key);

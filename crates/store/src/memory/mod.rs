@@ -40,6 +40,7 @@ use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, State, Status,
     Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
+    oauth::{OAuthOwner, OAuthState},
 };
 
 use self::tables::Tables;
@@ -308,6 +309,14 @@ impl Directory for MemoryStore {
 
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
         Ok(self.tables()?.directory.list_keys(tenant))
+    }
+
+    async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError> {
+        Ok(self.tables()?.directory.oauth.get(owner).cloned())
+    }
+
+    async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError> {
+        Ok(self.tables()?.directory.oauth.values().cloned().collect())
     }
 
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {

@@ -13,6 +13,7 @@ use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, DkimKey, Incarnation, KeyDigest, KnownRecipient, MessageUid,
     RecipientId, RecipientKey, Span, Status, Template, TemplateName, Tenant, TenantId, Time,
     id::{AuditId, BatchCode, SessionId},
+    oauth::{OAuthOwner, OAuthState},
 };
 
 pub use inbound::Inbound;
@@ -266,6 +267,12 @@ pub trait Directory: Send + Sync {
 
     /// Whether this session was ended before its time.
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError>;
+
+    /// The tokens that an account or a mailbox has been given.
+    async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError>;
+
+    /// All tokens of all tenants, for whoever seals them anew: one entry for each account and mailbox that has a grant.
+    async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError>;
 
     /// What of a tenant is paused.
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;

@@ -4,6 +4,7 @@ use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, RecipientId, Rule, Subscriber,
     Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, RuleId, SessionId, SubscriberId},
+    oauth::OAuthState,
     secret::Sealed,
 };
 
@@ -28,6 +29,9 @@ pub enum DirectoryChange {
     UpdateAccount(Account, i64),
     /// Deletes an account without waiting mail.
     DeleteAccount(AccountKey),
+    /// Writes the tokens of an account or a mailbox: the first, `Exists` where there are some; or those after the version that is
+    /// expected, `Stale` where it is another.
+    PutOAuthState(OAuthState, Option<i64>),
     /// Makes an API key.
     CreateKey(ApiKey),
     /// Revokes a tenant's API key.

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use super::{
     SesSettings,
     answer::Answer,
+    credentials::AccessKey,
     settings::unusable,
     sign::{Signed, sha256_hex},
 };
@@ -122,6 +123,7 @@ impl SesClient {
         method: Method,
         path: &str,
         body: Option<(Payload, &mut dyn WireGate)>,
+        key: &AccessKey,
     ) -> Result<Answer, Unanswered> {
         let Inner { http, base, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
@@ -132,7 +134,7 @@ impl SesClient {
             content_type: body.as_ref().map(|_| JSON),
             payload_sha256: body.as_ref().map_or(&empty, |(payload, _)| &payload.sha256),
         };
-        let proof = signed.headers(&settings.region, &settings.credentials, clock.now());
+        let proof = signed.headers(&settings.region, key, clock.now());
         let mut url = base.clone();
         url.set_path(path);
         let bytes = body.as_ref().map_or(0, |(payload, _)| payload.json.len());

@@ -2,19 +2,36 @@
 //!
 //! Looked for in the environment first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then in
 //! the shared credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`), under the profile that
-//! `AWS_PROFILE` names, or `default`. It is read once: a key that expires is replaced by saving the account again.
+//! `AWS_PROFILE` names, or `default`. Such a key is read once: one that expires is replaced by saving the account again.
+//!
+//! Where neither has one, the machine's role gives keys that are renewed as they end ([`role`](super::role)). A container's role is
+//! asked before the file, which may be in the image by chance.
 
 use std::{env, fmt, fs, path::PathBuf};
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
 use secrecy::SecretString;
 
+use super::role::{RoleKeys, RoleSettings};
+
 /// Longer than any shared credentials file has reason to be.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// What calls are signed with. Nothing of it is ever printed.
+#[derive(Clone)]
+pub struct SesCredentials(KeyOrigin);
+
+#[derive(Clone)]
+enum KeyOrigin {
+    /// A key that stays.
+    Key(AccessKey),
+    /// Keys of a role, which end.
+    Role(RoleKeys),
+}
+
 /// An access key. Nothing of it is ever printed.
 #[derive(Clone)]
-pub struct SesCredentials {
+pub(super) struct AccessKey {
     pub(super) access_key_id: String,
     pub(super) secret_access_key: SecretString,
     pub(super) session_token: Option<SecretString>,
@@ -33,15 +50,25 @@ impl SesCredentials {
         secret_access_key: SecretString,
         session_token: Option<SecretString>,
     ) -> Self {
-        Self { access_key_id: access_key_id.into(), secret_access_key, session_token }
+        let access_key_id = access_key_id.into();
+        Self(KeyOrigin::Key(AccessKey { access_key_id, secret_access_key, session_token }))
     }
 
-    /// The key of this machine: from the environment, else from the shared credentials file.
-    pub fn find() -> Result<Self, Failure> {
-        Self::find_in(|name| env::var(name).ok(), read)
+    /// The key of this machine: from the environment, from the shared credentials file, or by its role.
+    pub fn find(region: &str) -> Result<Self, Failure> {
+        Self::find_in(region, |name| env::var(name).ok(), read)
+    }
+
+    /// The key to sign with now. A role may have to be asked for it.
+    pub(super) async fn key(&self) -> Result<AccessKey, Failure> {
+        match &self.0 {
+            KeyOrigin::Key(key) => Ok(key.clone()),
+            KeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
+        }
     }
 
     fn find_in(
+        region: &str,
         variable: impl Fn(&str) -> Option<String>,
         read: impl Fn(&PathBuf) -> Result<String, String>,
     ) -> Result<Self, Failure> {
@@ -50,17 +77,37 @@ impl SesCredentials {
             let token = variable("AWS_SESSION_TOKEN").map(SecretString::from);
             return Ok(Self::new(id, secret.into(), token));
         }
-        let path = match (variable("AWS_SHARED_CREDENTIALS_FILE"), variable("HOME")) {
-            (Some(path), _) => PathBuf::from(path),
-            (None, Some(home)) => PathBuf::from(home).join(".aws/credentials"),
-            (None, None) => return Err(missing("there is no home folder to look for .aws/credentials in")),
+        let role = RoleSettings::find(region, &variable);
+        let by_role = |role: RoleSettings, reason: String| {
+            let keys = role.keys(reason.clone()).map_err(|error| missing(&format!("{reason}; {error}")))?;
+            Ok(Self(KeyOrigin::Role(keys)))
         };
-        let profile = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-        let text = read(&path).map_err(|error| missing(&format!("{}: {error}", path.display())))?;
-        in_profile(&text, &profile).ok_or_else(|| {
-            missing(&format!("{} has no complete key under the profile {profile:?}", path.display()))
-        })
+        if role.is_of_container() {
+            return by_role(role, "the container's role was asked".to_owned());
+        }
+        let found = in_file(&variable, read);
+        match found {
+            Ok(key) => Ok(Self(KeyOrigin::Key(key))),
+            Err(reason) if role.is_switched_off() => Err(missing(&reason)),
+            Err(reason) => by_role(role, reason),
+        }
     }
+}
+
+/// The key in the shared credentials file, or why there is none.
+fn in_file(
+    variable: impl Fn(&'static str) -> Option<String>,
+    read: impl Fn(&PathBuf) -> Result<String, String>,
+) -> Result<AccessKey, String> {
+    let path = match (variable("AWS_SHARED_CREDENTIALS_FILE"), variable("HOME")) {
+        (Some(path), _) => PathBuf::from(path),
+        (None, Some(home)) => PathBuf::from(home).join(".aws/credentials"),
+        (None, None) => return Err("there is no home folder to look for .aws/credentials in".to_owned()),
+    };
+    let profile = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+    let text = read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    in_profile(&text, &profile)
+        .ok_or_else(|| format!("{} has no complete key under the profile {profile:?}", path.display()))
 }
 
 fn read(path: &PathBuf) -> Result<String, String> {
@@ -79,7 +126,7 @@ fn missing(reason: &str) -> Failure {
 }
 
 /// The key under `[profile]` in the text of a shared credentials file.
-fn in_profile(text: &str, profile: &str) -> Option<SesCredentials> {
+fn in_profile(text: &str, profile: &str) -> Option<AccessKey> {
     let (mut id, mut secret, mut token) = (None, None, None);
     let mut is_inside = false;
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -95,11 +142,13 @@ fn in_profile(text: &str, profile: &str) -> Option<SesCredentials> {
             }
         }
     }
-    Some(SesCredentials::new(id?, secret?.into(), token.map(SecretString::from)))
+    let session_token = token.map(SecretString::from);
+    Some(AccessKey { access_key_id: id?, secret_access_key: secret?.into(), session_token })
 }
 
 #[cfg(test)]
 mod tests {
+    use postway_testkit::{HttpSource, Reply};
     use secrecy::ExposeSecret;
 
     use super::*;
@@ -118,9 +167,10 @@ mod tests {
             Some(text) if path.ends_with("credentials") => Ok(text.to_owned()),
             _ => Err("no such file".to_owned()),
         };
-        let found = SesCredentials::find_in(variable, read)?;
-        let token = found.session_token.map(|token| token.expose_secret().to_owned());
-        Ok((found.access_key_id, found.secret_access_key.expose_secret().to_owned(), token))
+        let found = SesCredentials::find_in("eu-west-1", variable, read)?;
+        let KeyOrigin::Key(key) = found.0 else { panic!("this is to be a key that stays") };
+        let token = key.session_token.map(|token| token.expose_secret().to_owned());
+        Ok((key.access_key_id, key.secret_access_key.expose_secret().to_owned(), token))
     }
 
     #[test]
@@ -148,7 +198,8 @@ mod tests {
             (&[("HOME", "/home/x"), ("AWS_PROFILE", "half")][..], Some(FILE), "\"half\""),
             (&[("HOME", "/home/x"), ("AWS_PROFILE", "none")][..], Some(FILE), "\"none\""),
         ] {
-            let failure = find(variables, file).unwrap_err();
+            let off = [("AWS_EC2_METADATA_DISABLED", "true")];
+            let failure = find(&[variables, &off].concat(), file).unwrap_err();
             assert!(failure.is_account() && failure.message.contains(says), "{}", failure.message);
         }
     }
@@ -157,5 +208,69 @@ mod tests {
     fn a_key_is_not_printed() {
         let printed = format!("{:?}", SesCredentials::new("AKID", "hunter2".to_owned().into(), None));
         assert!(!printed.contains("AKID") && !printed.contains("hunter2"), "{printed}");
+    }
+
+    /// A metadata service of its own.
+    async fn metadata(keys: &str) -> HttpSource {
+        let source = HttpSource::start().await;
+        source.serve("/latest/api/token", Reply::ok("metadata-token"));
+        source.serve("/latest/meta-data/iam/security-credentials/", Reply::ok("mailer"));
+        source.serve("/latest/meta-data/iam/security-credentials/mailer", Reply::ok(keys.to_owned()));
+        source
+    }
+
+    async fn key_by(variables: &[(&str, String)]) -> Result<(String, Option<String>), Failure> {
+        let variable =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+        let found = SesCredentials::find_in("eu-west-1", variable, |_| Err("no such file".to_owned()))?;
+        assert!(!format!("{found:?}").contains("AKID"));
+        let key = found.key().await?;
+        Ok((key.access_key_id, key.session_token.map(|token| token.expose_secret().to_owned())))
+    }
+
+    const ROLE_KEY: &str = r#"{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"AKID9","SecretAccessKey":"s9",
+        "Token":"session-9","Expiration":"2099-01-01T00:00:00Z"}"#;
+
+    #[tokio::test]
+    async fn an_instance_signs_with_the_key_of_its_role_asked_for_by_a_token() {
+        let source = metadata(ROLE_KEY).await;
+        let variables = [
+            ("HOME", "/home/x".to_owned()),
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", source.url("").trim_end_matches('/').to_owned()),
+        ];
+        let key = key_by(&variables).await.unwrap();
+        assert_eq!(key, ("AKID9".to_owned(), Some("session-9".to_owned())));
+        let requests = source.requests();
+        let asked: Vec<&str> = requests.iter().map(|request| request.method.as_str()).collect();
+        assert_eq!(asked, ["PUT", "GET", "GET"], "version 2 of the service");
+        assert_eq!(requests[2].header("x-aws-ec2-metadata-token"), Some("metadata-token"));
+    }
+
+    #[tokio::test]
+    async fn a_pod_signs_with_the_key_of_its_identity_and_no_file_is_looked_for() {
+        let source = HttpSource::start().await;
+        source.serve("/v1/credentials", Reply::ok(ROLE_KEY));
+        let folder = tempfile::tempdir().unwrap();
+        let token_file = folder.path().join("token");
+        std::fs::write(&token_file, "pod-token").unwrap();
+        let variables = [
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", source.url("/v1/credentials")),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token_file.display().to_string()),
+        ];
+        assert_eq!(key_by(&variables).await.unwrap().0, "AKID9");
+        assert_eq!(source.requests()[0].header("authorization"), Some("pod-token"));
+    }
+
+    #[tokio::test]
+    async fn a_role_that_gives_no_key_is_the_accounts_fault_and_says_where_was_looked() {
+        let source = metadata("<html>").await;
+        let variables = [
+            ("HOME", "/home/x".to_owned()),
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", source.url("").trim_end_matches('/').to_owned()),
+        ];
+        let failure = key_by(&variables).await.unwrap_err();
+        assert!(failure.is_account() && failure.phase == Phase::Auth);
+        let told = &failure.message;
+        assert!(told.contains("/home/x/.aws/credentials: no such file") && told.contains("role"), "{told}");
     }
 }

@@ -53,12 +53,17 @@ impl SesClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
+        // Before the permission: a role may take its time, and what has not left is not in doubt.
+        let key = match self.settings().credentials.key().await {
+            Ok(key) => key,
+            Err(failure) => return DeliveryEnd::NotSent(failure),
+        };
         let payload = Payload::new(self.request(envelope, named, body));
         if gate.commit(recipients).await.is_err() {
             return DeliveryEnd::GateRefused;
         }
         crash_point!("ses_after_gate");
-        let answer = self.call(Method::POST, SEND, Some((payload, gate))).await;
+        let answer = self.call(Method::POST, SEND, Some((payload, gate)), &key).await;
         crash_point!("ses_after_answer");
         match answer {
             Ok(answer) => judge::judge(&answer, envelope),
@@ -89,10 +94,12 @@ impl SesClient {
 
     /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends nothing.
     pub async fn check(&self) -> Result<(), Failure> {
-        let answer = self.call(Method::GET, ACCOUNT, None).await.map_err(|unanswered| match unanswered {
-            Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
-            Unanswered::Refused => unreachable!("without a body no gate is asked"),
-        })?;
+        let key = self.settings().credentials.key().await?;
+        let answer =
+            self.call(Method::GET, ACCOUNT, None, &key).await.map_err(|unanswered| match unanswered {
+                Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
+                Unanswered::Refused => unreachable!("without a body no gate is asked"),
+            })?;
         if answer.is_success() {
             let document = answer.document.as_ref();
             return match document.and_then(|document| document.get("SendingEnabled")?.as_bool()) {

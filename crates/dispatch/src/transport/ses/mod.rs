@@ -28,6 +28,7 @@ mod client;
 mod credentials;
 mod deliver;
 mod judge;
+mod role;
 mod settings;
 mod sign;
 

@@ -9,7 +9,7 @@ use aws_lc_rs::{digest, hmac};
 use postway_domain::Time;
 use secrecy::ExposeSecret;
 
-use super::SesCredentials;
+use super::credentials::AccessKey;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "ses";
@@ -27,18 +27,13 @@ pub(super) struct Signed<'a> {
 
 impl Signed<'_> {
     /// The headers that prove who asks, in lower case. Good for five minutes around `at`.
-    pub fn headers(
-        &self,
-        region: &str,
-        credentials: &SesCredentials,
-        at: Time,
-    ) -> Vec<(&'static str, String)> {
+    pub fn headers(&self, region: &str, key: &AccessKey, at: Time) -> Vec<(&'static str, String)> {
         let stamp = stamp(at);
         let day = &stamp[..8];
         let scope = format!("{day}/{region}/{SERVICE}/aws4_request");
 
         // Sorted by name, as the signature has them.
-        let token = credentials.session_token.as_ref().map(|token| token.expose_secret());
+        let token = key.session_token.as_ref().map(|token| token.expose_secret());
         let headers = [
             ("content-type", self.content_type),
             ("host", Some(self.host)),
@@ -55,14 +50,14 @@ impl Signed<'_> {
         request.extend(["\n", &names, "\n", self.payload_sha256]);
         let to_sign = format!("{ALGORITHM}\n{stamp}\n{scope}\n{}", sha256_hex(request.as_bytes()));
 
-        let secret = format!("AWS4{}", credentials.secret_access_key.expose_secret());
-        let key = [day, region, SERVICE, "aws4_request"]
+        let secret = format!("AWS4{}", key.secret_access_key.expose_secret());
+        let signing = [day, region, SERVICE, "aws4_request"]
             .into_iter()
             .fold(hmac_key(secret.as_bytes()), |key, part| {
                 hmac_key(hmac::sign(&key, part.as_bytes()).as_ref())
             });
-        let signature = hex(hmac::sign(&key, to_sign.as_bytes()).as_ref());
-        let id = &credentials.access_key_id;
+        let signature = hex(hmac::sign(&signing, to_sign.as_bytes()).as_ref());
+        let id = &key.access_key_id;
         let authorization =
             format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
 
@@ -103,12 +98,12 @@ mod tests {
     use super::*;
 
     fn signed(signed: &Signed<'_>, token: Option<&str>) -> Vec<(&'static str, String)> {
-        let credentials = SesCredentials::new(
-            "AKIDEXAMPLE",
-            "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned().into(),
-            token.map(|token| token.to_owned().into()),
-        );
-        signed.headers("eu-west-1", &credentials, "2026-03-01T12:30:45.678Z".parse().unwrap())
+        let key = AccessKey {
+            access_key_id: "AKIDEXAMPLE".to_owned(),
+            secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned().into(),
+            session_token: token.map(|token| token.to_owned().into()),
+        };
+        signed.headers("eu-west-1", &key, "2026-03-01T12:30:45.678Z".parse().unwrap())
     }
 
     fn authorization(names: &str, signature: &str) -> (&'static str, String) {

@@ -18,6 +18,8 @@ pub(super) struct Capabilities {
     pub(super) auth: bool,
     pub(super) auth_plain: bool,
     pub(super) auth_login: bool,
+    pub(super) auth_xoauth2: bool,
+    pub(super) auth_oauthbearer: bool,
 }
 
 impl Capabilities {
@@ -47,6 +49,8 @@ impl Capabilities {
                 for mechanism in words {
                     offered.auth_plain |= mechanism.eq_ignore_ascii_case("PLAIN");
                     offered.auth_login |= mechanism.eq_ignore_ascii_case("LOGIN");
+                    offered.auth_xoauth2 |= mechanism.eq_ignore_ascii_case("XOAUTH2");
+                    offered.auth_oauthbearer |= mechanism.eq_ignore_ascii_case("OAUTHBEARER");
                 }
             }
         }

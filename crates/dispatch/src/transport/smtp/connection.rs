@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
-use postway_domain::failure::{Failure, Phase};
+use postway_domain::failure::{Category, Failure, Phase};
 use postway_net::TlsClient;
 use tokio::time::Instant;
 
 use super::{
+    bearer::no_token,
     capability::Capabilities,
     handshake::{self, Milestones},
-    settings::{Deadlines, SmtpSettings},
+    settings::{Credentials, Deadlines, SmtpSettings},
     wire::{Heard, Wire},
 };
 
@@ -42,6 +43,8 @@ pub struct SmtpConnection {
     pub(super) messages_sent: u64,
     pub(super) used_at: Instant,
     opened_at: Instant,
+    /// When the token ends that it was signed in with.
+    good_until: Option<Instant>,
 }
 
 impl SmtpConnection {
@@ -56,9 +59,38 @@ impl SmtpConnection {
         tls: &TlsClient,
         reached: &mut Milestones,
     ) -> Result<Self, Failure> {
-        let (wire, offered) = handshake::open(settings, tls, reached).await?;
+        let Some(Credentials::Token { source, .. }) = &settings.credentials else {
+            let (wire, offered) = handshake::open(settings, tls, None, reached).await?;
+            return Ok(Self::opened(wire, offered, settings));
+        };
+        // Before the relay is connected to: it does not wait for another server.
+        let mut token = source.token().await.map_err(|error| no_token(&error))?;
+        let mut opened = handshake::open(settings, tls, Some(&token), reached).await;
+        if let Err(failure) = &opened
+            && is_refused_token(failure)
+        {
+            // A token may be withdrawn before its time: one more is asked for, once.
+            match source.another(&token).await {
+                Ok(Some(another)) => {
+                    token = another;
+                    opened = handshake::open(settings, tls, Some(&token), reached).await;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let mut both = no_token(&error);
+                    both.message = format!("{}; then {}", failure.message, both.message);
+                    return Err(both);
+                }
+            }
+        }
+        let (wire, offered) = opened?;
+        let good_until = Instant::now().checked_add(source.left(&token));
+        Ok(Self { good_until, ..Self::opened(wire, offered, settings) })
+    }
+
+    fn opened(wire: Wire, offered: Capabilities, settings: &SmtpSettings) -> Self {
         let now = Instant::now();
-        Ok(Self {
+        Self {
             wire,
             offered,
             deadlines: settings.deadlines,
@@ -67,16 +99,17 @@ impl SmtpConnection {
             messages_sent: 0,
             used_at: now,
             opened_at: now,
-        })
+            good_until: None,
+        }
     }
 
     /// True when another message may be sent. Notices, without waiting, a relay that has gone or spoken out
-    /// of turn.
+    /// of turn, and a token that has ended: relays refuse what comes after it, each in words of its own.
     pub fn is_reusable(&mut self) -> bool {
         if self.state != State::Unusable && self.wire.listen() != Heard::Nothing {
             self.abandon();
         }
-        self.state != State::Unusable
+        self.state != State::Unusable && self.good_until.is_none_or(|end| Instant::now() < end)
     }
 
     /// Whether the relay takes wishes about reports (RFC 3461).
@@ -152,4 +185,12 @@ impl SmtpConnection {
             }
         }
     }
+}
+
+/// Whether the relay itself has refused the token, so that another one may help.
+fn is_refused_token(failure: &Failure) -> bool {
+    failure.phase == Phase::Auth
+        && failure.smtp_code.is_some()
+        && failure.category == Category::Authentication
+        && !failure.is_transient()
 }

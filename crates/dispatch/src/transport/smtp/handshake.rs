@@ -11,10 +11,12 @@ use postway_domain::{
     failure::{Category, Failure, Phase, Severity},
 };
 use postway_net::{NetError, TlsClient, Verify};
+use postway_oauth::AccessToken;
 use secrecy::{ExposeSecret, zeroize::Zeroizing};
 use tokio::time::Instant;
 
 use super::{
+    bearer,
     capability::Capabilities,
     settings::{Credentials, SmtpSettings},
     wire::Wire,
@@ -29,10 +31,11 @@ pub struct Milestones {
     pub greeted: Option<Instant>,
 }
 
-/// Opens a session as the settings ask.
+/// Opens a session as the settings ask, with this token where they ask for one.
 pub(super) async fn open(
     settings: &SmtpSettings,
     tls: &TlsClient,
+    token: Option<&AccessToken>,
     reached: &mut Milestones,
 ) -> Result<(Wire, Capabilities), Failure> {
     let name = &settings.ehlo_name;
@@ -54,7 +57,7 @@ pub(super) async fn open(
     };
     reached.greeted = Some(Instant::now());
     if let Some(credentials) = &settings.credentials {
-        authenticate(&mut wire, &offered, settings, credentials).await?;
+        authenticate(&mut wire, &offered, settings, credentials, token).await?;
     }
     Ok((wire, offered))
 }
@@ -178,18 +181,15 @@ async fn authenticate(
     offered: &Capabilities,
     settings: &SmtpSettings,
     credentials: &Credentials,
+    token: Option<&AccessToken>,
 ) -> Result<(), Failure> {
     let refused =
         |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
-    let (username, password) = (credentials.username.as_str(), credentials.password.expose_secret());
     if !wire.is_tls() && !settings.allow_plaintext_auth {
         return Err(refused(
             "plaintext_auth_refused",
             "the connection is not encrypted; use TLS, or allow plain-text sign-in for this account",
         ));
-    }
-    if username.contains('\0') || password.contains('\0') {
-        return Err(refused("credentials_invalid", "a user name or password cannot contain NUL"));
     }
     if !offered.auth {
         return Err(refused(
@@ -198,6 +198,17 @@ async fn authenticate(
         ));
     }
     let limit = settings.deadlines.command;
+    let (username, password) = match (credentials, token) {
+        (Credentials::Password { username, password }, _) => (username.as_str(), password.expose_secret()),
+        (Credentials::Token { username, .. }, Some(token)) => {
+            let done = bearer::sign_in(wire, offered, username, token, limit).await?;
+            return if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) };
+        }
+        (Credentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
+    };
+    if username.contains('\0') || password.contains('\0') {
+        return Err(refused("credentials_invalid", "a user name or password cannot contain NUL"));
+    }
     let done = if offered.auth_plain {
         let plain = Zeroizing::new(format!("\0{username}\0{password}"));
         let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
@@ -217,14 +228,14 @@ async fn authenticate(
     } else {
         return Err(refused(
             "auth_mechanism_unsupported",
-            "the relay offers neither AUTH PLAIN nor AUTH LOGIN",
+            "the relay offers neither AUTH PLAIN nor AUTH LOGIN; if it wants OAuth 2, give the account a grant",
         ));
     };
     if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) }
 }
 
 /// One step of a sign-in, from a buffer that is wiped afterwards.
-async fn say(
+pub(super) async fn say(
     wire: &mut Wire,
     parts: &[&str],
     limit: std::time::Duration,

@@ -10,6 +10,7 @@
 //! | `capability` | what EHLO offered |
 //! | `connection` | the life of a connection: open, reuse, quit |
 //! | `handshake` | greeting, EHLO, STARTTLS, AUTH |
+//! | `bearer` | AUTH with a token |
 //! | `deliver` | one mail transaction |
 //! | `judge` | its decisions that need no connection |
 //! | `body` | dot-stuffing, and the refusal of bare line ends |
@@ -18,6 +19,7 @@
 //! Bounds: a reply has at most 64 KiB and 128 lines, and a deadline for its whole; a peer that sends a byte a
 //! second, an endless line or nothing is cut off and classified.
 
+mod bearer;
 mod body;
 mod capability;
 mod connection;

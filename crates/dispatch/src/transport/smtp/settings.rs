@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use postway_domain::TlsMode;
 use postway_net::Guard;
+use postway_oauth::TokenSource;
 use secrecy::SecretString;
 
 use super::dial::{Dial, Tcp};
@@ -51,13 +52,23 @@ impl SmtpSettings {
     }
 }
 
-/// A user name and its password. Neither is ever printed.
+/// A user name, and what proves it. Neither is ever printed.
 #[derive(Clone)]
-pub struct Credentials {
-    /// The user name, as the relay wants it.
-    pub username: String,
-    /// The password.
-    pub password: SecretString,
+pub enum Credentials {
+    /// By AUTH PLAIN or LOGIN.
+    Password {
+        /// The user name, as the relay wants it.
+        username: String,
+        /// The password.
+        password: SecretString,
+    },
+    /// By AUTH XOAUTH2 or OAUTHBEARER.
+    Token {
+        /// The user name, as the relay wants it.
+        username: String,
+        /// Where its tokens come from.
+        source: TokenSource,
+    },
 }
 
 impl fmt::Debug for Credentials {
@@ -138,7 +149,7 @@ mod tests {
     fn credentials_are_not_printed() {
         let mut settings = SmtpSettings::new("relay.example.org", 587, TlsMode::Starttls);
         settings.credentials =
-            Some(Credentials { username: "bob@example.org".into(), password: "hunter2".into() });
+            Some(Credentials::Password { username: "bob@example.org".into(), password: "hunter2".into() });
         let printed = format!("{settings:?}");
         assert!(!printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }

@@ -8,6 +8,7 @@ use postway_domain::{
     KnownRecipient, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber, Template,
     TemplateName, Tenant, TenantId, Time, WatchedMailbox,
     id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, SubscriberId},
+    oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
     Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError,
@@ -71,6 +72,8 @@ pass! {
         key_by_id(id: &str) -> Option<ApiKey>;
         keys(tenant: &TenantId) -> Vec<ApiKey>;
         is_session_ended(id: SessionId) -> bool;
+        oauth_state(owner: &OAuthOwner) -> Option<OAuthState>;
+        oauth_states() -> Vec<OAuthState>;
         suspensions(tenant: &TenantId) -> Vec<Suspension>;
         batches(tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView>;
         batch_states(tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64>;

@@ -12,7 +12,7 @@ use postway_domain::{
 use super::{arrived, told};
 use crate::{
     conformance::{
-        Shared, keys, limits, preparation, recipients,
+        Shared, keys, limits, oauth, preparation, recipients,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
         stage,
         suppress::suppression,
@@ -223,6 +223,7 @@ async fn manage(store: &Shared) {
         DirectoryChange::TouchKeys(vec![("key-1".to_owned(), at(5))]),
         DirectoryChange::RevokeKey(OTHER_TENANT.parse().unwrap(), "key-2".to_owned(), at(6)),
         DirectoryChange::EndSession(SessionId::from_bytes([5; 16]), at(9_000_000)),
+        DirectoryChange::PutOAuthState(oauth::state(TENANT, 1, b"sealed \0 tokens"), None),
         DirectoryChange::OpenCircuit(circuit),
         DirectoryChange::Suppress(list.into()),
     ] {
@@ -250,6 +251,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
         ),
         format!("{:?}", store.recipients(tenant, None, None, 99).await.unwrap()),
         format!("{:?}", store.dkim_keys(Some(tenant), None).await.unwrap()),
+        format!("{:?}", store.oauth_states().await.unwrap()),
         format!("{:?}", store.is_session_ended(SessionId::from_bytes([5; 16])).await.unwrap()),
     ];
     let deleted = RecipientKey::Id(RecipientId::from_bytes([8; 16]));

@@ -1,0 +1,83 @@
+//! Signing in with a token: XOAUTH2, as Google and Microsoft have it, or OAUTHBEARER (RFC 7628).
+//!
+//! Who is refused is told why in a challenge, which must be answered before the refusal itself comes. Its words go into the
+//! failure.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_oauth::{AccessToken, TokenError, TokenErrorKind};
+use secrecy::zeroize::Zeroizing;
+
+use super::{capability::Capabilities, handshake::say, wire::Wire};
+use crate::transport::Reply;
+
+/// The longest AUTH command with a response in it (RFC 4954 4).
+const LINE_BYTES_MAX: usize = 12_288;
+/// How much of a challenge's words is kept, in characters.
+const WORDS_MAX: usize = 300;
+
+/// Signs in, and gives the reply that ends it.
+pub(super) async fn sign_in(
+    wire: &mut Wire,
+    offered: &Capabilities,
+    username: &str,
+    token: &AccessToken,
+    limit: Duration,
+) -> Result<Reply, Failure> {
+    let refused =
+        |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
+    if username.chars().any(char::is_control) {
+        return Err(refused("credentials_invalid", "a user name cannot contain control characters"));
+    }
+    let secret = token.expose();
+    let (mechanism, plain, consent) = if offered.auth_xoauth2 {
+        ("XOAUTH2", Zeroizing::new(format!("user={username}\x01auth=Bearer {secret}\x01\x01")), "")
+    } else if offered.auth_oauthbearer {
+        let name = username.replace('=', "=3D").replace(',', "=2C");
+        ("OAUTHBEARER", Zeroizing::new(format!("n,a={name},\x01auth=Bearer {secret}\x01\x01")), "AQ==")
+    } else {
+        return Err(refused(
+            "auth_mechanism_unsupported",
+            "the relay offers neither AUTH XOAUTH2 nor AUTH OAUTHBEARER",
+        ));
+    };
+    let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
+    let fits = mechanism.len() + response.len() + "AUTH  \r\n".len() <= LINE_BYTES_MAX;
+    let mut reply = match fits {
+        true => say(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
+        false => say(wire, &["AUTH ", mechanism], limit).await?,
+    };
+    // An empty challenge asks for the response: for the first time, or because it was overlooked on the command line.
+    if reply.code == 334 && challenge(&reply).is_empty() {
+        reply = say(wire, &[&response], limit).await?;
+    }
+    if reply.code != 334 {
+        return Ok(reply);
+    }
+    let reason = challenge(&reply);
+    let mut reply = say(wire, &[consent], limit).await?;
+    // A server that repeats the token is not quoted.
+    if !reason.is_empty() && !reason.contains(secret) {
+        reply.text = format!("{} ({reason})", reply.text.trim_end());
+    }
+    Ok(reply)
+}
+
+/// What a challenge says: its JSON as it is, bounded.
+fn challenge(reply: &Reply) -> String {
+    let decoded = BASE64_STANDARD.decode(reply.text.trim()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&decoded);
+    text.trim().chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
+}
+
+/// What it means for an account that there is no token for it. It waits in any case: its mail cannot be at fault.
+pub(super) fn no_token(error: &TokenError) -> Failure {
+    let (code, category) = match error.kind {
+        TokenErrorKind::Refused => ("oauth_refused", Category::Authentication),
+        TokenErrorKind::Unavailable => ("oauth_unavailable", Category::Network),
+        TokenErrorKind::Settings => ("oauth_settings", Category::Configuration),
+    };
+    Failure::new(code, category, Phase::Auth, Severity::Account, error.to_string())
+}

@@ -1,0 +1,196 @@
+//! A person's consent, once: by a code that is typed in elsewhere (RFC 8628), or by a page that leads back to this machine
+//! (RFC 8252, with PKCE, RFC 7636). Either ends with a refresh token, which the grant lives on.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::Time;
+use postway_net::http::{Auth, HttpClient};
+use rand::Rng;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::{
+    error::{TokenError, TokenErrorKind, words},
+    request::{Form, exchange, post},
+};
+
+/// The longest that a person is waited for.
+const CONSENT_MAX: Duration = Duration::from_secs(15 * 60);
+/// The pause between two questions where the server names none (RFC 8628 3.2).
+const INTERVAL_UNTOLD: Duration = Duration::from_secs(5);
+/// The longest pause.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// The access token beside a consent is not kept, so nobody asks when it ends.
+fn undated() -> Time {
+    Time::from_millis(0)
+}
+
+/// The client that asks for consent.
+#[derive(Clone, Debug)]
+pub struct ConsentClient {
+    /// Where tokens are asked for.
+    pub token_url: String,
+    /// Its id.
+    pub client_id: String,
+    /// Its secret; public clients have none.
+    pub client_secret: Option<secrecy::SecretString>,
+    /// What is asked for.
+    pub scope: Option<String>,
+}
+
+/// What a person is to do.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DeviceConsent {
+    device_code: String,
+    /// What is typed in.
+    pub user_code: String,
+    /// Where.
+    #[serde(alias = "verification_url")]
+    pub verification_uri: String,
+    #[serde(default)]
+    expires_in: Option<u64>,
+    #[serde(default)]
+    interval: Option<u64>,
+}
+
+impl ConsentClient {
+    fn secret(&self) -> Option<&str> {
+        self.client_secret.as_ref().map(secrecy::ExposeSecret::expose_secret)
+    }
+
+    /// Asks for a code that a person types in.
+    pub async fn begin_device(
+        &self,
+        http: &HttpClient,
+        device_url: &str,
+    ) -> Result<DeviceConsent, TokenError> {
+        let mut form: Form = vec![("client_id", self.client_id.clone())];
+        form.extend(self.secret().map(|secret| ("client_secret", secret.to_owned())));
+        form.extend(self.scope.clone().map(|scope| ("scope", scope)));
+        let (host, answer) = post(http, device_url, &form, Auth::None).await?;
+        serde_json::from_slice(&answer.body).map_err(|_| {
+            let said = words(&String::from_utf8_lossy(&answer.body));
+            let message = format!("{host} gives no code (status {}): {said}", answer.status);
+            TokenError::new(TokenErrorKind::Refused, message)
+        })
+    }
+
+    /// Waits until the person has consented; gives the refresh token.
+    pub async fn finish_device(
+        &self,
+        http: &HttpClient,
+        consent: &DeviceConsent,
+    ) -> Result<String, TokenError> {
+        let within = consent.expires_in.map_or(CONSENT_MAX, Duration::from_secs).min(CONSENT_MAX);
+        let deadline = Instant::now() + within;
+        let mut interval = consent.interval.map_or(INTERVAL_UNTOLD, Duration::from_secs);
+        loop {
+            sleep(interval.clamp(Duration::from_millis(10), INTERVAL_MAX)).await;
+            let form = vec![
+                ("grant_type", "urn:ietf:params:oauth:grant-type:device_code".to_owned()),
+                ("device_code", consent.device_code.clone()),
+            ];
+            let asked =
+                exchange(http, &self.token_url, form, &self.client_id, self.secret(), undated()).await;
+            match asked {
+                Ok(granted) => return refresh_token(granted.refresh_token),
+                Err(error) if error.to_string().contains("authorization_pending") => {}
+                Err(error) if error.to_string().contains("slow_down") => interval += INTERVAL_UNTOLD,
+                Err(error) if error.is_transient() => {}
+                Err(error) => return Err(error),
+            }
+            if Instant::now() >= deadline {
+                return Err(TokenError::new(
+                    TokenErrorKind::Refused,
+                    "nobody consented in time: begin again",
+                ));
+            }
+        }
+    }
+
+    /// Begins a consent in the browser, which leads back to `redirect_uri`.
+    pub fn begin_code(&self, authorize_url: &str, redirect_uri: &str) -> Result<CodeConsent, TokenError> {
+        let mut url = Url::parse(authorize_url)
+            .map_err(|error| TokenError::settings(format!("the authorize URL cannot be read: {error}")))?;
+        let (verifier, state) = (random_text(), random_text());
+        let challenge = digest::digest(&digest::SHA256, verifier.as_bytes());
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client_id)
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("state", &state)
+            .append_pair("code_challenge", &BASE64_URL_SAFE_NO_PAD.encode(challenge))
+            .append_pair("code_challenge_method", "S256")
+            // Google gives a refresh token to those who ask for it so.
+            .append_pair("access_type", "offline")
+            .append_pair("prompt", "consent");
+        if let Some(scope) = &self.scope {
+            url.query_pairs_mut().append_pair("scope", scope);
+        }
+        Ok(CodeConsent { url, redirect_uri: redirect_uri.to_owned(), verifier, state })
+    }
+
+    /// Exchanges the code that the browser brought back for a refresh token.
+    pub async fn finish_code(
+        &self,
+        http: &HttpClient,
+        consent: &CodeConsent,
+        code: String,
+    ) -> Result<String, TokenError> {
+        let form = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code),
+            ("redirect_uri", consent.redirect_uri.clone()),
+            ("code_verifier", consent.verifier.clone()),
+        ];
+        let granted =
+            exchange(http, &self.token_url, form, &self.client_id, self.secret(), undated()).await?;
+        refresh_token(granted.refresh_token)
+    }
+}
+
+/// A consent in the browser that has begun.
+#[derive(Debug)]
+pub struct CodeConsent {
+    /// What the person opens.
+    pub url: Url,
+    redirect_uri: String,
+    verifier: String,
+    state: String,
+}
+
+impl CodeConsent {
+    /// The code in the query with which the browser came back. One that another consent began is not taken.
+    pub fn code_of(&self, query: &str) -> Result<String, TokenError> {
+        let refuse = |message: String| TokenError::new(TokenErrorKind::Refused, message);
+        let pairs: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let value = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        if value("state").as_deref() != Some(self.state.as_str()) {
+            return Err(refuse("the answer belongs to another consent: begin again".to_owned()));
+        }
+        match (value("error"), value("code")) {
+            (None, Some(code)) => Ok(code),
+            (error, _) => {
+                let said = [error, value("error_description")].into_iter().flatten().collect::<Vec<_>>();
+                Err(refuse(format!("nobody consented: {}", words(&said.join(": ")))))
+            }
+        }
+    }
+}
+
+fn refresh_token(token: Option<String>) -> Result<String, TokenError> {
+    token.ok_or_else(|| {
+        TokenError::settings("no refresh token came with the consent: ask for the scope offline_access, if the provider has it")
+    })
+}
+
+/// 32 bytes that nobody can guess.
+fn random_text() -> String {
+    let mut bytes = [0_u8; 32];
+    rand::rng().fill(&mut bytes);
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
+}

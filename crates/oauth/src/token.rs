@@ -1,0 +1,142 @@
+//! Tokens, in memory and as they are sealed.
+
+use std::{fmt, time::Duration};
+
+use postway_domain::Time;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+
+/// How long before its end a token is renewed: long enough to outlast a server that is away for a moment.
+const EARLY: Duration = Duration::from_secs(5 * 60);
+/// How long a token is taken to last whose server does not say.
+const LIFETIME_UNTOLD: Duration = Duration::from_secs(10 * 60);
+/// The longest that a token is taken to last, whatever its server says.
+const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// A token that was refused this soon after it was given is not at fault: another one would be refused as well.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// A token that signs in. Never printed.
+#[derive(Clone)]
+pub struct AccessToken {
+    text: SecretString,
+    obtained_at: Time,
+    expires_at: Time,
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccessToken(hidden, until {})", self.expires_at)
+    }
+}
+
+impl AccessToken {
+    /// A token that was given at this time, for as long as its server said.
+    pub(crate) fn new(text: String, obtained_at: Time, lifetime: Option<Duration>) -> Self {
+        let lifetime = lifetime.unwrap_or(LIFETIME_UNTOLD).min(LIFETIME_MAX);
+        Self { text: text.into(), obtained_at, expires_at: obtained_at.plus(lifetime) }
+    }
+
+    /// A token that a person has given, of which nothing is known.
+    pub(crate) fn given(text: SecretString) -> Self {
+        let never = Time::from_millis(i64::MAX);
+        Self { text, obtained_at: Time::from_millis(0), expires_at: never }
+    }
+
+    /// The token itself.
+    pub fn expose(&self) -> &str {
+        self.text.expose_secret()
+    }
+
+    /// How long it is good for, from now.
+    pub fn left(&self, now: Time) -> Duration {
+        self.expires_at.since(now)
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+
+    /// Whether it is good for long enough not to be renewed yet.
+    pub(crate) fn is_fresh(&self, now: Time) -> bool {
+        let lifetime = self.expires_at.since(self.obtained_at);
+        now < self.expires_at.minus(EARLY.min(lifetime / 5))
+    }
+
+    pub(crate) fn is_expired(&self, now: Time) -> bool {
+        now >= self.expires_at
+    }
+
+    pub(crate) fn is_young(&self, now: Time) -> bool {
+        now.since(self.obtained_at) < YOUNG
+    }
+}
+
+/// What a grant has given, as it is sealed in the store.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct GivenTokens {
+    /// The grant that gave them: the access token of another one is of no use.
+    fingerprint: String,
+    /// The consent that they follow from: the refresh token of another one is of no use either.
+    consent: String,
+    access_token: String,
+    obtained_at_ms: i64,
+    expires_at_ms: i64,
+    /// The refresh token that is good now, where it is not the one that the grant came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refresh_token: Option<String>,
+}
+
+impl GivenTokens {
+    pub(crate) fn new(
+        (fingerprint, consent): (&str, &str),
+        token: &AccessToken,
+        refresh_token: Option<String>,
+    ) -> Self {
+        Self {
+            fingerprint: fingerprint.to_owned(),
+            consent: consent.to_owned(),
+            access_token: token.expose().to_owned(),
+            obtained_at_ms: token.obtained_at.as_millis(),
+            expires_at_ms: token.expires_at.as_millis(),
+            refresh_token,
+        }
+    }
+
+    /// What of these tokens is good for a grant. Where it has changed under the same consent, the access token has ended and
+    /// the refresh token is good.
+    pub(crate) fn of(self, fingerprint: &str, consent: &str) -> Option<Self> {
+        let expires_at_ms = if self.fingerprint == fingerprint { self.expires_at_ms } else { 0 };
+        (self.consent == consent).then_some(Self { expires_at_ms, ..self })
+    }
+
+    pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
+        self.obtained_at_ms > other.obtained_at_ms
+    }
+
+    pub(crate) fn access(&self) -> AccessToken {
+        AccessToken {
+            text: self.access_token.clone().into(),
+            obtained_at: Time::from_millis(self.obtained_at_ms),
+            expires_at: Time::from_millis(self.expires_at_ms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_renewed_before_its_end_whatever_its_length() {
+        let at = |seconds: i64| Time::from_millis(seconds * 1_000);
+        let token = |lifetime| AccessToken::new("t".to_owned(), at(0), lifetime);
+        let hour = token(Some(Duration::from_secs(3_600)));
+        assert!(hour.is_fresh(at(3_299)) && !hour.is_fresh(at(3_300)) && !hour.is_expired(at(3_599)));
+        let minute = token(Some(Duration::from_secs(60)));
+        assert!(minute.is_fresh(at(47)) && !minute.is_fresh(at(48)));
+        assert!(token(None).is_fresh(at(479)) && !token(None).is_fresh(at(480)));
+        assert!(token(Some(Duration::ZERO)).is_expired(at(0)));
+        assert!(token(Some(Duration::from_secs(u64::MAX))).is_expired(at(31 * 86_400)));
+        assert!(!format!("{hour:?}").contains("\"t\""));
+    }
+}
