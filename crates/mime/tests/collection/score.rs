@@ -8,12 +8,12 @@ use crate::labels::{Fact, Half, LabelledMail, Truth};
 
 /// How many of how many.
 #[derive(Debug, Default, Clone, Copy)]
-struct Share {
+struct LabelShare {
     right: usize,
     all: usize,
 }
 
-impl Share {
+impl LabelShare {
     fn count(&mut self, right: bool) -> bool {
         self.right += usize::from(right);
         self.all += 1;
@@ -46,13 +46,13 @@ const FLOORS: &[Floors] = &[
 /// How well mails were read.
 #[derive(Debug, Default)]
 pub struct Score {
-    recognised: Share,
-    recipients: Share,
-    status: Share,
-    reply: Share,
-    class: Share,
+    recognised: LabelShare,
+    recipients: LabelShare,
+    status: LabelShare,
+    reply: LabelShare,
+    class: LabelShare,
     /// Ordinary mail that was not taken for a report.
-    ordinary: Share,
+    ordinary: LabelShare,
     cpu_ticks: u64,
     mails: usize,
     /// What was read otherwise than it is labelled.
@@ -140,7 +140,7 @@ impl Score {
             Half::Unseen => "unseen",
         };
         let shares = [self.recognised, self.recipients, self.status, self.reply, self.class, self.ordinary]
-            .map(Share::text);
+            .map(LabelShare::text);
         format!("| {name} | {half} | {} | {rate} |", shares.join(" | "))
     }
 
