@@ -60,7 +60,8 @@ impl OidcServer {
         Self { port, node, _watch: watch }
     }
 
-    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`, `/token/revocation`.
+    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`; and `/withdraw`, which ends the access
+    /// token that is posted to it.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }

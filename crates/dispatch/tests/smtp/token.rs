@@ -1,5 +1,7 @@
 //! Signing in with tokens.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
+
 use std::sync::{
     Arc,
     atomic::{AtomicI64, Ordering},

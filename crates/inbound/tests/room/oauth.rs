@@ -99,7 +99,7 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
 
     // The token is withdrawn before its time: Dovecot refuses it, and another is asked for.
     let withdrawn = token_of(&source, &mailbox).await;
-    revoke(server, &withdrawn).await;
+    withdraw(server, withdrawn.clone()).await;
     clock.0.fetch_add(61_000, Ordering::SeqCst);
     source.open(&mailbox).await.unwrap().close().await;
     assert_ne!(token_of(&source, &mailbox).await, withdrawn);
@@ -130,12 +130,11 @@ async fn token_of(source: &ImapSource, mailbox: &WatchedMailbox) -> String {
     }
 }
 
-async fn revoke(server: &OidcServer, token: &str) {
-    let form = format!("client_id=person&client_secret=person-secret&token={token}");
+async fn withdraw(server: &OidcServer, token: String) {
     let request = postway_net::http::SendRequest {
-        url: postway_net::http::parse_url(&server.url("/token/revocation")).unwrap(),
-        body: form.into(),
-        content_type: "application/x-www-form-urlencoded".to_owned(),
+        url: postway_net::http::parse_url(&server.url("/withdraw")).unwrap(),
+        body: token.into(),
+        content_type: "text/plain".to_owned(),
         headers: Vec::new(),
         auth: Default::default(),
         timeout: super::PATIENCE,

@@ -64,7 +64,7 @@ pub async fn tokens_go_with_their_account_mailbox_or_tenant(store: &Shared) {
     direct(store, DirectoryChange::DeleteMailbox(key)).await;
     let account = sample::key(TENANT, OTHER_ACCOUNT);
     assert_eq!(direct(store, DirectoryChange::DeleteAccount(account)).await, Changed::Done);
-    assert_eq!(store.oauth_states().await.unwrap(), [of_other.clone()]);
+    assert_eq!(store.oauth_states().await.unwrap(), std::slice::from_ref(&of_other));
     let other: Tenant = store.tenant(&of_other.owner.tenant).await.unwrap().unwrap();
     direct(store, DirectoryChange::DeleteTenant(other.id.clone(), at(5))).await;
     while direct(store, DirectoryChange::PurgeTenant(other.id.clone(), 100)).await == Changed::Done {}

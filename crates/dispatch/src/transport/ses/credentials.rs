@@ -77,7 +77,7 @@ impl SesCredentials {
             let token = variable("AWS_SESSION_TOKEN").map(SecretString::from);
             return Ok(Self::new(id, secret.into(), token));
         }
-        let role = RoleSettings::find(region, &variable);
+        let role = RoleSettings::find(region, variable);
         let by_role = |role: RoleSettings, reason: String| {
             let keys = role.keys(reason.clone()).map_err(|error| missing(&format!("{reason}; {error}")))?;
             Ok(Self(KeyOrigin::Role(keys)))
@@ -85,7 +85,7 @@ impl SesCredentials {
         if role.is_of_container() {
             return by_role(role, "the container's role was asked".to_owned());
         }
-        let found = in_file(&variable, read);
+        let found = in_file(variable, read);
         match found {
             Ok(key) => Ok(Self(KeyOrigin::Key(key))),
             Err(reason) if role.is_switched_off() => Err(missing(&reason)),
