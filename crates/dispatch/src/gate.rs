@@ -88,7 +88,7 @@ impl WireGate for StoreGate<'_> {
         Ok(())
     }
 
-    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+    async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
         // One that cannot be renewed is refused below.
         permit::refresh(self.shared, self.permit).await;
         self.begin()
@@ -260,7 +260,7 @@ mod tests {
             wire: &mut wire,
         };
         assert!(gate.begin().is_err(), "as it is, it counts for a time in which it was not used");
-        assert!(gate.begin_connected().await.is_ok());
+        assert!(gate.begin_after_wait().await.is_ok());
         assert!(wire.begun);
         assert_eq!(permit.map(|permit| permit.debited_at), Some(late));
 
@@ -274,7 +274,7 @@ mod tests {
             settling: &mut settling,
             wire: &mut wire,
         };
-        assert!(gate.begin_connected().await.is_err());
+        assert!(gate.begin_after_wait().await.is_err());
         assert!(matches!(wire.held, Some(Hold::PermitExpired)) && !wire.begun);
     }
 

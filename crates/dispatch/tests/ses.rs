@@ -64,7 +64,7 @@ impl WireGate for Gate {
         if self.refuse { Err(GateRefused) } else { Ok(()) }
     }
 
-    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+    async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
         self.connections_at_begin = self.watched.as_ref().map(|service| service.connections());
         if self.refuse_connected { Err(GateRefused) } else { Ok(()) }
     }

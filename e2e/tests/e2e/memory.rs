@@ -26,6 +26,8 @@ const MIB: usize = 1024 * 1024;
 const CEILING: u64 = (1024 + 384) * MIB as u64;
 /// How long the attack lasts.
 const ATTACK: Duration = Duration::from_secs(12);
+/// What a process may take that neither listens for SMTP nor watches mailboxes, as the guide says.
+const PLAIN_CEILING: u64 = 1024 * MIB as u64;
 const ATTACKERS: [&str; 2] = ["mallory", "eve"];
 
 /// Where the gateway is, and who asks: attackers come from addresses of their own, like strangers do.
@@ -302,4 +304,58 @@ async fn the_process_stays_below_its_ceiling_whatever_is_asked_of_it() -> anyhow
     // And it is as it was.
     let uid = gateway.send(mail_with("after", "ada@example.net", json!({}))).await?;
     gateway.wait_for(&uid, "sent").await.map(drop)
+}
+
+/// None of them does any harm: all of a tenant's programs send their large mail at the same moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_large_posts_at_once_stay_below_the_ceiling_and_are_all_taken_in_the_end() -> anyhow::Result<()>
+{
+    const POSTS: usize = 50;
+    let sink = SmtpSink::start().await;
+    let mut gateway = Gateway::start().await?;
+    gateway.relay_to(sink.port()).await?;
+    let content = BASE64_STANDARD.encode(vec![b'x'; 6 * MIB]);
+    let bodies = (0..POSTS).map(|n| {
+        let attachment = json!({"filename": "a.bin", "content": content});
+        let mail = mail_with(&format!("large-{n}"), "ada@example.net", json!({"attachments": [attachment]}));
+        bytes::Bytes::from(mail.to_string())
+    });
+    let mut posting = JoinSet::new();
+    for body in bodies {
+        ensure!(body.len() >= 8_000_000, "8 MB are meant, not {}", body.len());
+        let client = gateway.client();
+        posting.spawn(async move {
+            let mut refusals = 0;
+            // As callers are told to: what is answered 503 is sent again, as late as the answer says.
+            loop {
+                let request = client.request(Method::POST, "/v1/messages");
+                let answer =
+                    request.header("content-type", "application/json").body(body.clone()).send().await?;
+                let again =
+                    answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+                match (answer.status().as_u16(), again) {
+                    (202, _) => return anyhow::Ok(refusals),
+                    (503, Some(seconds)) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                    (status, _) => anyhow::bail!("{status}: {}", answer.text().await?),
+                }
+                refusals += 1;
+            }
+        });
+    }
+    let mut refusals = 0;
+    let taken = async {
+        while let Some(posted) = posting.join_next().await {
+            refusals += posted??;
+        }
+        anyhow::Ok(())
+    };
+    timeout(ATTACK * 20, taken).await.context("some were never taken")??;
+    for n in 0..POSTS {
+        gateway.wait_for(&format!("large-{n}"), "sent").await?;
+    }
+    let peak = gateway.peak_memory()?;
+    println!("peak: {} MiB; {refusals} refusals", peak >> 20);
+    ensure!(gateway.is_running()?, "it died:\n{}", gateway.log());
+    ensure!(peak < PLAIN_CEILING, "{} MiB at the most, beyond the ceiling", peak >> 20);
+    Ok(())
 }

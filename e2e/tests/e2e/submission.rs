@@ -1,6 +1,7 @@
 //! SMTP submission on the real binary: real clients, keys, TLS, kills, and a database that goes away.
 
 mod clients;
+mod compose;
 mod durable;
 mod hostile_mail;
 mod keys;

@@ -122,9 +122,9 @@ pub trait WireGate: Send {
         Ok(())
     }
 
-    /// The same for a transport that commits before it has a connection: called once it has one. Connecting may have taken longer
+    /// The same where the transport had to wait for something, such as a connection or the answer to RSET. That may have taken longer
     /// than a permit lasts, so one that ran out is renewed, if it can be.
-    async fn begin_connected(&mut self) -> Result<(), GateRefused> {
+    async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
         self.begin()
     }
 

@@ -23,7 +23,7 @@ impl Sandbox {
             return Delivery::new(recipients, DeliveryEnd::NoRecipients);
         }
         let leave = match gate.commit(&recipients).await {
-            Ok(()) => gate.begin_connected().await,
+            Ok(()) => gate.begin_after_wait().await,
             refused => refused,
         };
         let end = match leave {

@@ -44,6 +44,23 @@ async fn a_mail_whose_relay_was_slow_is_not_ended_by_a_process_that_is_isolated_
     assert_eq!((stage.relay.begun().len(), stage.relay.taken().len()), (2, 1));
 }
 
+/// The relay takes no pipelining, so the answer to RSET is waited for before MAIL.
+#[tokio::test(start_paused = true)]
+async fn a_mail_is_not_begun_after_a_slow_answer_to_rset_by_a_process_that_is_isolated_by_then() {
+    let rset_after = ISOLATED_AFTER + Duration::from_secs(1);
+    let manners = RelayManners { refused: 1, rset_after, ..RelayManners::default() };
+    let stage = DispatcherStage::set(PipeRelay::with(manners), Depot::memory(), |_| {}).await;
+    let refused = stage.accept(1).await;
+    stage.wait_for(refused, Status::Failed).await;
+    let uid = stage.accept(2).await;
+    stage.wait_for(uid, Status::Sending).await;
+    stage.wait_for(uid, Status::Ready).await;
+    assert_eq!(stage.relay.begun().len(), 1, "it was not begun");
+    stage.keep_beating();
+    stage.wait_for(uid, Status::Sent).await;
+    assert_eq!(stage.relay.begun().len(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_seen_waits_for_slow_relays_as_long_as_they_take() {
     let manners = RelayManners { rcpt_after: DEAD_AFTER * 2, ..RelayManners::default() };

@@ -31,6 +31,10 @@ pub struct RelayManners {
     /// The most mails that the relay takes over one connection. It answers the next MAIL with 421 and closes the connection; with 0
     /// there is no bound.
     pub mails_max: u32,
+    /// How many mails of a connection have all their recipients refused, from the first on.
+    pub refused: u32,
+    /// How long the relay waits before it answers RSET.
+    pub rset_after: Duration,
 }
 
 /// What the relay saw, and when.
@@ -101,6 +105,11 @@ async fn serve(pipe: DuplexStream, manners: RelayManners, record: Arc<RelayRecor
             "MAIL" => {
                 mails += 1;
                 record.begun.lock().expect("nobody panics with it").push(Instant::now());
+                b"250 go on\r\n"
+            }
+            "RCPT" if mails <= manners.refused => b"550 5.1.1 nobody here\r\n",
+            "RSET" => {
+                tokio::time::sleep(manners.rset_after).await;
                 b"250 go on\r\n"
             }
             "RCPT" => {

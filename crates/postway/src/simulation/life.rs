@@ -5,7 +5,10 @@
 //! and a life is cut off between any two of its effects. A frozen life is held the same way and goes on afterwards, a
 //! zombie if it was taken for dead meanwhile.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -30,6 +33,8 @@ pub(super) struct Life {
     changed: Notify,
     /// Until when the connections that it has to the store say nothing.
     hushed_until: Mutex<Option<Instant>>,
+    /// When others last saw it beat.
+    beaten_at: Mutex<Option<Instant>>,
 }
 
 impl Life {
@@ -41,6 +46,7 @@ impl Life {
             pulse: Mutex::new(Pulse::Beating),
             changed: Notify::new(),
             hushed_until: Mutex::default(),
+            beaten_at: Mutex::default(),
         }
     }
 
@@ -67,6 +73,16 @@ impl Life {
     pub fn is_hushed(&self) -> bool {
         let until = *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// A heartbeat of it is in the register.
+    pub fn note_beat(&self) {
+        *self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// For how long no heartbeat of it has landed; none if none ever did.
+    pub fn unbeaten_for(&self) -> Option<Duration> {
+        self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
     /// Waits until its pulse is so.

@@ -17,6 +17,7 @@
 //! - nothing is in doubt where no life ends and no answer is lost, however often the store fails;
 //! - every history is a path through the state machine's table, event by event;
 //! - no account has more connections, or begins more in a minute, than it may, as the relay saw it;
+//! - among several nodes none begins or ends a mail whose heartbeats others have not seen for a while;
 //! - an outcome is written only by the life that holds the message: what a zombie writes is refused.
 //!
 //! The same seed gives the same run, line by line. What could differ is kept out at its place: rooms choose in order

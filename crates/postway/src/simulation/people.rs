@@ -279,9 +279,10 @@ pub(super) fn befall(world: &Arc<World>, fate: Fate, number: usize) {
         Fate::Leap => {
             let limited = world.plan.accounts.iter().any(|account| account.per_minute > 0);
             let fates = &world.plan.fates;
-            // Whoever is away while the others' time is set goes by the old one until it has heard them, and so do limits.
+            // Whoever is away while the time is set goes by the old one until it has heard of it, and so do limits. A node alone that
+            // ends before that leaves its use at the old time, and the next life knows of none.
             let someone_is_away = fates.freeze + fates.silence + fates.in_the_act > 0;
-            if limited && world.plan.nodes > 1 && someone_is_away {
+            if limited && someone_is_away {
                 return;
             }
             // By a clock that was set back, an hour begins once more, and with it what may be sent in it.

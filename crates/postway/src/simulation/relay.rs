@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use postway_dispatch::transport::Dial;
-use postway_domain::{MessageUid, Time};
+use postway_domain::{MessageUid, Time, liveness::ISOLATED_AFTER};
 use postway_net::{Guard, NetError, Stream};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
@@ -106,7 +106,12 @@ async fn listen(
             biased;
             () = life.until(|pulse| pulse == Pulse::Dead) => break,
             read = reader.read_line(&mut line) => match read {
-                Ok(1..) => written.send((world.now(), line)).ok(),
+                Ok(1..) => {
+                    if line.starts_with("MAIL FROM:") || line == ".\r\n" {
+                        world.check_seen(&life, line.trim_end());
+                    }
+                    written.send((world.now(), line)).ok()
+                }
                 Ok(0) | Err(_) => break,
             },
         };
@@ -291,6 +296,16 @@ impl World {
         drop(seen);
         if open > max {
             self.trace.violation(format_args!("{} has {open} connections to {port}, of {max}", life.name));
+        }
+    }
+
+    /// A life writes the first or the last word of a mail: others must have seen it beat lately, or they may have sent the mail.
+    fn check_seen(&self, life: &Life, word: &str) {
+        let unbeaten = life.unbeaten_for().unwrap_or(Duration::MAX);
+        if self.plan.nodes > 1 && unbeaten > ISOLATED_AFTER {
+            let word = word.get(..4).unwrap_or(word);
+            let name = &life.name;
+            self.trace.violation(format_args!("{name} writes {word}, and did not beat for {unbeaten:?}"));
         }
     }
 

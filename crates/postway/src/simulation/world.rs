@@ -66,11 +66,18 @@ pub(super) enum Flaw {
     IgnoresFence,
     /// A permission that nobody can have written is taken for granted.
     AssumesPermission,
+    /// A node goes on sending while its heartbeats do not land.
+    IgnoresIsolation,
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 4] =
-        [Flaw::TrustsFailover, Flaw::WaitsForSilence, Flaw::IgnoresFence, Flaw::AssumesPermission];
+    pub const ALL: [Flaw; 5] = [
+        Flaw::TrustsFailover,
+        Flaw::WaitsForSilence,
+        Flaw::IgnoresFence,
+        Flaw::AssumesPermission,
+        Flaw::IgnoresIsolation,
+    ];
 }
 
 /// The time of day, which can be set.

@@ -186,7 +186,7 @@ async fn send_gated(
         Ok(()) = &mut asked => {}
         response = &mut response => return Ok(response),
     }
-    if gate.begin_connected().await.is_err() {
+    if gate.begin_after_wait().await.is_err() {
         return Err(Unanswered::Refused);
     }
     // Whoever would hear it is gone only where the request has failed, which its answer says.

@@ -53,6 +53,8 @@ impl Step {
 
 /// How the envelope went.
 enum Offer {
+    /// The gate does not let the mail begin.
+    Refused,
     /// The relay waits for the body.
     GoAhead,
     /// Every recipient was refused.
@@ -160,17 +162,20 @@ impl SmtpConnection {
             self.abandon();
             return DeliveryEnd::NotSent(gone(Phase::Mail).into_stale());
         }
-        if gate.begin().is_err() {
+        let resets = ready == State::NeedsReset;
+        // Without pipelining the answer to RSET is waited for, and the gate is asked after it.
+        if (!resets || self.offered.pipelining) && gate.begin().is_err() {
             self.state = ready;
             return DeliveryEnd::GateRefused;
         }
         let mut heard = false;
-        let offer = self.offer(envelope, ready == State::NeedsReset, recipients, &mut heard).await;
+        let offer = self.offer(envelope, resets, gate, recipients, &mut heard).await;
         let end = match offer {
             Ok(Offer::GoAhead) => {
                 crash_point!("smtp_after_rcpt");
                 self.send_body(body, scan, gate, recipients).await
             }
+            Ok(Offer::Refused) => DeliveryEnd::GateRefused,
             Ok(Offer::NoRecipients) => DeliveryEnd::NoRecipients,
             Err(failure) if reused && !heard && is_dead(&failure) => {
                 self.abandon();
@@ -192,6 +197,7 @@ impl SmtpConnection {
         &mut self,
         envelope: &Envelope<'_>,
         reset: bool,
+        gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
         heard: &mut bool,
     ) -> Result<Offer, Failure> {
@@ -206,7 +212,12 @@ impl SmtpConnection {
             .collect();
         let mut progress = Progress::default();
         let mut next = 0;
+        let begins_late = reset && !self.offered.pipelining;
         while next < steps.len() {
+            if begins_late && matches!(steps[next], Step::Mail) && gate.begin_after_wait().await.is_err() {
+                self.state = State::Ready;
+                return Ok(Offer::Refused);
+            }
             // Without pipelining DATA is reached one by one: do not ask for what has no recipient.
             if matches!(steps[next], Step::Data) && progress.accepted == 0 {
                 self.state = State::NeedsReset;

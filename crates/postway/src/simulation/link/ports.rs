@@ -91,12 +91,14 @@ pass! {
         }
     }
     Nodes {
-        beat(node: &NodeBeat) -> Vec<NodeRecord>;
         nodes() -> Vec<NodeRecord>;
         strike(gone: &[Incarnation]) -> ();
         duty(name: &str) -> Option<DutyRecord>;
         take_duty(name: &str, seen: Option<DutyRecord>, by: Incarnation, at: Time) -> Option<i64>;
         ;;
+        async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+            self.call("beat", self.store.beat(node), |_| self.life.note_beat()).await
+        }
         fn is_shared(&self) -> bool {
             self.store.is_shared()
         }
