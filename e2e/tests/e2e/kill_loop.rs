@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use postway_e2e::{Gateway, Load, a_while, audit, binary};
+use anyhow::Context as _;
+use postway_e2e::{Gateway, Load, PATIENCE, a_while, audit, binary};
 use postway_testkit::{Action, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::{process::Command, time::timeout};
 
 /// The relay takes responsibility and then takes its time to say so: that is where a kill makes a doubt.
 const DOT_DELAY: Duration = Duration::from_millis(8);
@@ -42,7 +43,8 @@ async fn kill_again_and_again(kills: usize, env: &[(&str, &str)]) -> anyhow::Res
     load.wait_for(kills * 5).await?;
     let hold = Hold::new();
     sink.hold_next_dot(&hold);
-    hold.reached().await;
+    // A load that was refused has ended, and nothing would come.
+    timeout(PATIENCE, hold.reached()).await.context("no mail came to its dot")?;
     gateway.kill().await?;
     hold.release();
     gateway.launch(env).await?;

@@ -42,6 +42,7 @@ mod moving_house;
 mod no_connections;
 mod node_kill_loop;
 mod nodes;
+mod oauth;
 mod openapi_clients;
 mod operator;
 mod outbox;

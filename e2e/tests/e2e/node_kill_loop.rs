@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use postway_e2e::{Load, a_while, audit, eventually, node_env, start_node};
+use anyhow::Context as _;
+use postway_e2e::{Load, PATIENCE, a_while, audit, eventually, node_env, start_node};
 use postway_testkit::{Action, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
 use serde_json::json;
+use tokio::time::timeout;
 
 const KILLS: usize = 12;
 /// As for one node: a kill in this time makes a doubt. Two nodes share the mail, so each needs more of it.
@@ -36,7 +38,8 @@ async fn kill_in_turns(url: &str) -> anyhow::Result<()> {
     .await?;
     let hold = Hold::new();
     sink.hold_next_dot(&hold);
-    hold.reached().await;
+    // A load that was refused has ended, and nothing would come.
+    timeout(PATIENCE, hold.reached()).await.context("no mail came to its dot")?;
     for node in &mut nodes {
         node.kill().await?;
     }
