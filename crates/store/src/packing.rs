@@ -9,10 +9,7 @@
 use std::{
     cell::RefCell,
     ops::Deref,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -39,9 +36,9 @@ const PACKED_BYTES_MIN: usize = 256;
 /// The most that a frame of ours can hold: a mail and its request, both as large as rows take them.
 const UNPACKED_BYTES_MAX: usize = 2 * INLINE_BYTES_MAX;
 /// How often it is looked whether views are installed.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
-/// How long that may keep the message that it is looked for.
-const LOOK_LASTS_MAX: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// How long that may keep the messages that it is looked for.
+const LOOK_LASTS_MAX: Duration = Duration::from_secs(1);
 /// How long programs of an older version may go on reading rows beside this one: longer than it takes them to notice that the
 /// schema has left them behind, and to stop.
 const OLD_READERS_LAST: Duration = Duration::from_secs(10);
@@ -177,48 +174,61 @@ pub(crate) fn unpack(column: Vec<u8>, packing: i64, offset: i64, len: i64) -> Re
 
 /// How much may be packed now.
 pub(crate) struct PackingPolicy {
-    packs_from: Instant,
+    opened_at: Instant,
+    packs_after: Duration,
     has_views: AtomicBool,
-    looked_at: Mutex<Instant>,
+    /// When to look again, in milliseconds after the opening.
+    next_look_ms: AtomicU64,
+    look: tokio::sync::Mutex<()>,
 }
 
 impl PackingPolicy {
     /// For a database that no program of an older version can be reading.
     pub fn alone(has_views: bool) -> Self {
-        let now = Instant::now();
-        Self { packs_from: now, has_views: AtomicBool::new(has_views), looked_at: Mutex::new(now) }
+        Self {
+            opened_at: Instant::now(),
+            packs_after: Duration::ZERO,
+            has_views: AtomicBool::new(has_views),
+            next_look_ms: AtomicU64::new(LOOK_AGAIN_AFTER.as_millis() as u64),
+            look: tokio::sync::Mutex::default(),
+        }
     }
 
     /// For a database on a server, which others may have used before its schema came to know frames, unless these migrations made
     /// all of it.
     pub fn beside_others(applied: &[Migration], has_views: bool) -> Self {
         let is_new = applied.first().is_some_and(|first| first.version == 1);
-        let wait = if is_new { Duration::ZERO } else { OLD_READERS_LAST };
-        Self { packs_from: Instant::now() + wait, ..Self::alone(has_views) }
+        let packs_after = if is_new { Duration::ZERO } else { OLD_READERS_LAST };
+        Self { packs_after, ..Self::alone(has_views) }
     }
 
-    /// What to pack at most. Asks `has_views` now and then. When that fails or lasts, what was known holds.
+    /// What to pack at most. Asks `has_views` now and then; whoever comes meanwhile waits for the answer. When that fails or lasts, what
+    /// was known holds.
     pub async fn most(&self, has_views: impl Future<Output = Result<bool, StoreError>>) -> Packing {
-        if Instant::now() < self.packs_from {
+        if self.opened_at.elapsed() < self.packs_after {
             return Packing::Plain;
         }
         if self.is_look_due() {
-            match timeout(LOOK_LASTS_MAX, has_views).await {
-                Ok(Ok(found)) => self.has_views.store(found, Ordering::Relaxed),
-                Ok(Err(error)) => tracing::debug!(%error, "it is not known whether views are installed"),
-                Err(_) => tracing::debug!("it took too long to see whether views are installed"),
+            let _turn = self.look.lock().await;
+            if self.is_look_due() {
+                self.look(has_views).await;
             }
         }
         if self.has_views.load(Ordering::Relaxed) { Packing::Mail } else { Packing::Together }
     }
 
     fn is_look_due(&self) -> bool {
-        let mut looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = looked_at.elapsed() >= LOOK_AGAIN_AFTER;
-        if is_due {
-            *looked_at = Instant::now();
+        self.opened_at.elapsed().as_millis() as u64 >= self.next_look_ms.load(Ordering::Acquire)
+    }
+
+    async fn look(&self, has_views: impl Future<Output = Result<bool, StoreError>>) {
+        match timeout(LOOK_LASTS_MAX, has_views).await {
+            Ok(Ok(found)) => self.has_views.store(found, Ordering::Relaxed),
+            Ok(Err(error)) => tracing::debug!(%error, "it is not known whether views are installed"),
+            Err(_) => tracing::debug!("it took too long to see whether views are installed"),
         }
-        is_due
+        let next = self.opened_at.elapsed() + LOOK_AGAIN_AFTER;
+        self.next_look_ms.store(next.as_millis() as u64, Ordering::Release);
     }
 }
 

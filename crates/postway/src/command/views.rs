@@ -69,6 +69,8 @@ async fn install(session: &Session, args: InstallArgs) -> Result<(), Failure> {
         return session.output.text(&views::script(&database, &plan).map_err(failure)?);
     }
     let schema = views::install(&database, &plan).await.map_err(failure)?;
+    // What is accepted once this has ended can be seen whole.
+    tokio::time::sleep(views::NOTICED_AFTER).await;
     let done = json!({"schema": schema, "index": plan.index});
     session.output.show(&done, |_, _| match database {
         Database::Sqlite(_) => format!("the views are installed; their names begin with {schema}_"),

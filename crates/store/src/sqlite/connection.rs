@@ -22,6 +22,7 @@ use crate::{
 pub(super) struct WriterConnection(Connection);
 
 /// How long the log is, and how much of it is in the file already, in pages.
+#[derive(Clone, Copy, Default)]
 pub(super) struct LogState {
     pub pages: i64,
     pub folded: i64,

@@ -22,6 +22,9 @@ const LAST_PART: i64 = 8;
 /// A log of so many times that is folded back by the writer, whatever the thread did: it must not outgrow the disk.
 const TIMES_MAX: i64 = 4;
 
+/// How often the thread folds back what was written while it did, before the writer does.
+const ROUNDS_MAX: u32 = 3;
+
 /// What the thread does.
 const AT_REST: u8 = 0;
 const AT_WORK: u8 = 1;
@@ -35,8 +38,10 @@ pub(super) struct LogFolder {
     state: Arc<AtomicU8>,
     /// Pages of a log that is long enough to be folded back.
     long: i64,
-    /// How long the log was when the thread was last woken.
-    woken_at: i64,
+    /// How the log was when it was last folded back, or the thread woken for that.
+    woken_at: LogState,
+    /// How often the thread was woken since the writer last folded back the rest.
+    rounds: u32,
 }
 
 impl LogFolder {
@@ -62,7 +67,7 @@ impl LogFolder {
         let thread = thread::Builder::new().name("store-log".into()).spawn(run);
         let thread = thread
             .map_err(|error| StoreError::Unavailable(format!("cannot start the log's thread: {error}")))?;
-        Ok(Self { wake, thread, state, long, woken_at: 0 })
+        Ok(Self { wake, thread, state, long, woken_at: LogState::default(), rounds: 0 })
     }
 
     /// Waits for the thread to end.
@@ -75,27 +80,44 @@ impl LogFolder {
 
     /// Looks after the log between two transactions of the writer.
     pub fn tend(&mut self, writer: &WriterConnection) -> Result<(), StoreError> {
-        let LogState { pages, folded } = writer.log_state()?;
-        let open = pages - folded;
-        if pages < self.woken_at {
+        let log = writer.log_state()?;
+        if log.pages < self.woken_at.pages {
             // It was begun anew.
-            self.woken_at = 0;
+            self.woken_at = LogState::default();
         }
-        let state = self.state.load(Ordering::Acquire);
-        let last = self.long / LAST_PART;
-        let is_too_long = pages >= TIMES_MAX * self.long && open > last && state != AT_WORK;
-        if is_too_long || (state == DONE && open <= last) {
-            self.state.store(AT_REST, Ordering::Release);
-            self.woken_at = pages;
-            return writer.fold_log();
-        }
-        if state != AT_WORK && open >= self.long && pages - self.woken_at >= last {
-            self.woken_at = pages;
-            self.state.store(AT_WORK, Ordering::Release);
-            // A thread that is gone leaves all to the writer.
-            if self.wake.try_send(()).is_err() {
-                self.state.store(DONE, Ordering::Release);
+        let (open, last) = (log.pages - log.folded, self.long / LAST_PART);
+        let has_grown = log.pages - self.woken_at.pages >= last;
+        match self.state.load(Ordering::Acquire) {
+            AT_WORK => Ok(()),
+            DONE if open <= last => self.fold_here(writer, log),
+            // A reader is in the way.
+            DONE if log.folded == self.woken_at.folded => {
+                self.state.store(AT_REST, Ordering::Release);
+                self.rounds = 0;
+                Ok(())
             }
+            // Much was written meanwhile, of which less is left with each round.
+            DONE if self.rounds < ROUNDS_MAX => self.wake(log),
+            DONE => self.fold_here(writer, log),
+            _ if open <= last || !has_grown => Ok(()),
+            _ if log.pages >= TIMES_MAX * self.long => self.fold_here(writer, log),
+            _ if open >= self.long => self.wake(log),
+            _ => Ok(()),
+        }
+    }
+
+    fn fold_here(&mut self, writer: &WriterConnection, log: LogState) -> Result<(), StoreError> {
+        self.state.store(AT_REST, Ordering::Release);
+        (self.woken_at, self.rounds) = (log, 0);
+        writer.fold_log()
+    }
+
+    fn wake(&mut self, log: LogState) -> Result<(), StoreError> {
+        (self.woken_at, self.rounds) = (log, self.rounds + 1);
+        self.state.store(AT_WORK, Ordering::Release);
+        // A thread that is gone leaves all to the writer.
+        if self.wake.try_send(()).is_err() {
+            self.state.store(AT_REST, Ordering::Release);
         }
         Ok(())
     }

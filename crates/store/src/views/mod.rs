@@ -28,6 +28,7 @@ use crate::{
     directory::Portable,
     error::StoreError,
     mysql::MysqlStore,
+    packing::LOOK_AGAIN_AFTER,
     postgres::PostgresStore,
     schema::MigrationState,
     sql::{Session, Sql, values},
@@ -159,12 +160,15 @@ fn said(error: &::sqlx::Error) -> String {
     error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 
+/// After this time a running server knows that views were installed, and stores requests so that they can show them.
+pub const NOTICED_AFTER: Duration = LOOK_AGAIN_AFTER.saturating_add(Duration::from_millis(500));
+
 /// Ours, by their mark, or by what they show. Each text has the mark bound to it once.
 const INSTALLED: Sql = Sql::of_each(
     "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 LIMIT 1",
-    "SELECT 1 FROM pg_class WHERE relkind = 'v' AND relname = 'monitored_emails_tasks' \
+    "SELECT CAST(1 AS BIGINT) FROM pg_class WHERE relkind = 'v' AND relname = 'monitored_emails_tasks' \
      AND obj_description(oid, 'pg_class') = ? LIMIT 1",
-    "SELECT 1 FROM information_schema.views WHERE table_name = 'monitored_emails_tasks' AND ? <> '' \
+    "SELECT CAST(1 AS SIGNED) FROM information_schema.views WHERE table_name = 'monitored_emails_tasks' AND ? <> '' \
      AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0 LIMIT 1",
 );
 

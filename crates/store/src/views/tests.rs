@@ -1,6 +1,7 @@
 //! The views on all three databases: what the store's port brings about, in the words that readers know.
 
 mod install;
+mod requests;
 mod words;
 
 use std::sync::Arc;

@@ -1,0 +1,51 @@
+//! Requests that views show are stored so that SQL can read them, from when a running store has noticed the views.
+
+use super::*;
+use crate::{record::Body, views::NOTICED_AFTER};
+
+on_each! {
+    a_request_can_be_read_once_the_store_has_noticed_the_views
+    a_store_opens_on_a_database_with_views
+}
+
+/// Large enough to be packed.
+fn request() -> String {
+    format!("{{\"html\":\"{}\"}}", "<p>as agreed</p>".repeat(40))
+}
+
+fn sample(n: u32) -> Sample {
+    let sample = Sample::new(n).content(|content| {
+        content.raw = bytes::Bytes::from("as agreed\r\n".repeat(60)).into();
+        content.payload = Some(Body::Inline(request().into()));
+    });
+    sample.client_id(&format!("m-{n}"))
+}
+
+/// What the view has of each message's request, in the order in which they were accepted.
+async fn shown(rig: &Rig) -> Vec<Option<String>> {
+    let rows = rig.show("messages", &["payload", "id"], "1 = 1", "id").await;
+    rows.into_iter().map(|mut row| row.remove(0).filter(|text| !text.is_empty())).collect()
+}
+
+async fn a_request_can_be_read_once_the_store_has_noticed_the_views(rig: Rig) {
+    stage::accept(&rig.store, sample(1)).await;
+    rig.install().await;
+    tokio::time::sleep(NOTICED_AFTER).await;
+    stage::accept(&rig.store, sample(2)).await;
+    assert_eq!(shown(&rig).await, [None, Some(request())], "the first was packed before there were views");
+}
+
+async fn a_store_opens_on_a_database_with_views(rig: Rig) {
+    rig.install().await;
+    rig.store.close().await;
+    let Rig { store, database, _folder, _postgres } = rig;
+    drop(store);
+    let store: Shared = match &database {
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(path).await.unwrap()),
+        Database::Postgres(url) => Arc::new(PostgresStore::open(url).await.unwrap()),
+        Database::Mysql(url) => Arc::new(MysqlStore::open(url).await.unwrap()),
+    };
+    let rig = Rig { store, database, _folder, _postgres };
+    stage::accept(&rig.store, sample(1)).await;
+    assert_eq!(shown(&rig).await, [Some(request())]);
+}
