@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postway_domain::{
     EventKind::{Bounced, Failed, PecFailed, PecTimeout, Scheduled, Sent},
-    State, Subscriber,
+    State, Subscriber, Time,
     message::Wait,
     tenant::{CallbackForm, RemoteAuth},
 };
@@ -44,6 +44,9 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
         house.message_of(5, event(PecFailed, receipt), |sample| sample).await,
         house.message_of(6, event(PecTimeout, "{}"), |sample| sample).await,
     ];
+    // All of them are there to be told before the first call is made.
+    while house.store.sequence(1_000).await.unwrap() > 0 {}
+    while house.store.fan_out(Time::from_millis(NOW_MS), 1_000).await.unwrap() > 0 {}
     let room = house.open(1);
     let refused = house.once(uids[1], |one| one.state == NotificationState::Waiting).await;
     assert_eq!(refused.tries, 1);
