@@ -26,6 +26,7 @@ mod reports;
 mod retention;
 mod subscribers;
 mod tables;
+mod use_of_limits;
 
 use std::{
     collections::BTreeMap,
