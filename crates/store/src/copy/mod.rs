@@ -10,6 +10,7 @@
 //! on the target finds their holders dead and takes the work back. Secrets stay sealed, so the key must move as well.
 
 mod address;
+mod columns;
 mod journal;
 mod mysql;
 mod page;
