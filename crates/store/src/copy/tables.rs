@@ -3,7 +3,7 @@
 
 use super::{
     columns::{CONTENT, INBOUND, MESSAGE},
-    table::{Table, bool, bytes, int, text},
+    table::{Table, bytes, int, text},
 };
 
 /// How large a template is, about: its characters. The version makes it a 64-bit number everywhere.
