@@ -3,10 +3,11 @@
 use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State, Time};
 
 use crate::{
+    event_row::{EventRow, close_list},
     handover::{HANDOVER_BYTES_MAX, HandOver},
     journal::Happening,
     packing::PackedMessage,
-    record::{Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Lease, NewEvent, NewMessage, Permit},
+    record::{Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Lease, NewMessage, Permit},
     terms::{Slot, Terms},
 };
 
@@ -119,16 +120,25 @@ impl Entry<'_> {
     }
 
     /// Its first events: one more where it is leased already, and another end where nobody is left to send it to.
-    pub fn events(&self) -> impl Iterator<Item = NewEvent> {
-        let first: Vec<NewEvent> = if self.is_suppressed() {
-            let accepted =
-                self.message.events.iter().filter(|event| event.kind == EventKind::Accepted).cloned();
-            accepted.chain([NewEvent { kind: EventKind::Suppressed, data: None }]).collect()
-        } else {
-            self.message.events.clone()
-        };
-        let sending = NewEvent { kind: EventKind::Sending, data: Some(ATTEMPT_ONE.to_owned()) };
-        first.into_iter().chain(self.lease.map(|_| sending))
+    pub fn events(&self) -> impl Iterator<Item = (EventKind, Option<&str>)> {
+        let is_suppressed = self.is_suppressed();
+        let first = self.message.events.iter().map(|event| (event.kind, event.data.as_deref()));
+        let kept = first.filter(move |(kind, _)| !is_suppressed || *kind == EventKind::Accepted);
+        let end = is_suppressed.then_some((EventKind::Suppressed, None));
+        kept.chain(end).chain(self.lease.map(|_| (EventKind::Sending, Some(ATTEMPT_ONE))))
+    }
+
+    /// The rows that tell of them.
+    pub fn event_rows(&self) -> Vec<EventRow<'_>> {
+        let (uid, at) = (self.message.uid, self.message.created_at);
+        let row = |seq, (kind, data), more| EventRow { uid, seq, at, kind, data, more };
+        if let Some(open) = self.message.followers().filter(|_| !self.is_suppressed())
+            && let Some(first) = self.events().next()
+        {
+            let sending = self.lease.map(|_| (EventKind::Sending, ATTEMPT_ONE));
+            return vec![row(1, first, close_list(open, sending))];
+        }
+        (1..).zip(self.events()).map(|(seq, event)| row(seq, event, None)).collect()
     }
 
     /// One of its first events, as the journal has it.

@@ -22,6 +22,7 @@ mod directory;
 pub mod durability;
 mod entry;
 pub mod error;
+mod event_row;
 pub mod facts;
 mod group;
 pub mod handover;

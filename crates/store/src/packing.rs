@@ -3,8 +3,8 @@
 //! A request and the mail made of it say the same thing twice, so one frame holds both, the mail first. That is a third of the
 //! bytes, and several mails to a page of the database instead of one. Bodies too large for a row are blobs and stay as they are.
 //!
-//! Views for readers of other systems show requests as SQL, and no database can open a frame. So requests stay plain as long as
-//! views are installed ([`PackingPolicy`]).
+//! Views for readers of other systems show requests and events as SQL, and no database can open a frame. So requests stay plain, and
+//! each event has its row, as long as views are installed ([`PackingPolicy`]).
 
 use std::{
     cell::RefCell,
@@ -25,6 +25,7 @@ use crate::{
     blob::INLINE_BYTES_MAX,
     entry::inline,
     error::StoreError,
+    event_row::open_list,
     record::{Body, NewMessage},
     schema::Migration,
 };
@@ -59,6 +60,8 @@ pub(crate) struct PackedMessage {
     message: NewMessage,
     packing: Packing,
     frame: Vec<u8>,
+    /// The list of what follows its first event, if one row tells of all of them; it is still open.
+    followers: Option<String>,
 }
 
 impl Deref for PackedMessage {
@@ -86,7 +89,8 @@ impl PackedMessage {
             (Packing::Plain, _) | (_, None) => None,
         };
         let (packing, frame) = packed.unwrap_or((Packing::Plain, Vec::new()));
-        Self { message, packing, frame }
+        let followers = if most == Packing::Together { open_list(&message.events) } else { None };
+        Self { message, packing, frame, followers }
     }
 
     pub fn into_message(self) -> NewMessage {
@@ -107,6 +111,11 @@ impl PackedMessage {
             Packing::Plain | Packing::Mail => self.content.payload.as_ref().and_then(inline),
             Packing::Together => None,
         }
+    }
+
+    /// The list of what follows its first event, still open; none if each event is a row.
+    pub fn followers(&self) -> Option<&str> {
+        self.followers.as_deref()
     }
 
     pub fn packing_code(&self) -> i64 {

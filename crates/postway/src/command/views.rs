@@ -71,6 +71,7 @@ async fn install(session: &Session, args: InstallArgs) -> Result<(), Failure> {
     let schema = views::install(&database, &plan).await.map_err(failure)?;
     // What is accepted once this has ended can be seen whole.
     tokio::time::sleep(views::NOTICED_AFTER).await;
+    views::spread_events(&database).await.map_err(failure)?;
     let done = json!({"schema": schema, "index": plan.index});
     session.output.show(&done, |_, _| match database {
         Database::Sqlite(_) => format!("the views are installed; their names begin with {schema}_"),

@@ -390,7 +390,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("status + COALESCE(outcome, 0)"),
-    Table::new("event", 2, &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data")]),
+    Table::new("event", 2, &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data"), text("more")]),
     Table::new(
         "attempt",
         2,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{MessageUid, State, TenantId, Time, message::Rest};
+use postway_domain::{EventKind, MessageUid, State, TenantId, Time, message::Rest};
 
 use super::{
     message::Stored,
@@ -14,7 +14,7 @@ use crate::{
     error::StoreError,
     handover::HandOver,
     packing::{PackedMessage, Packing},
-    record::{Acceptance, AccountKey, BatchKey, Change, Claimed, DedupKind, Fence, NewMessage},
+    record::{Acceptance, AccountKey, BatchKey, Change, Claimed, DedupKind, Fence, NewEvent, NewMessage},
     terms::Terms,
 };
 
@@ -128,7 +128,11 @@ impl Tables {
         let (claimed, acceptance) = (entry.claimed(), entry.acceptance());
         let lease = entry.lease;
         let statuses: Vec<_> = (0..message.recipients.len()).map(|at| entry.recipient_status(at)).collect();
-        let suppressed = (entry.state() == State::Suppressed).then(|| entry.events().collect());
+        let suppressed = (entry.state() == State::Suppressed).then(|| {
+            let owned =
+                |(kind, data): (EventKind, Option<&str>)| NewEvent { kind, data: data.map(str::to_owned) };
+            entry.events().map(owned).collect()
+        });
         let mut message = message.into_message();
         if let Some(events) = suppressed {
             (message.state, message.due_at, message.events) = (State::Suppressed, None, events);

@@ -7,6 +7,7 @@ use crate::{
     dedup::refuse_repeats,
     entry::{Entry, LaneIds},
     error::StoreError,
+    event_row::EventRow,
     packing::PackedMessage,
     preparation,
     record::{Acceptance, Body, NewEvent},
@@ -45,7 +46,7 @@ pub(super) static INSERT_RECIPIENT: Multi = Multi::of_pieces(
     "",
 );
 pub(super) static INSERT_EVENT: Multi =
-    Multi::new("INSERT INTO event (uid, seq, at, kind, data) VALUES ", 5, "");
+    Multi::new("INSERT INTO event (uid, seq, at, kind, data, more) VALUES ", 6, "");
 pub(super) static INSERT_TAG: Multi =
     Multi::new("INSERT INTO tag (tenant, tag, uid) VALUES ", 3, " ON DUPLICATE KEY UPDATE uid = tag.uid");
 
@@ -213,14 +214,14 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }
-    let mut events = Vec::with_capacity(2 * entries.len());
+    let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
-        for (seq, event) in (1i64..).zip(entry.events()) {
-            txn.after.journal.note(&entry.message.lane.tenant, entry.lane, entry.happening(seq, event.kind));
-            events.push((entry.message.uid, seq, entry.message.created_at, event));
+        for (seq, (kind, _)) in (1i64..).zip(entry.events()) {
+            txn.after.journal.note(&entry.message.lane.tenant, entry.lane, entry.happening(seq, kind));
         }
+        rows.extend(entry.event_rows());
     }
-    insert_events(txn, &events).await?;
+    insert_event_rows(txn, &rows).await?;
     let tags: Vec<_> = entries
         .iter()
         .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
@@ -242,15 +243,21 @@ pub(super) async fn insert_events(
     txn: &mut Txn,
     events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
-    for (sql, run) in INSERT_EVENT.runs(events) {
+    let single = events.iter().map(|(uid, seq, at, event)| EventRow::single(*uid, *seq, *at, event));
+    insert_event_rows(txn, &single.collect::<Vec<_>>()).await
+}
+
+async fn insert_event_rows(txn: &mut Txn, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
+    for (sql, run) in INSERT_EVENT.runs(rows) {
         let mut query = sqlx::query(sql);
-        for (uid, seq, at, event) in run {
+        for row in run {
             query = query
-                .bind(uid.as_bytes().as_slice())
-                .bind(*seq)
-                .bind(at.as_millis())
-                .bind(event.kind.code())
-                .bind(event.data.as_deref());
+                .bind(row.uid.as_bytes().as_slice())
+                .bind(row.seq)
+                .bind(row.at.as_millis())
+                .bind(row.kind.code())
+                .bind(row.data)
+                .bind(row.more.as_deref());
         }
         query.execute(txn.conn()?).await.map_err(failed)?;
     }

@@ -7,6 +7,7 @@ use crate::{
     dedup::refuse_repeats,
     entry::{Entry, LaneIds},
     error::StoreError,
+    event_row::EventRow,
     packing::PackedMessage,
     preparation,
     record::{Acceptance, Body, NewEvent},
@@ -36,8 +37,8 @@ pub(super) const INSERT_CONTENT: &str = "INSERT INTO content (uid, client_id, se
      $16::bigint[], $17::bigint[], $18::bytea[], $19::text[], $20::bigint[], $21::bytea[])";
 pub(super) const INSERT_RECIPIENT: &str = "INSERT INTO recipient (uid, position, kind, address, status) \
      SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])";
-pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data) \
-     SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])";
+pub(super) const INSERT_EVENT: &str = "INSERT INTO event (uid, seq, at, kind, data, more) \
+     SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])";
 pub(super) const INSERT_TAG: &str = "INSERT INTO tag (tenant, tag, uid) \
      SELECT * FROM UNNEST($1::text[], $2::text[], $3::bytea[]) ON CONFLICT DO NOTHING";
 
@@ -194,14 +195,14 @@ async fn insert_parts(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreE
             .await
             .map_err(undone)?;
     }
-    let mut events = Vec::with_capacity(2 * entries.len());
+    let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
-        for (seq, event) in (1i64..).zip(entry.events()) {
-            txn.after.journal.note(&entry.message.lane.tenant, entry.lane, entry.happening(seq, event.kind));
-            events.push((entry.message.uid, seq, entry.message.created_at, event));
+        for (seq, (kind, _)) in (1i64..).zip(entry.events()) {
+            txn.after.journal.note(&entry.message.lane.tenant, entry.lane, entry.happening(seq, kind));
         }
+        rows.extend(entry.event_rows());
     }
-    insert_events(txn, &events).await?;
+    insert_event_rows(txn, &rows).await?;
     let tags: Vec<_> = entries
         .iter()
         .flat_map(|entry| entry.message.labels().map(move |tag| (entry.message, tag)))
@@ -223,15 +224,21 @@ pub(super) async fn insert_events(
     txn: &mut Txn,
     events: &[(MessageUid, i64, Time, NewEvent)],
 ) -> Result<(), StoreError> {
-    if events.is_empty() {
+    let single = events.iter().map(|(uid, seq, at, event)| EventRow::single(*uid, *seq, *at, event));
+    insert_event_rows(txn, &single.collect::<Vec<_>>()).await
+}
+
+async fn insert_event_rows(txn: &mut Txn, rows: &[EventRow<'_>]) -> Result<(), StoreError> {
+    if rows.is_empty() {
         return Ok(());
     }
     sqlx::query(INSERT_EVENT)
-        .bind(column(events, |(uid, ..)| uid.as_bytes().as_slice()))
-        .bind(column(events, |(_, seq, ..)| *seq))
-        .bind(column(events, |(_, _, at, _)| at.as_millis()))
-        .bind(column(events, |(.., event)| event.kind.code()))
-        .bind(column(events, |(.., event)| event.data.as_deref().map(text)))
+        .bind(column(rows, |row| row.uid.as_bytes().as_slice()))
+        .bind(column(rows, |row| row.seq))
+        .bind(column(rows, |row| row.at.as_millis()))
+        .bind(column(rows, |row| row.kind.code()))
+        .bind(column(rows, |row| row.data.map(text)))
+        .bind(column(rows, |row| row.more.as_deref().map(text)))
         .execute(&mut txn.conn)
         .await
         .map_err(undone)?;

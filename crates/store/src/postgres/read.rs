@@ -1,7 +1,7 @@
 //! Reads. They run on connections of their own and never wait for the writer.
 
 use postway_domain::{
-    Event, EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
+    EventKind, Incarnation, Lane, MessageUid, Priority, RecipientId, RecipientKind, RecipientStatus,
     TenantId, Time,
 };
 use sqlx::{PgPool, Postgres, QueryBuilder, Row, postgres::PgRow};
@@ -11,6 +11,7 @@ use crate::{
     decode::{self, parsed},
     directory::is_suspended,
     error::StoreError,
+    event_row::events_of,
     packing::unpack,
     record::{
         AccountKey, AttemptView, Body, DueAccount, Kept, MessageKey, MessageRecord, MessageSummary,
@@ -41,7 +42,7 @@ pub(super) const RECIPIENTS: &str =
     concat!(recipient_columns!(), " FROM recipient r WHERE r.uid = $1 ORDER BY r.position");
 pub(super) const ATTEMPTS: &str = "SELECT number, started_at, duration_ms, account, remote, outcome, smtp_code, \
      enhanced, reply, provider_message_id FROM attempt WHERE uid = $1 ORDER BY number";
-pub(super) const EVENTS: &str = "SELECT seq, at, kind, data FROM event WHERE uid = $1 ORDER BY seq";
+pub(super) const EVENTS: &str = "SELECT seq, at, kind, data, more FROM event WHERE uid = $1 ORDER BY seq";
 pub(super) const RAW: &str = "SELECT c.raw_blob, c.size, NULLIF(c.raw, ''::bytea), c.packing, 0::bigint \
      FROM content c JOIN message m ON m.uid = c.uid \
      WHERE c.uid = $1 AND ($2::text IS NULL OR m.tenant = $2)";
@@ -211,14 +212,10 @@ pub(super) async fn message(
         });
     }
     for row in sqlx::query(EVENTS).bind(&uid).fetch_all(&mut *snapshot).await.map_err(failed)? {
-        let code = row.try_get(2).map_err(failed)?;
-        record.events.push(Event {
-            seq: row.try_get(0).map_err(failed)?,
-            at: time_set(&row, 1)?,
-            kind: EventKind::from_code(code)
-                .ok_or_else(|| StoreError::Unexpected(format!("unknown event kind {code}")))?,
-            data: row.try_get(3).map_err(failed)?,
-        });
+        let (seq, kind) = (row.try_get(0).map_err(failed)?, row.try_get(2).map_err(failed)?);
+        let (data, more): (_, Option<String>) =
+            (row.try_get(3).map_err(failed)?, row.try_get(4).map_err(failed)?);
+        record.events.extend(events_of(seq, time_set(&row, 1)?, kind, data, more.as_deref())?);
     }
     Ok(Some(record))
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use postway_domain::{Event, EventKind, MessageUid, TenantId};
+use postway_domain::{Event, MessageUid, TenantId};
 
 use crate::{
-    decode,
     error::StoreError,
+    event_row::{self, JOINED_MAX},
     journal::{self, Entry, Page},
     record::{FeedEvent, FeedPosition},
     rows::Multi,
@@ -19,7 +19,12 @@ const PAGES_AT_ONCE: u32 = 64;
 const PAGES: Sql = Sql::same(
     "SELECT position, at, entries FROM journal WHERE tenant = ? AND position >= ? ORDER BY position LIMIT ?",
 );
-static EVENTS: Multi = Multi::new("SELECT uid, at, kind, data FROM event WHERE seq = ? AND uid IN (", 1, ")");
+/// A row may tell of some events after the one that it is placed by.
+static EVENTS: Multi = Multi::new(
+    "SELECT uid, seq, at, kind, data, more FROM event WHERE seq > ? AND seq <= ? AND uid IN (",
+    1,
+    ")",
+);
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
@@ -81,14 +86,14 @@ pub(super) async fn events_of(
     for (seq, uids) in by_seq {
         for (sql, run) in EVENTS.runs(&uids) {
             let ids = run.iter().map(|uid| Value::from(uid.as_bytes()));
-            for row in session.rows(sql.into(), [Value::from(seq)].into_iter().chain(ids).collect()).await? {
-                let event = Event {
-                    seq,
-                    at: row.time(1)?,
-                    kind: decode::coded(row.int(2)?, EventKind::from_code)?,
-                    data: row.opt_text(3)?.map(str::to_owned),
-                };
-                events.insert((MessageUid::from_bytes(row.id16(0)?), seq), event);
+            let bounds = values![seq - JOINED_MAX, seq];
+            for row in session.rows(sql.into(), bounds.into_iter().chain(ids).collect()).await? {
+                let data = row.opt_text(4)?.map(str::to_owned);
+                let told =
+                    event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, data, row.opt_text(5)?)?;
+                let uid = MessageUid::from_bytes(row.id16(0)?);
+                let wanted = told.into_iter().find(|event| event.seq == seq);
+                events.extend(wanted.map(|event| ((uid, seq), event)));
             }
         }
     }

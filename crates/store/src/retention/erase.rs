@@ -96,10 +96,14 @@ static CLEAR: [Multi; 5] = [
     Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
 ];
 /// What others wrote: which texts there are, by message and number, and how one is written.
-static TEXTS: [(Multi, Sql); 5] = [
+static TEXTS: [(Multi, Sql); 6] = [
     (
         Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
         Sql::same("UPDATE event SET data = ? WHERE uid = ? AND seq = ?"),
+    ),
+    (
+        Multi::new("SELECT uid, seq, more FROM event WHERE more IS NOT NULL AND uid IN (", 1, ")"),
+        Sql::same("UPDATE event SET more = ? WHERE uid = ? AND seq = ?"),
     ),
     (
         Multi::new("SELECT uid, number, reply FROM attempt WHERE reply IS NOT NULL AND uid IN (", 1, ")"),

@@ -17,7 +17,6 @@ use crate::{
     journal::Happening,
     packing::unpack,
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
-    rows::Multi,
     sql::Row,
 };
 
@@ -26,30 +25,24 @@ pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
      AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?3 OR status = 8) ORDER BY due_at LIMIT 1) AS due_at \
      FROM lane WHERE tenant = ?1 AND account = ?2) WHERE due_at <= ?3";
 
+/// A bare parameter as its limit would have it prepared anew each time: SQLite plans by that number.
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq, \
      c.request_id, c.sender, c.eight_bit, c.smtputf8, c.size, c.sensitive, \
      CASE WHEN c.size <= ? AND c.raw_blob IS NULL THEN c.raw END, c.dsn, c.packing \
      FROM message m JOIN content c ON c.uid = m.uid \
      WHERE m.lane = ? AND m.due_at <= ? AND m.wait IS NOT 3 AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
-     ORDER BY m.due_at, m.uid LIMIT ?";
+     ORDER BY m.due_at, m.uid LIMIT 0 + ?";
 
 pub(super) const SENDING_IN_LANE: &str =
     "SELECT 1 FROM message WHERE status = 4 AND tenant = ? AND lane = ? LIMIT 1";
 
-pub(super) static LEASE: Multi = Multi::new(
-    "UPDATE OR FAIL message SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, lease_node = ?, lease_token = ?, \
-     lease_until = ?, attempt = attempt + 1, version = version + 1, event_seq = event_seq + 1, updated_at = ? \
-     WHERE uid IN (",
-    1,
-    ")",
-);
+pub(super) const LEASE: &str = "UPDATE OR FAIL message SET status = 4, wait = NULL, due_at = NULL, wire_committed = 0, \
+     lease_node = ?, lease_token = ?, lease_until = ?, attempt = attempt + 1, version = version + 1, \
+     event_seq = event_seq + 1, updated_at = ? WHERE uid = ?";
 
-pub(super) static OPEN_RECIPIENTS: Multi = Multi::new(
-    "SELECT uid, position, kind, address, status FROM recipient WHERE status IN (0, 1, 3) AND uid IN (",
-    1,
-    ") ORDER BY uid, position",
-);
+pub(super) const OPEN_RECIPIENTS: &str = "SELECT position, kind, address, status FROM recipient \
+     WHERE uid = ? AND status IN (0, 1, 3) ORDER BY position";
 
 #[async_trait]
 impl DueWork for Txn {
@@ -156,21 +149,19 @@ fn find_in(
 
 /// Writes the leases of all that was found, and their events: one set of statements, however many accounts it is for.
 fn lease(txn: &mut Txn, request: &ClaimRequest, claimed: &[Claimed]) -> Result<(), StoreError> {
-    for (sql, run) in LEASE.runs(claimed) {
-        let mut query = txn
-            .conn
-            .query(sql)?
+    let mut query = txn.conn.query(LEASE)?;
+    for one in claimed {
+        query = query
             .bind(request.lease.incarnation.as_bytes().as_slice())
             .bind(request.lease.token.as_i64())
             .bind(request.lease.until.as_millis())
-            .bind(request.now.as_millis());
-        for one in run {
-            query = query.bind(one.uid.as_bytes().as_slice());
-        }
-        query.execute()?;
+            .bind(request.now.as_millis())
+            .bind(one.uid.as_bytes().as_slice());
+        query.execute_row()?;
     }
+    drop(query);
     let events = std::mem::take(&mut txn.claim_events);
-    insert_events(txn, &events)
+    insert_events(&txn.conn, &events)
 }
 
 fn read_claimed(row: &Row, lane: &Lane, request: &ClaimRequest) -> Result<Claimed, StoreError> {
@@ -214,26 +205,24 @@ fn unpacked(row: &Row) -> Result<Option<Bytes>, StoreError> {
 
 fn known_recipients(txn: &mut Txn, claimed: &[Claimed]) -> Result<Vec<KnownRecipient>, StoreError> {
     let mut recipients = Vec::with_capacity(claimed.len());
-    for (sql, run) in OPEN_RECIPIENTS.runs(claimed) {
-        let mut query = txn.conn.query(sql)?;
-        for one in run {
-            query = query.bind(one.uid.as_bytes().as_slice());
-        }
-        for row in query.rows()? {
-            recipients.push(read_recipient(&row)?);
+    let mut query = txn.conn.query(OPEN_RECIPIENTS)?;
+    for one in claimed {
+        query = query.bind(one.uid.as_bytes().as_slice());
+        for row in query.find_rows()? {
+            recipients.push(read_recipient(one.uid, &row)?);
         }
     }
     Ok(recipients)
 }
 
-fn read_recipient(row: &Row) -> Result<KnownRecipient, StoreError> {
+fn read_recipient(uid: MessageUid, row: &Row) -> Result<KnownRecipient, StoreError> {
     Ok(KnownRecipient {
-        uid: MessageUid::from_bytes(row.id16(0)?),
-        status: coded(row.int(4)?, RecipientStatus::from_code)?,
+        uid,
+        status: coded(row.int(3)?, RecipientStatus::from_code)?,
         recipient: ClaimedRecipient {
-            position: row.u32(1)?,
-            kind: coded(row.int(2)?, RecipientKind::from_code)?,
-            address: kept_address(row.text(3)?)?,
+            position: row.u32(0)?,
+            kind: coded(row.int(1)?, RecipientKind::from_code)?,
+            address: kept_address(row.text(2)?)?,
         },
     })
 }

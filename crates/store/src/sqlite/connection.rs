@@ -107,6 +107,22 @@ impl Query<'_> {
         values.iter().fold(self, Query::bind)
     }
 
+    /// Runs it with the values of one row; the next row's may be bound then. On the writer's thread that costs less than one
+    /// statement for many rows, for which SQLite makes a table of its own each time.
+    pub fn execute_row(&mut self) -> Result<usize, StoreError> {
+        self.bound = 0;
+        self.check().and_then(|()| self.statement.raw_execute()).map_err(failed)
+    }
+
+    /// Runs it with the values of one row, as [`Query::execute_row`] does, and returns what it found.
+    pub fn find_row(&mut self) -> Result<Option<Row>, StoreError> {
+        self.bound = 0;
+        self.check().map_err(failed)?;
+        let columns = self.statement.column_count();
+        let mut cursor = self.statement.raw_query();
+        cursor.next().map_err(failed)?.map(|row| read_row(row, columns)).transpose()
+    }
+
     fn check(&mut self) -> Result<(), rusqlite::Error> {
         self.fault.take().map_or(Ok(()), Err)
     }
@@ -123,16 +139,26 @@ impl Query<'_> {
 
     /// Runs it and returns all of its rows.
     pub fn rows(mut self) -> Result<Vec<Row>, StoreError> {
+        self.find_rows()
+    }
+
+    /// Runs it with the values of one row, as [`Query::execute_row`] does, and returns all that it found.
+    pub fn find_rows(&mut self) -> Result<Vec<Row>, StoreError> {
+        self.bound = 0;
         self.check().map_err(failed)?;
         let columns = self.statement.column_count();
         let mut cursor = self.statement.raw_query();
         let mut rows = Vec::new();
         while let Some(row) = cursor.next().map_err(failed)? {
-            let value = |index| row.get_ref(index).map_err(failed).and_then(read_value);
-            rows.push(Row((0..columns).map(value).collect::<Result<_, _>>()?));
+            rows.push(read_row(row, columns)?);
         }
         Ok(rows)
     }
+}
+
+fn read_row(row: &rusqlite::Row<'_>, columns: usize) -> Result<Row, StoreError> {
+    let value = |index| row.get_ref(index).map_err(failed).and_then(read_value);
+    Ok(Row((0..columns).map(value).collect::<Result<_, _>>()?))
 }
 
 fn read_value(value: ValueRef<'_>) -> Result<Value, StoreError> {

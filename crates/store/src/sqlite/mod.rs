@@ -26,11 +26,12 @@ use async_trait::async_trait;
 use postway_domain::{Incarnation, MessageUid, State, TenantId, Time, message::OnDoubt};
 use sqlx::{Row, SqlitePool, sqlite::SqliteRow};
 
-use self::{engine::Txn, space::SpaceKeeper};
+use self::{connection::WriterConnection, space::SpaceKeeper};
 use crate::{
     decode,
     directory::Portable,
     error::StoreError,
+    event_row::EventRow,
     group::Writers,
     handover::HandOver,
     local_nodes::LocalNodes,
@@ -280,18 +281,28 @@ fn is_locked(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| code & 0xff == 5)
 }
 
-fn insert_events(txn: &mut Txn, events: &[(MessageUid, i64, Time, NewEvent)]) -> Result<(), StoreError> {
-    for (sql, run) in accept::INSERT_EVENT.runs(events) {
-        let mut query = txn.conn.query(sql)?;
-        for (uid, seq, at, event) in run {
-            query = query
-                .bind(uid.as_bytes().as_slice())
-                .bind(*seq)
-                .bind(at.as_millis())
-                .bind(event.kind.code())
-                .bind(event.data.as_deref());
-        }
-        query.execute()?;
+fn insert_events(
+    conn: &WriterConnection,
+    events: &[(MessageUid, i64, Time, NewEvent)],
+) -> Result<(), StoreError> {
+    let single = events.iter().map(|(uid, seq, at, event)| EventRow::single(*uid, *seq, *at, event));
+    insert_event_rows(conn, single)
+}
+
+fn insert_event_rows<'e>(
+    conn: &WriterConnection,
+    rows: impl IntoIterator<Item = EventRow<'e>>,
+) -> Result<(), StoreError> {
+    let mut query = conn.query(accept::INSERT_EVENT)?;
+    for row in rows {
+        query = query
+            .bind(row.uid.as_bytes().as_slice())
+            .bind(row.seq)
+            .bind(row.at.as_millis())
+            .bind(row.kind.code())
+            .bind(row.data)
+            .bind(row.more);
+        query.execute_row()?;
     }
     Ok(())
 }

@@ -48,8 +48,9 @@ const PAGE_BYTES: u32 = 4_096;
 pub(super) const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// How long another process may hold the file before whoever waits is told.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(4);
-/// Page cache of the writer, in KiB, negative as SQLite wants it.
-const WRITER_CACHE_KIB: i64 = -24_576;
+/// Page cache of the writer, in KiB, negative as SQLite wants it. As long as the file is below 1 GiB, most commits walk through all of the
+/// cache, so more than the pages in use costs time.
+const WRITER_CACHE_KIB: i64 = -8_192;
 /// Page cache of each reader.
 const READER_CACHE_KIB: &str = "-4096";
 /// Prepared statements to keep: some eighteen multi-row statements in twenty sizes, and the rest.

@@ -13,6 +13,7 @@
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 mod shared;
+mod spread;
 pub(crate) mod sqlite;
 mod template;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::{path::PathBuf, time::Duration};
 
 use ::sqlx::{mysql::MySqlConnectOptions, postgres::PgConnectOptions};
 
+pub use self::spread::spread_events;
 use self::template::{Dialect, Place};
 use crate::{
     directory::Portable,
@@ -194,7 +196,8 @@ pub fn script(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
     Ok([place.make_schema(), index, Some(place.make_views())].into_iter().flatten().collect())
 }
 
-/// Installs the views, or brings them up to date; gives the schema they are in.
+/// Installs the views, or brings them up to date; gives the schema they are in. A running server notices them after [`NOTICED_AFTER`]:
+/// events of what it has accepted until then are shown after another [`spread_events`].
 pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
     let place = place(database, plan)?;
     let migrations = database.migrations().await?;
@@ -207,6 +210,7 @@ pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsEr
         Database::Postgres(url) => postgres::install(url, &place, plan.index).await?,
         Database::Mysql(url) => mysql::install(url, place, plan.index).await?,
     }
+    spread_events(database).await?;
     Ok(schema)
 }
 

@@ -17,7 +17,7 @@ const OURS: &str = "SELECT DISTINCT CAST(table_schema AS CHAR), CAST(DATABASE() 
      WHERE table_name = 'monitored_emails_tasks' \
      AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0";
 
-async fn connect(url: &str) -> Result<MySqlConnection, ViewsError> {
+pub(super) async fn connect(url: &str) -> Result<MySqlConnection, ViewsError> {
     let mut conn = connected(MySqlConnection::connect(url)).await?;
     sqlx::raw_sql(SETTINGS).execute(&mut conn).await?;
     Ok(conn)

@@ -35,7 +35,7 @@ const STAND_ASIDE: &str = "DO $$ DECLARE ours RECORD; BEGIN FOR ours IN \
      WHERE c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = 'made by postway views install' \
      GROUP BY n.nspname, c.relname LOOP EXECUTE ours.statement; END LOOP; END $$";
 
-async fn connect(url: &str) -> Result<PgConnection, ViewsError> {
+pub(super) async fn connect(url: &str) -> Result<PgConnection, ViewsError> {
     let mut conn = connected(PgConnection::connect(url)).await?;
     sqlx::raw_sql(SETTINGS).execute(&mut conn).await?;
     Ok(conn)

@@ -16,7 +16,7 @@ use crate::sqlite::take_lock;
 /// Ours, by the remark in their text.
 const OURS: &str = "SELECT name FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 ORDER BY name";
 
-async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+pub(super) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     SqliteConnectOptions::new().filename(path).busy_timeout(WAIT_MAX).connect().await
 }
 

@@ -6,6 +6,7 @@ use crate::{record::Body, views::NOTICED_AFTER};
 on_each! {
     a_request_can_be_read_once_the_store_has_noticed_the_views
     a_store_opens_on_a_database_with_views
+    events_from_before_are_shown_as_those_from_after
 }
 
 /// Large enough to be packed.
@@ -48,4 +49,21 @@ async fn a_store_opens_on_a_database_with_views(rig: Rig) {
     let rig = Rig { store, database, _folder, _postgres };
     stage::accept(&rig.store, sample(1)).await;
     assert_eq!(shown(&rig).await, [Some(request())]);
+}
+
+/// What the view has of a message's history: its steps, oldest first.
+async fn steps(rig: &Rig, n: u32) -> Vec<Vec<Option<String>>> {
+    let of_message = format!("email_id = 'm-{n}'");
+    rig.show("email_statuses", &["status", "id"], &of_message, "id").await
+}
+
+async fn events_from_before_are_shown_as_those_from_after(rig: Rig) {
+    stage::accept(&rig.store, sample(1)).await;
+    rig.install().await;
+    tokio::time::sleep(NOTICED_AFTER).await;
+    stage::accept(&rig.store, sample(2)).await;
+    let words =
+        |rows: Vec<Vec<Option<String>>>| rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+    let (before, after) = (words(steps(&rig, 1).await), words(steps(&rig, 2).await));
+    assert!(before.len() > 1 && before == after, "{before:?} {after:?}");
 }
