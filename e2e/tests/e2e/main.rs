@@ -46,6 +46,7 @@ mod oauth;
 mod openapi_clients;
 mod operator;
 mod outbox;
+mod own_clients;
 mod page;
 mod partial_recipients;
 mod permanent_failure;
