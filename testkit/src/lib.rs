@@ -27,6 +27,7 @@ pub mod postgres;
 pub mod postgres_pair;
 mod python;
 pub mod python_clients;
+pub mod schema_tools;
 pub mod smtp_sink;
 
 pub use cable::Cable;
@@ -44,4 +45,5 @@ pub use oidc::OidcServer;
 pub use own_clients::ClientTools;
 pub use postfix::Postfix;
 pub use python_clients::PythonClients;
+pub use schema_tools::SchemaTools;
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};
