@@ -1,26 +1,36 @@
-//! The data folder that an earlier version left, started on by this one: its schema is brought up to date, and nothing that was kept is
-//! lost, hidden or held for another reason. A release adds its folder with `older_data/make`.
+//! What an earlier version left, started on by this one: the schema is brought up to date, and nothing that was kept is lost, hidden or held
+//! for another reason. On SQLite that is a data folder, elsewhere one with a dump of the database. A release adds its own with
+//! `older_data/make`.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, ensure};
 use postway_e2e::{Client, Gateway, PATIENCE, column, event_types, mail, text};
-use postway_testkit::SmtpSink;
+use postway_testkit::{
+    SmtpSink,
+    mariadb::{self, MariaDb},
+    postgres::PostgresDatabase,
+};
 use serde_json::{Value, json};
 
 const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/older_data");
 
-fn folders() -> anyhow::Result<Vec<PathBuf>> {
+/// Every folder of that database.
+fn folders(database: &str) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(FOLDERS)?.collect::<Result<Vec<_>, _>>()?;
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
-    paths.retain(|path| path.to_string_lossy().ends_with(".tar.gz"));
+    paths.retain(|path| path.to_string_lossy().ends_with(&format!("-{database}.tar.gz")));
     paths.sort();
-    ensure!(!paths.is_empty(), "no folder of an earlier version in {FOLDERS}");
+    ensure!(!paths.is_empty(), "no earlier version's {database} in {FOLDERS}");
     Ok(paths)
 }
 
 /// A gateway that finds what an earlier version left, and has not been started.
-fn left_behind(archive: &PathBuf) -> anyhow::Result<Gateway> {
+fn left_behind(archive: &Path) -> anyhow::Result<Gateway> {
     let gateway = Gateway::idle()?;
     fs::create_dir_all(gateway.data_dir())?;
     let unpacked = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(gateway.data_dir()).status()?;
@@ -28,22 +38,46 @@ fn left_behind(archive: &PathBuf) -> anyhow::Result<Gateway> {
     Ok(gateway)
 }
 
-async fn status(gateway: &Client, id: &str) -> anyhow::Result<Value> {
-    Ok(gateway.message(id).await?["status"].take())
+#[tokio::test]
+async fn what_an_earlier_version_kept_in_sqlite_is_there_and_goes_on() -> anyhow::Result<()> {
+    for archive in folders("sqlite")? {
+        goes_on(left_behind(&archive)?, &[], &archive).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
-async fn what_an_earlier_version_kept_is_there_and_goes_on() -> anyhow::Result<()> {
-    for archive in folders()? {
-        let mut gateway = left_behind(&archive)?;
-        gateway.launch(&[]).await.with_context(|| format!("on {}", archive.display()))?;
-        look_at_all_of_it(&gateway).await.with_context(|| format!("on {}", archive.display()))?;
-        // A second start finds nothing to bring up to date.
-        gateway.kill().await?;
-        gateway.launch(&[]).await?;
-        assert_eq!(status(&gateway, "old-held").await?, "captured");
+async fn what_an_earlier_version_kept_in_postgresql_is_there_and_goes_on() -> anyhow::Result<()> {
+    for archive in folders("postgres")? {
+        let (gateway, database) = (left_behind(&archive)?, PostgresDatabase::create());
+        database.run(&fs::read_to_string(gateway.data_dir().join("postgres.sql"))?);
+        goes_on(gateway, &[("POSTWAY_DATABASE_URL", &database.url())], &archive).await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn what_an_earlier_version_kept_in_mariadb_is_there_and_goes_on() -> anyhow::Result<()> {
+    for archive in folders("mariadb")? {
+        let (gateway, url) = (left_behind(&archive)?, MariaDb::shared().create_database());
+        mariadb::run_in(&url, &fs::read_to_string(gateway.data_dir().join("mariadb.sql"))?);
+        goes_on(gateway, &[("POSTWAY_DATABASE_URL", &url)], &archive).await?;
+    }
+    Ok(())
+}
+
+async fn goes_on(mut gateway: Gateway, env: &[(&str, &str)], archive: &Path) -> anyhow::Result<()> {
+    gateway.launch(env).await.with_context(|| format!("on {}", archive.display()))?;
+    look_at_all_of_it(&gateway).await.with_context(|| format!("on {}", archive.display()))?;
+    // A second start finds nothing to bring up to date.
+    gateway.kill().await?;
+    gateway.launch(env).await?;
+    assert_eq!(status(&gateway, "old-held").await?, "captured");
+    Ok(())
+}
+
+async fn status(gateway: &Client, id: &str) -> anyhow::Result<Value> {
+    Ok(gateway.message(id).await?["status"].take())
 }
 
 async fn look_at_all_of_it(gateway: &Gateway) -> anyhow::Result<()> {
