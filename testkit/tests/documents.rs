@@ -38,8 +38,10 @@ fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
 
 /// The pages: the guide, and what stands at the root.
 fn pages() -> Vec<PathBuf> {
-    let at_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
-    at_root.into_iter().chain(files("docs", &["md"])).collect()
+    let at_root =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name));
+    let clients = ["python", "node", "rust"].map(|name| root().join("clients").join(name).join("README.md"));
+    at_root.into_iter().chain(clients).chain(files("docs", &["md"])).collect()
 }
 
 /// A page outside its fenced blocks, and the blocks with what stands behind their fence.
@@ -129,6 +131,15 @@ fn every_page_of_the_guide_can_be_found() {
     for page in files("docs/guide", &["md"]) {
         assert!(linked.contains(&page.canonicalize().unwrap()), "nobody links to {}", page.display());
     }
+}
+
+#[test]
+fn the_site_has_every_page_of_the_guide() {
+    let contents = root().join("docs/guide/SUMMARY.md");
+    let text = fs::read_to_string(&contents).unwrap();
+    let listed: BTreeSet<PathBuf> = links(&text).map(|link| root().join("docs/guide").join(link)).collect();
+    let pages = files("docs/guide", &["md"]).into_iter().filter(|page| *page != contents);
+    assert_eq!(listed, pages.collect(), "docs/guide/SUMMARY.md lists each page once");
 }
 
 /// The metrics that a text names, without what a histogram adds to its name.

@@ -1,0 +1,1859 @@
+"""Every call of the API. Made by clients/make of the OpenAPI document. Do not edit."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Literal, Optional, Union
+from urllib.parse import quote
+
+from . import types
+
+
+def _segment(value: Union[str, int]) -> str:
+    if value in ("", ".", ".."):
+        raise ValueError(f"{value!r} cannot be an id")
+    return quote(str(value), safe="")
+
+
+class Operations:
+    """The calls; `Client` adds how they are made."""
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        answer: str,
+        query: Optional[Dict[str, Any]] = None,
+        headers: Optional[Dict[str, Optional[str]]] = None,
+        body: Any = None,
+        body_type: str = "application/json",
+        keyed: bool = False,
+    ) -> Any:
+        raise NotImplementedError
+
+    def _each(self, path: str, query: Dict[str, Any]) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def get_liveness(self) -> types.Health:
+        """Is the process alive? (`GET /health/live`).
+
+        Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is
+        needed.
+        """
+        answered: types.Health = self._call("GET", "/health/live", answer="json")
+        return answered
+
+    def get_readiness(self) -> types.Health:
+        """Can it take mail? (`GET /health/ready`).
+
+        200 when something could be written just now, 503 otherwise.
+        """
+        answered: types.Health = self._call("GET", "/health/ready", answer="json")
+        return answered
+
+    def get_metrics(self) -> str:
+        """Show metrics (`GET /metrics`).
+
+        In Prometheus' text form. No key is needed unless `telemetry.metrics_key` is set: then that one, or the
+        admin key.
+        """
+        answered: str = self._call("GET", "/metrics", answer="text")
+        return answered
+
+    def list_accounts(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.AccountList:
+        """List accounts (`GET /v1/accounts`).
+
+        All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and
+        how much of its limits is used.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.AccountList = self._call(
+            "GET",
+            "/v1/accounts",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_accounts(self, *, limit: Optional[int] = None) -> Iterator[types.Account]:
+        """Everything that `list_accounts` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/accounts", {"limit": limit})
+
+    def create_account(self, body: types.AccountRequest, *, dry_run: Optional[bool] = None) -> types.Account:
+        """Create an account (`POST /v1/accounts`).
+
+        Settings are checked as a whole, and nothing is called: `POST /v1/accounts/{id}/test` tries them. 409
+        where the id is taken.
+
+        `dry_run`: Only check; store nothing.
+        """
+        answered: types.Account = self._call(
+            "POST",
+            "/v1/accounts",
+            answer="json",
+            query={"dry_run": dry_run},
+            body=body,
+        )
+        return answered
+
+    def get_account(self, id: str) -> types.Account:
+        """Show an account (`GET /v1/accounts/{id}`).
+
+        With how it stands: whether it is suspended, whether and why its circuit is open, what it has used of its
+        limits.
+        """
+        answered: types.Account = self._call("GET", f"/v1/accounts/{_segment(id)}", answer="json")
+        return answered
+
+    def replace_account(self, id: str, body: types.AccountRequest) -> types.Account:
+        """Replace an account's settings (`PUT /v1/accounts/{id}`).
+
+        Fields that are not given take their defaults; the password or secret key stays unless one is given, or
+        the mail goes elsewhere. With `version`, only if it still is that one; 409 otherwise.
+        """
+        answered: types.Account = self._call("PUT", f"/v1/accounts/{_segment(id)}", answer="json", body=body)
+        return answered
+
+    def change_account(self, id: str, body: types.AccountRequest) -> types.Account:
+        """Change an account (`PATCH /v1/accounts/{id}`).
+
+        Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection
+        on the way, need the password or secret key again. With `version`, only if it still is that one; 409
+        otherwise.
+        """
+        answered: types.Account = self._call(
+            "PATCH",
+            f"/v1/accounts/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_account(self, id: str, *, force: Optional[bool] = None) -> None:
+        """Delete an account (`DELETE /v1/accounts/{id}`).
+
+        409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or,
+        unless `force` says otherwise, while a rule forwards by it.
+
+        `force`: Also where rules forward by it: their mail fails until they are changed.
+        """
+        self._call("DELETE", f"/v1/accounts/{_segment(id)}", answer="nothing", query={"force": force})
+
+    def activate_account(self, id: str) -> types.Account:
+        """Activate an account (`POST /v1/accounts/{id}/activate`).
+
+        Its held mail goes on.
+        """
+        answered: types.Account = self._call("POST", f"/v1/accounts/{_segment(id)}/activate", answer="json")
+        return answered
+
+    def suspend_account(self, id: str) -> types.Account:
+        """Suspend an account (`POST /v1/accounts/{id}/suspend`).
+
+        Its mail stays where it is, on every node; mail is still accepted. What is on the wire finishes.
+        """
+        answered: types.Account = self._call("POST", f"/v1/accounts/{_segment(id)}/suspend", answer="json")
+        return answered
+
+    def test_account(self, id: str, body: Optional[types.AccountTestRequest] = None) -> types.AccountTest:
+        """Test an account (`POST /v1/accounts/{id}/test`).
+
+        Connects, secures and signs in; with `to`, a test mail goes through the account as well. The answer is 200
+        also where a step fails: `ok` says so.
+        """
+        answered: types.AccountTest = self._call(
+            "POST",
+            f"/v1/accounts/{_segment(id)}/test",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def list_audit(
+        self,
+        *,
+        tenant: Optional[str] = None,
+        format: Optional[Literal["json", "jsonl"]] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.AuditList:
+        """Read the audit log (`GET /v1/audit`).
+
+        For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
+        recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
+        `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes as JSON lines.
+
+        `tenant`: Only what was done to this tenant. `format`: `json` (default), or `jsonl` for all of it, one
+        entry a line. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of
+        the page before.
+        """
+        answered: types.AuditList = self._call(
+            "GET",
+            "/v1/audit",
+            answer="json",
+            query={"tenant": tenant, "format": format, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_audit(
+        self,
+        *,
+        tenant: Optional[str] = None,
+        format: Optional[Literal["json", "jsonl"]] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.AuditEntry]:
+        """Everything that `list_audit` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/audit", {"tenant": tenant, "format": format, "limit": limit})
+
+    def list_batches(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.BatchList:
+        """List batches (`GET /v1/batches`).
+
+        Those that have had messages, and those suspended before their first.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.BatchList = self._call(
+            "GET",
+            "/v1/batches",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_batches(self, *, limit: Optional[int] = None) -> Iterator[types.Batch]:
+        """Everything that `list_batches` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/batches", {"limit": limit})
+
+    def get_batch(self, code: str) -> types.BatchProgress:
+        """Show a batch (`GET /v1/batches/{code}`).
+
+        With how many of its messages stand where.
+        """
+        answered: types.BatchProgress = self._call("GET", f"/v1/batches/{_segment(code)}", answer="json")
+        return answered
+
+    def activate_batch(self, code: str) -> types.Batch:
+        """Activate a batch (`POST /v1/batches/{code}/activate`).
+
+        Its held mail goes on.
+        """
+        answered: types.Batch = self._call("POST", f"/v1/batches/{_segment(code)}/activate", answer="json")
+        return answered
+
+    def suspend_batch(self, code: str) -> types.Batch:
+        """Suspend a batch (`POST /v1/batches/{code}/suspend`).
+
+        Its mail is held where it is, on every node, until the batch is activated. What is on the wire finishes.
+        The code need not have been used yet.
+        """
+        answered: types.Batch = self._call("POST", f"/v1/batches/{_segment(code)}/suspend", answer="json")
+        return answered
+
+    def clean_up(self, *, older_than_seconds: Optional[int] = None) -> types.Cleanup:
+        """Remove old messages (`POST /v1/cleanup`).
+
+        Those that ended and were reported more than `older_than_seconds` ago; the tenant's own
+        `report_retention_seconds`, or the gateway's, when absent. Those whose reports were given up stay for
+        `unreported_retention_days` at least. A call removes for at most 20 seconds and then says that there is
+        `more`.
+
+        `older_than_seconds`: How old they must be at least, up to 315,360,000; 0 for all.
+        """
+        answered: types.Cleanup = self._call(
+            "POST",
+            "/v1/cleanup",
+            answer="json",
+            query={"older_than_seconds": older_than_seconds},
+        )
+        return answered
+
+    def list_contacts(
+        self,
+        *,
+        name: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.ContactList:
+        """List contacts (`GET /v1/contacts`).
+
+        With `name`, the one of that name: neither case nor the amount of white space matters.
+
+        `name`: Only the one of this name. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on:
+        the `next_cursor` of the page before.
+        """
+        answered: types.ContactList = self._call(
+            "GET",
+            "/v1/contacts",
+            answer="json",
+            query={"name": name, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_contacts(
+        self,
+        *,
+        name: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.Contact]:
+        """Everything that `list_contacts` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/contacts", {"name": name, "limit": limit})
+
+    def create_contact(self, body: types.ContactRequest) -> types.Contact:
+        """Create a contact (`POST /v1/contacts`).
+
+        409 where the id or the name is taken. Names are the same whatever their case and spacing.
+        """
+        answered: types.Contact = self._call("POST", "/v1/contacts", answer="json", body=body)
+        return answered
+
+    def get_contact(self, id: str) -> types.Contact:
+        """Show a contact (`GET /v1/contacts/{id}`).
+
+        One entry of the directory that rules look names up in.
+        """
+        answered: types.Contact = self._call("GET", f"/v1/contacts/{_segment(id)}", answer="json")
+        return answered
+
+    def change_contact(self, id: str, body: types.ContactRequest) -> types.Contact:
+        """Change a contact (`PATCH /v1/contacts/{id}`).
+
+        Changes the fields given; `addresses` is replaced as a whole. With `version`, only if it still is that
+        one; 409 otherwise.
+        """
+        answered: types.Contact = self._call(
+            "PATCH",
+            f"/v1/contacts/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_contact(self, id: str) -> None:
+        """Delete a contact (`DELETE /v1/contacts/{id}`).
+
+        Rules that look its name up find nobody from then on; mail that was sent on stays as it is.
+        """
+        self._call("DELETE", f"/v1/contacts/{_segment(id)}", answer="nothing")
+
+    def list_dead_letters(
+        self,
+        *,
+        account: Optional[str] = None,
+        batch: Optional[str] = None,
+        recipient: Optional[str] = None,
+        tag: Optional[str] = None,
+        request_id: Optional[str] = None,
+        provider_message_id: Optional[str] = None,
+        subject: Optional[str] = None,
+        error_code: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.MessageList:
+        """List dead letters (`GET /v1/dead-letters`).
+
+        Failed messages whose retries ran out, newest first, each with its last `reason`, with the filters of `GET
+        /v1/messages` but `status`.
+
+        `account`: Only those of this account. `batch`: Only those of this batch. `recipient`: Only those to this
+        address. `tag`: Only those with this label. `request_id`: Only those that came with this request.
+        `provider_message_id`: Only the one that the relay calls so. `subject`: Only those whose subject contains
+        this, in any case. `error_code`: Only those whose failure has this code. `since`: Accepted at or after
+        this time. `until`: Accepted before this time. `limit`: How many, 1 to 500; 50 when absent. `cursor`:
+        Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.MessageList = self._call(
+            "GET",
+            "/v1/dead-letters",
+            answer="json",
+            query={"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_dead_letters(
+        self,
+        *,
+        account: Optional[str] = None,
+        batch: Optional[str] = None,
+        recipient: Optional[str] = None,
+        tag: Optional[str] = None,
+        request_id: Optional[str] = None,
+        provider_message_id: Optional[str] = None,
+        subject: Optional[str] = None,
+        error_code: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.MessageSummary]:
+        """Everything that `list_dead_letters` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/dead-letters", {"account": account, "batch": batch, "recipient": recipient, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "subject": subject, "error_code": error_code, "since": since, "until": until, "limit": limit})
+
+    def replay_dead_letters(self, body: types.ReplayRequest) -> types.ReplayResult:
+        """Replay dead letters (`POST /v1/dead-letters/replay`).
+
+        Puts failed messages back in the queue with all their retries. One that cannot be replayed does not stop
+        the others.
+        """
+        answered: types.ReplayResult = self._call("POST", "/v1/dead-letters/replay", answer="json", body=body)
+        return answered
+
+    def list_signing_keys(
+        self,
+        *,
+        domain: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.SigningKeyList:
+        """List signing keys (`GET /v1/dkim`).
+
+        All keys of your tenant, each with the DNS record to publish. Private halves are never shown.
+
+        `domain`: Only those of this domain. `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where
+        to go on: the `next_cursor` of the page before.
+        """
+        answered: types.SigningKeyList = self._call(
+            "GET",
+            "/v1/dkim",
+            answer="json",
+            query={"domain": domain, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_signing_keys(
+        self,
+        *,
+        domain: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.SigningKey]:
+        """Everything that `list_signing_keys` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/dkim", {"domain": domain, "limit": limit})
+
+    def create_signing_key(self, body: types.SigningKeyRequest) -> types.SigningKey:
+        """Create a signing key (`POST /v1/dkim`).
+
+        Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify what it signs before. 409
+        where domain and selector are taken.
+        """
+        answered: types.SigningKey = self._call("POST", "/v1/dkim", answer="json", body=body)
+        return answered
+
+    def get_signing_key(self, domain: str, selector: str) -> types.SigningKey:
+        """Show a signing key (`GET /v1/dkim/{domain}/{selector}`).
+
+        One key with the DNS record to publish. Its private half is never shown.
+        """
+        answered: types.SigningKey = self._call(
+            "GET",
+            f"/v1/dkim/{_segment(domain)}/{_segment(selector)}",
+            answer="json",
+        )
+        return answered
+
+    def delete_signing_key(self, domain: str, selector: str) -> None:
+        """Delete a signing key (`DELETE /v1/dkim/{domain}/{selector}`).
+
+        It cannot be had back. Leave its record published until the mail it signed has arrived, a few days.
+        """
+        self._call("DELETE", f"/v1/dkim/{_segment(domain)}/{_segment(selector)}", answer="nothing")
+
+    def activate_signing_key(self, domain: str, selector: str) -> types.SigningKey:
+        """Let a key sign (`POST /v1/dkim/{domain}/{selector}/activate`).
+
+        Mail of its domain that is composed from now on is signed with it. Publish its record first.
+        """
+        answered: types.SigningKey = self._call(
+            "POST",
+            f"/v1/dkim/{_segment(domain)}/{_segment(selector)}/activate",
+            answer="json",
+        )
+        return answered
+
+    def suspend_signing_key(self, domain: str, selector: str) -> types.SigningKey:
+        """Stop a key from signing (`POST /v1/dkim/{domain}/{selector}/suspend`).
+
+        Mail goes on without its signature; mail composed before keeps it.
+        """
+        answered: types.SigningKey = self._call(
+            "POST",
+            f"/v1/dkim/{_segment(domain)}/{_segment(selector)}/suspend",
+            answer="json",
+        )
+        return answered
+
+    def erase_address(self, body: types.EraseRequest) -> types.Erasure:
+        """Forget an address (`POST /v1/erase`).
+
+        Removes it from the messages that have ended. Entries of the suppression list and of the directory of
+        recipients stay: delete them on their own. A call goes on for at most 20 seconds and then says that there
+        is `more`.
+        """
+        answered: types.Erasure = self._call("POST", "/v1/erase", answer="json", body=body)
+        return answered
+
+    def read_events(
+        self,
+        *,
+        after: Optional[str] = None,
+        limit: Optional[int] = None,
+        wait: Optional[int] = None,
+    ) -> types.Feed:
+        """Read the feed (`GET /v1/events`).
+
+        What happened to your messages, in order. Keep the `cursor` of what you have dealt with and give it as
+        `after`; after a crash you get the rest again, so compare `uid` and `sequence`. With `wait`, an answer
+        without news comes only after so many seconds. With `Accept: text/event-stream` the entries come as
+        server-sent events, whose `id` is the cursor.
+
+        `after`: A cursor, or `now` for what comes from now on; when absent, all that is kept. `limit`: How many,
+        1 to 500; 50 when absent. `wait`: How many seconds to wait for news, at most 30.
+        """
+        answered: types.Feed = self._call(
+            "GET",
+            "/v1/events",
+            answer="json",
+            query={"after": after, "limit": limit, "wait": wait},
+        )
+        return answered
+
+    def list_inbound(
+        self,
+        *,
+        mailbox: Optional[str] = None,
+        status: Optional[Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]] = None,
+        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.InboundList:
+        """List inbound mail (`GET /v1/inbound`).
+
+        Newest first. Every filter given must hold. Unknown parameters are refused.
+
+        `mailbox`: Only those of this mailbox. `status`: Only those that stand so: `received`, `routing`,
+        `routed`, `no_match`, `gone`, `waiting` or `dead`. `kind`: Only those of this kind: `bounce`, `delay`,
+        `success`, `complaint`, `pec`, `auto_reply` or `ordinary`. `limit`: How many, 1 to 500; 50 when absent.
+        `cursor`: Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.InboundList = self._call(
+            "GET",
+            "/v1/inbound",
+            answer="json",
+            query={"mailbox": mailbox, "status": status, "kind": kind, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_inbound(
+        self,
+        *,
+        mailbox: Optional[str] = None,
+        status: Optional[Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]] = None,
+        kind: Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.InboundSummary]:
+        """Everything that `list_inbound` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/inbound", {"mailbox": mailbox, "status": status, "kind": kind, "limit": limit})
+
+    def replay_inbound_all(self, body: types.InboundReplayRequest) -> types.InboundReplayed:
+        """Replay inbound mail (`POST /v1/inbound/replay`).
+
+        Mail that is settled and fits the filter is looked at again, with all its tries and the rules of now. What
+        was sent because of it is not sent again. At most 1,000 of them at a time; `more` says whether to call
+        again.
+        """
+        answered: types.InboundReplayed = self._call("POST", "/v1/inbound/replay", answer="json", body=body)
+        return answered
+
+    def get_inbound(self, id: str) -> types.Inbound:
+        """Show an inbound mail (`GET /v1/inbound/{id}`).
+
+        With what was found in it, what was done, and how the messages stand that were sent because of it.
+        """
+        answered: types.Inbound = self._call("GET", f"/v1/inbound/{_segment(id)}", answer="json")
+        return answered
+
+    def get_inbound_attachment(self, id: str, index: int) -> bytes:
+        """Get a file of an inbound mail (`GET /v1/inbound/{id}/attachments/{index}`).
+
+        The bytes of one attachment as they came, to be saved: the answer never opens in a browser. `GET
+        /v1/inbound/{id}/content` lists the files.
+        """
+        answered: bytes = self._call(
+            "GET",
+            f"/v1/inbound/{_segment(id)}/attachments/{_segment(index)}",
+            answer="bytes",
+        )
+        return answered
+
+    def get_inbound_content(self, id: str) -> types.MailContent:
+        """Read an inbound mail (`GET /v1/inbound/{id}/content`).
+
+        Its header fields and text, decoded, and what is attached.
+        """
+        answered: types.MailContent = self._call("GET", f"/v1/inbound/{_segment(id)}/content", answer="json")
+        return answered
+
+    def preview_inbound(self, id: str) -> str:
+        """See an inbound mail (`GET /v1/inbound/{id}/preview`).
+
+        Its html with the images it brings along. Served so that no script runs and nothing is fetched from
+        elsewhere.
+        """
+        answered: str = self._call("GET", f"/v1/inbound/{_segment(id)}/preview", answer="text")
+        return answered
+
+    def get_raw_inbound(self, id: str) -> bytes:
+        """Get an inbound mail itself (`GET /v1/inbound/{id}/raw`).
+
+        Its bytes as the server gave them. 404 where it could not be read, or is no longer kept.
+        """
+        answered: bytes = self._call("GET", f"/v1/inbound/{_segment(id)}/raw", answer="bytes")
+        return answered
+
+    def replay_inbound(self, id: str) -> types.Inbound:
+        """Replay an inbound mail (`POST /v1/inbound/{id}/replay`).
+
+        It is looked at again, with all its tries and the rules of now. What was sent because of it is not sent
+        again. 409 while it is not settled, or where it has no bytes.
+        """
+        answered: types.Inbound = self._call("POST", f"/v1/inbound/{_segment(id)}/replay", answer="json")
+        return answered
+
+    def resolve_inbound(self, id: str) -> types.Inbound:
+        """Resolve an inbound mail (`POST /v1/inbound/{id}/resolve`).
+
+        What it asked for is done: there are no more reminders of it.
+        """
+        answered: types.Inbound = self._call("POST", f"/v1/inbound/{_segment(id)}/resolve", answer="json")
+        return answered
+
+    def list_mailboxes(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.MailboxList:
+        """List mailboxes (`GET /v1/mailboxes`).
+
+        All watched mailboxes of your tenant, without their secrets, each with how the last look at it went.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.MailboxList = self._call(
+            "GET",
+            "/v1/mailboxes",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_mailboxes(self, *, limit: Optional[int] = None) -> Iterator[types.Mailbox]:
+        """Everything that `list_mailboxes` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/mailboxes", {"limit": limit})
+
+    def create_mailbox(self, body: types.MailboxRequest, *, dry_run: Optional[bool] = None) -> types.Mailbox:
+        """Create a mailbox (`POST /v1/mailboxes`).
+
+        It is watched within seconds. 409 where the id is taken, or another mailbox has the same host, username
+        and folder.
+
+        `dry_run`: Only check; store nothing.
+        """
+        answered: types.Mailbox = self._call(
+            "POST",
+            "/v1/mailboxes",
+            answer="json",
+            query={"dry_run": dry_run},
+            body=body,
+        )
+        return answered
+
+    def get_mailbox(self, id: str) -> types.Mailbox:
+        """Show a mailbox (`GET /v1/mailboxes/{id}`).
+
+        With how far it was read, how far behind that is, and what is wrong with it.
+        """
+        answered: types.Mailbox = self._call("GET", f"/v1/mailboxes/{_segment(id)}", answer="json")
+        return answered
+
+    def change_mailbox(self, id: str, body: types.MailboxRequest) -> types.Mailbox:
+        """Change a mailbox (`PATCH /v1/mailboxes/{id}`).
+
+        Changes the fields given and leaves the rest; `null` gives a setting its default. With `version`, only if
+        it still is that one; 409 otherwise. Another host, username or folder is another place: it is read from
+        its `start`. Another host, port or proxy, and less protection on the way, need the password or token
+        again.
+        """
+        answered: types.Mailbox = self._call(
+            "PATCH",
+            f"/v1/mailboxes/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_mailbox(self, id: str) -> None:
+        """Delete a mailbox (`DELETE /v1/mailboxes/{id}`).
+
+        With its rules, and all that is kept of its mail. Nothing happens to the mail on its server.
+        """
+        self._call("DELETE", f"/v1/mailboxes/{_segment(id)}", answer="nothing")
+
+    def activate_mailbox(self, id: str) -> types.Mailbox:
+        """Activate a mailbox (`POST /v1/mailboxes/{id}/activate`).
+
+        It is read on from where reading ended: what came meanwhile is not missed.
+        """
+        answered: types.Mailbox = self._call("POST", f"/v1/mailboxes/{_segment(id)}/activate", answer="json")
+        return answered
+
+    def suspend_mailbox(self, id: str) -> types.Mailbox:
+        """Suspend a mailbox (`POST /v1/mailboxes/{id}/suspend`).
+
+        Nothing new is read from it. Mail that is here already is still dealt with.
+        """
+        answered: types.Mailbox = self._call("POST", f"/v1/mailboxes/{_segment(id)}/suspend", answer="json")
+        return answered
+
+    def test_mailbox(self, id: str) -> types.MailboxTest:
+        """Test a mailbox (`POST /v1/mailboxes/{id}/test`).
+
+        Connects, secures, signs in and opens the folder. The answer is 200 also where a step fails: `ok` says so.
+        """
+        answered: types.MailboxTest = self._call("POST", f"/v1/mailboxes/{_segment(id)}/test", answer="json")
+        return answered
+
+    def list_messages(
+        self,
+        *,
+        status: Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]] = None,
+        account: Optional[str] = None,
+        batch: Optional[str] = None,
+        recipient: Optional[str] = None,
+        subject: Optional[str] = None,
+        tag: Optional[str] = None,
+        request_id: Optional[str] = None,
+        provider_message_id: Optional[str] = None,
+        error_code: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.MessageList:
+        """List messages (`GET /v1/messages`).
+
+        Newest first. Every filter given must hold. Unknown parameters are refused. For one page some thousands
+        are looked at at most: where `next_cursor` is there, go on with it, also after a page with fewer messages
+        than asked for, or none.
+
+        `status`: Only those in this state. `account`: Only those of this account. `batch`: Only those of this
+        batch. `recipient`: Only those to this address. `subject`: Only those whose subject contains this, in any
+        case. `tag`: Only those with this label. `request_id`: Only those that came with this request.
+        `provider_message_id`: Only the one that the relay calls so. `error_code`: Only those whose latest failure
+        has this code, such as `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this
+        time. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.MessageList = self._call(
+            "GET",
+            "/v1/messages",
+            answer="json",
+            query={"status": status, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_messages(
+        self,
+        *,
+        status: Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]] = None,
+        account: Optional[str] = None,
+        batch: Optional[str] = None,
+        recipient: Optional[str] = None,
+        subject: Optional[str] = None,
+        tag: Optional[str] = None,
+        request_id: Optional[str] = None,
+        provider_message_id: Optional[str] = None,
+        error_code: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.MessageSummary]:
+        """Everything that `list_messages` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/messages", {"status": status, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "limit": limit})
+
+    def send_message(
+        self,
+        body: types.MessageRequest,
+        *,
+        dry_run: Optional[bool] = None,
+        any_subject: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+        on_doubt: Optional[Literal["resend", "hold"]] = None,
+    ) -> types.Receipt:
+        """Send a mail (`POST /v1/messages`).
+
+        The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the
+        same answer again and sends nothing twice; with another body it is 409. A ready-made mail may come as
+        `message/rfc822`, with the query of `POST /v1/messages/raw`.
+
+        `dry_run`: Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are
+        503. `any_subject`: Take a subject as long as headers may be, where the tenant has set no bound of its
+        own. `idempotency_key`: Names this request, for repeats. `on_doubt`: `resend` or `hold` for mail that does
+        not say it itself.
+        """
+        answered: types.Receipt = self._call(
+            "POST",
+            "/v1/messages",
+            answer="json",
+            query={"dry_run": dry_run, "any_subject": any_subject},
+            headers={"Idempotency-Key": idempotency_key, "X-Postway-On-Doubt": on_doubt},
+            body=body,
+            keyed=True,
+        )
+        return answered
+
+    def send_batch(
+        self,
+        body: types.BatchRequest,
+        *,
+        dry_run: Optional[bool] = None,
+        any_subject: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+        on_doubt: Optional[Literal["resend", "hold"]] = None,
+    ) -> types.BatchResult:
+        """Send many mails (`POST /v1/messages/batch`).
+
+        At most 1,000, whose mails have at most 64 MiB together once they are composed. `defaults` fills what a
+        message leaves out. A refused message does not stop the others.
+
+        `dry_run`: Only check; store nothing. `any_subject`: Take subjects as long as headers may be, where the
+        tenant has set no bound of its own. `idempotency_key`: Names this batch, for repeats. `on_doubt`: `resend`
+        or `hold` for mail that does not say it itself.
+        """
+        answered: types.BatchResult = self._call(
+            "POST",
+            "/v1/messages/batch",
+            answer="json",
+            query={"dry_run": dry_run, "any_subject": any_subject},
+            headers={"Idempotency-Key": idempotency_key, "X-Postway-On-Doubt": on_doubt},
+            body=body,
+            keyed=True,
+        )
+        return answered
+
+    def send_raw_message(
+        self,
+        body: bytes,
+        *,
+        id: Optional[str] = None,
+        account: Optional[str] = None,
+        from_: Optional[str] = None,
+        to: Optional[List[str]] = None,
+        batch: Optional[str] = None,
+        priority: Optional[Literal["0", "1", "2", "3", "immediate", "high", "normal", "low"]] = None,
+        send_at: Optional[str] = None,
+        expires_at: Optional[str] = None,
+        on_doubt: Optional[Literal["resend", "hold"]] = None,
+        tag: Optional[List[str]] = None,
+        sensitive: Optional[bool] = None,
+        dry_run: Optional[bool] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.Receipt:
+        """Send a ready-made mail (`POST /v1/messages/raw`).
+
+        The body is an RFC 5322 mail, sent as it is but for the headers that every mail of Postway carries. Sender
+        and recipients are those in its headers, unless the query names them.
+
+        `id`: Your own id of it, unique in your tenant. `account`: The account to send by. `from`: The envelope
+        sender, instead of the mail's. `to`: An envelope recipient, instead of the mail's; may be repeated.
+        `batch`: The batch it belongs to. `priority`: 0 to 3, or immediate, high, normal, low. `send_at`: Not
+        before this time. `expires_at`: Not after this time. `on_doubt`: `resend` or `hold` when the relay's last
+        answer is lost. `tag`: A label; may be repeated. `sensitive`: Hide it from every reader; removed once it
+        is sent. `dry_run`: Only check; store nothing. `idempotency_key`: Names this request, for repeats.
+        """
+        answered: types.Receipt = self._call(
+            "POST",
+            "/v1/messages/raw",
+            answer="json",
+            query={"id": id, "account": account, "from": from_, "to": to, "batch": batch, "priority": priority, "send_at": send_at, "expires_at": expires_at, "on_doubt": on_doubt, "tag": tag, "sensitive": sensitive, "dry_run": dry_run},
+            headers={"Idempotency-Key": idempotency_key},
+            body=body,
+            body_type="message/rfc822",
+            keyed=True,
+        )
+        return answered
+
+    def get_message(self, id: str) -> types.Message:
+        """Show a message (`GET /v1/messages/{id}`).
+
+        Where it stands, its recipients with what became of each, and its attempts. 404 once it was removed.
+        """
+        answered: types.Message = self._call("GET", f"/v1/messages/{_segment(id)}", answer="json")
+        return answered
+
+    def get_message_attachment(self, id: str, index: int) -> bytes:
+        """Get a file of the mail (`GET /v1/messages/{id}/attachments/{index}`).
+
+        The bytes of one attachment, to be saved: the answer never opens in a browser. `GET
+        /v1/messages/{id}/content` lists the files. 403 for a sensitive message.
+        """
+        answered: bytes = self._call(
+            "GET",
+            f"/v1/messages/{_segment(id)}/attachments/{_segment(index)}",
+            answer="bytes",
+        )
+        return answered
+
+    def cancel_message(self, id: str) -> types.SettledMessage:
+        """Cancel a message (`POST /v1/messages/{id}/cancel`).
+
+        Stops a message that is not on the wire yet; 409 otherwise. One that some recipients have got already
+        stays `sent`, or `in_doubt` where they may have, and is not sent to the others.
+        """
+        answered: types.SettledMessage = self._call(
+            "POST",
+            f"/v1/messages/{_segment(id)}/cancel",
+            answer="json",
+        )
+        return answered
+
+    def get_message_content(self, id: str) -> types.MailContent:
+        """Read the mail (`GET /v1/messages/{id}/content`).
+
+        Its header fields and text, decoded, and what is attached.
+        """
+        answered: types.MailContent = self._call("GET", f"/v1/messages/{_segment(id)}/content", answer="json")
+        return answered
+
+    def get_message_events(
+        self,
+        id: str,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.EventList:
+        """Show a message's history (`GET /v1/messages/{id}/events`).
+
+        Everything that happened to it, oldest first.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.EventList = self._call(
+            "GET",
+            f"/v1/messages/{_segment(id)}/events",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_message_events(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.Event]:
+        """Everything that `get_message_events` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/messages/{_segment(id)}/events", {"limit": limit})
+
+    def explain_message(self, id: str) -> types.Explanation:
+        """Explain what holds a message (`GET /v1/messages/{id}/explain`).
+
+        Every gate that is shut for it now: suspensions of its tenant, batch or account, used-up limits, an open
+        circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
+        """
+        answered: types.Explanation = self._call("GET", f"/v1/messages/{_segment(id)}/explain", answer="json")
+        return answered
+
+    def get_message_payload(self, id: str) -> bytes:
+        """Get the submitted request (`GET /v1/messages/{id}/payload`).
+
+        As it came, for as long as the message is kept: JSON, or the mail that was handed over ready-made. Of a
+        message in a batch, the message alone. 403 for a sensitive message.
+        """
+        answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/payload", answer="bytes")
+        return answered
+
+    def list_pec_receipts(
+        self,
+        id: str,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.PecReceiptList:
+        """List a message's receipts (`GET /v1/messages/{id}/pec`).
+
+        Of certified mail (PEC): acceptance, delivery, failure. `/pec/export` gives them as evidence.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.PecReceiptList = self._call(
+            "GET",
+            f"/v1/messages/{_segment(id)}/pec",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_pec_receipts(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.PecReceipt]:
+        """Everything that `list_pec_receipts` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/messages/{_segment(id)}/pec", {"limit": limit})
+
+    def export_pec_receipts(self, id: str) -> bytes:
+        """Export a message's receipts (`GET /v1/messages/{id}/pec/export`).
+
+        A zip with the mail as it was sent, each receipt as it came, and a manifest with times, signatures and
+        SHA-256 digests. 413 where all of it has more than 96 MiB: `/v1/inbound/{id}/raw` gives each receipt by
+        itself. 403 for a sensitive message.
+        """
+        answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/pec/export", answer="bytes")
+        return answered
+
+    def preview_message(self, id: str) -> str:
+        """See the mail (`GET /v1/messages/{id}/preview`).
+
+        Its html with the images it brings along. Served so that no script runs and nothing is fetched from
+        elsewhere.
+        """
+        answered: str = self._call("GET", f"/v1/messages/{_segment(id)}/preview", answer="text")
+        return answered
+
+    def get_raw_message(self, id: str) -> bytes:
+        """Get the mail itself (`GET /v1/messages/{id}/raw`).
+
+        The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while it is not composed yet, and
+        403 for a sensitive message.
+        """
+        answered: bytes = self._call("GET", f"/v1/messages/{_segment(id)}/raw", answer="bytes")
+        return answered
+
+    def reschedule_message(self, id: str, body: types.RescheduleRequest) -> types.SettledMessage:
+        """Give a message another time (`POST /v1/messages/{id}/reschedule`).
+
+        For one that waits for its `send_at`; 409 in any other state. A time that has passed is now.
+        """
+        answered: types.SettledMessage = self._call(
+            "POST",
+            f"/v1/messages/{_segment(id)}/reschedule",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def resolve_message(self, id: str, body: types.ResolveRequest) -> types.SettledMessage:
+        """Settle a message in doubt (`POST /v1/messages/{id}/resolve`).
+
+        The mail went out and the relay's answer was lost. Say that it was `sent`, that it `failed`, or `resend`
+        it. The word is about the recipients in doubt; others that are still open are sent to.
+        """
+        answered: types.SettledMessage = self._call(
+            "POST",
+            f"/v1/messages/{_segment(id)}/resolve",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def retry_message(self, id: str) -> types.SettledMessage:
+        """Send a message now (`POST /v1/messages/{id}/retry`).
+
+        Puts a failed message back in the queue with all its retries, for the recipients that failed; an invalid
+        one has its files fetched anew; one that waits for its next attempt or for its `send_at` becomes due now.
+        409 in any other state.
+        """
+        answered: types.SettledMessage = self._call(
+            "POST",
+            f"/v1/messages/{_segment(id)}/retry",
+            answer="json",
+        )
+        return answered
+
+    def list_nodes(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.NodeList:
+        """List nodes (`GET /v1/nodes`).
+
+        For the admin key. The oldest first.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.NodeList = self._call(
+            "GET",
+            "/v1/nodes",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_nodes(self, *, limit: Optional[int] = None) -> Iterator[types.Node]:
+        """Everything that `list_nodes` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/nodes", {"limit": limit})
+
+    def list_outbox_sources(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.OutboxSourceList:
+        """List outbox sources (`GET /v1/outbox`).
+
+        All of them for the admin key, a tenant's own for its keys.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.OutboxSourceList = self._call(
+            "GET",
+            "/v1/outbox",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_outbox_sources(self, *, limit: Optional[int] = None) -> Iterator[types.OutboxSource]:
+        """Everything that `list_outbox_sources` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/outbox", {"limit": limit})
+
+    def get_overview(self) -> types.Overview:
+        """Show how the mail is doing (`GET /v1/overview`).
+
+        Rates, the queue, times in queue, failures, and what is stuck. With `Accept: text/event-stream` it comes
+        anew every two seconds.
+        """
+        answered: types.Overview = self._call("GET", "/v1/overview", answer="json")
+        return answered
+
+    def list_recipients(
+        self,
+        *,
+        address: Optional[str] = None,
+        external_id: Optional[str] = None,
+        personal_number: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.RecipientList:
+        """List recipients (`GET /v1/recipients`).
+
+        Those that are not deleted. Every filter given must hold.
+
+        `address`: Only those with this address, in any case. `external_id`: Only the one that you call so.
+        `personal_number`: Only the one with this personal number. `limit`: How many, 1 to 500; 50 when absent.
+        `cursor`: Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.RecipientList = self._call(
+            "GET",
+            "/v1/recipients",
+            answer="json",
+            query={"address": address, "external_id": external_id, "personal_number": personal_number, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_recipients(
+        self,
+        *,
+        address: Optional[str] = None,
+        external_id: Optional[str] = None,
+        personal_number: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.KnownRecipient]:
+        """Everything that `list_recipients` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/recipients", {"address": address, "external_id": external_id, "personal_number": personal_number, "limit": limit})
+
+    def create_recipient(
+        self,
+        body: types.RecipientRequest,
+        *,
+        dry_run: Optional[bool] = None,
+    ) -> types.KnownRecipient:
+        """Create a recipient (`POST /v1/recipients`).
+
+        409 where the external id is taken.
+
+        `dry_run`: Only check; store nothing.
+        """
+        answered: types.KnownRecipient = self._call(
+            "POST",
+            "/v1/recipients",
+            answer="json",
+            query={"dry_run": dry_run},
+            body=body,
+        )
+        return answered
+
+    def get_recipient(self, id: str) -> types.KnownRecipient:
+        """Show a recipient (`GET /v1/recipients/{id}`).
+
+        A deleted one has `deleted_at`; it is found by its id, and by yours until another has it.
+        """
+        answered: types.KnownRecipient = self._call("GET", f"/v1/recipients/{_segment(id)}", answer="json")
+        return answered
+
+    def change_recipient(self, id: str, body: types.RecipientRequest) -> types.KnownRecipient:
+        """Change a recipient (`PATCH /v1/recipients/{id}`).
+
+        Changes the fields given; `null` takes external id, name or personal number away. With `version`, only if
+        it still is that one; 409 otherwise.
+        """
+        answered: types.KnownRecipient = self._call(
+            "PATCH",
+            f"/v1/recipients/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_recipient(self, id: str) -> None:
+        """Delete a recipient (`DELETE /v1/recipients/{id}`).
+
+        Messages that name it are refused from now on, and those that wait are not sent. Its external id is free
+        again.
+        """
+        self._call("DELETE", f"/v1/recipients/{_segment(id)}", answer="nothing")
+
+    def list_rules(
+        self,
+        *,
+        mailbox: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.RuleList:
+        """List rules (`GET /v1/rules`).
+
+        In the order in which they are asked, mailbox by mailbox.
+
+        `mailbox`: Only those of this mailbox. `limit`: How many, 1 to 500; all of them when absent. `cursor`:
+        Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.RuleList = self._call(
+            "GET",
+            "/v1/rules",
+            answer="json",
+            query={"mailbox": mailbox, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_rules(
+        self,
+        *,
+        mailbox: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.Rule]:
+        """Everything that `list_rules` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/rules", {"mailbox": mailbox, "limit": limit})
+
+    def create_rule(self, body: types.RuleRequest) -> types.Rule:
+        """Create a rule (`POST /v1/rules`).
+
+        Without a `position` it is asked last. It holds for mail that is dealt with from now on.
+        """
+        answered: types.Rule = self._call("POST", "/v1/rules", answer="json", body=body)
+        return answered
+
+    def try_rule(self, body: types.TrialRequest) -> types.RuleTrial:
+        """Try a rule (`POST /v1/rules/dry-run`).
+
+        Says whether its conditions hold for a mail, what its patterns find, and what would be done. Nothing is
+        done.
+        """
+        answered: types.RuleTrial = self._call("POST", "/v1/rules/dry-run", answer="json", body=body)
+        return answered
+
+    def get_rule(self, id: str) -> types.Rule:
+        """Show a rule (`GET /v1/rules/{id}`).
+
+        One rule with its conditions and actions.
+        """
+        answered: types.Rule = self._call("GET", f"/v1/rules/{_segment(id)}", answer="json")
+        return answered
+
+    def change_rule(self, id: str, body: types.RuleRequest) -> types.Rule:
+        """Change a rule (`PATCH /v1/rules/{id}`).
+
+        Changes the fields given and leaves the rest; `match` and `actions` are replaced as a whole. With
+        `version`, only if it still is that one; 409 otherwise.
+        """
+        answered: types.Rule = self._call("PATCH", f"/v1/rules/{_segment(id)}", answer="json", body=body)
+        return answered
+
+    def delete_rule(self, id: str) -> None:
+        """Delete a rule (`DELETE /v1/rules/{id}`).
+
+        Its reminders end. What it has sent on stays sent.
+        """
+        self._call("DELETE", f"/v1/rules/{_segment(id)}", answer="nothing")
+
+    def rotate_secrets(self) -> types.Rotation:
+        """Seal stored secrets anew (`POST /v1/secrets/rotate`).
+
+        For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in
+        `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is
+        needed only for links, codes and return paths that were made under it and are still out.
+        """
+        answered: types.Rotation = self._call("POST", "/v1/secrets/rotate", answer="json")
+        return answered
+
+    def get_statistics(
+        self,
+        *,
+        by: Optional[Literal["hour", "day"]] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        account: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.Statistics:
+        """Show what was done (`GET /v1/statistics`).
+
+        Counts by account and hour or day, also of messages that were removed since. An event counts in the hour
+        in which it happened.
+
+        `by`: `hour` (default) or `day`, in UTC. `since`: From the hour or day that this is in; when absent, a day
+        back by hour, 30 days back by day. `until`: Until before this time; now when absent. At most 31 days by
+        hour, 366 by day. `account`: Only this account. `limit`: How many, 1 to 500; all of them when absent.
+        `cursor`: Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.Statistics = self._call(
+            "GET",
+            "/v1/statistics",
+            answer="json",
+            query={"by": by, "since": since, "until": until, "account": account, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_statistics(
+        self,
+        *,
+        by: Optional[Literal["hour", "day"]] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        account: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.StatisticsRow]:
+        """Everything that `get_statistics` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/statistics", {"by": by, "since": since, "until": until, "account": account, "limit": limit})
+
+    def get_stats(self) -> types.Stats:
+        """Show counts (`GET /v1/stats`).
+
+        How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET
+        /v1/statistics` has the past.
+        """
+        answered: types.Stats = self._call("GET", "/v1/stats", answer="json")
+        return answered
+
+    def list_suppressions(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.SuppressionList:
+        """List suppressed addresses (`GET /v1/suppressions`).
+
+        Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.SuppressionList = self._call(
+            "GET",
+            "/v1/suppressions",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_suppressions(self, *, limit: Optional[int] = None) -> Iterator[types.Suppression]:
+        """Everything that `list_suppressions` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/suppressions", {"limit": limit})
+
+    def create_suppression(self, body: types.SuppressionRequest) -> types.Suppressed:
+        """Suppress addresses (`POST /v1/suppressions`).
+
+        One as `address`, answered with itself, or up to 1,000 as `addresses`, answered with a list. One that is
+        suppressed already is renewed.
+        """
+        answered: types.Suppressed = self._call("POST", "/v1/suppressions", answer="json", body=body)
+        return answered
+
+    def export_suppressions(self) -> str:
+        """Export suppressed addresses (`GET /v1/suppressions/export`).
+
+        All of them as CSV with the columns `address,reason,note,created_at,expires_at`.
+        """
+        answered: str = self._call("GET", "/v1/suppressions/export", answer="text")
+        return answered
+
+    def import_suppressions(
+        self,
+        body: bytes,
+        *,
+        format: Optional[Literal["csv", "jsonl"]] = None,
+    ) -> types.ImportResult:
+        """Import suppressed addresses (`POST /v1/suppressions/import`).
+
+        A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
+        `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address
+        each. A line has at most 64 KiB, and 32 columns or 100 values. A line that is wrong is skipped, and the
+        answer lists it by its number. What comes as `application/octet-stream` is CSV, unless `format` says
+        otherwise.
+
+        `format`: `csv` or `jsonl`, whatever the content type says.
+        """
+        answered: types.ImportResult = self._call(
+            "POST",
+            "/v1/suppressions/import",
+            answer="json",
+            query={"format": format},
+            body=body,
+            body_type="application/octet-stream",
+        )
+        return answered
+
+    def get_suppression(self, address: str) -> types.Suppression:
+        """Check an address (`GET /v1/suppressions/{address}`).
+
+        200 with the particulars if it is suppressed, 404 if it is not.
+        """
+        answered: types.Suppression = self._call(
+            "GET",
+            f"/v1/suppressions/{_segment(address)}",
+            answer="json",
+        )
+        return answered
+
+    def change_suppression(self, address: str, body: types.SuppressionChange) -> types.Suppression:
+        """Change a suppression (`PATCH /v1/suppressions/{address}`).
+
+        `reason`, `note`, `expires_at`: what is given changes, `null` takes note and expiry away.
+        """
+        answered: types.Suppression = self._call(
+            "PATCH",
+            f"/v1/suppressions/{_segment(address)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_suppression(self, address: str) -> None:
+        """Stop suppressing an address (`DELETE /v1/suppressions/{address}`).
+
+        Mail to it is sent again from now on. 404 where it is not on the list.
+        """
+        self._call("DELETE", f"/v1/suppressions/{_segment(address)}", answer="nothing")
+
+    def list_templates(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.TemplateList:
+        """List templates (`GET /v1/templates`).
+
+        In their latest versions, without html and text.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.TemplateList = self._call(
+            "GET",
+            "/v1/templates",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_templates(self, *, limit: Optional[int] = None) -> Iterator[types.TemplateSummary]:
+        """Everything that `list_templates` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/templates", {"limit": limit})
+
+    def create_template(self, body: types.TemplateRequest) -> types.Template:
+        """Create a template (`POST /v1/templates`).
+
+        In version 1; 409 where the name is taken.
+        """
+        answered: types.Template = self._call("POST", "/v1/templates", answer="json", body=body)
+        return answered
+
+    def preview_source(self, body: types.SourcePreviewRequest) -> types.Preview:
+        """Preview a template that is not stored (`POST /v1/templates/preview`).
+
+        A template as for `POST /v1/templates`, which needs no name here, and `variables`. It may extend and
+        include stored ones. Nothing is stored.
+        """
+        answered: types.Preview = self._call("POST", "/v1/templates/preview", answer="json", body=body)
+        return answered
+
+    def get_template(self, name: str, *, version: Optional[int] = None) -> types.Template:
+        """Show a template (`GET /v1/templates/{name}`).
+
+        Its sources in the latest version, or in the one asked for.
+
+        `version`: In this version; the latest when absent.
+        """
+        answered: types.Template = self._call(
+            "GET",
+            f"/v1/templates/{_segment(name)}",
+            answer="json",
+            query={"version": version},
+        )
+        return answered
+
+    def put_template(self, name: str, body: types.TemplateRequest) -> types.Template:
+        """Make the next version of a template (`PUT /v1/templates/{name}`).
+
+        Its first where there is none. The same as the latest once more makes nothing, and is answered 200 with
+        it. With `version`, only if that is still the latest; 409 otherwise.
+        """
+        answered: types.Template = self._call(
+            "PUT",
+            f"/v1/templates/{_segment(name)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_template(self, name: str) -> None:
+        """Delete a template (`DELETE /v1/templates/{name}`).
+
+        With all its versions. Messages accepted with it that are not composed yet become `invalid`.
+        """
+        self._call("DELETE", f"/v1/templates/{_segment(name)}", answer="nothing")
+
+    def preview_template(self, name: str, body: types.PreviewRequest) -> types.Preview:
+        """Preview a template (`POST /v1/templates/{name}/preview`).
+
+        Fills it in with `variables`, or with its `sample` where none are given. What a message made so would be
+        refused for is in `warnings`; a variable that is missing is 422 and names it.
+        """
+        answered: types.Preview = self._call(
+            "POST",
+            f"/v1/templates/{_segment(name)}/preview",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def list_template_versions(
+        self,
+        name: str,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.TemplateList:
+        """List a template's versions (`GET /v1/templates/{name}/versions`).
+
+        The latest first, without html and text. The oldest go when there are more than 1,000.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.TemplateList = self._call(
+            "GET",
+            f"/v1/templates/{_segment(name)}/versions",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_template_versions(
+        self,
+        name: str,
+        *,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.TemplateSummary]:
+        """Everything that `list_template_versions` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/templates/{_segment(name)}/versions", {"limit": limit})
+
+    def get_own_tenant(self) -> types.Tenant:
+        """Show your tenant (`GET /v1/tenant`).
+
+        The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. They are
+        changed with the admin key.
+        """
+        answered: types.Tenant = self._call("GET", "/v1/tenant", answer="json")
+        return answered
+
+    def list_tenants(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.TenantList:
+        """List tenants (`GET /v1/tenants`).
+
+        All tenants with their settings, without secrets. For the admin key.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.TenantList = self._call(
+            "GET",
+            "/v1/tenants",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_tenants(self, *, limit: Optional[int] = None) -> Iterator[types.Tenant]:
+        """Everything that `list_tenants` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/tenants", {"limit": limit})
+
+    def create_tenant(self, body: types.TenantRequest, *, dry_run: Optional[bool] = None) -> types.Tenant:
+        """Create a tenant (`POST /v1/tenants`).
+
+        It has a `sandbox` account as its default, which captures mail instead of sending it. 409 for an id that
+        is or was in use.
+
+        `dry_run`: Only check; store nothing.
+        """
+        answered: types.Tenant = self._call(
+            "POST",
+            "/v1/tenants",
+            answer="json",
+            query={"dry_run": dry_run},
+            body=body,
+        )
+        return answered
+
+    def get_tenant(self, id: str) -> types.Tenant:
+        """Show a tenant (`GET /v1/tenants/{id}`).
+
+        One tenant with its settings, without secrets. For the admin key.
+        """
+        answered: types.Tenant = self._call("GET", f"/v1/tenants/{_segment(id)}", answer="json")
+        return answered
+
+    def change_tenant(self, id: str, body: types.TenantRequest) -> types.Tenant:
+        """Change a tenant (`PATCH /v1/tenants/{id}`).
+
+        Merges what is given into what is there: `null` takes a setting back to its default, a token or password
+        that is not given stays. With `version`, only if it still is that one; 409 otherwise.
+        """
+        answered: types.Tenant = self._call("PATCH", f"/v1/tenants/{_segment(id)}", answer="json", body=body)
+        return answered
+
+    def delete_tenant(self, id: str, *, confirm: str) -> None:
+        """Delete a tenant (`DELETE /v1/tenants/{id}`).
+
+        With all it has: mail, accounts, keys, suppressions. Say so by repeating its id in `confirm`. It cannot be
+        undone. The tenant `default` stays.
+
+        `confirm`: Its id again.
+        """
+        self._call("DELETE", f"/v1/tenants/{_segment(id)}", answer="nothing", query={"confirm": confirm})
+
+    def activate_tenant(self, id: str) -> types.Tenant:
+        """Activate a tenant (`POST /v1/tenants/{id}/activate`).
+
+        Its held mail goes on.
+        """
+        answered: types.Tenant = self._call("POST", f"/v1/tenants/{_segment(id)}/activate", answer="json")
+        return answered
+
+    def list_keys(
+        self,
+        id: str,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.KeyList:
+        """List keys (`GET /v1/tenants/{id}/keys`).
+
+        Never the keys themselves.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.KeyList = self._call(
+            "GET",
+            f"/v1/tenants/{_segment(id)}/keys",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_keys(self, id: str, *, limit: Optional[int] = None) -> Iterator[types.Key]:
+        """Everything that `list_keys` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/tenants/{_segment(id)}/keys", {"limit": limit})
+
+    def create_key(self, id: str, body: types.KeyRequest) -> types.NewKeyView:
+        """Make a key (`POST /v1/tenants/{id}/keys`).
+
+        The answer holds the key, this once.
+        """
+        answered: types.NewKeyView = self._call(
+            "POST",
+            f"/v1/tenants/{_segment(id)}/keys",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def revoke_key(self, id: str, key_id: str) -> None:
+        """Revoke a key (`DELETE /v1/tenants/{id}/keys/{key_id}`).
+
+        It opens nothing any more: here at once, on other nodes within five seconds.
+        """
+        self._call("DELETE", f"/v1/tenants/{_segment(id)}/keys/{_segment(key_id)}", answer="nothing")
+
+    def suspend_tenant(self, id: str) -> types.Tenant:
+        """Suspend a tenant (`POST /v1/tenants/{id}/suspend`).
+
+        All its mail is held where it is, on every node; mail is still accepted. What is on the wire finishes.
+        """
+        answered: types.Tenant = self._call("POST", f"/v1/tenants/{_segment(id)}/suspend", answer="json")
+        return answered
+
+    def verify_token(self, body: types.VerifyToken) -> types.VerifiedToken:
+        """Verify a token (`POST /v1/tokens/verify`).
+
+        For tokens of an outbox with accounts. The answer is 200 also where the token is not good: `valid` says
+        so. 429 where you ask too often.
+        """
+        answered: types.VerifiedToken = self._call("POST", "/v1/tokens/verify", answer="json", body=body)
+        return answered
+
+    def list_webhooks(
+        self,
+        *,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.WebhookList:
+        """List webhooks (`GET /v1/webhooks`).
+
+        The tenant's own `client_sync` is among them, if it has one.
+
+        `limit`: How many, 1 to 500; all of them when absent. `cursor`: Where to go on: the `next_cursor` of the
+        page before.
+        """
+        answered: types.WebhookList = self._call(
+            "GET",
+            "/v1/webhooks",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_webhooks(self, *, limit: Optional[int] = None) -> Iterator[types.Webhook]:
+        """Everything that `list_webhooks` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/webhooks", {"limit": limit})
+
+    def create_webhook(self, body: types.WebhookRequest) -> types.WebhookWithSecret:
+        """Create a webhook (`POST /v1/webhooks`).
+
+        The secret in the answer is shown this once: it verifies that a call is ours. 409 where there are 100
+        already.
+        """
+        answered: types.WebhookWithSecret = self._call("POST", "/v1/webhooks", answer="json", body=body)
+        return answered
+
+    def get_webhook(self, id: str) -> types.Webhook:
+        """Show a webhook (`GET /v1/webhooks/{id}`).
+
+        One webhook, without its secrets.
+        """
+        answered: types.Webhook = self._call("GET", f"/v1/webhooks/{_segment(id)}", answer="json")
+        return answered
+
+    def change_webhook(self, id: str, body: types.WebhookRequest) -> types.Webhook:
+        """Change a webhook (`PATCH /v1/webhooks/{id}`).
+
+        Changes the fields given and leaves the rest. With `version`, only if it still is that one; 409 otherwise.
+        Switching it on clears `disabled_reason`; what waited for it goes on.
+        """
+        answered: types.Webhook = self._call(
+            "PATCH",
+            f"/v1/webhooks/{_segment(id)}",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_webhook(self, id: str) -> None:
+        """Delete a webhook (`DELETE /v1/webhooks/{id}`).
+
+        With what it was still to be told.
+        """
+        self._call("DELETE", f"/v1/webhooks/{_segment(id)}", answer="nothing")
+
+    def list_deliveries(
+        self,
+        id: str,
+        *,
+        status: Optional[Literal["pending", "calling", "waiting", "acknowledged", "dead"]] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.DeliveryList:
+        """List what a webhook was told (`GET /v1/webhooks/{id}/deliveries`).
+
+        And what it is still to be told: those of the newest messages first, each with its latest call.
+
+        `status`: Only those that are `pending`, `calling`, `waiting`, `acknowledged` or `dead`. `limit`: How
+        many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page before.
+        """
+        answered: types.DeliveryList = self._call(
+            "GET",
+            f"/v1/webhooks/{_segment(id)}/deliveries",
+            answer="json",
+            query={"status": status, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_deliveries(
+        self,
+        id: str,
+        *,
+        status: Optional[Literal["pending", "calling", "waiting", "acknowledged", "dead"]] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.Delivery]:
+        """Everything that `list_deliveries` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each(f"/v1/webhooks/{_segment(id)}/deliveries", {"status": status, "limit": limit})
+
+    def resend_delivery(self, id: str, uid: str, sequence: int) -> types.Delivery:
+        """Tell a webhook again (`POST /v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend`).
+
+        Something that it has acknowledged, or that was given up. It is called as soon as possible, under the same
+        `webhook-id`. 409 while it is still to be told, and while the webhook is switched off.
+        """
+        answered: types.Delivery = self._call(
+            "POST",
+            f"/v1/webhooks/{_segment(id)}/deliveries/{_segment(uid)}/{_segment(sequence)}/resend",
+            answer="json",
+        )
+        return answered
+
+    def resend_deliveries(self, id: str, body: types.ResendDeliveriesRequest) -> types.ResentDeliveries:
+        """Tell a webhook again what was given up (`POST /v1/webhooks/{id}/resend`).
+
+        All that was to be told in that time and is `dead`, or with `"which":"all"` all that is over. It is told
+        as soon as the webhook takes calls, in order for each message, each under its own `webhook-id`. What is
+        still to be told stays as it is, so a call may be repeated. A call goes on for at most 20 seconds and then
+        has a `next_cursor`. 409 while the webhook is switched off.
+        """
+        answered: types.ResentDeliveries = self._call(
+            "POST",
+            f"/v1/webhooks/{_segment(id)}/resend",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def rotate_webhook_secret(self, id: str) -> types.WebhookWithSecret:
+        """Give a webhook a new secret (`POST /v1/webhooks/{id}/rotate`).
+
+        Calls are signed with the new and the earlier one for a day, at most three at a time: put the new one in
+        place meanwhile. It is shown this once.
+        """
+        answered: types.WebhookWithSecret = self._call(
+            "POST",
+            f"/v1/webhooks/{_segment(id)}/rotate",
+            answer="json",
+        )
+        return answered
+
+    def test_webhook(self, id: str) -> types.WebhookTest:
+        """Test a webhook (`POST /v1/webhooks/{id}/test`).
+
+        Calls it once with an event of the type `webhook.test`. The answer is 200 also where the call fails: `ok`
+        says so.
+        """
+        answered: types.WebhookTest = self._call("POST", f"/v1/webhooks/{_segment(id)}/test", answer="json")
+        return answered

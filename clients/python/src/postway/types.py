@@ -1,0 +1,2039 @@
+"""The bodies of requests and answers. Made by clients/make of the OpenAPI document. Do not edit."""
+
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, TypedDict, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+Account = TypedDict(
+    "Account",
+    {
+        "id": "str",
+        "tenant": "str",
+        "kind": 'Literal["smtp", "ses", "sandbox"]',
+        "host": "NotRequired[Optional[str]]",
+        "port": "NotRequired[Optional[int]]",
+        "tls": 'Literal["starttls", "implicit", "none", "opportunistic"]',
+        "username": "NotRequired[Optional[str]]",
+        "password_set": "bool",
+        "oauth": "NotRequired[Optional[OAuth]]",
+        "allow_plaintext_auth": "bool",
+        "ca_pem": "NotRequired[Optional[str]]",
+        "region": "NotRequired[Optional[str]]",
+        "access_key_id": "NotRequired[Optional[str]]",
+        "secret_access_key_set": "bool",
+        "configuration_set": "NotRequired[Optional[str]]",
+        "endpoint": "NotRequired[Optional[str]]",
+        "max_connections": "int",
+        "return_path": "NotRequired[Optional[str]]",
+        "fallback": "NotRequired[Optional[str]]",
+        "pec": "bool",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "limits": "Limits",
+        "warm_up": "NotRequired[Optional[WarmUp]]",
+        "destinations": "Dict[str, DestinationLimit]",
+        "retry": "Retry",
+        "suspended": "bool",
+        "circuit": "NotRequired[Optional[Circuit]]",
+        "used": "NotRequired[Optional[Used]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""An account."""
+
+AccountList = TypedDict(
+    "AccountList",
+    {
+        "data": "List[Account]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's accounts."""
+
+AccountRequest = TypedDict(
+    "AccountRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "kind": 'NotRequired[Literal["smtp", "ses", "sandbox"]]',
+        "host": "NotRequired[Optional[str]]",
+        "port": "NotRequired[Optional[int]]",
+        "tls": 'NotRequired[Optional[Literal["starttls", "implicit", "none", "opportunistic"]]]',
+        "username": "NotRequired[Optional[str]]",
+        "password": "NotRequired[Optional[str]]",
+        "oauth": "NotRequired[Optional[OAuthRequest]]",
+        "allow_plaintext_auth": "NotRequired[Optional[bool]]",
+        "ca_pem": "NotRequired[Optional[str]]",
+        "region": "NotRequired[Optional[str]]",
+        "access_key_id": "NotRequired[Optional[str]]",
+        "secret_access_key": "NotRequired[Optional[str]]",
+        "configuration_set": "NotRequired[Optional[str]]",
+        "endpoint": "NotRequired[Optional[str]]",
+        "max_connections": "NotRequired[Optional[int]]",
+        "return_path": "NotRequired[Optional[str]]",
+        "fallback": "NotRequired[Optional[str]]",
+        "pec": "NotRequired[Optional[bool]]",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "limits": "NotRequired[Optional[LimitsRequest]]",
+        "warm_up": "NotRequired[Optional[WarmUpRequest]]",
+        "destinations": "NotRequired[Optional[Dict[str, DestinationRequest]]]",
+        "retry": "NotRequired[Optional[RetryRequest]]",
+        "version": "NotRequired[int]",
+        "tenant": "NotRequired[str]",
+        "password_set": "NotRequired[bool]",
+        "secret_access_key_set": "NotRequired[bool]",
+        "suspended": "NotRequired[bool]",
+        "circuit": "NotRequired[Optional[Circuit]]",
+        "used": "NotRequired[Optional[Used]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""An account to make or change. Unknown fields are refused."""
+
+AccountTest = TypedDict(
+    "AccountTest",
+    {
+        "ok": "bool",
+        "steps": "List[AccountTestStep]",
+        "message": "NotRequired[Optional[str]]",
+    },
+)
+"""How a trial went."""
+
+AccountTestRequest = TypedDict(
+    "AccountTestRequest",
+    {
+        "to": "NotRequired[Optional[str]]",
+        "from": "NotRequired[Optional[str]]",
+    },
+)
+"""Whom to send a test mail."""
+
+AccountTestStep = TypedDict(
+    "AccountTestStep",
+    {
+        "step": 'Literal["connect", "tls", "auth", "send"]',
+        "ok": "bool",
+        "detail": "str",
+        "duration_ms": "int",
+    },
+)
+"""One step of a trial."""
+
+AlternativeRequest = TypedDict(
+    "AlternativeRequest",
+    {
+        "content_type": "str",
+        "content": "str",
+        "attach": "NotRequired[Optional[bool]]",
+    },
+)
+"""A further form of the text."""
+
+Attachment = TypedDict(
+    "Attachment",
+    {
+        "filename": "str",
+        "content_type": "NotRequired[Optional[str]]",
+        "content": "NotRequired[Optional[str]]",
+        "url": "NotRequired[Optional[str]]",
+        "endpoint": "NotRequired[Optional[str]]",
+        "path": "NotRequired[Optional[str]]",
+        "sha256": "NotRequired[Optional[str]]",
+        "content_md5": "NotRequired[Optional[str]]",
+        "storage_path": "NotRequired[Optional[str]]",
+        "fetch_mode": 'NotRequired[Optional[Literal["base64", "http_url", "filesystem", "endpoint"]]]',
+        "content_id": "NotRequired[Optional[str]]",
+        "inline": "NotRequired[Optional[bool]]",
+    },
+)
+"""A file: its bytes, or where they are (`content`, `url`, `endpoint` or `path`, or all in one as `storage_path`)."""
+
+Attempt = TypedDict(
+    "Attempt",
+    {
+        "smtp_code": "NotRequired[Optional[int]]",
+        "enhanced_code": "NotRequired[Optional[str]]",
+        "reply": "NotRequired[Optional[str]]",
+        "number": "int",
+        "started_at": "str",
+        "duration_ms": "int",
+        "account": "str",
+        "remote": "NotRequired[Optional[str]]",
+        "outcome": "str",
+        "provider_message_id": "NotRequired[Optional[str]]",
+    },
+)
+"""An attempt to send."""
+
+AuditEntry = TypedDict(
+    "AuditEntry",
+    {
+        "id": "str",
+        "at": "str",
+        "actor": "str",
+        "tenant": "NotRequired[Optional[str]]",
+        "action": "str",
+        "target": "str",
+        "request_id": "NotRequired[Optional[str]]",
+        "detail": "NotRequired[Optional[Dict[str, Any]]]",
+    },
+)
+"""A management call."""
+
+AuditList = TypedDict(
+    "AuditList",
+    {
+        "data": "List[AuditEntry]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of the audit log."""
+
+Batch = TypedDict(
+    "Batch",
+    {
+        "code": "str",
+        "suspended": "bool",
+        "suspended_since": "NotRequired[Optional[str]]",
+        "waiting": "int",
+    },
+)
+"""A batch."""
+
+BatchItem = TypedDict(
+    "BatchItem",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "uid": "NotRequired[Optional[str]]",
+        "status": "NotRequired[Optional[str]]",
+        "repeated": "NotRequired[Optional[bool]]",
+        "error": "NotRequired[Optional[ErrorBody]]",
+    },
+)
+"""What became of one message of a batch: a `status`, or an `error`."""
+
+BatchList = TypedDict(
+    "BatchList",
+    {
+        "data": "List[Batch]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of batches."""
+
+BatchProgress = TypedDict(
+    "BatchProgress",
+    {
+        "code": "str",
+        "suspended": "bool",
+        "suspended_since": "NotRequired[Optional[str]]",
+        "waiting": "int",
+        "by_status": "Dict[str, Any]",
+        "counted_all": "bool",
+    },
+)
+"""A batch, with how far it is."""
+
+BatchRequest = TypedDict(
+    "BatchRequest",
+    {
+        "defaults": "NotRequired[Optional[MessageRequest]]",
+        "messages": "List[MessageRequest]",
+    },
+)
+"""Many mails at once."""
+
+BatchResult = TypedDict(
+    "BatchResult",
+    {
+        "accepted": "int",
+        "rejected": "int",
+        "results": "List[BatchItem]",
+    },
+)
+"""What became of a batch."""
+
+Bounce = TypedDict(
+    "Bounce",
+    {
+        "type": 'NotRequired[Optional[Literal["hard", "soft"]]]',
+        "code": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "at": "NotRequired[Optional[str]]",
+        "reported_at": "NotRequired[Optional[str]]",
+    },
+)
+"""A bounce."""
+
+Call = TypedDict(
+    "Call",
+    {
+        "at": "str",
+        "latency_ms": "int",
+        "status": "NotRequired[Optional[int]]",
+        "request": "str",
+        "answer": "str",
+    },
+)
+"""A call."""
+
+Circuit = TypedDict(
+    "Circuit",
+    {
+        "state": 'Literal["closed", "open"]',
+        "code": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "since": "NotRequired[Optional[str]]",
+        "until": "NotRequired[Optional[str]]",
+    },
+)
+"""Whether an account is left alone."""
+
+Cleanup = TypedDict(
+    "Cleanup",
+    {
+        "deleted": "int",
+        "more": "bool",
+    },
+)
+"""What a cleanup did."""
+
+Contact = TypedDict(
+    "Contact",
+    {
+        "id": "str",
+        "name": "str",
+        "addresses": "List[str]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A name and its addresses."""
+
+ContactList = TypedDict(
+    "ContactList",
+    {
+        "data": "List[Contact]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of contacts."""
+
+ContactRequest = TypedDict(
+    "ContactRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "addresses": "NotRequired[Optional[Union[str, List[str]]]]",
+        "version": "NotRequired[Optional[int]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A contact to make or change. Unknown fields are refused."""
+
+ContentLimits = TypedDict(
+    "ContentLimits",
+    {
+        "subject_chars": "NotRequired[Optional[int]]",
+        "html_bytes": "NotRequired[Optional[int]]",
+        "message_bytes": "NotRequired[Optional[int]]",
+        "html_required": "bool",
+        "auto_text": "bool",
+    },
+)
+"""Bounds of composed mail."""
+
+ContentRequest = TypedDict(
+    "ContentRequest",
+    {
+        "subject_chars": "NotRequired[Optional[int]]",
+        "html_bytes": "NotRequired[Optional[int]]",
+        "message_bytes": "NotRequired[Optional[int]]",
+        "html_required": "NotRequired[Optional[bool]]",
+        "auto_text": "NotRequired[Optional[bool]]",
+    },
+)
+"""Bounds of composed mail."""
+
+Delivery = TypedDict(
+    "Delivery",
+    {
+        "message": "str",
+        "sequence": "int",
+        "event": "str",
+        "status": 'Literal["pending", "calling", "waiting", "acknowledged", "dead"]',
+        "tries": "int",
+        "created_at": "str",
+        "next_at": "NotRequired[Optional[str]]",
+        "settled_at": "NotRequired[Optional[str]]",
+        "last_call": "NotRequired[Optional[Call]]",
+    },
+)
+"""Something a webhook was, or is to be, told."""
+
+DeliveryList = TypedDict(
+    "DeliveryList",
+    {
+        "data": "List[Delivery]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of a webhook's deliveries."""
+
+DestinationLimit = TypedDict(
+    "DestinationLimit",
+    {
+        "connections": "int",
+        "per_second": "int",
+    },
+)
+"""How much one receiving domain is sent. 0: no limit."""
+
+DestinationRequest = TypedDict(
+    "DestinationRequest",
+    {
+        "connections": "NotRequired[int]",
+        "per_second": "NotRequired[int]",
+    },
+)
+"""How much one receiving domain is sent. 0: no limit."""
+
+EraseRequest = TypedDict(
+    "EraseRequest",
+    {
+        "address": "str",
+    },
+)
+"""What to forget."""
+
+Erasure = TypedDict(
+    "Erasure",
+    {
+        "removed": "int",
+        "redacted": "int",
+        "waiting": "int",
+        "more": "bool",
+    },
+)
+"""What was forgotten."""
+
+ErrorBody = TypedDict(
+    "ErrorBody",
+    {
+        "code": "str",
+        "message": "str",
+        "request_id": "NotRequired[Optional[str]]",
+        "details": "List[FieldError]",
+    },
+)
+"""What went wrong."""
+
+Event = TypedDict(
+    "Event",
+    {
+        "seq": "int",
+        "at": "str",
+        "type": "str",
+        "data": "Dict[str, Any]",
+    },
+)
+"""An entry of a message's history."""
+
+EventList = TypedDict(
+    "EventList",
+    {
+        "data": "List[Event]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A message's history."""
+
+Explanation = TypedDict(
+    "Explanation",
+    {
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]',
+        "reason": "NotRequired[Optional[str]]",
+        "gates": "List[Gate]",
+        "next_at": "NotRequired[Optional[str]]",
+    },
+)
+"""What holds a message."""
+
+Failure = TypedDict(
+    "Failure",
+    {
+        "code": "NotRequired[Optional[str]]",
+        "category": "NotRequired[Optional[str]]",
+        "provider_category": "NotRequired[Optional[str]]",
+        "original_code": "NotRequired[Optional[str]]",
+        "phase": "NotRequired[Optional[str]]",
+        "smtp_code": "NotRequired[Optional[int]]",
+        "enhanced_code": "NotRequired[Optional[str]]",
+        "message": "NotRequired[Optional[str]]",
+    },
+)
+"""A failure."""
+
+FailureReason = TypedDict(
+    "FailureReason",
+    {
+        "code": "str",
+        "count": "int",
+    },
+)
+"""Why messages failed."""
+
+Feed = TypedDict(
+    "Feed",
+    {
+        "data": "List[FeedEntry]",
+        "next_cursor": "str",
+    },
+)
+"""What came next."""
+
+FeedEntry = TypedDict(
+    "FeedEntry",
+    {
+        "cursor": "str",
+        "sequence": "NotRequired[Optional[int]]",
+        "at": "NotRequired[Optional[str]]",
+        "type": "str",
+        "event": "str",
+        "message": "NotRequired[Optional[NamedMessage]]",
+        "inbound": "NotRequired[Optional[str]]",
+        "data": "Dict[str, Any]",
+    },
+)
+"""Something that happened to a message."""
+
+FieldError = TypedDict(
+    "FieldError",
+    {
+        "field": "str",
+        "message": "str",
+        "code": "NotRequired[Optional[str]]",
+        "check": "NotRequired[Optional[str]]",
+    },
+)
+"""What is wrong with one field."""
+
+FollowUpRequest = TypedDict(
+    "FollowUpRequest",
+    {
+        "every_hours": "int",
+        "times_max": "NotRequired[int]",
+    },
+)
+"""Reminders of what was sent on."""
+
+Gate = TypedDict(
+    "Gate",
+    {
+        "gate": "str",
+        "reason": "str",
+        "until": "NotRequired[Optional[str]]",
+    },
+)
+"""One thing that holds a message."""
+
+Health = TypedDict(
+    "Health",
+    {
+        "status": "str",
+        "warnings": "NotRequired[List[str]]",
+    },
+)
+"""How the server feels."""
+
+ImportResult = TypedDict(
+    "ImportResult",
+    {
+        "imported": "int",
+        "rejected": "int",
+        "errors": "List[WrongLine]",
+    },
+)
+"""What became of an import."""
+
+Inbound = TypedDict(
+    "Inbound",
+    {
+        "id": "str",
+        "mailbox": "str",
+        "status": 'Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]',
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "from": "NotRequired[Optional[str]]",
+        "to": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "message_id": "NotRequired[Optional[str]]",
+        "size": "int",
+        "date": "NotRequired[Optional[str]]",
+        "arrived_at": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "settled_at": "NotRequired[Optional[str]]",
+        "due_at": "NotRequired[Optional[str]]",
+        "tries": "int",
+        "attempts": "int",
+        "error": "NotRequired[Optional[str]]",
+        "tags": "List[str]",
+        "follow_up": "NotRequired[Optional[str]]",
+        "reminders": "int",
+        "resolved_at": "NotRequired[Optional[str]]",
+        "folder": "str",
+        "uid_validity": "int",
+        "imap_uid": "int",
+        "digest": "NotRequired[Optional[str]]",
+        "result": "NotRequired[Optional[Dict[str, Any]]]",
+        "messages": "List[SentOn]",
+        "events": "List[Event]",
+    },
+)
+"""A mail that came in, with what was found and done."""
+
+InboundList = TypedDict(
+    "InboundList",
+    {
+        "data": "List[InboundSummary]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""Some mail that came in, and where to go on."""
+
+InboundReplayRequest = TypedDict(
+    "InboundReplayRequest",
+    {
+        "status": 'Literal["no_match", "dead", "routed"]',
+        "mailbox": "NotRequired[Optional[str]]",
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "since": "NotRequired[Optional[str]]",
+        "until": "NotRequired[Optional[str]]",
+        "settled_before": "NotRequired[Optional[str]]",
+        "limit": "NotRequired[Optional[int]]",
+    },
+)
+"""Which mail to replay. Every condition given must hold. Unknown fields are refused."""
+
+InboundReplayed = TypedDict(
+    "InboundReplayed",
+    {
+        "replayed": "int",
+        "more": "bool",
+        "at": "str",
+    },
+)
+"""How many mails are looked at again."""
+
+InboundSummary = TypedDict(
+    "InboundSummary",
+    {
+        "id": "str",
+        "mailbox": "str",
+        "status": 'Literal["received", "routing", "routed", "no_match", "gone", "waiting", "dead"]',
+        "kind": 'NotRequired[Optional[Literal["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"]]]',
+        "from": "NotRequired[Optional[str]]",
+        "to": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "message_id": "NotRequired[Optional[str]]",
+        "size": "int",
+        "date": "NotRequired[Optional[str]]",
+        "arrived_at": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "settled_at": "NotRequired[Optional[str]]",
+        "due_at": "NotRequired[Optional[str]]",
+        "tries": "int",
+        "attempts": "int",
+        "error": "NotRequired[Optional[str]]",
+        "tags": "List[str]",
+        "follow_up": "NotRequired[Optional[str]]",
+        "reminders": "int",
+        "resolved_at": "NotRequired[Optional[str]]",
+        "folder": "str",
+        "uid_validity": "int",
+        "imap_uid": "int",
+        "digest": "NotRequired[Optional[str]]",
+    },
+)
+"""A mail that came in, as in lists."""
+
+Key = TypedDict(
+    "Key",
+    {
+        "id": "str",
+        "prefix": "str",
+        "name": "str",
+        "scopes": 'List[Literal["send", "read", "manage"]]',
+        "allow_ips": "List[str]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+        "last_used_at": "NotRequired[Optional[str]]",
+        "revoked_at": "NotRequired[Optional[str]]",
+    },
+)
+"""An API key, without itself."""
+
+KeyList = TypedDict(
+    "KeyList",
+    {
+        "data": "List[Key]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's keys."""
+
+KeyRequest = TypedDict(
+    "KeyRequest",
+    {
+        "name": "NotRequired[Optional[str]]",
+        "scopes": 'NotRequired[List[Literal["send", "read", "manage"]]]',
+        "expires_at": "NotRequired[Optional[str]]",
+        "allow_ips": "NotRequired[Optional[List[str]]]",
+    },
+)
+"""A key to make. Unknown fields are refused."""
+
+KnownRecipient = TypedDict(
+    "KnownRecipient",
+    {
+        "id": "str",
+        "external_id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "address": "str",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "personal_number": "NotRequired[Optional[str]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+        "deleted_at": "NotRequired[Optional[str]]",
+    },
+)
+"""Somebody a tenant writes to."""
+
+LargeFiles = TypedDict(
+    "LargeFiles",
+    {
+        "policy": "str",
+        "above_bytes": "NotRequired[Optional[int]]",
+        "link_days": "NotRequired[Optional[int]]",
+    },
+)
+"""What becomes of attachments too large to mail."""
+
+Limits = TypedDict(
+    "Limits",
+    {
+        "per_minute": "int",
+        "per_hour": "int",
+        "per_day": "int",
+        "behavior": 'Literal["defer", "reject"]',
+    },
+)
+"""How much an account may send, in any window of that length. 0: no limit."""
+
+LimitsRequest = TypedDict(
+    "LimitsRequest",
+    {
+        "per_minute": "NotRequired[Optional[int]]",
+        "per_hour": "NotRequired[Optional[int]]",
+        "per_day": "NotRequired[Optional[int]]",
+        "behavior": 'NotRequired[Optional[Literal["defer", "reject"]]]',
+    },
+)
+"""How much an account may send, in any window of that length. 0 and null: no limit."""
+
+MailContent = TypedDict(
+    "MailContent",
+    {
+        "headers": "List[MailHeader]",
+        "text": "NotRequired[Optional[str]]",
+        "has_html": "bool",
+        "attachments": "List[MailFile]",
+        "omitted": "List[str]",
+    },
+)
+"""A mail as a reader sees it."""
+
+MailFile = TypedDict(
+    "MailFile",
+    {
+        "index": "int",
+        "filename": "NotRequired[Optional[str]]",
+        "content_type": "str",
+        "size": "int",
+        "content_id": "NotRequired[Optional[str]]",
+    },
+)
+"""A file in a mail."""
+
+MailHeader = TypedDict(
+    "MailHeader",
+    {
+        "name": "str",
+        "value": "str",
+    },
+)
+"""A header field."""
+
+Mailbox = TypedDict(
+    "Mailbox",
+    {
+        "id": "str",
+        "tenant": "str",
+        "host": "str",
+        "port": "int",
+        "tls": 'Literal["implicit", "starttls", "none"]',
+        "ca_pem": "NotRequired[Optional[str]]",
+        "username": "str",
+        "auth": 'Literal["password", "xoauth2"]',
+        "password_set": "bool",
+        "token_set": "bool",
+        "oauth": "NotRequired[Optional[OAuth]]",
+        "folder": "str",
+        "roles": 'List[Literal["forward", "bounces", "pec"]]',
+        "active": "bool",
+        "description": "NotRequired[Optional[str]]",
+        "poll_seconds": "int",
+        "start": 'Union[Literal["now", "beginning"], Dict[str, Any]]',
+        "proxy": "NotRequired[Optional[str]]",
+        "all_tenants": "bool",
+        "attempts_max": "int",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "mail_bytes_max": "int",
+        "last_scanned_at": "NotRequired[Optional[str]]",
+        "lag": "NotRequired[Optional[int]]",
+        "error": "NotRequired[Optional[str]]",
+        "error_since": "NotRequired[Optional[str]]",
+        "uid_validity": "NotRequired[Optional[int]]",
+        "last_seen_uid": "NotRequired[Optional[int]]",
+        "uid_next": "NotRequired[Optional[int]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A mailbox."""
+
+MailboxBehind = TypedDict(
+    "MailboxBehind",
+    {
+        "mailbox": "str",
+        "lag": "NotRequired[Optional[int]]",
+        "error": "NotRequired[Optional[str]]",
+    },
+)
+"""A mailbox that needs a look."""
+
+MailboxList = TypedDict(
+    "MailboxList",
+    {
+        "data": "List[Mailbox]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's mailboxes."""
+
+MailboxRequest = TypedDict(
+    "MailboxRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "host": "NotRequired[Optional[str]]",
+        "port": "NotRequired[Optional[int]]",
+        "tls": 'NotRequired[Optional[Literal["implicit", "starttls", "none"]]]',
+        "ca_pem": "NotRequired[Optional[str]]",
+        "username": "NotRequired[Optional[str]]",
+        "password": "NotRequired[Optional[str]]",
+        "token": "NotRequired[Optional[str]]",
+        "oauth": "NotRequired[Optional[OAuthRequest]]",
+        "auth": 'NotRequired[Optional[Literal["password", "xoauth2"]]]',
+        "folder": "NotRequired[Optional[str]]",
+        "roles": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec"], List[Literal["forward", "bounces", "pec"]]]]]',
+        "role": 'NotRequired[Optional[Union[Literal["forward", "bounces", "pec"], List[Literal["forward", "bounces", "pec"]]]]]',
+        "active": "NotRequired[Optional[bool]]",
+        "description": "NotRequired[Optional[str]]",
+        "poll_seconds": "NotRequired[Optional[int]]",
+        "start": 'NotRequired[Optional[Union[Literal["now", "beginning"], Dict[str, Any]]]]',
+        "proxy": "NotRequired[Optional[str]]",
+        "proxy_password": "NotRequired[Optional[str]]",
+        "all_tenants": "NotRequired[Optional[bool]]",
+        "attempts_max": "NotRequired[Optional[int]]",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "mail_bytes_max": "NotRequired[Optional[int]]",
+        "version": "NotRequired[Optional[int]]",
+        "tenant": "NotRequired[str]",
+        "password_set": "NotRequired[bool]",
+        "token_set": "NotRequired[bool]",
+        "last_scanned_at": "NotRequired[Optional[str]]",
+        "lag": "NotRequired[Optional[int]]",
+        "error": "NotRequired[Optional[str]]",
+        "error_since": "NotRequired[Optional[str]]",
+        "uid_validity": "NotRequired[Optional[int]]",
+        "last_seen_uid": "NotRequired[Optional[int]]",
+        "uid_next": "NotRequired[Optional[int]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A mailbox to make or change. Unknown fields are refused."""
+
+MailboxTest = TypedDict(
+    "MailboxTest",
+    {
+        "ok": "bool",
+        "steps": "List[MailboxTestStep]",
+        "duration_ms": "int",
+    },
+)
+"""How a trial of a mailbox went."""
+
+MailboxTestStep = TypedDict(
+    "MailboxTestStep",
+    {
+        "step": 'Literal["settings", "connect", "tls", "login", "folder", "mail"]',
+        "ok": "bool",
+        "detail": "str",
+    },
+)
+"""One step of a trial of a mailbox."""
+
+Message = TypedDict(
+    "Message",
+    {
+        "id": "str",
+        "uid": "str",
+        "tenant": "str",
+        "account": "str",
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]',
+        "held_by": "List[str]",
+        "priority": "int",
+        "batch": "NotRequired[Optional[str]]",
+        "sensitive": "bool",
+        "subject": "str",
+        "to": "NotRequired[Optional[str]]",
+        "recipient_count": "int",
+        "created_at": "str",
+        "updated_at": "str",
+        "due_at": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+        "sent_at": "NotRequired[Optional[str]]",
+        "failed_at": "NotRequired[Optional[str]]",
+        "reported_at": "NotRequired[Optional[str]]",
+        "attempt": "int",
+        "version": "int",
+        "exhausted": "bool",
+        "request_id": "NotRequired[Optional[str]]",
+        "message_id": "str",
+        "provider_message_id": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "error": "NotRequired[Optional[Failure]]",
+        "outcome": "NotRequired[Optional[str]]",
+        "bounce": "NotRequired[Optional[Bounce]]",
+        "on_doubt": 'Literal["resend", "hold"]',
+        "external_id": "NotRequired[Optional[str]]",
+        "tags": "List[str]",
+        "metadata": "NotRequired[Optional[Dict[str, Any]]]",
+        "recipient_id": "NotRequired[Optional[str]]",
+        "payload_file_path": "NotRequired[Optional[str]]",
+        "eml_file_path": "NotRequired[Optional[str]]",
+        "recipients": "List[Recipient]",
+        "attempts": "List[Attempt]",
+        "events": "List[Event]",
+        "notifications": "List[Notification]",
+    },
+)
+"""A message with its parts."""
+
+MessageList = TypedDict(
+    "MessageList",
+    {
+        "data": "List[MessageSummary]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""Some messages, and where to go on."""
+
+MessageRequest = TypedDict(
+    "MessageRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "account": "NotRequired[Optional[str]]",
+        "from": "NotRequired[Optional[str]]",
+        "to": "NotRequired[Optional[Union[str, List[str]]]]",
+        "cc": "NotRequired[Optional[Union[str, List[str]]]]",
+        "bcc": "NotRequired[Optional[Union[str, List[str]]]]",
+        "reply_to": "NotRequired[Optional[Union[str, List[str]]]]",
+        "return_path": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "text": "NotRequired[Optional[str]]",
+        "html": "NotRequired[Optional[str]]",
+        "auto_text": "NotRequired[Optional[bool]]",
+        "alternatives": "NotRequired[Optional[List[AlternativeRequest]]]",
+        "headers": "NotRequired[Optional[Dict[str, str]]]",
+        "attachments": "NotRequired[Optional[List[Attachment]]]",
+        "template": "NotRequired[Optional[TemplateUse]]",
+        "recipient": "NotRequired[Optional[RecipientUse]]",
+        "unsubscribe": "NotRequired[Optional[Unsubscribe]]",
+        "auto_submitted": "NotRequired[Optional[bool]]",
+        "sensitive": "NotRequired[Optional[bool]]",
+        "priority": 'NotRequired[Optional[Union[int, Literal["immediate", "high", "normal", "low"]]]]',
+        "batch": "NotRequired[Optional[str]]",
+        "send_at": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+        "tags": "NotRequired[Optional[List[str]]]",
+        "metadata": "NotRequired[Optional[Dict[str, Any]]]",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "collapse_key": "NotRequired[Optional[str]]",
+        "external_id": "NotRequired[Optional[str]]",
+    },
+)
+"""A mail to send. Unknown fields are refused."""
+
+MessageSummary = TypedDict(
+    "MessageSummary",
+    {
+        "id": "str",
+        "uid": "str",
+        "tenant": "str",
+        "account": "str",
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]',
+        "held_by": "List[str]",
+        "priority": "int",
+        "batch": "NotRequired[Optional[str]]",
+        "sensitive": "bool",
+        "subject": "str",
+        "to": "NotRequired[Optional[str]]",
+        "recipient_count": "int",
+        "created_at": "str",
+        "updated_at": "str",
+        "due_at": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+        "sent_at": "NotRequired[Optional[str]]",
+        "failed_at": "NotRequired[Optional[str]]",
+        "reported_at": "NotRequired[Optional[str]]",
+        "attempt": "int",
+        "version": "int",
+        "exhausted": "bool",
+        "request_id": "NotRequired[Optional[str]]",
+        "message_id": "str",
+        "provider_message_id": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "error": "NotRequired[Optional[Failure]]",
+        "outcome": "NotRequired[Optional[str]]",
+        "bounce": "NotRequired[Optional[Bounce]]",
+        "on_doubt": 'Literal["resend", "hold"]',
+        "external_id": "NotRequired[Optional[str]]",
+        "tags": "List[str]",
+        "metadata": "NotRequired[Optional[Dict[str, Any]]]",
+    },
+)
+"""A message, as in lists."""
+
+Minute = TypedDict(
+    "Minute",
+    {
+        "at": "str",
+        "accepted": "int",
+        "sent": "int",
+        "failed": "int",
+    },
+)
+"""What happened in one minute."""
+
+NamedMessage = TypedDict(
+    "NamedMessage",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "uid": "str",
+    },
+)
+"""A message by its names."""
+
+NewKeyView = TypedDict(
+    "NewKeyView",
+    {
+        "id": "str",
+        "prefix": "str",
+        "name": "str",
+        "scopes": 'List[Literal["send", "read", "manage"]]',
+        "allow_ips": "List[str]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+        "last_used_at": "NotRequired[Optional[str]]",
+        "revoked_at": "NotRequired[Optional[str]]",
+        "key": "str",
+    },
+)
+"""A key that was just made."""
+
+Node = TypedDict(
+    "Node",
+    {
+        "id": "str",
+        "name": "str",
+        "address": "str",
+        "version": "str",
+        "status": 'Literal["alive", "dead"]',
+        "is_self": "bool",
+        "storage_apart": "bool",
+        "started_at": "str",
+        "last_beat_at": "str",
+    },
+)
+"""A node."""
+
+NodeList = TypedDict(
+    "NodeList",
+    {
+        "data": "List[Node]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A list of nodes."""
+
+Notification = TypedDict(
+    "Notification",
+    {
+        "subscriber": "str",
+        "event": "str",
+        "sequence": "int",
+        "status": 'Literal["pending", "calling", "waiting", "acknowledged", "dead"]',
+        "tries": "int",
+        "next_at": "NotRequired[Optional[str]]",
+        "last_status": "NotRequired[Optional[int]]",
+        "settled_at": "NotRequired[Optional[str]]",
+    },
+)
+"""Something a subscriber was, or is to be, told."""
+
+OAuth = TypedDict(
+    "OAuth",
+    {
+        "preset": 'NotRequired[Optional[Literal["microsoft", "google"]]]',
+        "grant": 'Literal["client_credentials", "refresh_token", "service_account"]',
+        "token_url": "NotRequired[Optional[str]]",
+        "client_id": "str",
+        "scope": "NotRequired[Optional[str]]",
+        "directory": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "client_secret_set": "bool",
+        "refresh_token_set": "bool",
+        "private_key_set": "bool",
+    },
+)
+"""A grant, without its secrets."""
+
+OAuthRequest = TypedDict(
+    "OAuthRequest",
+    {
+        "preset": 'NotRequired[Optional[Literal["microsoft", "google"]]]',
+        "grant": 'NotRequired[Literal["client_credentials", "refresh_token", "service_account"]]',
+        "token_url": "NotRequired[Optional[str]]",
+        "client_id": "NotRequired[str]",
+        "scope": "NotRequired[Optional[str]]",
+        "directory": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "client_secret": "NotRequired[Optional[str]]",
+        "refresh_token": "NotRequired[Optional[str]]",
+        "private_key": "NotRequired[Optional[str]]",
+    },
+)
+"""A grant to make or change. Fields that are not given stay as they are."""
+
+OpenCircuit = TypedDict(
+    "OpenCircuit",
+    {
+        "account": "str",
+        "code": "str",
+        "reason": "str",
+        "open_until": "str",
+    },
+)
+"""An account at fault."""
+
+OutboxSource = TypedDict(
+    "OutboxSource",
+    {
+        "name": "str",
+        "tenant": "str",
+        "kind": "str",
+        "database": "NotRequired[Optional[str]]",
+        "status": "str",
+        "holder": "NotRequired[Optional[str]]",
+        "waiting": "NotRequired[Optional[int]]",
+        "lag_seconds": "NotRequired[Optional[float]]",
+        "accepted": "int",
+        "invalid": "int",
+        "last_taken_at": "NotRequired[Optional[str]]",
+        "error": "NotRequired[Optional[str]]",
+    },
+)
+"""A source."""
+
+OutboxSourceList = TypedDict(
+    "OutboxSourceList",
+    {
+        "data": "List[OutboxSource]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A list of sources."""
+
+Overview = TypedDict(
+    "Overview",
+    {
+        "by_status": "Dict[str, Any]",
+        "held": "int",
+        "in_doubt_held": "int",
+        "oldest_due_seconds": "int",
+        "oldest_held_seconds": "int",
+        "rates": "Dict[str, Any]",
+        "at": "str",
+        "time_in_queue": "TimeInQueue",
+        "failures": "List[FailureReason]",
+        "circuits": "List[OpenCircuit]",
+        "mailboxes": "List[MailboxBehind]",
+        "subscribers": "List[SubscriberBehind]",
+        "nodes": "List[Node]",
+        "last_hour": "List[Minute]",
+    },
+)
+"""How a tenant's mail is doing."""
+
+PecReceipt = TypedDict(
+    "PecReceipt",
+    {
+        "kind": "str",
+        "address": "NotRequired[Optional[str]]",
+        "at": "str",
+        "signature": 'Literal["verified", "unverified", "absent"]',
+        "inbound": "str",
+        "size": "int",
+        "sha256": "str",
+        "detail": "Dict[str, Any]",
+    },
+)
+"""A receipt of certified mail."""
+
+PecReceiptList = TypedDict(
+    "PecReceiptList",
+    {
+        "data": "List[PecReceipt]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of a message's receipts."""
+
+Preview = TypedDict(
+    "Preview",
+    {
+        "version": "NotRequired[Optional[int]]",
+        "subject": "str",
+        "html": "NotRequired[Optional[str]]",
+        "text": "NotRequired[Optional[str]]",
+        "warnings": "List[FieldError]",
+    },
+)
+"""A mail as a template would make it."""
+
+PreviewRequest = TypedDict(
+    "PreviewRequest",
+    {
+        "variables": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "NotRequired[Optional[int]]",
+    },
+)
+"""What to fill in. Unknown fields are refused."""
+
+Receipt = TypedDict(
+    "Receipt",
+    {
+        "id": "str",
+        "uid": "str",
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured", "valid"]',
+    },
+)
+"""What a client gets for a message that is durable now."""
+
+Recipient = TypedDict(
+    "Recipient",
+    {
+        "smtp_code": "NotRequired[Optional[int]]",
+        "enhanced_code": "NotRequired[Optional[str]]",
+        "reply": "NotRequired[Optional[str]]",
+        "address": "str",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "kind": 'Literal["to", "cc", "bcc"]',
+        "status": 'Literal["pending", "sent", "failed", "in_doubt", "suppressed", "cancelled", "expired", "captured"]',
+        "outcome": "NotRequired[Optional[str]]",
+        "bounce": "NotRequired[Optional[Bounce]]",
+    },
+)
+"""A recipient."""
+
+RecipientList = TypedDict(
+    "RecipientList",
+    {
+        "data": "List[KnownRecipient]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of recipients."""
+
+RecipientRequest = TypedDict(
+    "RecipientRequest",
+    {
+        "external_id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "address": "NotRequired[str]",
+        "email": "NotRequired[str]",
+        "personal_number": "NotRequired[Optional[str]]",
+        "version": "NotRequired[Optional[int]]",
+        "id": "NotRequired[str]",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+        "deleted_at": "NotRequired[Optional[str]]",
+    },
+)
+"""A recipient to make or change. Unknown fields are refused."""
+
+RecipientUse = TypedDict(
+    "RecipientUse",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "external_id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "email": "NotRequired[Optional[str]]",
+    },
+)
+"""A recipient of your directory; at least one of the ids."""
+
+Remote = TypedDict(
+    "Remote",
+    {
+        "url": "str",
+        "path": "NotRequired[Optional[str]]",
+        "auth": "RemoteAuth",
+    },
+)
+"""Somewhere of the tenant's own to call."""
+
+RemoteAuth = TypedDict(
+    "RemoteAuth",
+    {
+        "type": 'Literal["none", "bearer", "basic"]',
+        "username": "NotRequired[Optional[str]]",
+        "has_secret": "bool",
+    },
+)
+"""How to sign in somewhere."""
+
+RemoteAuthRequest = TypedDict(
+    "RemoteAuthRequest",
+    {
+        "type": 'NotRequired[Optional[Literal["none", "bearer", "basic"]]]',
+        "token": "NotRequired[Optional[str]]",
+        "username": "NotRequired[Optional[str]]",
+        "password": "NotRequired[Optional[str]]",
+        "has_secret": "NotRequired[Optional[bool]]",
+    },
+)
+"""How to sign in somewhere. Secrets are encrypted at rest and never shown again."""
+
+RemoteRequest = TypedDict(
+    "RemoteRequest",
+    {
+        "url": "NotRequired[Optional[str]]",
+        "path": "NotRequired[Optional[str]]",
+        "auth": "NotRequired[Optional[RemoteAuthRequest]]",
+    },
+)
+"""Somewhere of the tenant's own to call. With `PATCH`, what is not given stays."""
+
+ReplayItem = TypedDict(
+    "ReplayItem",
+    {
+        "id": "str",
+        "status": "NotRequired[Optional[str]]",
+        "error": "NotRequired[Optional[ErrorBody]]",
+    },
+)
+"""What became of one message: a `status`, or an `error`."""
+
+ReplayRequest = TypedDict(
+    "ReplayRequest",
+    {
+        "ids": "List[str]",
+    },
+)
+"""Which messages to put back in the queue."""
+
+ReplayResult = TypedDict(
+    "ReplayResult",
+    {
+        "replayed": "int",
+        "rejected": "int",
+        "results": "List[ReplayItem]",
+    },
+)
+"""What became of a replay."""
+
+Reply = TypedDict(
+    "Reply",
+    {
+        "smtp_code": "NotRequired[Optional[int]]",
+        "enhanced_code": "NotRequired[Optional[str]]",
+        "reply": "NotRequired[Optional[str]]",
+    },
+)
+"""What a relay said."""
+
+RescheduleRequest = TypedDict(
+    "RescheduleRequest",
+    {
+        "send_at": "str",
+    },
+)
+"""Another time for a message that waits for its own."""
+
+ResendDeliveriesRequest = TypedDict(
+    "ResendDeliveriesRequest",
+    {
+        "since": "str",
+        "until": "NotRequired[Optional[str]]",
+        "which": 'NotRequired[Optional[Literal["dead", "all"]]]',
+        "cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""What to tell again."""
+
+ResentDeliveries = TypedDict(
+    "ResentDeliveries",
+    {
+        "resent": "int",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""What is told again."""
+
+ResolveRequest = TypedDict(
+    "ResolveRequest",
+    {
+        "outcome": 'Literal["sent", "failed", "resend"]',
+    },
+)
+"""An operator's word on a message in doubt."""
+
+Retry = TypedDict(
+    "Retry",
+    {
+        "delays_s": "List[int]",
+        "jitter": "float",
+    },
+)
+"""Delays between attempts."""
+
+RetryRequest = TypedDict(
+    "RetryRequest",
+    {
+        "delays_s": "List[int]",
+        "jitter": "NotRequired[float]",
+    },
+)
+"""Delays between attempts."""
+
+Rotation = TypedDict(
+    "Rotation",
+    {
+        "accounts": "int",
+        "tenants": "int",
+        "recipients": "int",
+        "dkim_keys": "int",
+        "webhooks": "int",
+        "mailboxes": "int",
+        "tokens": "int",
+        "unreadable": "List[str]",
+        "busy": "List[str]",
+    },
+)
+"""What a rotation did."""
+
+Rule = TypedDict(
+    "Rule",
+    {
+        "id": "str",
+        "mailbox": "str",
+        "position": "int",
+        "active": "bool",
+        "match": "List[Dict[str, Any]]",
+        "actions": "List[Dict[str, Any]]",
+        "follow_up": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A rule."""
+
+RuleList = TypedDict(
+    "RuleList",
+    {
+        "data": "List[Rule]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's rules."""
+
+RuleRequest = TypedDict(
+    "RuleRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "mailbox": "NotRequired[Optional[str]]",
+        "position": "NotRequired[Optional[int]]",
+        "active": "NotRequired[Optional[bool]]",
+        "match": "NotRequired[Optional[List[RuleCondition]]]",
+        "actions": "NotRequired[Optional[List[RuleAction]]]",
+        "follow_up": "NotRequired[Optional[FollowUpRequest]]",
+        "version": "NotRequired[Optional[int]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A rule to make or change. Unknown fields are refused."""
+
+RuleTrial = TypedDict(
+    "RuleTrial",
+    {
+        "matched": "bool",
+        "conditions": "List[TriedCondition]",
+        "captures": "Dict[str, str]",
+        "actions": "List[Dict[str, Any]]",
+        "reason": "NotRequired[Optional[str]]",
+    },
+)
+"""What a rule would do with a mail."""
+
+SentOn = TypedDict(
+    "SentOn",
+    {
+        "rule": "str",
+        "uid": "str",
+        "status": 'NotRequired[Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]]]',
+    },
+)
+"""A message that was sent because of a mail that came in."""
+
+SettledMessage = TypedDict(
+    "SettledMessage",
+    {
+        "id": "NotRequired[str]",
+        "uid": "str",
+        "tenant": "NotRequired[str]",
+        "account": "NotRequired[str]",
+        "status": 'Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]',
+        "held_by": "NotRequired[List[str]]",
+        "priority": "NotRequired[int]",
+        "batch": "NotRequired[Optional[str]]",
+        "sensitive": "NotRequired[bool]",
+        "subject": "NotRequired[str]",
+        "to": "NotRequired[Optional[str]]",
+        "recipient_count": "NotRequired[int]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+        "due_at": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+        "sent_at": "NotRequired[Optional[str]]",
+        "failed_at": "NotRequired[Optional[str]]",
+        "reported_at": "NotRequired[Optional[str]]",
+        "attempt": "NotRequired[int]",
+        "version": "NotRequired[int]",
+        "exhausted": "NotRequired[bool]",
+        "request_id": "NotRequired[Optional[str]]",
+        "message_id": "NotRequired[str]",
+        "provider_message_id": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+        "error": "NotRequired[Optional[Failure]]",
+        "outcome": "NotRequired[Optional[str]]",
+        "bounce": "NotRequired[Optional[Bounce]]",
+        "on_doubt": 'NotRequired[Literal["resend", "hold"]]',
+        "external_id": "NotRequired[Optional[str]]",
+        "tags": "NotRequired[List[str]]",
+        "metadata": "NotRequired[Optional[Dict[str, Any]]]",
+    },
+)
+"""The message as it is then: whole for a key with the scope `read`, else its `uid` and `status`."""
+
+SigningKey = TypedDict(
+    "SigningKey",
+    {
+        "domain": "str",
+        "domain_unicode": "NotRequired[Optional[str]]",
+        "selector": "str",
+        "algorithm": 'Literal["rsa", "ed25519"]',
+        "active": "bool",
+        "dns_name": "str",
+        "dns_record": "str",
+        "created_at": "str",
+    },
+)
+"""A signing key, without its secret half."""
+
+SigningKeyList = TypedDict(
+    "SigningKeyList",
+    {
+        "data": "List[SigningKey]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's signing keys."""
+
+SigningKeyRequest = TypedDict(
+    "SigningKeyRequest",
+    {
+        "domain": "str",
+        "selector": "NotRequired[Optional[str]]",
+        "algorithm": 'NotRequired[Optional[Literal["rsa", "ed25519"]]]',
+    },
+)
+"""A signing key to make. Unknown fields are refused."""
+
+SourcePreviewRequest = TypedDict(
+    "SourcePreviewRequest",
+    {
+        "name": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "html": "NotRequired[Optional[str]]",
+        "text": "NotRequired[Optional[str]]",
+        "mjml": "NotRequired[Optional[str]]",
+        "description": "NotRequired[Optional[str]]",
+        "sample": "NotRequired[Optional[Dict[str, Any]]]",
+        "variables": "NotRequired[Optional[Dict[str, Any]]]",
+    },
+)
+"""A template that is not stored, as for `POST /v1/templates`, and what to fill in. Unknown fields are refused."""
+
+Statistics = TypedDict(
+    "Statistics",
+    {
+        "data": "List[StatisticsRow]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""What a tenant's accounts did."""
+
+StatisticsRow = TypedDict(
+    "StatisticsRow",
+    {
+        "at": "str",
+        "account": "str",
+        "accepted": "int",
+        "sent": "int",
+        "failed": "int",
+        "invalid": "int",
+        "deferred": "int",
+        "bounced": "int",
+        "complained": "int",
+        "suppressed": "int",
+        "average_queue_ms": "NotRequired[Optional[int]]",
+    },
+)
+"""What one account did in one hour or day."""
+
+Stats = TypedDict(
+    "Stats",
+    {
+        "by_status": "Dict[str, Any]",
+        "held": "int",
+        "in_doubt_held": "int",
+        "oldest_due_seconds": "int",
+        "oldest_held_seconds": "int",
+        "rates": "Dict[str, Any]",
+    },
+)
+"""Counts of a tenant's messages."""
+
+SubscriberBehind = TypedDict(
+    "SubscriberBehind",
+    {
+        "id": "str",
+        "url": "str",
+        "due": "bool",
+        "disabled_reason": "NotRequired[Optional[str]]",
+    },
+)
+"""A webhook that needs a look."""
+
+Suppression = TypedDict(
+    "Suppression",
+    {
+        "address": "str",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "reason": 'Literal["manual", "hard_bounce", "complaint"]',
+        "note": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""An address that gets no mail."""
+
+SuppressionChange = TypedDict(
+    "SuppressionChange",
+    {
+        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint"]]]',
+        "note": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+        "address": "NotRequired[str]",
+        "address_unicode": "NotRequired[Optional[str]]",
+        "created_at": "NotRequired[str]",
+    },
+)
+"""What to change of a suppression. Unknown fields are refused."""
+
+SuppressionList = TypedDict(
+    "SuppressionList",
+    {
+        "data": "List[Suppression]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of suppressed addresses."""
+
+SuppressionRequest = TypedDict(
+    "SuppressionRequest",
+    {
+        "address": "NotRequired[Optional[str]]",
+        "addresses": "NotRequired[Optional[List[str]]]",
+        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint"]]]',
+        "note": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""Addresses to suppress: one, or many that share the rest. Unknown fields are refused."""
+
+Template = TypedDict(
+    "Template",
+    {
+        "name": "str",
+        "version": "int",
+        "subject": "str",
+        "html": "NotRequired[Optional[str]]",
+        "text": "NotRequired[Optional[str]]",
+        "mjml": "NotRequired[Optional[str]]",
+        "description": "NotRequired[Optional[str]]",
+        "sample": "NotRequired[Optional[Dict[str, Any]]]",
+        "created_at": "str",
+    },
+)
+"""A template in one of its versions."""
+
+TemplateList = TypedDict(
+    "TemplateList",
+    {
+        "data": "List[TemplateSummary]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of templates, or of the versions of one."""
+
+TemplateRequest = TypedDict(
+    "TemplateRequest",
+    {
+        "name": "NotRequired[Optional[str]]",
+        "subject": "NotRequired[Optional[str]]",
+        "html": "NotRequired[Optional[str]]",
+        "text": "NotRequired[Optional[str]]",
+        "mjml": "NotRequired[Optional[str]]",
+        "description": "NotRequired[Optional[str]]",
+        "sample": "NotRequired[Optional[Dict[str, Any]]]",
+        "version": "NotRequired[Optional[int]]",
+        "created_at": "NotRequired[str]",
+    },
+)
+"""A template to make. Unknown fields are refused; all sources together have at most 1 MiB."""
+
+TemplateSummary = TypedDict(
+    "TemplateSummary",
+    {
+        "name": "str",
+        "version": "int",
+        "subject": "str",
+        "parts": "List[str]",
+        "description": "NotRequired[Optional[str]]",
+        "created_at": "str",
+    },
+)
+"""A template without its sources."""
+
+TemplateUse = TypedDict(
+    "TemplateUse",
+    {
+        "name": "str",
+        "version": "NotRequired[Optional[int]]",
+        "variables": "NotRequired[Optional[Dict[str, Any]]]",
+    },
+)
+"""A template to fill in."""
+
+Tenant = TypedDict(
+    "Tenant",
+    {
+        "id": "str",
+        "name": "str",
+        "suspended": "bool",
+        "suspended_since": "NotRequired[Optional[str]]",
+        "default_account": "NotRequired[Optional[str]]",
+        "weight": "int",
+        "content": "ContentLimits",
+        "retention_days": "NotRequired[Optional[int]]",
+        "report_retention_seconds": "NotRequired[Optional[int]]",
+        "unreported_retention_days": "NotRequired[Optional[int]]",
+        "client_sync": "NotRequired[Optional[Remote]]",
+        "attachment_endpoint": "NotRequired[Optional[Remote]]",
+        "callback_form": 'Literal["event", "outbox", "batch"]',
+        "large_files": "LargeFiles",
+        "bounce_domain": "NotRequired[Optional[str]]",
+        "return_path": "NotRequired[Optional[str]]",
+        "default_from": "NotRequired[Optional[str]]",
+        "feedback_id": "NotRequired[Optional[str]]",
+        "auto_submitted": "bool",
+        "test": "bool",
+        "id_header": "NotRequired[Optional[str]]",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A tenant."""
+
+TenantList = TypedDict(
+    "TenantList",
+    {
+        "data": "List[Tenant]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of tenants."""
+
+TenantRequest = TypedDict(
+    "TenantRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "weight": "NotRequired[Optional[int]]",
+        "default_account": "NotRequired[Optional[str]]",
+        "content": "NotRequired[Optional[ContentRequest]]",
+        "retention_days": "NotRequired[Optional[int]]",
+        "report_retention_seconds": "NotRequired[Optional[int]]",
+        "unreported_retention_days": "NotRequired[Optional[int]]",
+        "client_sync": "NotRequired[Optional[RemoteRequest]]",
+        "attachment_endpoint": "NotRequired[Optional[RemoteRequest]]",
+        "callback_form": 'NotRequired[Optional[Literal["event", "outbox", "batch"]]]',
+        "large_files": 'NotRequired[Optional[Union[Literal["reject", "warn", "rewrite", "link"], Dict[str, Any]]]]',
+        "bounce_domain": "NotRequired[Optional[str]]",
+        "return_path": "NotRequired[Optional[str]]",
+        "default_from": "NotRequired[Optional[str]]",
+        "feedback_id": "NotRequired[Optional[str]]",
+        "auto_submitted": "NotRequired[Optional[bool]]",
+        "test": "NotRequired[Optional[bool]]",
+        "id_header": "NotRequired[Optional[str]]",
+        "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "version": "NotRequired[Optional[int]]",
+        "suspended": "NotRequired[bool]",
+        "suspended_since": "NotRequired[Optional[str]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A tenant to make or change. Unknown fields are refused."""
+
+TimeInQueue = TypedDict(
+    "TimeInQueue",
+    {
+        "p50_ms": "NotRequired[Optional[int]]",
+        "p95_ms": "NotRequired[Optional[int]]",
+        "sample": "int",
+    },
+)
+"""Percentiles."""
+
+TrialRequest = TypedDict(
+    "TrialRequest",
+    {
+        "rule": "NotRequired[Optional[RuleRequest]]",
+        "id": "NotRequired[Optional[str]]",
+        "inbound": "NotRequired[Optional[str]]",
+        "raw": "NotRequired[Optional[str]]",
+    },
+)
+"""A rule and a mail to try it on. Unknown fields are refused."""
+
+TriedCondition = TypedDict(
+    "TriedCondition",
+    {
+        "holds": "bool",
+        "why": "str",
+    },
+)
+"""How a condition fared."""
+
+Unsubscribe = TypedDict(
+    "Unsubscribe",
+    {
+        "url": "NotRequired[Optional[str]]",
+        "mailto": "NotRequired[Optional[str]]",
+    },
+)
+"""Where a reader gets off a list: either or both."""
+
+Used = TypedDict(
+    "Used",
+    {
+        "minute": "NotRequired[Optional[int]]",
+        "hour": "NotRequired[Optional[int]]",
+        "day": "NotRequired[Optional[int]]",
+    },
+)
+"""What counts against the limits now; null where there is none."""
+
+VerifiedToken = TypedDict(
+    "VerifiedToken",
+    {
+        "valid": "bool",
+        "reason": "NotRequired[Optional[str]]",
+        "action": "NotRequired[Optional[str]]",
+        "account": "NotRequired[Optional[int]]",
+        "login": "NotRequired[Optional[str]]",
+        "consumed": "NotRequired[Optional[bool]]",
+    },
+)
+"""What was found."""
+
+VerifyToken = TypedDict(
+    "VerifyToken",
+    {
+        "token": "str",
+        "path": "str",
+        "code": "NotRequired[Optional[str]]",
+        "consume": "NotRequired[Optional[bool]]",
+    },
+)
+"""What to verify."""
+
+WarmUp = TypedDict(
+    "WarmUp",
+    {
+        "from": "str",
+        "per_day": "List[int]",
+    },
+)
+"""A daily limit that grows."""
+
+WarmUpRequest = TypedDict(
+    "WarmUpRequest",
+    {
+        "from": "NotRequired[Optional[str]]",
+        "per_day": "List[int]",
+    },
+)
+"""A daily limit that grows."""
+
+Webhook = TypedDict(
+    "Webhook",
+    {
+        "id": "str",
+        "kind": 'Literal["webhook", "callback", "sync"]',
+        "url": "NotRequired[Optional[str]]",
+        "form": "NotRequired[Optional[str]]",
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]',
+        "description": "NotRequired[Optional[str]]",
+        "active": "bool",
+        "disabled_reason": "NotRequired[Optional[str]]",
+        "quiet_until": "NotRequired[Optional[str]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A webhook."""
+
+WebhookList = TypedDict(
+    "WebhookList",
+    {
+        "data": "List[Webhook]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A tenant's webhooks."""
+
+WebhookRequest = TypedDict(
+    "WebhookRequest",
+    {
+        "url": "NotRequired[Optional[str]]",
+        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]]]',
+        "form": "NotRequired[Optional[str]]",
+        "description": "NotRequired[Optional[str]]",
+        "active": "NotRequired[Optional[bool]]",
+        "version": "NotRequired[Optional[int]]",
+        "id": "NotRequired[str]",
+        "kind": "NotRequired[str]",
+        "disabled_reason": "NotRequired[Optional[str]]",
+        "quiet_until": "NotRequired[Optional[str]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A webhook to make or change. Unknown fields are refused."""
+
+WebhookTest = TypedDict(
+    "WebhookTest",
+    {
+        "ok": "bool",
+        "status": "NotRequired[Optional[int]]",
+        "latency_ms": "int",
+        "answer": "str",
+    },
+)
+"""What came of a test call."""
+
+WebhookWithSecret = TypedDict(
+    "WebhookWithSecret",
+    {
+        "id": "str",
+        "kind": 'Literal["webhook", "callback", "sync"]',
+        "url": "NotRequired[Optional[str]]",
+        "form": "NotRequired[Optional[str]]",
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]',
+        "description": "NotRequired[Optional[str]]",
+        "active": "bool",
+        "disabled_reason": "NotRequired[Optional[str]]",
+        "quiet_until": "NotRequired[Optional[str]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+        "secret": "str",
+    },
+)
+"""A webhook with a secret that was made just now."""
+
+WrongLine = TypedDict(
+    "WrongLine",
+    {
+        "line": "int",
+        "message": "str",
+    },
+)
+"""A line that was left out."""
+
+RuleAction = Dict[str, Any]
+""""""
+
+RuleCondition = Dict[str, Any]
+""""""
+
+Suppressed = Union[Suppression, SuppressionList]
+"""What was suppressed: the one that was given as `address`, or those of `addresses`."""
