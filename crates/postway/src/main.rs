@@ -24,6 +24,7 @@ mod process_stats;
 mod progress;
 mod reporting;
 mod retention;
+mod secret_check;
 mod self_signed;
 mod sharing;
 mod shutdown;

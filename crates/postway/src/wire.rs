@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use postway_api::{AdminKey, ApiState, MetricsAccess, MetricsKey};
+use postway_api::{AdminKey, ApiState, MetricsAccess, MetricsKey, UnopenedSecrets};
 use postway_dispatch::{
     DispatchConfig, Dispatcher,
     probe::Prober,
@@ -36,6 +36,7 @@ use crate::{
     probe::{InboundTrials, Probe},
     process_stats,
     reporting::Reporter,
+    secret_check,
     sharing::Sharing,
     shutdown::Signals,
     submission,
@@ -163,12 +164,14 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let outboxes = Outboxes::new(&config.outbox, &door, &membership, &secret_key)?;
     let prober =
         Prober::new(secret_key.clone(), clock.clone(), guard.clone(), tokens.clone(), &config.smtp.ehlo_name);
+    let unopened_secrets = Arc::new(UnopenedSecrets::default());
     let (router, keys_of_senders) = postway_api::surface(ApiState {
         store: store.clone(),
         door: door.clone(),
         clock: clock.clone(),
         admin_key: AdminKey::with_scram(&admin_key.text, &secret_key),
         secret_key: secret_key.clone(),
+        unopened_secrets: unopened_secrets.clone(),
         metrics: MetricsAccess {
             process: process_stats::render,
             recorders: metrics.recorders(),
@@ -199,6 +202,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         identity: membership.identity(),
     };
     let sharing = tokio::spawn(sharing.run(stop.clone()));
+    let secret_check =
+        tokio::spawn(secret_check::run(unopened_secrets, store.clone(), secret_key.clone(), stop.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
             roster: membership.roster(),
@@ -262,7 +267,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let (.., sharing) = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, sharing);
+        let (.., sharing) =
+            tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, secret_check, sharing);
         // What a provider has just given must be stored.
         tokens.finish().await;
         leave.cancel();
