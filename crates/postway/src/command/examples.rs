@@ -34,6 +34,11 @@ pub const MESSAGES: &str = "Examples:
   postway messages retry order-1
   postway messages raw order-1 > order-1.eml";
 
+/// `postway sink`.
+pub const SINK: &str = "Examples:
+  postway sink                                     on 127.0.0.1:2525
+  postway accounts create local-1 --host 127.0.0.1 --port 2525 --tls none";
+
 /// `postway templates`.
 pub const TEMPLATES: &str = "Examples:
   postway templates push mails/                    NAME.subject.txt, NAME.html, NAME.txt, NAME.sample.json

@@ -33,6 +33,7 @@ mod rules;
 mod secrets;
 mod send;
 mod serve;
+mod sink;
 mod statistics;
 mod stats;
 mod suppressions;
@@ -165,6 +166,9 @@ enum Command {
     /// Say what received mails are, one JSON line each: bounces, complaints, receipts, automatic replies
     #[command(after_help = examples::INSPECT)]
     Inspect(inspect::InspectArgs),
+    /// Take every mail by SMTP and pass none on: a relay for whoever has none yet
+    #[command(after_help = examples::SINK)]
+    Sink(sink::SinkArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     #[command(after_help = examples::BENCH)]
     Bench(Box<bench::BenchArgs>),
@@ -270,6 +274,7 @@ impl Cli {
             Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
             Command::Erase(args) => cleanup::erase(&session, args).await,
             Command::Inspect(args) => inspect::run(&args),
+            Command::Sink(args) => sink::run(&session, args).await,
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,

@@ -31,6 +31,7 @@ fn the_documented_forms_parse() {
         "postway messages reschedule m-1 --send-at 1900000000",
         "postway send --eml a.eml --from bounces@example.com --to b@example.net --send-at 1900000000",
         "postway send --from a@example.com --to b@example.net --template welcome --var name=Ada --sensitive",
+        "postway sink --listen 127.0.0.1:2526",
         "postway messages raw m-1",
         "postway messages payload m-1",
         "postway templates list --all",
