@@ -81,6 +81,7 @@ const FILES: &[(&str, &[u8])] = files![
     "part/time.js",
     "part/timeline.js",
     "part/toast.js",
+    "part/unsaved.js",
     "part/webhook_fields.js",
     "vendor/preact.js",
     "vendor/uplot.css",

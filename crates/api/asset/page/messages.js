@@ -9,7 +9,7 @@ import { Filters } from "../part/filters.js";
 import { Icon } from "../part/icon.js";
 import { Empty, useLoad } from "../part/load.js";
 import { Listing, under } from "../part/table.js";
-import { Ago, count } from "../part/time.js";
+import { Moment, count, fromField, toField } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = [
@@ -52,14 +52,17 @@ const columns = [
   { head: "Account", cell: (one) => one.account },
   { head: "Batch", cell: (one) => one.batch ?? "" },
   { head: "Tries", kind: "num", cell: (one) => one.attempt },
-  { head: "Accepted", cell: (one) => html`<${Ago} at=${one.created_at} />` },
+  { head: "Accepted", cell: (one) => html`<${Moment} at=${one.created_at} />` },
 ];
 
-/** What is asked of the server: the times that the fields hold are the reader's own. */
-function asked(held) {
-  const time = (text) => (Number.isNaN(Date.parse(text)) ? "" : new Date(text).toISOString());
-  return { ...held, since: time(held.since), until: time(held.until) };
-}
+/** What is asked of the server, and written into the address: times that are the same everywhere. */
+const asked = (held) => ({ ...held, since: fromField(held.since), until: fromField(held.until) });
+
+/** What the address asks for, as the fields hold it. */
+const held = (query) =>
+  Object.fromEntries(
+    NAMES.map((name) => [name, ["since", "until"].includes(name) ? toField(query[name] ?? "") : (query[name] ?? "")]),
+  );
 
 /** An id names one message at most; everything else is a filter of the list. */
 async function read(path, { id, ...query }, signal) {
@@ -73,16 +76,16 @@ async function read(path, { id, ...query }, signal) {
 }
 
 export default function Messages({ query }) {
-  const [held, setHeld] = useState(() => Object.fromEntries(NAMES.map((name) => [name, query[name] ?? ""])));
+  const [filter, setFilter] = useState(() => held(query));
   const [turn, setTurn] = useState(0);
   const again = () => setTurn(turn + 1);
   const accounts = useLoad((signal) => get("/v1/accounts", {}, signal));
   const known = new Set([...(accounts.data?.data ?? []).map(({ id }) => id), query.account].filter(Boolean));
   const set = (next) => {
-    setHeld(next);
-    refine("messages", next);
+    setFilter(next);
+    refine("messages", asked(next));
   };
-  const empty = NAMES.some((name) => held[name])
+  const empty = NAMES.some((name) => filter[name])
     ? html`<${Empty} title="No message fits"><p>Take a filter away to see more.</p><//>`
     : html`<${Empty} title="No messages yet"><p><a href=${link("send")}>Send one</a></p><//>`;
   return html`
@@ -91,15 +94,15 @@ export default function Messages({ query }) {
       <span class="grow"></span>
       ${
         may("send") &&
-        html`<${Button} disabled=${Boolean(held.id)} onClick=${async () => (await bulk(asked(held))) && again()}>
+        html`<${Button} disabled=${Boolean(filter.id)} onClick=${async () => (await bulk(asked(filter))) && again()}>
             Act on all of these…
           <//>
           <a class="button" href=${link("send")}><${Icon} name="send" />Send a mail</a>`
       }
       <${Button} icon="again" label="Read again" onClick=${again} />
     </div>
-    <${Filters} label="Filter messages" fields=${filters(known)} value=${held} set=${set} />
-    <${Listing} caption="Messages" path="/v1/messages" query=${asked(held)} read=${read} turn=${turn}
+    <${Filters} label="Filter messages" fields=${filters(known)} value=${filter} set=${set} />
+    <${Listing} addressed caption="Messages" path="/v1/messages" query=${asked(filter)} read=${read} turn=${turn}
       rowKey=${(one) => one.uid} columns=${columns} empty=${empty} />
   `;
 }

@@ -8,7 +8,7 @@ import { Icon } from "../part/icon.js";
 import { Loaded, Loading, useLoad } from "../part/load.js";
 import { Table } from "../part/table.js";
 import { Tabs } from "../part/tabs.js";
-import { Ago, count, span } from "../part/time.js";
+import { Moment, When, count, span } from "../part/time.js";
 import { FirstMail } from "../part/first_mail.js";
 import { link } from "../route.js";
 
@@ -53,7 +53,7 @@ const Standing = ({ now }) => html`
   </section>
   <section class="card">
     <h2>What happened</h2>
-    <${Tabs} label="Time shown" tabs=${[
+    <${Tabs} place="time" label="Time shown" tabs=${[
       { name: "Hour", body: () => html`<${LastHour} minutes=${now.last_hour} />` },
       { name: "Day", body: () => html`<${Past} label="Last 24 hours, by hour" hours=${24} />` },
       { name: "Week", body: () => html`<${Past} label="Last 7 days, by hour" hours=${7 * 24} />` },
@@ -101,7 +101,7 @@ const Standing = ({ now }) => html`
       },
       { head: "State", cell: (node) => html`<${Badge} status=${node.status} />` },
       { head: "Version", cell: (node) => node.version },
-      { head: "Started", cell: (node) => html`<${Ago} at=${node.started_at} />` },
+      { head: "Started", cell: (node) => html`<${Moment} at=${node.started_at} />` },
     ]} />
   </section>`
   }
@@ -119,7 +119,7 @@ function Problems({ now }) {
     ...now.circuits.map((one) => [
       link(`accounts/${encodeURIComponent(one.account)}`),
       `Account ${one.account} is left alone`,
-      html`${one.reason || one.code}; tried again <${Ago} at=${one.open_until} past="soon" />`,
+      html`${one.reason || one.code}; tried again <${When} at=${one.open_until} past="soon" />`,
     ]),
     ...now.mailboxes.map((one) => [
       link("mailboxes"),

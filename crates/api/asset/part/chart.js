@@ -2,7 +2,7 @@
 // them.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { count } from "./time.js";
+import { absolute, count, tick } from "./time.js";
 
 const HEIGHT = 220;
 let library;
@@ -21,15 +21,7 @@ function uplot() {
   return library;
 }
 
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-
-/** Hours, and the day where one begins. */
-const clock = (_, ticks) =>
-  ticks.map((tick) => {
-    const at = new Date(tick * 1000);
-    return at.getHours() || at.getMinutes() ? TIME.format(at) : DAY.format(at);
-  });
+const clock = (_, ticks) => ticks.map((at) => tick(at * 1000));
 
 /** A colour of the theme as a canvas takes it: a variable has to be worn by an element to become one. */
 function colours(place) {
@@ -58,7 +50,7 @@ function options(width, lines, colour) {
   return {
     width,
     height: HEIGHT,
-    series: [{ value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleString("en-GB")) }, ...series],
+    series: [{ value: (_, at) => (at == null ? "–" : absolute(at * 1000)) }, ...series],
     axes: [
       { ...axis, values: clock },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : "")) },
