@@ -15,7 +15,7 @@ use postway_domain::{MessageUid, TenantId, Time};
 use self::lead::Lead;
 use crate::{
     error::StoreError,
-    record::{Filter, MessagePage, MessageSummary},
+    record::{Filter, LaneHolders, MessageCount, MessagePage, MessageSummary},
     sql::Session,
 };
 
@@ -68,6 +68,7 @@ impl Found {
         messages.retain(|message| {
             filter.status.is_none_or(|status| message.state.status() == status)
                 && (!filter.exhausted || message.exhausted)
+                && (!filter.waits || message.waits())
         });
         messages.sort_unstable_by_key(|message| std::cmp::Reverse(message.uid));
         MessagePage { messages, next: self.next }
@@ -114,6 +115,33 @@ pub(crate) async fn find(
     }
 }
 
+/// Messages that are counted at once.
+const COUNTED_AT_ONCE: u32 = 5_000;
+/// How often is looked further for one count.
+const COUNTS_MAX: usize = 64;
+
+/// How many messages match; counting ends at `most`, and where too many would have to be looked at.
+pub(crate) async fn count(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    filter: &Filter,
+    most: u32,
+) -> Result<MessageCount, StoreError> {
+    let (mut messages, mut before) = (0, None);
+    for _ in 0..COUNTS_MAX {
+        let found = find(session, tenant, filter, before, COUNTED_AT_ONCE).await?;
+        messages += found.uids.len() as u64;
+        if messages > u64::from(most) {
+            return Ok(MessageCount { messages: most.into(), is_more: true });
+        }
+        if found.next.is_none() {
+            return Ok(MessageCount { messages, is_more: false });
+        }
+        before = found.next;
+    }
+    Ok(MessageCount { messages, is_more: true })
+}
+
 /// Whether no message can match: nothing is empty or holds a NUL, which PostgreSQL would refuse.
 fn is_impossible(filter: &Filter) -> bool {
     let texts = [
@@ -123,8 +151,10 @@ fn is_impossible(filter: &Filter) -> bool {
         &filter.request_id,
         &filter.provider_message_id,
         &filter.error_code,
+        &filter.domain,
     ];
     texts.into_iter().flatten().any(|text| text.is_empty() || text.contains('\0'))
+        || filter.behind.as_ref().is_some_and(LaneHolders::is_empty)
 }
 
 /// Every text of this module, for tests that prepare them.
