@@ -197,6 +197,8 @@ export function Field({
       html`<input type="password" autocomplete="new-password" ...${common} value=${value} onInput=${input} />`,
     number: () => html`<input type="number" inputmode="numeric" ...${common} value=${value} onInput=${input} />`,
     time: () => html`<input type="datetime-local" ...${common} value=${value} onInput=${input} />`,
+    search: () => html`<input type="search" spellcheck="false" autocomplete="off" ...${common} value=${value}
+      onInput=${input} />`,
     text: () => html`<input type="text" spellcheck="false" ...${common} value=${value} onInput=${input} />`,
   };
   const area = () =>

@@ -31,6 +31,13 @@ const date = (at) => format(at, { year: "numeric", month: "2-digit", day: "2-dig
 const isToday = (at) => date(at) === date(new Date());
 const year = (at) => format(at, { year: "numeric" });
 
+/** When today began. */
+export function startOfDay() {
+  const now = new Date();
+  if (zone() === "UTC") return now.setUTCHours(0, 0, 0, 0);
+  return now.setHours(0, 0, 0, 0);
+}
+
 /** `16 Nov`. */
 export const day = (at) => format(at, DAY);
 
