@@ -16,6 +16,7 @@ mod http;
 mod inbound;
 mod keys;
 mod membership;
+mod occupant;
 mod outbox;
 mod output;
 mod private_hosts;

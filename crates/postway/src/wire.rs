@@ -31,6 +31,7 @@ use crate::{
     inbound::{self, InboundParts, InboundRoom},
     keys,
     membership::Membership,
+    occupant,
     outbox::Outboxes,
     private_hosts,
     probe::{InboundTrials, Probe},
@@ -67,8 +68,9 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let depot =
         Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
     let trust = inbound::trust(config.pec.trust_file.as_deref())?;
-    let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
-        format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
+    let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
+        let said = occupant::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
+        anyhow::Error::new(error).context(said)
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
     tracing::info!(%address, "listening; the database is opened next");

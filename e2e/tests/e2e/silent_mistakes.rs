@@ -63,3 +63,25 @@ async fn whoever_waits_is_told_at_once_what_for() -> anyhow::Result<()> {
     assert!(ran.err.contains("its account `sandbox` is suspended since"), "{ran:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn an_address_in_use_is_told_with_who_has_it() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let address = gateway.url().trim_start_matches("http://").to_owned();
+    let other = Gateway::idle()?;
+    let ran = other.run(&["serve"], &[("POSTWAY_HTTP_LISTEN", &address)], b"").await?;
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains(&format!("{address} is in use by ")), "{ran:?}");
+    assert!(ran.err.contains("choose another address with http.listen (POSTWAY_HTTP_LISTEN)"), "{ran:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn tls_to_a_port_without_it_is_told_with_what_to_write() -> anyhow::Result<()> {
+    let gateway = Gateway::start().await?;
+    let url = gateway.url().replace("http://", "https://");
+    let ran = gateway.run(&["stats"], &[("POSTWAY_URL", &url)], b"").await?;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.err.contains("speaks no TLS; write http://"), "{ran:?}");
+    Ok(())
+}

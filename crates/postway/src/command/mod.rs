@@ -13,6 +13,7 @@ mod cleanup;
 mod completions;
 mod config;
 mod contacts;
+mod dead_letters;
 mod dkim;
 mod doctor;
 mod events;
@@ -100,6 +101,9 @@ enum Command {
     /// List, show and steer messages
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
+    /// List what ran out of retries, and send it once more
+    #[command(subcommand)]
+    DeadLetters(dead_letters::DeadLettersCommand),
     /// List, show, push, preview and delete templates
     #[command(subcommand, after_help = examples::TEMPLATES)]
     Templates(templates::TemplatesCommand),
@@ -250,6 +254,7 @@ impl Cli {
             Command::Serve(args) => Ok(Box::pin(serve::run(session.load()?, args)).await?),
             Command::Send(args) => send::run(&session, *args).await,
             Command::Messages(command) => messages::run(&session, command).await,
+            Command::DeadLetters(command) => dead_letters::run(&session, command).await,
             Command::Templates(command) => templates::run(&session, command).await,
             Command::Recipients(command) => recipients::run(&session, command).await,
             Command::Dkim(command) => dkim::run(&session, command).await,
