@@ -20,7 +20,7 @@ const LATE_SECONDS = 300;
 const HOUR_MS = 3_600_000;
 /** The server counts no further. */
 const HELD_MAX = 100_000;
-const HOLDER_MAX = 10_000;
+const HOLDER_MAX = 2_000;
 const COUNT_MS = 15_000;
 
 export default function Overview() {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// Holders that are told of, at most.
 const HOLDERS_MAX: usize = 20;
 /// Messages that are counted of one.
-const COUNTED_MAX: u32 = 10_000;
+const COUNTED_MAX: u32 = 2_000;
 
 /// Something that holds mail.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
@@ -20,7 +20,7 @@ pub(crate) struct HolderView {
     /// As messages name it: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` takes it as `held_by`.
     #[schema(example = "circuit:relay-1")]
     held_by: String,
-    /// How many messages it holds; 10,000 are so many or more.
+    /// How many messages it holds; 2,000 are so many or more.
     messages: u64,
     /// Since when.
     #[schema(value_type = Option<String>, format = DateTime)]

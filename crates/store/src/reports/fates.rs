@@ -21,14 +21,15 @@ macro_rules! outcomes {
             concat!(
                 "SELECT r.uid, r.outcome, MAX(CASE WHEN r.bounce IS NOT NULL THEN r.position END) FROM ",
                 $table,
-                " WHERE r.outcome IS NOT NULL AND (SELECT m.tenant FROM message m WHERE m.uid = r.uid) = ? AND r.uid IN ("
+                " WHERE r.outcome + 0 IS NOT NULL AND (SELECT m.tenant FROM message m WHERE m.uid = r.uid) = ? AND r.uid IN ("
             ),
             1,
             ") GROUP BY r.uid, r.outcome",
         )
     };
 }
-/// The outcomes of each message, and of each the last place with a bounce.
+/// The outcomes of each message, and of each the last place with a bounce. That there is one is hidden from planners: an index of all
+/// outcomes begins so.
 pub(super) static OUTCOMES: MultiSql = MultiSql {
     sqlite: outcomes!("recipient r"),
     postgres: outcomes!("recipient r"),

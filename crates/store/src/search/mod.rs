@@ -117,8 +117,9 @@ pub(crate) async fn find(
 
 /// Messages that are counted at once.
 const COUNTED_AT_ONCE: u32 = 5_000;
-/// How often is looked further for one count.
-const COUNTS_MAX: usize = 64;
+/// How many pages one count reads at most; fewer where texts are read, which costs more.
+const COUNTED_PAGES_MAX: usize = 24;
+const COUNTED_TEXT_PAGES_MAX: usize = 4;
 
 /// How many messages match; counting ends at `most`, and where too many would have to be looked at.
 pub(crate) async fn count(
@@ -128,8 +129,10 @@ pub(crate) async fn count(
     most: u32,
 ) -> Result<MessageCount, StoreError> {
     let (mut messages, mut before) = (0, None);
-    for _ in 0..COUNTS_MAX {
-        let found = find(session, tenant, filter, before, COUNTED_AT_ONCE).await?;
+    let pages_max = if check::reads_text(filter) { COUNTED_TEXT_PAGES_MAX } else { COUNTED_PAGES_MAX };
+    let at_once = COUNTED_AT_ONCE.min(most.saturating_add(1));
+    for _ in 0..pages_max {
+        let found = find(session, tenant, filter, before, at_once).await?;
         messages += found.uids.len() as u64;
         if messages > u64::from(most) {
             return Ok(MessageCount { messages: most.into(), is_more: true });
