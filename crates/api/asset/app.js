@@ -6,6 +6,7 @@ import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn,
 import { Dialogs, edit } from "./part/dialog.js";
 import { Form } from "./part/form.js";
 import { Icon } from "./part/icon.js";
+import { pressed } from "./part/keyboard.js";
 import { Fault, Loading, useLoad } from "./part/load.js";
 import { localZone, setZone, zone } from "./part/time.js";
 import { Toasts } from "./part/toast.js";
@@ -132,7 +133,7 @@ function Foot() {
     setZone(other);
     dispatchEvent(new Event("hashchange"));
   };
-  return html`<footer class="small muted">Times in ${zone()}${localZone !== "UTC" &&
+  return html`<footer class="small muted"><kbd>?</kbd> for keys · times in ${zone()}${localZone !== "UTC" &&
     html` <button type="button" class="small" onClick=${turn}>Show in ${other}</button>`}</footer>`;
 }
 
@@ -221,7 +222,7 @@ function Shell({ left }) {
       setOpen(false);
       setVisit((n) => n + 1);
     };
-    const key = (event) => event.key === "Escape" && setOpen(false);
+    const key = (event) => (event.key === "Escape" ? setOpen(false) : pressed(event));
     addEventListener("hashchange", moved);
     addEventListener("keydown", key);
     return () => (removeEventListener("hashchange", moved), removeEventListener("keydown", key));
@@ -239,7 +240,7 @@ function Shell({ left }) {
         onClick=${() => setOpen(!open)}>
         <${Icon} name=${open ? "close" : "menu"} /><span class="visually-hidden">Menu</span>
       </button>
-      <a class="brand" href=${link("")}>Postway</a>
+      <a class="brand" href=${link("")}><img src=${new URL("favicon.svg", import.meta.url).href} alt="" width="20" height="20" />Postway</a>
       <span class="grow"></span>
       ${session().admin ? html`<${TenantSwitch} changed=${changedTenant} />`
         : html`<span class="muted">${session().tenant}</span>`}

@@ -1,7 +1,7 @@
 // One message: where it stands and why, what happened to it, to whom it goes, what it looks like, and what can be
 // done.
 
-import { html } from "../vendor/preact.js";
+import { html, useEffect } from "../vendor/preact.js";
 import { get, may, url } from "../api.js";
 import { Actions } from "../part/message_acts.js";
 import { Badge, isHeld } from "../part/badge.js";
@@ -36,6 +36,10 @@ const pause = ({ status }) => (OVER.includes(status) ? LATER_MS : LOOK_MS);
 
 export default function Message({ params }) {
   const message = useLoad((signal) => get(url`/v1/messages/${params.id}`, {}, signal), [params.id], pause);
+  const name = message.data && (message.data.subject || message.data.id);
+  useEffect(() => {
+    if (name) document.title = `${name} · Postway`;
+  }, [name]);
   return html`<${Loaded} from=${message}>${(one) => html`<${Shown} one=${one} changed=${message.reload} />`}<//>`;
 }
 

@@ -11,9 +11,11 @@ function uplot() {
   library ??= new Promise((done, failed) => {
     const style = Object.assign(document.createElement("link"), {
       rel: "stylesheet",
-      href: "/assets/vendor/uplot.css",
+      href: new URL("../vendor/uplot.css", import.meta.url).href,
     });
-    const script = Object.assign(document.createElement("script"), { src: "/assets/vendor/uplot.js" });
+    const script = Object.assign(document.createElement("script"), {
+      src: new URL("../vendor/uplot.js", import.meta.url).href,
+    });
     script.onload = () => done(window.uPlot);
     script.onerror = () => failed(new Error("the chart library could not be read"));
     document.head.append(style, script);
