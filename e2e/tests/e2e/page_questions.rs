@@ -152,6 +152,6 @@ async fn times_are_told_as_the_clock_shows_them() -> anyhow::Result<()> {
         return /\d\d:\d\d:\d\d\.\d{3}/.test(text) && /\+\d+ ms|\+[\d.]+ s/.test(text) && /\d\d:\d\d:\d\d \(in 2[34] h\)/.test(text)";
     browser.wait_until("clock, step and span", shown).await?;
     browser
-        .wait_until("the zone", "return /Times in \\S+/.test(document.querySelector('footer').innerText)")
+        .wait_until("the zone", "return /times in \\S+/.test(document.querySelector('footer').innerText)")
         .await
 }
