@@ -14,8 +14,10 @@ export class ApiError extends Error {
 
 // Over TLS no neighbour under the same domain can set a cookie of this name.
 const TENANT_COOKIE = location.protocol === "https:" ? "__Host-postway_tenant" : "postway_tenant";
+const cookieTenant = () => document.cookie.match(new RegExp(`(?:^|; )${TENANT_COOKIE}=([^;]+)`))?.[1];
 let who = null;
-let tenant = document.cookie.match(new RegExp(`(?:^|; )${TENANT_COOKIE}=([^;]+)`))?.[1] ?? "default";
+// Each tab looks at a tenant of its own, which its address names; a new one begins with the one chosen last.
+let tenant = cookieTenant() ?? "default";
 let ended = () => {};
 
 /** Who is signed in: `{admin, tenant, scopes, csrf_token, version}`, or null. */
@@ -27,12 +29,23 @@ export const may = (scope) => Boolean(who && (who.admin || (scope !== "admin" &&
 /** Calls `then` when the server no longer knows the session. */
 export const onEnd = (then) => (ended = then);
 
-/** Looks at another tenant. The cookie is for what a browser asks for without headers: frames and downloads. */
+/** Looks at another tenant. */
 export function chooseTenant(id) {
   tenant = id;
-  const secure = location.protocol === "https:" ? "; Secure" : "";
-  document.cookie = `${TENANT_COOKIE}=${id}; Path=/; SameSite=Strict; Max-Age=31536000${secure}`;
+  tellTenant();
 }
+
+/**
+ * The cookie is for what a browser asks for without headers: frames and downloads. All tabs share it, so a tab that is
+ * turned to says its own tenant before anything is clicked in it.
+ */
+function tellTenant() {
+  if (cookieTenant() === tenant) return;
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `${TENANT_COOKIE}=${tenant}; Path=/; SameSite=Strict; Max-Age=31536000${secure}`;
+}
+for (const turned of ["focus", "pointerdown", "keydown"])
+  addEventListener(turned, () => who?.admin && tellTenant(), { capture: true });
 
 /** A path with its values encoded: url`/v1/accounts/${id}`. */
 export const url = (parts, ...values) => String.raw({ raw: parts }, ...values.map(encodeURIComponent));

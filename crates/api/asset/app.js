@@ -6,9 +6,12 @@ import { chooseTenant, currentTenant, get, may, onEnd, restore, session, signIn,
 import { Dialogs, edit } from "./part/dialog.js";
 import { Form } from "./part/form.js";
 import { Icon } from "./part/icon.js";
+import { pressed } from "./part/keyboard.js";
 import { Fault, Loading, useLoad } from "./part/load.js";
+import { localZone, setZone, zone } from "./part/time.js";
 import { Toasts } from "./part/toast.js";
-import { MENU, ROUTES, go, here, link } from "./route.js";
+import { MENU, ROUTES, go, here, link, refine } from "./route.js";
+import { LeaveQuestion, mayLeave } from "./part/unsaved.js";
 
 const THEME = "postway_theme";
 const root = document.documentElement;
@@ -51,7 +54,7 @@ function SignIn({ done }) {
   return html`<main class="signin" id="main">
     <h1>Postway</h1>
     <p class="muted">A durable email gateway</p>
-    <${Form} fields=${fields} action="Sign in" onSubmit=${submit} />
+    <${Form} passing fields=${fields} action="Sign in" onSubmit=${submit} />
     <p class="small"><a href="/docs">API reference</a></p>
   </main>`;
 }
@@ -89,7 +92,7 @@ function TenantSwitch({ changed }) {
   const choose = async (event) => {
     const id = event.target.value || (await askTenant());
     event.target.value = currentTenant();
-    if (!id) return;
+    if (!id || !(await mayLeave())) return;
     chooseTenant(id);
     changed();
   };
@@ -121,6 +124,17 @@ function Menu({ at, open }) {
       )}
     <p class="small muted">Postway ${session().version} · <a href="/docs">API</a></p>
   </nav>`;
+}
+
+/** In which zone times are, and the other choice. */
+function Foot() {
+  const other = zone() === "UTC" ? localZone : "UTC";
+  const turn = () => {
+    setZone(other);
+    dispatchEvent(new Event("hashchange"));
+  };
+  return html`<footer class="small muted"><kbd>?</kbd> for keys · times in ${zone()}${localZone !== "UTC" &&
+    html` <button type="button" class="small" onClick=${turn}>Show in ${other}</button>`}</footer>`;
 }
 
 /** Says so while the tenant's mail is captured because nobody has chosen how it leaves. */
@@ -161,6 +175,7 @@ function Page({ at, first }) {
   }, [module]);
   const body = () => {
     if (!at.route) return html`<h1>There is no such page</h1><p><a href=${link("")}>To the overview</a></p>`;
+    if (at.tenant && at.tenant !== currentTenant()) return html`<${OfAnotherTenant} tenant=${at.tenant} />`;
     if (!may(at.route.scope)) return html`<${NotForThisKey} />`;
     if (fault || broken)
       return html`<${Fault} error=${fault ?? broken} retry=${() => (forget(), location.reload())} />`;
@@ -176,17 +191,38 @@ const NotForThisKey = () => html`
   ${may("send") && html`<p><a href=${link("send")}>Send a mail</a></p>`}
 `;
 
+const OfAnotherTenant = ({ tenant }) => html`
+  <h1>Another tenant's page</h1>
+  <p>This address is about the tenant <code>${tenant}</code>, and the key that signed in is of
+    ${" "}<code>${session().tenant}</code>. Sign in with a key of ${tenant} to see it.</p>
+  <p><a href=${link("")}>To the overview</a></p>
+`;
+
+/** Where one is. An address that names no tenant is given the one that is looked at. */
+function arrive() {
+  const at = here();
+  if (!session().admin) return at;
+  if (at.tenant && at.tenant !== currentTenant()) chooseTenant(at.tenant);
+  if (!at.tenant) refine(at.key, at.query);
+  return at;
+}
+
 function Shell({ left }) {
-  const [at, setAt] = useState(here);
+  const [at, setAt] = useState(arrive);
   const [open, setOpen] = useState(false);
   const [visit, setVisit] = useState(0);
   useEffect(() => {
-    const moved = () => {
-      setAt(here());
+    const moved = async (event) => {
+      // Whoever stays finds the address as it was.
+      const stay = () => history.replaceState(null, "", event.oldURL);
+      if (!(await mayLeave(stay))) return;
+      if (event.newURL && event.newURL !== location.href) history.replaceState(null, "", event.newURL);
+      dispatchEvent(new Event("pageleave"));
+      setAt(arrive());
       setOpen(false);
       setVisit((n) => n + 1);
     };
-    const key = (event) => event.key === "Escape" && setOpen(false);
+    const key = (event) => (event.key === "Escape" ? setOpen(false) : pressed(event));
     addEventListener("hashchange", moved);
     addEventListener("keydown", key);
     return () => (removeEventListener("hashchange", moved), removeEventListener("keydown", key));
@@ -195,7 +231,7 @@ function Shell({ left }) {
     await signOut();
     left();
   };
-  const changedTenant = () => (here().key === "" ? setVisit((n) => n + 1) : go(""));
+  const changedTenant = () => go("");
   return html`
     <a class="skip" href="#main"
       onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>To the content</a>
@@ -204,7 +240,7 @@ function Shell({ left }) {
         onClick=${() => setOpen(!open)}>
         <${Icon} name=${open ? "close" : "menu"} /><span class="visually-hidden">Menu</span>
       </button>
-      <a class="brand" href=${link("")}>Postway</a>
+      <a class="brand" href=${link("")}><img src=${new URL("favicon.svg", import.meta.url).href} alt="" width="20" height="20" />Postway</a>
       <span class="grow"></span>
       ${session().admin ? html`<${TenantSwitch} changed=${changedTenant} />`
         : html`<span class="muted">${session().tenant}</span>`}
@@ -217,9 +253,11 @@ function Shell({ left }) {
       <div class="content">
         ${may("read") && html`<${CaptureNotice} key=${`notice ${visit}`} />`}
         <${Page} at=${at} first=${visit === 0} key=${`${visit} ${at.key}`} />
+        <${Foot} />
       </div>
     </div>
     <${Dialogs} />
+    <${LeaveQuestion} />
     <${Toasts} />
   `;
 }

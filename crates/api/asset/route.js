@@ -1,6 +1,7 @@
-// Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`.
+// Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`. With the
+// admin key the tenant comes first, so that an address shows the same to whoever opens it: `#/t/acme/messages/ID`.
 
-import { withQuery } from "./api.js";
+import { currentTenant, session, withQuery } from "./api.js";
 
 /** The pages: address, file under page/, title, and what a key must be allowed to do to be shown it. */
 export const ROUTES = [
@@ -42,15 +43,24 @@ export const MENU = [
   ["Operating", ["settings", "tenants", "nodes", "audit"]],
 ];
 
-/** The address of a page: link("messages", {status: "failed"}). */
-export const link = (path, query) => withQuery(`#/${path}`, query);
+const inTenant = () => (session()?.admin ? `t/${encodeURIComponent(currentTenant())}/` : "");
+/** The address of a page, in the tenant that is looked at: link("messages", {status: "failed"}). */
+export const link = (path, query) => withQuery(`#/${inTenant()}${path}`, query);
 export const go = (path, query) => (location.hash = link(path, query));
 /** Changes the parameters of where one is, without a step in the browser's history. */
 export const refine = (path, query) => history.replaceState(null, "", link(path, query));
 
-/** The page that the address names: `{route, params, query, key}`; no route where there is none. */
+/** Changes some parameters of where one is, without a step in the browser's history. */
+export function remember(changes) {
+  const { key, query } = here();
+  refine(key, { ...query, ...changes });
+}
+
+/** The page that the address names: `{route, tenant, params, query, key}`; no route where there is none. */
 export function here() {
-  const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+  const [whole, search] = location.hash.replace(/^#\/?/, "").split("?");
+  const [, named, path] = whole.match(/^(?:t\/([^/]+)(?:\/|$))?(.*)$/);
+  const tenant = named && decoded(named);
   const parts = path.split("/").map(decoded);
   const query = Object.fromEntries(new URLSearchParams(search));
   for (const route of ROUTES) {
@@ -60,9 +70,9 @@ export function here() {
     const params = Object.fromEntries(
       wanted.flatMap((part, place) => (part.startsWith(":") ? [[part.slice(1), parts[place]]] : [])),
     );
-    return { route, params, query, key: path };
+    return { route, tenant, params, query, key: path };
   }
-  return { params: {}, query, key: path };
+  return { tenant, params: {}, query, key: path };
 }
 
 function decoded(part) {

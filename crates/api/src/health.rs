@@ -23,7 +23,7 @@ pub(crate) struct Health {
     status: &'static str,
     /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`;
     /// `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat
-    /// fails and it sends nothing.
+    /// fails and it sends nothing; `secret_key_wrong`, where stored passwords do not open with the server's secret key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<&'static str>,
 }
@@ -64,6 +64,7 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
                 (is_apart, "storage_apart"),
                 (is_risky, "database_not_durable"),
                 (app.roster.is_isolated(), "isolated"),
+                (app.unopened_secrets.is_any(), "secret_key_wrong"),
             ];
             let warnings = warnings.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
             Ok(Json(Health { status: "ok", warnings }))

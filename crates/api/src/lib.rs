@@ -64,6 +64,7 @@ mod way;
 mod webhook;
 
 pub use account::probe::{AccountProbe, ProbeStep};
+pub use account::unopened::UnopenedSecrets;
 pub use auth::{AdminKey, KeyCheck, KeyDenied};
 pub use compat::{
     CompatConfig, CompatRoute, DoorName, OldKind, REQUEST_ID, UnknownDoor, compat_routes, in_our_words,

@@ -11,7 +11,7 @@ use postway_intake::{Door, outbox::Desk};
 use postway_store::{Roster, Store, StoreError};
 
 use crate::{
-    account::probe::AccountProbe,
+    account::{probe::AccountProbe, unopened::UnopenedSecrets},
     audit::AuditIds,
     auth::{AdminKey, KeyRing},
     compat::CompatConfig,
@@ -36,6 +36,8 @@ pub struct ApiState {
     pub admin_key: AdminKey,
     /// Encrypts the credentials of accounts.
     pub secret_key: Arc<SecretKey>,
+    /// How many stored secrets it does not open, as found by whoever checks.
+    pub unopened_secrets: Arc<UnopenedSecrets>,
     /// What `/metrics` shows, and to whom.
     pub metrics: MetricsAccess,
     /// Which nodes are alive.
@@ -59,6 +61,7 @@ pub(crate) struct App {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) admin_key: AdminKey,
     pub(crate) secret_key: Arc<SecretKey>,
+    pub(crate) unopened_secrets: Arc<UnopenedSecrets>,
     pub(crate) metrics: MetricsAccess,
     pub(crate) roster: Arc<Roster>,
     pub(crate) probe: Arc<dyn AccountProbe>,
@@ -85,6 +88,7 @@ impl App {
             clock,
             admin_key,
             secret_key,
+            unopened_secrets,
             metrics,
             roster,
             probe,
@@ -101,6 +105,7 @@ impl App {
             clock,
             admin_key,
             secret_key,
+            unopened_secrets,
             metrics,
             roster,
             probe,

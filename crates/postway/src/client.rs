@@ -183,7 +183,13 @@ impl Client {
         };
         let unreachable = |error: reqwest::Error| Failure::Unreachable {
             url: self.base.to_string(),
-            reason: root_cause(&error),
+            reason: match root_cause(&error) {
+                cause if self.base.scheme() == "https" && speaks_no_tls(&cause) => {
+                    "what answers there speaks no TLS; write http:// unless a proxy with TLS stands before it"
+                        .to_owned()
+                }
+                cause => cause,
+            },
         };
         let answer = request.send().await.map_err(unreachable)?;
         let status = answer.status();
@@ -277,6 +283,11 @@ pub fn refusal(status: StatusCode, body: &[u8]) -> Failure {
         status if status.is_client_error() => Failure::Refused(message),
         _ => Failure::Failed(anyhow::anyhow!(message)),
     }
+}
+
+/// Whether a handshake met something that is no TLS.
+fn speaks_no_tls(cause: &str) -> bool {
+    cause.contains("InvalidContentType") || cause.contains("corrupt message")
 }
 
 /// The innermost cause: `connection refused` says more than `error sending request`.

@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use postway_api::{AdminKey, ApiState, MetricsAccess, MetricsKey};
+use postway_api::{AdminKey, ApiState, MetricsAccess, MetricsKey, UnopenedSecrets};
 use postway_dispatch::{
     DispatchConfig, Dispatcher,
     probe::Prober,
@@ -31,11 +31,13 @@ use crate::{
     inbound::{self, InboundParts, InboundRoom},
     keys,
     membership::Membership,
+    occupant,
     outbox::Outboxes,
     private_hosts,
     probe::{InboundTrials, Probe},
     process_stats,
     reporting::Reporter,
+    secret_check,
     sharing::Sharing,
     shutdown::Signals,
     submission,
@@ -66,8 +68,9 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let depot =
         Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
     let trust = inbound::trust(config.pec.trust_file.as_deref())?;
-    let listener = TcpListener::bind(config.http.listen).await.with_context(|| {
-        format!("cannot listen on {} (http.listen, POSTWAY_HTTP_LISTEN)", config.http.listen)
+    let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
+        let said = occupant::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
+        anyhow::Error::new(error).context(said)
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
     tracing::info!(%address, "listening; the database is opened next");
@@ -163,12 +166,14 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
     let outboxes = Outboxes::new(&config.outbox, &door, &membership, &secret_key)?;
     let prober =
         Prober::new(secret_key.clone(), clock.clone(), guard.clone(), tokens.clone(), &config.smtp.ehlo_name);
+    let unopened_secrets = Arc::new(UnopenedSecrets::default());
     let (router, keys_of_senders) = postway_api::surface(ApiState {
         store: store.clone(),
         door: door.clone(),
         clock: clock.clone(),
         admin_key: AdminKey::with_scram(&admin_key.text, &secret_key),
         secret_key: secret_key.clone(),
+        unopened_secrets: unopened_secrets.clone(),
         metrics: MetricsAccess {
             process: process_stats::render,
             recorders: metrics.recorders(),
@@ -199,6 +204,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         identity: membership.identity(),
     };
     let sharing = tokio::spawn(sharing.run(stop.clone()));
+    let secret_check =
+        tokio::spawn(secret_check::run(unopened_secrets, store.clone(), secret_key.clone(), stop.clone()));
     let dispatcher = Dispatcher::start(
         DispatchConfig {
             roster: membership.roster(),
@@ -262,7 +269,8 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
             Err(_) => tracing::warn!("some HTTP requests were cut off"),
         }
         stop.cancel();
-        let (.., sharing) = tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, sharing);
+        let (.., sharing) =
+            tokio::join!(ways_in, reporting, receiving, housekeeping, upkeep, secret_check, sharing);
         // What a provider has just given must be stored.
         tokens.finish().await;
         leave.cancel();

@@ -114,8 +114,8 @@ macro_rules! migrations {
         // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
         // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
         // what they leave at 0, and the twelfth a table that they do not know: accounts that sign in by tokens wait with them. Those
-        // before the thirteenth would send a packed mail as it lies in its row. The fourteenth is an index. Those before the fifteenth see
-        // only the first of the events that share a row.
+        // before the thirteenth would send a packed mail as it lies in its row. The fourteenth and the sixteenth are indexes. Those before the
+        // fifteenth see only the first of the events that share a row.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -132,6 +132,7 @@ macro_rules! migrations {
             step!("00", 13, "packing", writable from 13),
             step!("00", 14, "spent_bucket", writable from 9),
             step!("00", 15, "shared_rows", writable from 15),
+            step!("00", 16, "outcome", writable from 9),
         ]
     }};
 }

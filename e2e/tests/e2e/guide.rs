@@ -15,7 +15,7 @@ use postway_e2e::{
     ALLOW_LOOPBACK, Client, Gateway, PATIENCE, binary, column, event_types, eventually, mail_with, noise,
     text,
 };
-use postway_testkit::{SmtpSink, node::Node};
+use postway_testkit::{ClosedPort, SmtpSink, node::Node};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -230,9 +230,11 @@ fn shell(page: &str, heading: Option<&str>) -> anyhow::Result<String> {
 /// Runs a script in the gateway's folder. `curl` tells each status on standard error; those outside of `2xx` and 409, which
 /// the pages show on purpose, are faults. What it printed.
 async fn run_script(gateway: &Gateway, script: &str) -> anyhow::Result<String> {
+    // What the page leaves running ends with it.
     const PRELUDE: &str = "set -euo pipefail\n\
+        trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n\
         curl() { command curl -sS --noproxy '*' -w '%{stderr}HTTP %{http_code}\\n' \"$@\"; }\n\
-        postway() { \"$BINARY\" \"$@\"; }\n";
+        mkdir -p bin; ln -sf \"$BINARY\" bin/postway; PATH=$PWD/bin:$PATH\n";
     let mut command = Command::new("bash");
     command
         .args(["-c", &format!("{PRELUDE}{script}")])
@@ -273,27 +275,19 @@ async fn every_line_of_the_pages_runs() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn the_five_minutes_are_as_the_page_says() -> anyhow::Result<()> {
-    let sink = SmtpSink::start().await;
-    let gateway = Gateway::start().await?;
-    let script = at_home(&shell("start.md", None)?, &gateway).replace(
-        "--port 587 --tls starttls --username shop --password-file password.txt",
-        &format!("--port {} --tls none", sink.port()),
-    );
+    let gateway = Gateway::start_untouched(&[]).await?;
+    let port = ClosedPort::take().port().to_string();
+    let script = at_home(&shell("start.md", None)?, &gateway)
+        .replace("postway sink", &format!("postway sink --listen 127.0.0.1:{port}"))
+        .replace("--port 2525", &format!("--port {port}"));
     let printed = run_script(&gateway, &script).await?;
     for text in [r#""status":"accepted""#, "Subject: Hello", "Welcome, Ada"] {
         assert!(printed.contains(text), "{text}: {printed}");
     }
     assert_eq!(gateway.message("hello-1").await?["account"], "sandbox");
-    // One sent for real, one by the account that became the default.
-    let subjects: Vec<String> = sink.mails().iter().map(|mail| subject(&mail.raw)).collect();
-    assert_eq!(subjects, ["Hello", "Welcome, Ada"]);
+    // One sent by name, one by the account that became the default.
+    assert_eq!(printed.matches("\ntook ").count(), 2, "{printed}");
     Ok(())
-}
-
-fn subject(mail: &[u8]) -> String {
-    let mail = String::from_utf8_lossy(mail);
-    let line = mail.lines().find_map(|line| line.strip_prefix("Subject: "));
-    line.unwrap_or_default().to_owned()
 }
 
 #[tokio::test]

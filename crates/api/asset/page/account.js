@@ -10,7 +10,7 @@ import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { showSteps } from "../part/steps.js";
 import { Facts } from "../part/table.js";
-import { Ago, count } from "../part/time.js";
+import { When, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -71,7 +71,7 @@ function Shown({ one, path, changed }) {
     </div>
     ${open &&
       html`<p class="reason bad">It is left alone since it was at fault: ${one.circuit.reason || one.circuit.code}.
-        ${" "}It is tried again <${Ago} at=${one.circuit.until} past="soon" />; a test shows whether it works by
+        ${" "}It is tried again <${When} at=${one.circuit.until} past="soon" />; a test shows whether it works by
         ${" "}now.</p>`}
     <${Facts} pairs=${[
       ["Kind", one.kind],
@@ -88,9 +88,9 @@ function Shown({ one, path, changed }) {
       limit("Used this minute", one.used?.minute, one.limits.per_minute),
       limit("Used this hour", one.used?.hour, one.limits.per_hour),
       limit("Used today", one.used?.day, one.limits.per_day),
-      ["Warm-up", one.warm_up && html`${one.warm_up.per_day.join(", ")} a day, from <${Ago} at=${one.warm_up.from} />`],
+      ["Warm-up", one.warm_up && html`${one.warm_up.per_day.join(", ")} a day, from <${When} at=${one.warm_up.from} />`],
       ["Tries after", one.retry.delays_s.map((seconds) => `${seconds} s`).join(", ")],
-      ["Changed", html`<${Ago} at=${one.updated_at} />`],
+      ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
   `;
 }

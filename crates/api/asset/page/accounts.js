@@ -7,7 +7,7 @@ import { Badge, Switched } from "../part/badge.js";
 import { resource, switching } from "../part/resource.js";
 import { showSteps } from "../part/steps.js";
 import { under } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { When } from "../part/time.js";
 import { link } from "../route.js";
 
 const at = (row) => url`/v1/accounts/${row.id}`;
@@ -34,7 +34,7 @@ const columns = [
     cell: ({ suspended, circuit }) =>
       html`<${Switched} on=${!suspended} />${circuit?.state === "open" &&
         html` <${Badge} status="circuit open" tone="bad" />
-          ${under(html`${circuit.reason || circuit.code}; tried again <${Ago} at=${circuit.until} past="soon" />`)}`}`,
+          ${under(html`${circuit.reason || circuit.code}; tried again <${When} at=${circuit.until} past="soon" />`)}`}`,
   },
 ];
 

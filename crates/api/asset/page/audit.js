@@ -5,12 +5,12 @@ import { withQuery } from "../api.js";
 import { Filters } from "../part/filters.js";
 import { Icon } from "../part/icon.js";
 import { Resource } from "../part/resource.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 
 const FILTERS = [{ name: "tenant", label: "Tenant" }];
 
 const columns = [
-  { head: "When", cell: (row) => html`<${Ago} at=${row.at} />` },
+  { head: "When", cell: (row) => html`<${Moment} at=${row.at} />` },
   { head: "Who", cell: (row) => row.actor },
   { head: "What", cell: (row) => html`<code>${row.action}</code>` },
   { head: "To", cell: (row) => html`<span class="break">${row.target}</span>` },

@@ -7,7 +7,7 @@ import { Button } from "../part/button.js";
 import { ask, edit } from "../part/dialog.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { resource, switching } from "../part/resource.js";
-import { Ago, count } from "../part/time.js";
+import { Moment, count } from "../part/time.js";
 import { link } from "../route.js";
 
 /** The server counts no further. */
@@ -41,7 +41,7 @@ const columns = [
     kind: "num",
     cell: (row) => (row.waiting < WAITING_MAX ? count(row.waiting) : `${count(WAITING_MAX)}+`),
   },
-  { head: "Suspended", cell: (row) => row.suspended_since && html`<${Ago} at=${row.suspended_since} />` },
+  { head: "Suspended", cell: (row) => row.suspended_since && html`<${Moment} at=${row.suspended_since} />` },
 ];
 
 const suspendAhead = (again) => async () => {

@@ -3,13 +3,13 @@
 import { html } from "../vendor/preact.js";
 import { url } from "../api.js";
 import { resource } from "../part/resource.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 
 const columns = [
   { head: "Name", cell: (row) => row.name },
   { head: "Addresses", kind: "wide", cell: (row) => row.addresses.join(", ") },
   { head: "Id", cell: (row) => row.id },
-  { head: "Changed", cell: (row) => html`<${Ago} at=${row.updated_at} />` },
+  { head: "Changed", cell: (row) => html`<${Moment} at=${row.updated_at} />` },
 ];
 
 const fields = (row) =>

@@ -6,7 +6,7 @@ import { Button } from "../part/button.js";
 import { ask, confirm } from "../part/dialog.js";
 import { resource } from "../part/resource.js";
 import { under } from "../part/table.js";
-import { Ago, count } from "../part/time.js";
+import { Moment, count } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -25,7 +25,7 @@ const columns = [
     cell: (row) => html`<a href=${link(`accounts/${encodeURIComponent(row.account)}`)}>${row.account}</a>`,
   },
   { head: "Tries", kind: "num", cell: (row) => row.attempt },
-  { head: "Failed", cell: (row) => html`<${Ago} at=${row.failed_at} />` },
+  { head: "Failed", cell: (row) => html`<${Moment} at=${row.failed_at} />` },
 ];
 
 /** Replayed ones leave the list, so the newest page is read until it has nothing new. */

@@ -7,7 +7,7 @@ import { Filters } from "../part/filters.js";
 import { useLoad } from "../part/load.js";
 import { Resource } from "../part/resource.js";
 import { under } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = ["", "received", "routing", "routed", "no_match", "gone", "waiting", "dead"];
@@ -30,7 +30,7 @@ const columns = [
   },
   { head: "Mailbox", cell: (row) => row.mailbox },
   { head: "Tries", kind: "num", cell: (row) => row.tries },
-  { head: "Arrived", cell: (row) => html`<${Ago} at=${row.arrived_at ?? row.created_at} />` },
+  { head: "Arrived", cell: (row) => html`<${Moment} at=${row.arrived_at ?? row.created_at} />` },
 ];
 
 const at = (row) => url`/v1/inbound/${row.id}`;

@@ -8,7 +8,7 @@ import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Mail } from "../part/mail.js";
 import { Facts, Table } from "../part/table.js";
-import { Ago, bytes } from "../part/time.js";
+import { When, bytes } from "../part/time.js";
 import { Timeline } from "../part/timeline.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
@@ -43,12 +43,12 @@ function Shown({ one, path, changed }) {
       ["From", one.from],
       ["To", one.to],
       ["Mailbox", html`<a href=${link("inbound", { mailbox: one.mailbox })}>${one.mailbox}</a>, ${one.folder}`],
-      ["Arrived", one.arrived_at && html`<${Ago} at=${one.arrived_at} />`],
-      ["Settled", one.settled_at && html`<${Ago} at=${one.settled_at} />`],
-      ["Next look", one.due_at && html`<${Ago} at=${one.due_at} />`],
+      ["Arrived", one.arrived_at && html`<${When} at=${one.arrived_at} />`],
+      ["Settled", one.settled_at && html`<${When} at=${one.settled_at} />`],
+      ["Next look", one.due_at && html`<${When} at=${one.due_at} />`],
       ["Tries", String(one.tries)],
       ["Reminders", one.follow_up && `${one.reminders}, by the rule ${one.follow_up}`],
-      ["Resolved", one.resolved_at && html`<${Ago} at=${one.resolved_at} />`],
+      ["Resolved", one.resolved_at && html`<${When} at=${one.resolved_at} />`],
       ["Tags", one.tags.join(", ")],
       ["Size", bytes(one.size)],
       ["Message-ID", one.message_id && html`<code class="break">${one.message_id}</code>`],

@@ -8,7 +8,7 @@ import { Field } from "../part/form.js";
 import { Icon } from "../part/icon.js";
 import { Empty, Loaded, useLoad } from "../part/load.js";
 import { Mail, header } from "../part/mail.js";
-import { Ago, absolute, count } from "../part/time.js";
+import { Moment, absolute, count } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const LOOK_MS = 2_000;
@@ -65,7 +65,7 @@ function Box({ accounts, start }) {
                       <span class="subject">${one.subject || "(no subject)"}</span>
                       <span class="muted small" title=${one.to}>to ${one.to}${one.recipient_count > 1 &&
                         ` +${count(one.recipient_count - 1)}`}</span><span class="muted small">
-                        <${Ago} at=${one.sent_at ?? one.created_at} /></span>
+                        <${Moment} at=${one.sent_at ?? one.created_at} /></span>
                     </button>
                   </li>`,
                 )}

@@ -6,7 +6,7 @@ import { Badge, Switched } from "../part/badge.js";
 import { resource, switching } from "../part/resource.js";
 import { showSteps } from "../part/steps.js";
 import { under } from "../part/table.js";
-import { Ago, count } from "../part/time.js";
+import { Moment, When, count } from "../part/time.js";
 import { link } from "../route.js";
 
 const at = (row) => url`/v1/mailboxes/${row.id}`;
@@ -23,10 +23,10 @@ const columns = [
     cell: (row) =>
       html`<${Switched} on=${row.active} />
         ${row.error && html` <${Badge} status="failed" />
-          ${under(html`${row.error}, since <${Ago} at=${row.error_since} />`)}`}`,
+          ${under(html`${row.error}, since <${When} at=${row.error_since} />`)}`}`,
   },
   { head: "Behind", kind: "num", cell: (row) => (row.lag == null ? "–" : count(row.lag)) },
-  { head: "Read", cell: (row) => html`<${Ago} at=${row.last_scanned_at} />` },
+  { head: "Read", cell: (row) => html`<${Moment} at=${row.last_scanned_at} />` },
 ];
 
 const fields = (row) =>

@@ -1,7 +1,7 @@
 // One message: where it stands and why, what happened to it, to whom it goes, what it looks like, and what can be
 // done.
 
-import { html } from "../vendor/preact.js";
+import { html, useEffect } from "../vendor/preact.js";
 import { get, may, url } from "../api.js";
 import { Actions } from "../part/message_acts.js";
 import { Badge, isHeld } from "../part/badge.js";
@@ -11,7 +11,7 @@ import { Loaded, useLoad } from "../part/load.js";
 import { Mail } from "../part/mail.js";
 import { spellings } from "../part/spelling.js";
 import { Facts, Table, under } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { Moment, When } from "../part/time.js";
 import { Timeline, said } from "../part/timeline.js";
 import { link } from "../route.js";
 
@@ -36,6 +36,10 @@ const pause = ({ status }) => (OVER.includes(status) ? LATER_MS : LOOK_MS);
 
 export default function Message({ params }) {
   const message = useLoad((signal) => get(url`/v1/messages/${params.id}`, {}, signal), [params.id], pause);
+  const name = message.data && (message.data.subject || message.data.id);
+  useEffect(() => {
+    if (name) document.title = `${name} · Postway`;
+  }, [name]);
   return html`<${Loaded} from=${message}>${(one) => html`<${Shown} one=${one} changed=${message.reload} />`}<//>`;
 }
 
@@ -57,12 +61,12 @@ const Shown = ({ one, changed }) => {
       ["Account", html`<a href=${link(`accounts/${encodeURIComponent(one.account)}`)}>${one.account}</a>`],
       ["Batch", code],
       ["Priority", PRIORITY[one.priority]],
-      ["Accepted", html`<${Ago} at=${one.created_at} />`],
-      ["Due", one.due_at && html`<${Ago} at=${one.due_at} />`],
-      ["Sent", one.sent_at && html`<${Ago} at=${one.sent_at} />`],
-      ["Failed", one.failed_at && html`<${Ago} at=${one.failed_at} />`],
-      ["Expires", one.expires_at && html`<${Ago} at=${one.expires_at} />`],
-      ["Reported", one.reported_at && html`<${Ago} at=${one.reported_at} />`],
+      ["Accepted", html`<${When} at=${one.created_at} />`],
+      ["Due", one.due_at && html`<${When} at=${one.due_at} />`],
+      ["Sent", one.sent_at && html`<${When} at=${one.sent_at} />`],
+      ["Failed", one.failed_at && html`<${When} at=${one.failed_at} />`],
+      ["Expires", one.expires_at && html`<${When} at=${one.expires_at} />`],
+      ["Reported", one.reported_at && html`<${When} at=${one.reported_at} />`],
       ["Attempts", String(one.attempt)],
       [
         "Tags",
@@ -113,12 +117,12 @@ function Why({ path, one }) {
       gates.length > 0
         ? html`<ul>${gates.map((gate) =>
           html`<li><${Badge} status=${gate.gate} tone="warn" /> ${gate.reason}
-            ${gate.until && html` (${THEN[gate.gate] ?? "open"} <${Ago} at=${gate.until} past="soon" />)`}</li>`)}</ul>`
+            ${gate.until && html` (${THEN[gate.gate] ?? "open"} <${When} at=${gate.until} past="soon" />)`}</li>`)}</ul>`
         : !reason &&
           html`<p>${one.status === "sending" ? "It is on its way."
             : "Nothing holds it: it goes as soon as its turn comes."}</p>`
     }
-    ${next_at && html`<p class="muted">It goes <${Ago} at=${next_at} past="soon" />, as far as is known.</p>`}
+    ${next_at && html`<p class="muted">It goes <${When} at=${next_at} past="soon" />, as far as is known.</p>`}
   </section>`;
 }
 
@@ -136,7 +140,7 @@ const Recipients = ({ list }) =>
       cell: (one) =>
         html`${said(one)}${one.bounce &&
           under(html`${[one.bounce.type, one.bounce.code, one.bounce.reason].filter(Boolean).join(" · ")}
-            ${" "}<${Ago} at=${one.bounce.at} />`)}`,
+            ${" "}<${Moment} at=${one.bounce.at} />`)}`,
     },
   ]} />`;
 
@@ -151,7 +155,7 @@ const Notifications = ({ list }) =>
     { head: "State", cell: (one) => html`<${Badge} status=${one.status} />` },
     { head: "Calls", kind: "num", cell: (one) => one.tries },
     { head: "Answer", kind: "num", cell: (one) => one.last_status ?? "" },
-    { head: "Next", cell: (one) => one.next_at && html`<${Ago} at=${one.next_at} past="soon" />` },
+    { head: "Next", cell: (one) => one.next_at && html`<${When} at=${one.next_at} past="soon" />` },
   ]} />`;
 
 function Payload({ path }) {
@@ -170,7 +174,7 @@ function Receipts({ path }) {
     <${Table} caption="PEC receipts" rows=${receipts.data.data} rowKey=${(one) => one.inbound} columns=${[
       { head: "Receipt", cell: (one) => html`<a href=${link(`inbound/${one.inbound}`)}>${one.kind}</a>` },
       { head: "About", cell: (one) => one.address ?? "the whole message" },
-      { head: "When", cell: (one) => html`<${Ago} at=${one.at} />` },
+      { head: "When", cell: (one) => html`<${Moment} at=${one.at} />` },
       { head: "Signature", cell: (one) => html`<${Badge} status=${one.signature} />` },
     ]} />
   </section>`;

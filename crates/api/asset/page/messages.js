@@ -1,27 +1,59 @@
-// Finding messages. The filters are part of the address, so what is found can be linked to.
+// Finding messages, and watching them. What is asked is part of the address, so what is found can be linked to; the rows
+// follow what happens, and new mail is announced instead of pushing them away.
 
 import { html, useState } from "../vendor/preact.js";
-import { get, may, url } from "../api.js";
+import { get, may } from "../api.js";
 import { Badge, holders, isHeld } from "../part/badge.js";
 import { bulk } from "../part/bulk.js";
 import { Button } from "../part/button.js";
 import { Filters } from "../part/filters.js";
 import { Icon } from "../part/icon.js";
 import { Empty, useLoad } from "../part/load.js";
-import { Listing, under } from "../part/table.js";
-import { Ago, count } from "../part/time.js";
+import { Listing } from "../part/table.js";
+import { Moment, count, fromField, toField } from "../part/time.js";
 import { link, refine } from "../route.js";
 
 const STATES = [
   ..."accepted validating ready scheduled sending sent captured".split(" "),
   ..."failed invalid in_doubt suppressed cancelled expired".split(" "),
 ];
+const OUTCOMES = "delivered bounced complained delayed auto_replied".split(" ");
+const HELD = [
+  ["", "any"],
+  ["any", "held by anything"],
+  ["tenant", "held: tenant suspended"],
+  ["doubt", "held: waits for your word"],
+];
+const HOUR_MS = 3_600_000;
+const SPANS = [
+  ["1", "the last hour"],
+  ["24", "the last 24 hours"],
+  ["168", "the last 7 days"],
+];
 
-const filters = (accounts) => [
-  { name: "id", label: "Id or uid" },
-  { name: "recipient", label: "Recipient", placeholder: "ada@example.net" },
-  { name: "subject", label: "Subject contains" },
+const filters = (accounts, held) => [
+  {
+    name: "q",
+    label: "Search",
+    kind: "search",
+    wide: true,
+    placeholder: "address, @domain, id, subject, smtp_550, tag:receipt",
+  },
   { name: "status", label: "State", kind: "choice", options: ["", ...STATES] },
+  { name: "outcome", label: "What became of it", kind: "choice", options: ["", ...OUTCOMES] },
+  {
+    name: "span",
+    label: "Accepted in",
+    kind: "choice",
+    options: [["", "any time"], ...SPANS],
+  },
+  {
+    name: "held_by",
+    label: "Held",
+    kind: "choice",
+    options: HELD.some(([word]) => word === held) ? HELD : [...HELD, [held, `held by ${held.replace(":", " ")}`]],
+    extra: true,
+  },
   { name: "account", label: "Account", kind: "choice", options: ["", ...accounts], extra: true },
   { name: "batch", label: "Batch", extra: true },
   { name: "tag", label: "Tag", extra: true },
@@ -29,77 +61,123 @@ const filters = (accounts) => [
   { name: "since", label: "Since", kind: "time", extra: true },
   { name: "until", label: "Until", kind: "time", extra: true },
 ];
-const NAMES = filters([]).map(({ name }) => name);
+/** Parameters that an address may have besides the fields. */
+const OTHERS = ["waiting", "recipient", "subject"];
+const NAMES = [...filters([], "").map(({ name }) => name), ...OTHERS];
 
-const columns = [
-  {
-    head: "State",
-    cell: (one) =>
-      html`<${Badge} status=${one.status} />${isHeld(one) && html` <${Badge} status="held" />`}${one.outcome &&
-        html` <${Badge} status=${one.outcome} />`}`,
-  },
-  {
-    head: "Message",
-    kind: "wide",
-    cell: (one) => html`<a href=${link(`messages/${one.uid}`)}>${one.subject || "(no subject)"}</a>
-      ${under([one.id, one.reason, ...holders(one)].filter(Boolean).join(" · "))}`,
-  },
-  {
-    head: "To",
-    cell: (one) => html`<span class="break">${one.to}</span>${one.recipient_count > 1 &&
-      under(`and ${count(one.recipient_count - 1)} more`)}`,
-  },
-  { head: "Account", cell: (one) => one.account },
-  { head: "Batch", cell: (one) => one.batch ?? "" },
-  { head: "Tries", kind: "num", cell: (one) => one.attempt },
-  { head: "Accepted", cell: (one) => html`<${Ago} at=${one.created_at} />` },
-];
-
-/** What is asked of the server: the times that the fields hold are the reader's own. */
-function asked(held) {
-  const time = (text) => (Number.isNaN(Date.parse(text)) ? "" : new Date(text).toISOString());
-  return { ...held, since: time(held.since), until: time(held.until) };
+/** What is asked of the server. */
+function asked(filter) {
+  const { span, since, until, ...rest } = filter;
+  return {
+    ...rest,
+    since: span ? new Date(Math.floor(Date.now() / 60_000) * 60_000 - Number(span) * HOUR_MS).toISOString() : fromField(since),
+    until: fromField(until),
+  };
 }
+/** What is written into the address: times that are the same everywhere, and spans as they were chosen. */
+const written = (filter) => ({ ...filter, since: fromField(filter.since), until: fromField(filter.until) });
+/** What the address asks for, as the fields hold it. */
+const held = (query) =>
+  Object.fromEntries(
+    NAMES.map((name) => [name, ["since", "until"].includes(name) ? toField(query[name] ?? "") : (query[name] ?? "")]),
+  );
 
-/** An id names one message at most; everything else is a filter of the list. */
-async function read(path, { id, ...query }, signal) {
-  if (!id) return get(path, query, signal);
-  try {
-    return { data: [await get(url`/v1/messages/${id}`, {}, signal)] };
-  } catch (error) {
-    if (error.status === 404) return { data: [] };
-    throw error;
-  }
-}
+/** The time that matters in a state, and what it is called. */
+const MOMENTS = {
+  scheduled: ["Due", "due_at"],
+  ready: ["Due", "due_at"],
+  in_doubt: ["Due", "due_at"],
+  sent: ["Sent", "sent_at"],
+  captured: ["Captured", "sent_at"],
+  failed: ["Failed", "failed_at"],
+};
+
+const stateOf = (one) =>
+  html`<${Badge} status=${one.status} />${isHeld(one) && html` <${Badge} status="held" />`}${one.outcome &&
+    html` <${Badge} status=${one.outcome} />`}${one.refused_count > 0 &&
+    html` <span class="part">${count(one.refused_count)} of ${count(one.recipient_count)} failed</span>`}`;
+
+const columns = (status) => {
+  const [head, field] = MOMENTS[status] ?? ["Accepted", "created_at"];
+  return [
+    { head: "State", kind: "state", cell: stateOf },
+    {
+      head: "Message",
+      kind: "subject",
+      cell: (one) => {
+        const notes = [one.id !== one.uid && one.id, one.reason, ...holders(one)].filter(Boolean).join(" · ");
+        return html`<a href=${link(`messages/${one.uid}`)} title=${one.subject}>${one.subject || "(no subject)"}</a>
+          ${notes && html`<span class="muted small" title=${notes}>${notes}</span>`}`;
+      },
+    },
+    {
+      head: "To",
+      kind: "to",
+      cell: (one) => html`<span title=${one.to}>${one.to}</span>${one.recipient_count > 1 &&
+        html` <span class="muted small">and ${count(one.recipient_count - 1)} more</span>`}`,
+    },
+    { head: "Account", kind: "account", cell: (one) => html`<span title=${one.batch ?? ""}>${one.account}</span>` },
+    { head: "Tries", kind: "num tries", cell: (one) => one.attempt },
+    { head, kind: "moment", cell: (one) => html`<${Moment} at=${one[field] ?? one.created_at} />` },
+  ];
+};
+
+const CHIPS = {
+  recipient: "to",
+  domain: "at",
+  text: "words",
+  error_code: "error",
+  message_id: "Message-ID",
+  external_id: "external id",
+};
+
+/** What a search was taken for. */
+const Chips = ({ terms }) =>
+  html`<p class="chips" role="status">${terms.map(({ name, value }) =>
+    html`<span class="chip"><span class="muted">${CHIPS[name] ?? name}</span> ${value}</span> `)}</p>`;
+
+const LIVE_MS = 4_000;
 
 export default function Messages({ query }) {
-  const [held, setHeld] = useState(() => Object.fromEntries(NAMES.map((name) => [name, query[name] ?? ""])));
+  const [filter, setFilter] = useState(() => held(query));
   const [turn, setTurn] = useState(0);
-  const again = () => setTurn(turn + 1);
+  const [found, setFound] = useState({});
+  const again = () => setTurn((n) => n + 1);
   const accounts = useLoad((signal) => get("/v1/accounts", {}, signal));
   const known = new Set([...(accounts.data?.data ?? []).map(({ id }) => id), query.account].filter(Boolean));
   const set = (next) => {
-    setHeld(next);
-    refine("messages", next);
+    setFilter(next);
+    refine("messages", written(next));
   };
-  const empty = NAMES.some((name) => held[name])
+  const question = asked(filter);
+  const isAsked = NAMES.some((name) => filter[name]);
+  const total = useLoad(
+    (signal) => get("/v1/messages", { ...question, limit: 1, count: true }, signal),
+    [JSON.stringify(question), turn],
+    15_000,
+  );
+  const empty = isAsked
     ? html`<${Empty} title="No message fits"><p>Take a filter away to see more.</p><//>`
     : html`<${Empty} title="No messages yet"><p><a href=${link("send")}>Send one</a></p><//>`;
+  const { messages, or_more: more } = total.data?.count ?? {};
   return html`
     <div class="title">
       <h1>Messages</h1>
+      ${messages !== undefined && html`<span class="muted" role="status">${count(messages)}${more ? " or more" : ""}</span>`}
       <span class="grow"></span>
       ${
         may("send") &&
-        html`<${Button} disabled=${Boolean(held.id)} onClick=${async () => (await bulk(asked(held))) && again()}>
+        html`<${Button} disabled=${Boolean(filter.q)} onClick=${async () => (await bulk(question)) && again()}>
             Act on all of these…
           <//>
           <a class="button" href=${link("send")}><${Icon} name="send" />Send a mail</a>`
       }
       <${Button} icon="again" label="Read again" onClick=${again} />
     </div>
-    <${Filters} label="Filter messages" fields=${filters(known)} value=${held} set=${set} />
-    <${Listing} caption="Messages" path="/v1/messages" query=${asked(held)} read=${read} turn=${turn}
-      rowKey=${(one) => one.uid} columns=${columns} empty=${empty} />
+    <${Filters} label="Filter messages" fields=${filters(known, filter.held_by)} value=${filter} set=${set}
+      also=${OTHERS} />
+    ${found.understood?.length > 0 && html`<${Chips} terms=${found.understood} />`}
+    <${Listing} addressed live=${LIVE_MS} className="messages" caption="Messages" path="/v1/messages" query=${question}
+      turn=${turn} rowKey=${(one) => one.uid} columns=${columns(filter.status)} empty=${empty} seen=${setFound} />
   `;
 }

@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { Badge } from "../part/badge.js";
 import { resource } from "../part/resource.js";
 import { under } from "../part/table.js";
-import { Ago, count, span } from "../part/time.js";
+import { Moment, count, span } from "../part/time.js";
 
 const columns = [
   { head: "Source", cell: (row) => html`${row.name}${under(row.database)}` },
@@ -19,7 +19,7 @@ const columns = [
   },
   { head: "Accepted", kind: "num", cell: (row) => count(row.accepted) },
   { head: "Refused", kind: "num", cell: (row) => count(row.invalid) },
-  { head: "Last taken", cell: (row) => html`<${Ago} at=${row.last_taken_at} />` },
+  { head: "Last taken", cell: (row) => html`<${Moment} at=${row.last_taken_at} />` },
 ];
 
 export default resource({

@@ -1,14 +1,17 @@
-// How the tenant's mail is doing, live. Whatever is wrong leads to where it can be put right.
+// How the tenant's mail is doing, live: what needs somebody now, what became of today's mail, then the charts. Every figure
+// leads to its messages, and whatever is wrong to where it can be put right.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { follow, get, may } from "../api.js";
+import { currentTenant, follow, get, may, post, url } from "../api.js";
 import { Badge } from "../part/badge.js";
+import { Button } from "../part/button.js";
 import { Chart } from "../part/chart.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, Loading, useLoad } from "../part/load.js";
 import { Table } from "../part/table.js";
 import { Tabs } from "../part/tabs.js";
-import { Ago, count, span } from "../part/time.js";
+import { Moment, When, count, share, span, startOfDay } from "../part/time.js";
+import { toast } from "../part/toast.js";
 import { FirstMail } from "../part/first_mail.js";
 import { link } from "../route.js";
 
@@ -17,8 +20,8 @@ const LATE_SECONDS = 300;
 const HOUR_MS = 3_600_000;
 /** The server counts no further. */
 const HELD_MAX = 100_000;
-/** Where what is held is found, each with what holds it. */
-const HELD = link("messages", { status: "ready" });
+const HOLDER_MAX = 2_000;
+const COUNT_MS = 15_000;
 
 export default function Overview() {
   const [now, setNow] = useState(null);
@@ -42,18 +45,10 @@ export default function Overview() {
 
 const Standing = ({ now }) => html`
   <${Problems} now=${now} />
-  <section class="tiles" aria-label="Now">
-    <${Tile} name="accepted" value=${`${now.rates.accepted}/s`} />
-    <${Tile} name="sent" value=${`${now.rates.sent}/s`} />
-    <${Tile} name="failed" value=${`${now.rates.failed}/s`} tone=${now.rates.failed > 0 ? "bad" : ""} />
-    <${Tile} name="oldest due" value=${now.oldest_due_seconds ? span(now.oldest_due_seconds) : "none"}
-      tone=${now.oldest_due_seconds > LATE_SECONDS ? "bad" : ""} />
-    <${Tile} name="in queue, median" value=${wait(now.time_in_queue.p50_ms)} />
-    <${Tile} name="in queue, 95 %" value=${wait(now.time_in_queue.p95_ms)} />
-  </section>
+  <${Today} />
   <section class="card">
     <h2>What happened</h2>
-    <${Tabs} label="Time shown" tabs=${[
+    <${Tabs} place="time" label="Time shown" tabs=${[
       { name: "Hour", body: () => html`<${LastHour} minutes=${now.last_hour} />` },
       { name: "Day", body: () => html`<${Past} label="Last 24 hours, by hour" hours=${24} />` },
       { name: "Week", body: () => html`<${Past} label="Last 7 days, by hour" hours=${7 * 24} />` },
@@ -70,18 +65,25 @@ const Standing = ({ now }) => html`
               html`<li><a href=${link("messages", { status })}><${Badge} status=${status} /><strong>
                 ${count(number)}</strong></a></li>`,
           )}
-        ${now.held > 0 && html`<li><a href=${HELD}><${Badge} status="held" /><strong>
+        ${now.held > 0 && html`<li><a href=${link("messages", { held_by: "any" })}><${Badge} status="held" /><strong>
           ${held(now)}</strong></a></li>`}
       </ul>
+      <dl class="rest spaced">
+        <div><dt>in the last minute, a second</dt><dd>${now.rates.accepted} accepted, ${now.rates.sent} sent,
+          ${" "}${now.rates.failed} failed</dd></div>
+        <div><dt>oldest due</dt><dd>${now.oldest_due_seconds ? span(now.oldest_due_seconds) : "none"}</dd></div>
+        <div><dt>time in queue</dt><dd>${wait(now.time_in_queue.p50_ms)} median, ${wait(now.time_in_queue.p95_ms)} for
+          95 %</dd></div>
+      </dl>
     </section>
     ${
       now.failures.length > 0 &&
       html`<section class="card">
-      <h2>Why messages failed, last day</h2>
+      <h2>Why messages failed, last 24 hours</h2>
       <ul class="bars">
         ${now.failures.slice(0, 8).map(
           ({ code, count: number }) => html`<li>
-            <a href=${link("messages", { status: "failed", error_code: code })}><code>${code}</code>
+            <a href=${link("messages", { status: "failed", error_code: code, span: "24" })}>${cause(code)}
               <span>${count(number)}</span></a>
             <progress value=${number} max=${now.failures[0].count} aria-label=${`${code}: ${number}`}></progress>
           </li>`,
@@ -101,7 +103,7 @@ const Standing = ({ now }) => html`
       },
       { head: "State", cell: (node) => html`<${Badge} status=${node.status} />` },
       { head: "Version", cell: (node) => node.version },
-      { head: "Started", cell: (node) => html`<${Ago} at=${node.started_at} />` },
+      { head: "Started", cell: (node) => html`<${Moment} at=${node.started_at} />` },
     ]} />
   </section>`
   }
@@ -110,59 +112,161 @@ const Standing = ({ now }) => html`
 const held = (now) => (now.held < HELD_MAX ? count(now.held) : `${count(HELD_MAX)}+`);
 const wait = (ms) => (ms === null ? "–" : span(ms / 1000));
 
-const Tile = ({ name, value, tone = "" }) =>
-  html`<div class=${`tile ${tone}`}><span>${name}</span><strong>${value}</strong></div>`;
+const Tile = ({ name, query, counted, note, tone = "" }) =>
+  html`<a class=${`tile ${tone}`} href=${link("messages", query)}><span>${name}</span>
+    <strong>${counted ? `${count(counted.messages)}${counted.or_more ? "+" : ""}` : "…"}</strong>
+    <small>${note}</small></a>`;
 
-/** What needs somebody. Nothing is shown where nothing does. */
-function Problems({ now }) {
-  const problems = [
-    ...now.circuits.map((one) => [
-      link(`accounts/${encodeURIComponent(one.account)}`),
-      `Account ${one.account} is left alone`,
-      html`${one.reason || one.code}; tried again <${Ago} at=${one.open_until} past="soon" />`,
-    ]),
-    ...now.mailboxes.map((one) => [
-      link("mailboxes"),
-      `Mailbox ${one.mailbox} ${one.error ? "cannot be read" : `is ${count(one.lag)} behind`}`,
-      one.error,
-    ]),
-    ...now.subscribers.map((one) => [
-      link(`webhooks/${encodeURIComponent(one.id)}`),
-      one.disabled_reason ? "A webhook is switched off" : "A webhook is behind",
-      `${one.url}${one.disabled_reason ? `: ${one.disabled_reason}` : ""}`,
-    ]),
-    ...now.nodes
-      .filter((node) => node.status === "dead")
-      .map((node) => [link("nodes"), `Node ${node.name} is gone`, "its work is taken over"]),
-    now.in_doubt_held > 0 && [
-      link("messages", { status: "in_doubt" }),
-      `${count(now.in_doubt_held)} in doubt ${now.in_doubt_held === 1 ? "waits" : "wait"} for your word`,
-      "the relay's last answer was lost: each may have arrived, and is not sent again by itself",
-    ],
-    now.held > 0 && [
-      HELD,
-      `${held(now)} held`,
-      `by a suspension, a used-up limit or an account that is left alone${
-        now.oldest_held_seconds ? `; the oldest has been due for ${span(now.oldest_held_seconds)}` : ""
-      }`,
-    ],
-    now.oldest_due_seconds > LATE_SECONDS && [
-      link("messages", { status: "ready" }),
-      "The queue does not keep up",
-      `the oldest has been due for ${span(now.oldest_due_seconds)}`,
-    ],
-  ].filter(Boolean);
-  if (!problems.length) return null;
-  return html`<section class="problems" aria-label="Needs attention">
-    <ul>${problems.map(([href, what, why]) =>
-      html`<li><${Icon} name="warn" /><a href=${href}>${what}</a> <span>${why}</span></li>`)}</ul>
+const midnight = () => new Date(startOfDay()).toISOString();
+
+/** What was accepted today and what became of it. Each figure is the number of messages that its list shows. */
+function Today() {
+  const since = midnight();
+  const asked = {
+    accepted: { since },
+    sent: { since, status: "sent" },
+    delivered: { since, outcome: "delivered" },
+    bounced: { since, outcome: "bounced" },
+    complained: { since, outcome: "complained" },
+    failed: { since, status: "failed" },
+    waiting: { waiting: "true" },
+  };
+  const today = useLoad(
+    async (signal) => {
+      const all = Object.entries(asked).map(async ([name, query]) => {
+        const { count: found } = await get("/v1/messages", { ...query, limit: 1, count: true }, signal);
+        return [name, found];
+      });
+      return Object.fromEntries(await Promise.all(all));
+    },
+    [since],
+    COUNT_MS,
+  );
+  const found = today.data ?? {};
+  const number = (name) => found[name]?.messages ?? 0;
+  const of = (name, whole) => (today.data ? `${share(number(name), number(whole))} of ${whole}` : "");
+  const tile = (name, note, tone) =>
+    html`<${Tile} name=${name} query=${asked[name]} counted=${found[name]} note=${note} tone=${tone} />`;
+  return html`<section class="today" aria-labelledby="today">
+    <h2 id="today">Accepted today</h2>
+    <div class="tiles">
+      ${tile("accepted", "since midnight")}
+      ${tile("sent", of("sent", "accepted"))}
+      ${tile("delivered", "said by the receiver")}
+      ${tile("bounced", of("bounced", "sent"), number("bounced") > 0 ? "bad" : "")}
+      ${tile("complained", of("complained", "sent"), number("complained") > 0 ? "bad" : "")}
+      ${tile("failed", of("failed", "accepted"), number("failed") > 0 ? "bad" : "")}
+      ${tile("waiting", "of any day")}
+    </div>
+    ${today.error && html`<p class="muted small">The figures could not be read: ${today.error.message}</p>`}
   </section>`;
 }
+
+const HELD_WORDS = {
+  tenant: () => "The tenant is suspended",
+  batch: (code) => `The batch ${code} is suspended`,
+  account: (id) => `The account ${id} is suspended`,
+  limit: (id) => `The account ${id} has used up its limit`,
+  circuit: (id) => `The account ${id} is paused after errors`,
+};
+
+/** What holds mail, with the way to its messages and what can be done. */
+function holderProblem({ held_by: by, messages, since, until, reason }) {
+  const [, kind, name] = by.match(/^([^:]*):?(.*)$/s);
+  const number = `${count(messages)}${messages >= HOLDER_MAX ? " or more" : ""}`;
+  const why = html`${reason && `${reason}; `}<a href=${link("messages", { held_by: by })}>
+    ${number} ${messages === 1 ? "message waits" : "messages wait"}</a>
+    ${since && html`, since <${When} at=${since} />`}${until && html`; tried again <${When} at=${until} past="soon" />`}`;
+  const at = `${{ batch: "batches", account: "accounts" }[kind] ?? "accounts"}/${encodeURIComponent(name)}`;
+  const activate = async () => {
+    await post(kind === "tenant" ? url`/v1/tenants/${currentTenant()}/activate` : `/v1/${at}/activate`);
+    toast("Activated");
+  };
+  const page = kind === "tenant" ? link("settings") : kind === "batch" ? link("batches") : link(at);
+  const acts = {
+    tenant: may("admin") && html`<${Button} onClick=${activate}>Activate<//>`,
+    batch: may("manage") && html`<${Button} onClick=${activate}>Activate<//>`,
+    account: may("manage") && html`<${Button} onClick=${activate}>Activate<//>`,
+    circuit: html`<a class="button" href=${page}>Test it</a>`,
+  };
+  return { bad: kind === "circuit", href: page, what: HELD_WORDS[kind]?.(name) ?? by, why, act: acts[kind] };
+}
+
+/** What needs somebody: what it is, why, since when, and what to press. Nothing is shown where nothing does. */
+function Problems({ now }) {
+  const unheld = now.circuits.filter(({ account }) => !now.holders.some(({ held_by: by }) => by === `circuit:${account}`));
+  const problems = [
+    ...now.holders.map(holderProblem),
+    ...unheld.map((one) => ({
+      bad: true,
+      href: link(`accounts/${encodeURIComponent(one.account)}`),
+      what: `The account ${one.account} is paused after errors`,
+      why: html`${one.reason || one.code}; tried again <${When} at=${one.open_until} past="soon" />`,
+      act: html`<a class="button" href=${link(`accounts/${encodeURIComponent(one.account)}`)}>Test it</a>`,
+    })),
+    ...now.mailboxes.map((one) => ({
+      bad: Boolean(one.error),
+      href: link("mailboxes"),
+      what: `Mailbox ${one.mailbox} ${one.error ? "cannot be read" : `is ${count(one.lag)} behind`}`,
+      why: one.error,
+    })),
+    ...now.subscribers.map((one) => ({
+      bad: Boolean(one.disabled_reason),
+      href: link(`webhooks/${encodeURIComponent(one.id)}`),
+      what: one.disabled_reason ? "A webhook is switched off" : "A webhook has calls due",
+      why: `${one.url}${one.disabled_reason ? `: ${one.disabled_reason}` : ""}`,
+    })),
+    ...now.nodes
+      .filter((node) => node.status === "dead")
+      .map((node) => ({ href: link("nodes"), what: `Node ${node.name} is gone`, why: "its work is taken over" })),
+    now.in_doubt_held > 0 && {
+      bad: true,
+      href: link("messages", { held_by: "doubt" }),
+      what: `${count(now.in_doubt_held)} in doubt ${now.in_doubt_held === 1 ? "waits" : "wait"} for your word`,
+      why: "the relay's last answer was lost: each may have arrived, and is not sent again by itself",
+      act: html`<a class="button" href=${link("messages", { held_by: "doubt" })}>Resolve</a>`,
+    },
+    now.oldest_due_seconds > LATE_SECONDS && {
+      bad: true,
+      href: link("messages", { status: "ready" }),
+      what: "The queue does not keep up",
+      why: `the oldest has been due for ${span(now.oldest_due_seconds)}`,
+    },
+  ].filter(Boolean);
+  if (!problems.length) return null;
+  problems.sort((one, other) => Number(other.bad ?? false) - Number(one.bad ?? false));
+  return html`<section class="problems" aria-labelledby="problems">
+    <h2 id="problems">Needs you now</h2>
+    <ul>${problems.map(({ bad, href, what, why, act }) =>
+      html`<li class=${bad ? "bad" : ""} key=${what}><${Icon} name="warn" /><div><a href=${href}>${what}</a>
+        ${why && html`: <span>${why}</span>`}</div>${act}</li>`)}</ul>
+  </section>`;
+}
+
+const CAUSES = {
+  smtp_550: "550, unknown recipient or refused",
+  smtp_551: "551, recipient elsewhere",
+  smtp_552: "552, mailbox full",
+  smtp_553: "553, address not allowed",
+  smtp_554: "554, refused",
+  connect_refused: "nobody listens there",
+  connect_dns: "the relay's name is not known",
+  connect_timeout: "the relay does not answer",
+  auth_failed: "user name or password refused",
+};
+/** A failure in words, with its code. */
+const cause = (code) => html`<span>${CAUSES[code] ?? code.replaceAll("_", " ")} <code class="muted">${code}</code></span>`;
 
 const lines = (rows) => [
   { name: "accepted", tone: "info", values: rows.map((row) => row.accepted) },
   { name: "sent", tone: "good", values: rows.map((row) => row.sent) },
   { name: "failed", tone: "bad", values: rows.map((row) => row.failed) },
+  ...(rows.some((row) => "bounced" in row)
+    ? [
+        { name: "bounced", tone: "warn", values: rows.map((row) => row.bounced) },
+        { name: "complained", tone: "muted", values: rows.map((row) => row.complained) },
+      ]
+    : []),
 ];
 
 const LastHour = ({ minutes }) =>
@@ -184,10 +288,12 @@ function Past({ label, hours }) {
         accepted: 0,
         sent: 0,
         failed: 0,
+        bounced: 0,
+        complained: 0,
       }));
       for (const one of data) {
         const row = rows[Math.floor(Date.parse(one.at) / HOUR_MS) - first];
-        for (const name of ["accepted", "sent", "failed"]) if (row) row[name] += one[name];
+        for (const name of ["accepted", "sent", "failed", "bounced", "complained"]) if (row) row[name] += one[name];
       }
       return html`<${Chart} label=${label} times=${rows.map((row) => row.at)} lines=${lines(rows)} />`;
     }}

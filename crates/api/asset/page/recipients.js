@@ -5,7 +5,7 @@ import { url } from "../api.js";
 import { Filters } from "../part/filters.js";
 import { Resource } from "../part/resource.js";
 import { spellings } from "../part/spelling.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 
 const FILTERS = [
   { name: "address", label: "Address" },
@@ -17,7 +17,7 @@ const columns = [
   { head: "Address", cell: (row) => html`<span class="break">${spellings(row.address, row.address_unicode)}</span>` },
   { head: "Your id", cell: (row) => row.external_id },
   { head: "Personal number", cell: (row) => row.personal_number },
-  { head: "Changed", cell: (row) => html`<${Ago} at=${row.updated_at} />` },
+  { head: "Changed", cell: (row) => html`<${Moment} at=${row.updated_at} />` },
 ];
 
 const fields = (row) => [

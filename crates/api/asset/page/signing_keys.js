@@ -7,7 +7,7 @@ import { Copy } from "../part/button.js";
 import { ask } from "../part/dialog.js";
 import { resource, switching } from "../part/resource.js";
 import { spellings } from "../part/spelling.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 
 const at = (row) => url`/v1/dkim/${row.domain}/${row.selector}`;
 
@@ -29,7 +29,7 @@ const columns = [
   { head: "Selector", cell: (row) => row.selector },
   { head: "Algorithm", cell: (row) => row.algorithm },
   { head: "State", cell: (row) => html`<${Switched} on=${row.active} />` },
-  { head: "Made", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+  { head: "Made", cell: (row) => html`<${Moment} at=${row.created_at} />` },
 ];
 
 const fields = () => [

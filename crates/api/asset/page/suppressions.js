@@ -8,7 +8,7 @@ import { ask } from "../part/dialog.js";
 import { Icon } from "../part/icon.js";
 import { resource } from "../part/resource.js";
 import { spellings } from "../part/spelling.js";
-import { Ago, count } from "../part/time.js";
+import { Moment, count } from "../part/time.js";
 
 const REASONS = [
   ["manual", "by hand"],
@@ -20,8 +20,8 @@ const columns = [
   { head: "Address", cell: (row) => html`<span class="break">${spellings(row.address, row.address_unicode)}</span>` },
   { head: "Reason", cell: (row) => html`<${Badge} status=${row.reason} />` },
   { head: "Note", kind: "wide", cell: (row) => row.note },
-  { head: "Since", cell: (row) => html`<${Ago} at=${row.created_at} />` },
-  { head: "Until", cell: (row) => (row.expires_at ? html`<${Ago} at=${row.expires_at} />` : "for ever") },
+  { head: "Since", cell: (row) => html`<${Moment} at=${row.created_at} />` },
+  { head: "Until", cell: (row) => (row.expires_at ? html`<${Moment} at=${row.expires_at} />` : "for ever") },
 ];
 
 const fields = (row) =>

@@ -10,8 +10,9 @@ import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Listing } from "../part/table.js";
 import { Tabs } from "../part/tabs.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 import { toast } from "../part/toast.js";
+import { useUnsaved } from "../part/unsaved.js";
 import { link } from "../route.js";
 
 const TYPED_MS = 350;
@@ -47,6 +48,8 @@ function Editor({ one, path, saved }) {
       ]),
     ),
   );
+  const [began] = useState(held);
+  const saves = useUnsaved(may("manage") && JSON.stringify(held) !== JSON.stringify(began));
   const [made, setMade] = useState(null);
   const [faults, setFaults] = useState({});
   const [latest, setLatest] = useState(one.version);
@@ -74,10 +77,12 @@ function Editor({ one, path, saved }) {
   }, [held]);
   const save = async () => {
     const { version } = await put(path, { ...bodyOf(held), version: latest });
+    saves();
     toast(`Saved as version ${version}`);
     location.hash = link(`templates/${encodeURIComponent(one.name)}`);
     saved();
   };
+  const isStale = Object.keys(faults).length > 0;
   const other = Object.entries(faults).filter(([name]) => !SOURCES.some(([field]) => field === name));
   return html`
     <div class="title">
@@ -100,13 +105,14 @@ function Editor({ one, path, saved }) {
         ${other.map(([name, message]) => html`<p class="error" role="status">${name && `${name}: `}${message}</p>`)}
         ${
           made &&
-          html`
+          html`<div class=${isStale ? "stale" : ""}>
+          ${isStale && html`<p class="muted small">This is what it made before the mistake.</p>`}
           <h2>${made.subject}</h2>
           ${made.warnings.map((warning) => html`<p class="error">${warning.field}: ${warning.message}</p>`)}
           <${Tabs} label="Parts" tabs=${[
             made.html && { name: "HTML", body: () => html`<${Frame} title="What it makes" source=${made.html} />` },
             made.text && { name: "Text", body: () => html`<pre class="mailtext">${made.text}</pre>` },
-          ]} />`
+          ]} /></div>`
         }
       </section>
     </div>
@@ -130,6 +136,6 @@ function Versions({ one, path, found }) {
           aria-current=${row.version === one.version ? "true" : null}>${row.version}</a>`,
     },
     { head: "Subject", kind: "wide", cell: (row) => row.subject },
-    { head: "Made", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+    { head: "Made", cell: (row) => html`<${Moment} at=${row.created_at} />` },
   ]} />`;
 }

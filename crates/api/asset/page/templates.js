@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { url } from "../api.js";
 import { resource } from "../part/resource.js";
 import { under } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 import { go, link } from "../route.js";
 
 const page = (row) => `templates/${encodeURIComponent(row.name)}`;
@@ -18,7 +18,7 @@ const columns = [
   },
   { head: "Parts", cell: (row) => row.parts.join(", ") },
   { head: "Version", kind: "num", cell: (row) => row.version },
-  { head: "Changed", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+  { head: "Changed", cell: (row) => html`<${Moment} at=${row.created_at} />` },
 ];
 
 const fields = () => [

@@ -10,7 +10,7 @@ import { Form } from "../part/form.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Facts, Listing } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { Moment } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { link } from "../route.js";
 
@@ -197,8 +197,8 @@ function Keys({ path }) {
       { head: "Key", cell: (row) => html`${row.name}<br /><code class="small">${row.prefix}</code>` },
       { head: "May", cell: (row) => row.scopes.join(", ") },
       { head: "From", cell: (row) => row.allow_ips.join(", ") || "anywhere" },
-      { head: "Used", cell: (row) => html`<${Ago} at=${row.last_used_at} />` },
-      { head: "Expires", cell: (row) => (row.expires_at ? html`<${Ago} at=${row.expires_at} />` : "never") },
+      { head: "Used", cell: (row) => html`<${Moment} at=${row.last_used_at} />` },
+      { head: "Expires", cell: (row) => (row.expires_at ? html`<${Moment} at=${row.expires_at} />` : "never") },
       {
         head: "Actions",
         kind: "doing",

@@ -4,8 +4,8 @@ import { html } from "../vendor/preact.js";
 import { chooseTenant, currentTenant, url, withQuery } from "../api.js";
 import { Switched } from "../part/badge.js";
 import { resource, switching } from "../part/resource.js";
-import { Ago } from "../part/time.js";
-import { link } from "../route.js";
+import { Moment } from "../part/time.js";
+import { go, link } from "../route.js";
 
 /** The one that the server was set up with; it cannot be deleted. */
 const FIRST = "default";
@@ -18,7 +18,7 @@ const columns = [
   { head: "Default account", cell: (row) => row.default_account },
   { head: "Weight", kind: "num", cell: (row) => row.weight },
   { head: "State", cell: (row) => html`<${Switched} on=${!row.suspended} />` },
-  { head: "Made", cell: (row) => html`<${Ago} at=${row.created_at} />` },
+  { head: "Made", cell: (row) => html`<${Moment} at=${row.created_at} />` },
 ];
 
 const fields = () => [
@@ -35,8 +35,10 @@ const removal = (row) =>
     path: withQuery(at(row), { confirm: row.id }),
     typed: row.id,
     done: () => {
-      if (row.id === currentTenant()) chooseTenant(FIRST);
       changed();
+      if (row.id !== currentTenant()) return;
+      chooseTenant(FIRST);
+      go("tenants");
     },
   };
 

@@ -10,7 +10,7 @@ import { Field } from "../part/form.js";
 import { Icon } from "../part/icon.js";
 import { Loaded, useLoad } from "../part/load.js";
 import { Facts, Listing } from "../part/table.js";
-import { Ago } from "../part/time.js";
+import { When } from "../part/time.js";
 import { toast } from "../part/toast.js";
 import { webhookFields } from "../part/webhook_fields.js";
 import { go, link } from "../route.js";
@@ -79,7 +79,7 @@ function Shown({ one, path, changed }) {
     ${
       failing &&
       html`<p class="reason bad">Calls to it fail: ${answered(failing)}. What it was not told
-        ${" "}is told again, the next <${Ago} at=${quiet ?? failing.next_at} past=${SOON} />.</p>`
+        ${" "}is told again, the next <${When} at=${quiet ?? failing.next_at} past=${SOON} />.</p>`
     }
     <${Facts} pairs=${[
       ["Id", html`<code class="break">${one.id}</code>`],
@@ -87,8 +87,8 @@ function Shown({ one, path, changed }) {
       ["In whose words", one.form],
       ["Events", one.events.join(", ")],
       ["What it is for", one.description],
-      ["Left alone, as it asked", quiet && html`<${Ago} at=${quiet} />`],
-      ["Changed", html`<${Ago} at=${one.updated_at} />`],
+      ["Left alone, as it asked", quiet && html`<${When} at=${quiet} />`],
+      ["Changed", html`<${When} at=${one.updated_at} />`],
     ]} />
     <${Deliveries} path=${path} />
   `;
@@ -119,7 +119,7 @@ function Deliveries({ path }) {
     ask(
       "The latest call",
       () => html`
-    <p><${Ago} at=${call.at} />, ${call.latency_ms} ms${call.status && `, HTTP ${call.status}`}</p>
+    <p><${When} at=${call.at} />, ${call.latency_ms} ms${call.status && `, HTTP ${call.status}`}</p>
     <h3>Sent</h3><pre class="source">${call.request}</pre><h3>Answered</h3><pre class="source">${call.answer}</pre>`,
     );
   return html`
@@ -145,7 +145,7 @@ function Deliveries({ path }) {
             row.last_call &&
             html`<button type="button" onClick=${() => look(row)}>${row.last_call.status ?? "no answer"}</button>`,
         },
-        { head: "Next", cell: (row) => row.next_at && html`<${Ago} at=${row.next_at} past="soon" />` },
+        { head: "Next", cell: (row) => row.next_at && html`<${When} at=${row.next_at} past="soon" />` },
         {
           head: "Actions",
           kind: "doing",

@@ -33,7 +33,7 @@ const HOLDERS = {
   batch: (code) => `the batch ${code} is suspended`,
   account: (id) => `the account ${id} is suspended`,
   limit: (id) => `the account ${id} has used up its limit`,
-  circuit: (id) => `the account ${id} is left alone, as it was at fault`,
+  circuit: (id) => `the account ${id} is paused after errors`,
 };
 
 export const Switched = ({ on, words = ["active", "suspended"] }) => html`<${Badge} status=${words[on ? 0 : 1]} />`;

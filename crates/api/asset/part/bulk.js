@@ -18,7 +18,7 @@ const PAGE = 500;
 const TOGETHER = 8;
 const TOLD_MAX = 50;
 
-/** Every message of the filter that the action fits, up to a bound. */
+/** Every message of the filter that the action fits, up to a bound, and whether there are more. */
 async function find(action, { id, status, ...filter }, told, signal) {
   const found = [];
   for (const state of FITS[action].filter((state) => !status || state === status)) {
@@ -26,11 +26,13 @@ async function find(action, { id, status, ...filter }, told, signal) {
     do {
       const page = await get("/v1/messages", { ...filter, status: state, limit: PAGE, cursor }, signal);
       found.push(...page.data);
-      told(found.length);
+      told(Math.min(found.length, FOUND_MAX));
+      // One beyond the bound tells that there are more.
+      if (found.length > FOUND_MAX) return { found: found.slice(0, FOUND_MAX), more: true };
       cursor = page.next_cursor;
-    } while (cursor && found.length < FOUND_MAX);
+    } while (cursor);
   }
-  return { found: found.slice(0, FOUND_MAX), more: found.length > FOUND_MAX };
+  return { found, more: false };
 }
 
 async function act(action, messages, told, signal) {
@@ -56,7 +58,8 @@ export const bulk = (filter) =>
   ask("Act on all of these", (close) => html`<${Bulk} filter=${filter} close=${close} />`);
 
 function Bulk({ filter, close }) {
-  const [action, setAction] = useState(["failed", "in_doubt"].includes(filter.status) ? "retry" : "cancel");
+  const [action, setAction] = useState("");
+  const [typed, setTyped] = useState("");
   const [counted, setCounted] = useState(0);
   const [list, setList] = useState(null);
   const [error, setError] = useState(null);
@@ -67,6 +70,9 @@ function Bulk({ filter, close }) {
   useEffect(() => {
     const other = new AbortController();
     setList(null);
+    setCounted(0);
+    setTyped("");
+    if (!action) return;
     find(action, filter, setCounted, other.signal).then(setList, (fault) => other.signal.aborted || setError(fault));
     return () => other.abort();
   }, [action]);
@@ -83,23 +89,29 @@ function Bulk({ filter, close }) {
   }
   const number = list?.found.length;
   const chosen = Object.entries(filter).filter(([, value]) => value);
+  const isSure = chosen.length > 0 || typed.replaceAll(/\D/g, "") === String(number);
   return html`
     <p>${chosen.length ? html`Filter: ${chosen.map(([name, value]) => html`<code>${name}=${value}</code> `)}`
       : "No filter is set: this is about every message of the tenant."}</p>
     <${Field} id="bulk-action" name="action" label="Action" kind="choice" value=${action} onInput=${setAction}
       options=${[
+        ["", "Choose what to do"],
         ["cancel", "Cancel what has not left yet"],
         ["retry", "Retry what failed, and send now what waits"],
       ]} />
     <p role="status">
-      ${list === null ? `Counting… ${count(counted)}`
-        : html`<strong>${count(number)}</strong> ${number === 1 ? "message fits" : "messages fit"}
-          ${list.more ? `; there are more than ${count(FOUND_MAX)}, so do it again afterwards` : ""}.`}
+      ${!action ? "" : list === null ? `Counting… ${count(counted)}`
+        : list.more ? html`<strong>The first ${count(number)}</strong> of more: do it again afterwards for the others.`
+          : html`<strong>${count(number)}</strong> ${number === 1 ? "message fits" : "messages fit"}.`}
     </p>
+    ${action && number > 0 && !chosen.length &&
+      html`<${Field} id="bulk-typed" name="typed" label=${html`Type <code>${number}</code> to confirm`} value=${typed}
+        onInput=${setTyped} />`}
     <div class="acts">
       <button type="button" onClick=${() => close(false)}>Keep as it is</button>
-      <button type="button" class=${action === "cancel" ? "danger" : "primary"} disabled=${!number} onClick=${start}>
-        ${action === "cancel" ? "Cancel" : "Retry"} ${list ? count(number) : "…"}
+      <button type="button" class=${action === "cancel" ? "danger" : "primary"} disabled=${!number || !isSure}
+        onClick=${start}>
+        ${{ cancel: "Cancel", retry: "Retry" }[action] ?? "Do it"} ${!action ? "" : list ? count(number) : "…"}
       </button>
     </div>
   `;

@@ -10,6 +10,7 @@ export function Button({ onClick, kind = "", icon, label, disabled, children, ..
   const here = useRef(true);
   useEffect(() => () => (here.current = false), []);
   const press = async (event) => {
+    if (busy) return;
     setBusy(true);
     try {
       await onClick(event);
@@ -19,7 +20,8 @@ export function Button({ onClick, kind = "", icon, label, disabled, children, ..
       if (here.current) setBusy(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy || disabled} aria-busy=${busy ? "true" : null}
+  // A disabled button would lose the focus, and whoever closes the dialog that it opened would not find it again.
+  return html`<button type="button" class=${kind} disabled=${disabled} aria-disabled=${busy ? "true" : null} aria-busy=${busy ? "true" : null}
     aria-label=${label} title=${label} onClick=${press} ...${rest}>
     ${icon && html`<${Icon} name=${icon} />`}${children}
   </button>`;

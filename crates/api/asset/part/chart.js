@@ -2,7 +2,7 @@
 // them.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { count } from "./time.js";
+import { absolute, count, tick } from "./time.js";
 
 const HEIGHT = 220;
 let library;
@@ -11,9 +11,11 @@ function uplot() {
   library ??= new Promise((done, failed) => {
     const style = Object.assign(document.createElement("link"), {
       rel: "stylesheet",
-      href: "/assets/vendor/uplot.css",
+      href: new URL("../vendor/uplot.css", import.meta.url).href,
     });
-    const script = Object.assign(document.createElement("script"), { src: "/assets/vendor/uplot.js" });
+    const script = Object.assign(document.createElement("script"), {
+      src: new URL("../vendor/uplot.js", import.meta.url).href,
+    });
     script.onload = () => done(window.uPlot);
     script.onerror = () => failed(new Error("the chart library could not be read"));
     document.head.append(style, script);
@@ -21,15 +23,7 @@ function uplot() {
   return library;
 }
 
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-
-/** Hours, and the day where one begins. */
-const clock = (_, ticks) =>
-  ticks.map((tick) => {
-    const at = new Date(tick * 1000);
-    return at.getHours() || at.getMinutes() ? TIME.format(at) : DAY.format(at);
-  });
+const clock = (_, ticks) => ticks.map((at) => tick(at * 1000));
 
 /** A colour of the theme as a canvas takes it: a variable has to be worn by an element to become one. */
 function colours(place) {
@@ -58,7 +52,7 @@ function options(width, lines, colour) {
   return {
     width,
     height: HEIGHT,
-    series: [{ value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleString("en-GB")) }, ...series],
+    series: [{ value: (_, at) => (at == null ? "–" : absolute(at * 1000)) }, ...series],
     axes: [
       { ...axis, values: clock },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : "")) },

@@ -5,7 +5,7 @@ import { get, url } from "../api.js";
 import { Badge } from "./badge.js";
 import { useLoad } from "./load.js";
 import { under } from "./table.js";
-import { Ago } from "./time.js";
+import { When } from "./time.js";
 
 /** How often it is asked. */
 export const LOOK_MS = 10_000;
@@ -40,8 +40,8 @@ export function Conduct({ webhook, behind }) {
   const quiet = quietUntil(webhook);
   if (failing)
     return html` <${Badge} status="calls fail" tone="bad" />
-      ${under(html`${answered(failing)}; tried again <${Ago} at=${quiet ?? failing.next_at} past=${SOON} />`)}`;
+      ${under(html`${answered(failing)}; tried again <${When} at=${quiet ?? failing.next_at} past=${SOON} />`)}`;
   if (quiet)
-    return html` <${Badge} status="left alone" tone="warn" />${under(html`called again <${Ago} at=${quiet} />`)}`;
+    return html` <${Badge} status="left alone" tone="warn" />${under(html`called again <${When} at=${quiet} />`)}`;
   return webhook.active && behind && html` <${Badge} status="behind" />`;
 }

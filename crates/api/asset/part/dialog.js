@@ -1,13 +1,15 @@
 // Questions in front of the page, in the browser's own <dialog>: it holds the focus, Escape closes it, and the focus
-// goes back to where it was.
+// goes back to where it was. What was typed into one is not thrown away unasked.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Form } from "./form.js";
 import { Copy } from "./button.js";
+import { mayLeave } from "./unsaved.js";
 
 let show = () => {};
 
-/** Shows `body(close)` under a title; what `close` was given, or undefined where it was dismissed. */
+/** Shows `body(close, dismiss)` under a title; `dismiss` asks first whether what was typed may be
+ * lost. What `close` was given, or undefined where it was dismissed. */
 export const ask = (title, body) => new Promise((done) => show({ title, body, done }));
 
 /** Whether somebody really wants this. What cannot be had back is confirmed by typing its name, `typed`. */
@@ -16,7 +18,7 @@ export const confirm = ({ title, text, action, kind = "primary", typed }) =>
     typed
       ? html`
     <p>${text}</p>
-    <${Form} fields=${[{ name: "typed", label: html`Type <code>${typed}</code> to confirm`, wide: true }]}
+    <${Form} passing fields=${[{ name: "typed", label: html`Type <code>${typed}</code> to confirm`, wide: true }]}
       action=${action} kind=${kind} keep="Keep as it is" onCancel=${() => close(false)}
       onSubmit=${async (given) => {
         if (given.typed !== typed) throw { details: [{ field: "typed", message: `this is not ${typed}` }] };
@@ -35,9 +37,9 @@ export const confirm = ({ title, text, action, kind = "primary", typed }) =>
 export const edit = ({ title, fields, value, preset, action = "Save", save, note }) =>
   ask(
     title,
-    (close) => html`
+    (close, dismiss) => html`
     ${note && html`<p class="muted">${note}</p>`}
-    <${Form} fields=${fields} value=${value} preset=${preset} action=${action} onCancel=${() => close()}
+    <${Form} fields=${fields} value=${value} preset=${preset} action=${action} onCancel=${dismiss}
       onSubmit=${async (changes) => close((await save(changes)) ?? true)} />
   `,
   );
@@ -57,12 +59,17 @@ export const secretOnce = (title, text, secret) =>
 export function Dialogs() {
   const [shown, setShown] = useState(null);
   const box = useRef(null);
+  const from = useRef(null);
   const close = (answer) => {
     box.current.close();
     setShown(null);
     shown.done(answer);
+    // A row that is gone has nothing to go back to.
+    setTimeout(() => (from.current?.isConnected ? from.current : document.getElementById("main"))?.focus());
   };
+  const dismiss = async () => (await mayLeave()) && close();
   show = (next) => {
+    if (!shown) from.current = document.activeElement;
     shown?.done(undefined);
     setShown(next);
   };
@@ -72,16 +79,16 @@ export function Dialogs() {
     if (!box.current.open) box.current.showModal();
     box.current.querySelector("form :is(input, select, textarea), .acts button")?.focus();
     const left = () => close();
-    addEventListener("hashchange", left);
-    return () => removeEventListener("hashchange", left);
+    addEventListener("pageleave", left);
+    return () => removeEventListener("pageleave", left);
   }, [shown]);
   if (!shown) return null;
   return html`<dialog ref=${box} aria-labelledby="dialog-title"
-    onCancel=${(event) => (event.preventDefault(), close())}>
+    onCancel=${(event) => (event.preventDefault(), dismiss())}>
     <div class="head">
       <h2 id="dialog-title">${shown.title}</h2>
-      <button type="button" class="plain" aria-label="Close" onClick=${() => close()}>×</button>
+      <button type="button" class="plain" aria-label="Close" onClick=${dismiss}>×</button>
     </div>
-    ${shown.body(close)}
+    ${shown.body(close, dismiss)}
   </dialog>`;
 }

@@ -5,10 +5,13 @@ import { Field } from "./form.js";
 
 const TYPED_MS = 300;
 
-/** `fields` as in a form, `value` what is asked, by name. Those that are `extra` are folded away on a narrow screen. */
-export function Filters({ label, fields, value, set }) {
+/**
+ * `fields` as in a form, `value` what is asked, by name; `also` names what an address may ask without a field. Those that
+ * are `extra` are folded away while none of them is used.
+ */
+export function Filters({ label, fields, value, set, also = [] }) {
   const [held, setHeld] = useState(value);
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(() => fields.some(({ name, extra }) => extra && value[name]));
   useEffect(() => {
     const timer = setTimeout(() => held !== value && set(held), TYPED_MS);
     return () => clearTimeout(timer);
@@ -17,14 +20,15 @@ export function Filters({ label, fields, value, set }) {
     setHeld(next);
     set(next);
   };
-  const clear = () => now(Object.fromEntries(fields.map(({ name }) => [name, ""])));
+  const names = [...fields.map(({ name }) => name), ...also];
+  const clear = () => now(Object.fromEntries(names.map((name) => [name, ""])));
   const submit = (event) => {
     event.preventDefault();
     set(held);
   };
   return html`<form class=${all ? "filters all" : "filters"} role="search" aria-label=${label} onSubmit=${submit}>
     ${fields.map(
-      (field) => html`<${Field} ...${field} key=${field.name} id=${`filter-${field.name}`} wide=${false}
+      (field) => html`<${Field} ...${field} key=${field.name} id=${`filter-${field.name}`} wide=${field.kind === "search"}
         value=${held[field.name]} onInput=${(to) => setHeld({ ...held, [field.name]: to })} />`,
     )}
     ${
@@ -33,7 +37,9 @@ export function Filters({ label, fields, value, set }) {
         ${all ? "Fewer filters" : "More filters"}
       </button>`
     }
-    ${fields.some(({ name }) => held[name]) &&
+    ${also.filter((name) => held[name]).map((name) =>
+      html`<span class="chip"><span class="muted">${name}</span> ${held[name]}</span>`)}
+    ${names.some((name) => held[name]) &&
       html`<button type="button" class="plain" onClick=${clear}>Clear</button>`}
   </form>`;
 }

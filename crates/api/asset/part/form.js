@@ -5,6 +5,8 @@
 // in), time.
 
 import { html, useRef, useState } from "../vendor/preact.js";
+import { fromField, toField } from "./time.js";
+import { useUnsaved } from "./unsaved.js";
 
 const at = (value, name) => name.split(".").reduce((inner, part) => inner?.[part], value);
 
@@ -21,8 +23,7 @@ function shown(kind, value) {
   if (value === null || value === undefined) return "";
   if (kind === "list") return value.join("\n");
   if (kind === "json") return JSON.stringify(value, null, 2);
-  if (kind === "time")
-    return new Date(Date.parse(value) - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  if (kind === "time") return toField(value);
   return String(value);
 }
 
@@ -38,7 +39,7 @@ function read(kind, held) {
   if (text === "") return null;
   if (kind === "number") return Number(text);
   if (kind === "json") return JSON.parse(text);
-  if (kind === "time") return new Date(text).toISOString();
+  if (kind === "time") return fromField(text);
   return text;
 }
 
@@ -70,7 +71,7 @@ let forms = 0;
 
 /**
  * `value` is what is edited, absent for something new; `preset` what a new one starts with. `action` and `keep` are the
- * words of its buttons, `kind` that of the first.
+ * words of its buttons, `kind` that of the first. What is typed into one that is `passing` need not be kept.
  */
 export function Form({
   fields,
@@ -82,6 +83,7 @@ export function Form({
   onSubmit,
   onCancel,
   onChange,
+  passing,
 }) {
   const start = () =>
     Object.fromEntries(fields.map(({ name, kind }) => [name, shown(kind, at(value ?? preset, name))]));
@@ -91,6 +93,8 @@ export function Form({
   const form = useRef(null);
   const id = useRef(null);
   id.current ??= `form${++forms}`;
+  const [began, setBegan] = useState(held);
+  const saved = useUnsaved(!passing && JSON.stringify(held) !== JSON.stringify(began));
   const visible = fields.filter(({ when }) => !when || when(held));
   const set = (name, to) => {
     const next = { ...held, [name]: to };
@@ -109,6 +113,8 @@ export function Form({
     setFaults({});
     try {
       await onSubmit(body);
+      saved();
+      setBegan(held);
     } catch (error) {
       const told = {};
       for (const { field, message } of error.details ?? []) {
@@ -191,6 +197,8 @@ export function Field({
       html`<input type="password" autocomplete="new-password" ...${common} value=${value} onInput=${input} />`,
     number: () => html`<input type="number" inputmode="numeric" ...${common} value=${value} onInput=${input} />`,
     time: () => html`<input type="datetime-local" ...${common} value=${value} onInput=${input} />`,
+    search: () => html`<input type="search" spellcheck="false" autocomplete="off" ...${common} value=${value}
+      onInput=${input} />`,
     text: () => html`<input type="text" spellcheck="false" ...${common} value=${value} onInput=${input} />`,
   };
   const area = () =>

@@ -16,11 +16,11 @@ export function Mail({ path, label = "Mail", more = [] }) {
   const content = useLoad((signal) => get(`${path}/content`, {}, signal), [path]);
   if (content.error && content.data === undefined) {
     const why = { name: "Content", body: () => html`<p class="muted">${content.error.message}</p>` };
-    return html`<${Tabs} label=${label} tabs=${[why, ...more]} />`;
+    return html`<${Tabs} place="tab" label=${label} tabs=${[why, ...more]} />`;
   }
   return html`<${Loaded} from=${content}>
     ${(mail) => html`${mail.omitted.length > 0 && html`<${Omitted} limits=${mail.omitted} />`}
-      <${Tabs} label=${label} tabs=${tabs(path, mail, more)} />`}<//>`;
+      <${Tabs} place="tab" label=${label} tabs=${tabs(path, mail, more)} />`}<//>`;
 }
 
 const tabs = (path, mail, more) => [

@@ -100,7 +100,7 @@ export function Resource({
       ${fields && manages && html`<${Button} kind="primary" icon="plus" onClick=${make}>New ${what}<//>`}
     </div>
     ${intro}
-    <${Listing} caption=${title} path=${path} turn=${turn} columns=${offered.length ? [...columns, acting] : columns}
+    <${Listing} addressed caption=${title} path=${path} turn=${turn} columns=${offered.length ? [...columns, acting] : columns}
       ...${list}
       empty=${html`<${Empty} title=${`No ${title.toLowerCase()} yet`}><p>${empty}</p><//>`} />
   `;

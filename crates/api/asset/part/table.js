@@ -1,14 +1,16 @@
 // Tables, and lists that come in pages. A page is asked for by its cursor, so the millionth row is as near as the
 // first.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { Icon } from "./icon.js";
 import { Fault, Loading, useLoad } from "./load.js";
+import { count } from "./time.js";
+import { go, here } from "../route.js";
 
 /** `columns` are `{head, cell(row), kind}`; `kind` is `num`, `wide` or `doing`, whose head only screen readers read. */
-export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy }) => html`
-  <div class="scroll" role="region" aria-label=${caption} tabindex="0">
+export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy, className = "", rowClass }) => html`
+  <div class=${`scroll ${className}`} role="region" aria-label=${caption} tabindex="0">
     <table aria-busy=${busy ? "true" : null}>
       <caption class="visually-hidden">${caption}</caption>
       <thead>
@@ -22,7 +24,7 @@ export const Table = ({ caption, columns, rows, rowKey = (row) => row.id, busy }
       </thead>
       <tbody>
         ${rows.map(
-          (row) => html`<tr key=${rowKey(row)}>
+          (row) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? null}>
             ${columns.map(({ head, kind, cell }) =>
               html`<td class=${kind ?? ""} data-head=${head}><div>${cell(row)}</div></td>`)}
           </tr>`,
@@ -43,32 +45,90 @@ async function found(read, path, query, signal) {
   return page;
 }
 
-/** The pages of a list. `empty` is shown where there is nothing; `turn` reads the page anew when it changes. */
-export function Listing({ path, query = {}, empty, turn = 0, every, read = get, ...table }) {
-  const [cursors, setCursors] = useState([]);
+/**
+ * Rows that stay where they are while the list behind them goes on. `last` is what was read last, `key` what it answers: a
+ * new question takes all of it. What is not in the list any more is `left`.
+ */
+function useLive(isLive, key, last, rowKey) {
+  const shown = useRef({});
+  if (!isLive) return { data: last, news: 0 };
+  if (shown.current.key !== key || shown.current.taken === undefined) {
+    // What was read before the question changed is not its answer.
+    if (shown.current.key !== key && shown.current.last === last) return { data: last, news: 0 };
+    shown.current = { key, taken: last, last };
+  }
+  shown.current.last = last;
+  const { taken } = shown.current;
+  const now = new Map(last.data.map((row) => [rowKey(row), row]));
+  const known = new Set(taken.data.map(rowKey));
+  const fresh = last.data.filter((row) => !known.has(rowKey(row)));
+  // An empty list has no row that could be pushed away.
+  if (!taken.data.length && fresh.length) {
+    shown.current.taken = last;
+    return { data: last, news: 0 };
+  }
+  const oldest = last.next_cursor ? rowKey(last.data.at(-1)) : "";
+  const left = new Set([...known].filter((one) => !now.has(one) && one > oldest));
+  return { data: { ...taken, data: taken.data.map((row) => now.get(rowKey(row)) ?? row) }, news: fresh.length, left };
+}
+
+/** The cursors of the pages before a page, as far as this tab has walked them. */
+const walked = new Map();
+
+/**
+ * The pages of a list. `empty` is shown where there is nothing; `turn` reads the page anew when it changes. A list that is
+ * `addressed` is what its view is about: which page of it is shown is part of the address, so that Back and a colleague
+ * find it. One that is `live` is read anew every so many milliseconds: rows change in their place, and what is new is
+ * announced above them.
+ */
+export function Listing({ path, query = {}, empty, turn = 0, every, read = get, addressed, seen, live, ...table }) {
+  const at = addressed ? here() : { query: {} };
+  const [shows, setShows] = useState(0);
+  const [cursors, setCursors] = useState(() => (at.query.cursor ? (walked.get(at.query.cursor) ?? [at.query.cursor]) : []));
   const asked = JSON.stringify(query);
-  useEffect(() => setCursors([]), [path, asked]);
+  const first = useRef(asked);
+  const head = useRef(null);
+  useEffect(() => {
+    if (first.current === asked) return;
+    first.current = asked;
+    setCursors([]);
+  }, [path, asked]);
   const cursor = cursors.at(-1);
-  const { data, error, loading, reload } = useLoad(
+  const { data: last, error, loading, reload } = useLoad(
     (signal) => found(read, path, { ...query, cursor }, signal),
-    [path, asked, cursor, turn],
-    every,
+    [path, asked, cursor, turn, shows],
+    live ?? every,
   );
-  if (!data) return error ? html`<${Fault} error=${error} retry=${reload} />` : html`<${Loading} />`;
+  const { data, news, left } = useLive(live && last, `${asked} ${cursor} ${turn} ${shows}`, last, table.rowKey);
+  useEffect(() => last && seen?.(last, cursor), [last]);
+  const number = Number(cursor && at.query.page) || cursors.length + 1;
+  const turnTo = (next, page) => {
+    const to = next.at(-1);
+    if (to) walked.set(to, next);
+    if (addressed) return go(at.key, { ...here().query, cursor: to, page: to && page });
+    setCursors(next);
+    head.current?.scrollIntoView({ block: "start" });
+  };
+  if (!data || (error && !every && !live)) return error ? html`<${Fault} error=${error} retry=${reload} />` : html`<${Loading} />`;
   const more = data.next_cursor;
+  const isWalked = cursors.length === number - 1;
   return html`
+    <div ref=${head}></div>
     ${error && html`<${Fault} error=${error} retry=${reload} />`}
-    ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading} ...${table} />` : more
+    ${news > 0 && html`<p class="news" role="status"><button type="button" onClick=${() => setShows(shows + 1)}>
+      ${news >= data.data.length && news >= 50 ? `${count(news)} or more` : count(news)} new: show</button></p>`}
+    ${data.data.length ? html`<${Table} rows=${data.data} busy=${loading && !live} ...${table}
+      rowClass=${(row) => (left?.has(table.rowKey(row)) ? "left" : null)} />` : more
       ? html`<p class="muted">Nothing so far. Next looks further.</p>` : cursor
         ? html`<p class="muted">Nothing more.</p>` : empty}
     ${
       (more || cursor) &&
       html`<nav class="pages" aria-label=${`Pages of ${table.caption.toLowerCase()}`}>
-      <button type="button" disabled=${!cursor || loading} onClick=${() => setCursors(cursors.slice(0, -1))}>
-        <${Icon} name="back" />Previous
+      <button type="button" disabled=${!cursor || loading} onClick=${() => turnTo(cursors.slice(0, -1), number - 1)}>
+        <${Icon} name="back" />${isWalked ? "Previous" : "First page"}
       </button>
-      <span class="muted">page ${cursors.length + 1}</span>
-      <button type="button" disabled=${!more || loading} onClick=${() => setCursors([...cursors, more])}>
+      <span class="muted">page ${number}</span>
+      <button type="button" disabled=${!more || loading} onClick=${() => turnTo([...cursors, more], number + 1)}>
         Next<${Icon} name="next" />
       </button>
     </nav>`

@@ -1,12 +1,26 @@
 // Tabs as the ARIA practices describe them: one stop for Tab, arrows between them.
 
 import { html, useRef, useState } from "../vendor/preact.js";
+import { here, remember } from "../route.js";
 
 let count = 0;
 
-/** `tabs` are `{name, body()}`; what is falsy among them is left out. Only the body that is open is made. */
-export function Tabs({ label, tabs, first = 0 }) {
-  const [open, setOpen] = useState(first);
+const slug = (name) => name.toLowerCase().match(/[a-z]+/)[0];
+
+/**
+ * `tabs` are `{name, body()}`; what is falsy among them is left out. Only the body that is open is made. Which one is open
+ * is part of the address, under the name `place`.
+ */
+export function Tabs({ label, tabs, first = 0, place: parameter }) {
+  const [open, choose] = useState(() => {
+    const named = parameter && here().query[parameter];
+    const at = named ? tabs.filter(Boolean).findIndex(({ name }) => slug(name) === named) : -1;
+    return at < 0 ? first : at;
+  });
+  const setOpen = (next) => {
+    choose(next);
+    if (parameter) remember({ [parameter]: next === first ? "" : slug(shown[next].name) });
+  };
   const id = useRef(null);
   id.current ??= `tabs${++count}`;
   const shown = tabs.filter(Boolean);

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Badge } from "./badge.js";
-import { Ago, bytes, count, span } from "./time.js";
+import { When, absolute, bytes, count, day, precise, span, step } from "./time.js";
 
 /** Particulars that have a place of their own. */
 const SHOWN = [
@@ -46,15 +46,20 @@ const checked = (checks) =>
 /** What a relay said, of an attempt or of a recipient. */
 export const said = (one) => [one.smtp_code, one.enhanced_code, one.reply].filter(Boolean).join(" ");
 
+const sameDay = (one, other) => day(one) === day(other);
+
 /** Whether it was put off, and not only put back. */
 const waits = ({ at, data }) => data.due_at && Date.parse(data.due_at) - Date.parse(at) > 1_000;
 
 export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol class="timeline">
-  ${events.map((event) => {
+  ${events.map((event, place) => {
+    const last = events[place - 1];
     const attempt = ENDS.includes(event.type) && attempts.find(({ number }) => number === event.data.attempt);
     const to = recipients[event.data.recipient] ?? (event.data.address && { address: event.data.address });
     return html`<li key=${event.seq}>
-      <div class="when"><${Ago} at=${event.at} /></div>
+      <div class="when"><time datetime=${event.at} title=${absolute(event.at)}>
+        ${place === 0 || !sameDay(last.at, event.at) ? `${day(event.at)} ` : ""}${precise(event.at)}</time>
+        ${last && html`<span class="step">${step(last.at, event.at)}</span>`}</div>
       <div>
         <${Badge} status=${event.type} />
         ${event.data.attempt && html` <span class="muted">attempt ${event.data.attempt}</span>`}
@@ -64,7 +69,7 @@ export const Timeline = ({ events, attempts = [], recipients = [] }) => html`<ol
         ${to && html`<p>${to.address} ${said(to) && html`<code>${said(to)}</code>`}</p>`}
         ${event.data.checks && html`<p class="muted">${checked(event.data.checks)}</p>`}
         ${attempt && html`<${Attempt} attempt=${attempt} />`}
-        ${waits(event) && html`<p class="muted">to go <${Ago} at=${event.data.due_at} /></p>`}
+        ${waits(event) && html`<p class="muted">to go <${When} at=${event.data.due_at} /></p>`}
         <${Rest} data=${event.data} />
       </div>
     </li>`;

@@ -6,6 +6,7 @@ pub(crate) mod pause;
 pub(crate) mod probe;
 mod schema;
 pub(crate) mod secrets;
+pub(crate) mod unopened;
 pub(crate) mod value;
 mod view;
 
@@ -114,7 +115,8 @@ pub(crate) async fn make(
     match app.store.change(DirectoryChange::CreateAccount(account), Some(entry)).await? {
         Changed::Done => {}
         _ => {
-            let message = format!("there is an account `{id}` already; change it with PATCH");
+            let message =
+                format!("there is an account `{id}` already: change that one, or choose another id");
             return Err(ApiError::conflict(message));
         }
     }

@@ -98,5 +98,5 @@ pub(crate) async fn patch(
 }
 
 fn taken() -> ApiError {
-    ApiError::conflict("there is a contact with this id or name already; change it with PATCH")
+    ApiError::conflict("there is a contact with this id or name already: change that one, or choose another")
 }

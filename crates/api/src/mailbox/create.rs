@@ -99,7 +99,9 @@ fn read_id(body: &mut Map<String, Value>) -> Result<Option<MailboxId>, FieldErro
 /// Which of the two is taken: the id or the place.
 async fn taken(app: &App, tenant: &TenantId, id: &MailboxId) -> Result<ApiError, ApiError> {
     Ok(match app.store.mailbox(&key_of(tenant, id)).await? {
-        Some(_) => ApiError::conflict(format!("there is a mailbox `{id}` already; change it with PATCH")),
+        Some(_) => ApiError::conflict(format!(
+            "there is a mailbox `{id}` already: change that one, or choose another id"
+        )),
         None => watched_already(),
     })
 }

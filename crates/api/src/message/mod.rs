@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod gate;
+pub(crate) mod held_by;
 pub(crate) mod list;
 pub(crate) mod payload;
 pub(crate) mod pec;
@@ -15,6 +16,7 @@ pub(crate) mod raw_in;
 pub(crate) mod settle;
 pub(crate) mod show;
 pub(crate) mod summaries;
+mod understood;
 pub(crate) mod view;
 
 use axum::{

@@ -34,6 +34,7 @@ pub(crate) async fn summaries(
 struct Reports {
     fates: HashMap<MessageUid, Fate>,
     news: HashMap<MessageUid, Event>,
+    refused: HashMap<MessageUid, i64>,
     subscribers: Vec<Subscriber>,
 }
 
@@ -60,7 +61,18 @@ impl Reports {
         // Last, so that what was made of the news meanwhile is among them.
         let uids: Vec<MessageUid> = messages.iter().map(|message| message.uid).collect();
         let fates = store.fates(tenant, &uids).await?;
-        Ok(Self { fates: fates.into_iter().map(|fate| (fate.uid, fate)).collect(), news, subscribers })
+        let several = messages.iter().filter(|message| message.recipient_count > 1);
+        let several: Vec<MessageUid> = several.map(|message| message.uid).collect();
+        let refused = match several.is_empty() {
+            true => HashMap::new(),
+            false => store.refused_recipients(tenant, &several).await?.into_iter().collect(),
+        };
+        Ok(Self {
+            fates: fates.into_iter().map(|fate| (fate.uid, fate)).collect(),
+            news,
+            refused,
+            subscribers,
+        })
     }
 
     fn of(&self, message: &MessageSummary) -> Report {
@@ -69,6 +81,12 @@ impl Reports {
         let outcomes = fate.map_or(&[][..], |fate| &fate.outcomes);
         let (outcome, bounce) = of_outcomes(outcomes, bounces_told_at(told));
         let latest = self.news.get(&message.uid);
-        Report { reported_at: since_when(message, |_| latest, told, &self.subscribers), outcome, bounce }
+        let refused = self.refused.get(&message.uid).copied().unwrap_or(0);
+        Report {
+            reported_at: since_when(message, |_| latest, told, &self.subscribers),
+            outcome,
+            bounce,
+            refused,
+        }
     }
 }

@@ -106,6 +106,7 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         (
             Chars(1, 998),
             &[
+                "listMessages?q",
                 "listMessages?subject",
                 "listMessages?tag",
                 "listMessages?request_id",

@@ -6,7 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{RecipientStatus, State, inbound::InboundState, key::Scope, subscriber::event_names};
+use postway_domain::{
+    EventKind, RecipientStatus, State,
+    inbound::{InboundState, outcome_rank},
+    key::Scope,
+    subscriber::event_names,
+};
 use serde_json::Value;
 use utoipa::openapi::{
     OpenApi as Document, RefOr, Schema, Type,
@@ -52,6 +57,14 @@ fn lists() -> Vec<WordList> {
                 "Explanation.status",
                 "SentOn.status",
             ],
+        },
+        WordList {
+            words: EventKind::ALL
+                .iter()
+                .filter(|kind| outcome_rank(**kind).is_some())
+                .map(|kind| kind.as_str())
+                .collect(),
+            used_by: &["listMessages?outcome"],
         },
         WordList { words: received, used_by: &["Receipt.status"] },
         WordList {

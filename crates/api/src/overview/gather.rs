@@ -7,6 +7,7 @@ use postway_store::record::{Circuit, Filter, MessageSummary};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::holders::{self, HolderView};
 use crate::{
     auth::Caller,
     error::ApiError,
@@ -36,6 +37,8 @@ pub(crate) struct Overview {
     time_in_queue: TimeInQueue,
     /// Why messages failed in the last day, of the latest that did; the most frequent first.
     failures: Vec<Reason>,
+    /// What holds mail back now, what holds most of it first; at most 20.
+    holders: Vec<HolderView>,
     /// Accounts that are left alone because they are at fault.
     circuits: Vec<CircuitView>,
     /// Mailboxes that are behind, or cannot be read.
@@ -121,6 +124,7 @@ pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, Api
         stats: stats::gather(app, tenant).await?,
         time_in_queue: time_in_queue(&sent),
         failures: reasons(&failed),
+        holders: holders::holders(&*app.store, tenant, now).await?,
         circuits: circuits(app, tenant, now).await?,
         mailboxes: mailboxes(app, tenant).await?,
         subscribers: subscribers(app, tenant, now).await?,

@@ -4,6 +4,7 @@
 //! happened in the last hour is as counted by whoever fans out the journal: a moment late.
 
 mod gather;
+mod holders;
 
 use std::{convert::Infallible, time::Duration};
 

@@ -162,7 +162,5 @@ fn with(app: &App, mut recipient: KnownRecipient, given: &Given) -> Result<Known
 
 fn taken(given: &Given) -> ApiError {
     let id = given.external_id.clone().flatten().unwrap_or_default();
-    ApiError::conflict(format!(
-        "there is a recipient with the external id `{id}` already: change it with PATCH"
-    ))
+    ApiError::conflict(format!("there is a recipient with the external id `{id}` already: change that one"))
 }

@@ -67,7 +67,7 @@ pub(crate) async fn create(
         Changed::Done => {}
         Changed::Missing => return Err(no_such_mailbox(&mailbox)),
         _ => {
-            let message = format!("there is a rule `{id}` already; change it with PATCH");
+            let message = format!("there is a rule `{id}` already: change that one, or choose another id");
             return Err(ApiError::conflict(message));
         }
     }

@@ -131,7 +131,7 @@ pub(crate) async fn make(
         let was = app.store.tenant(&id).await?.is_some_and(|tenant| tenant.deleted_at.is_some());
         return Err(ApiError::conflict(match was {
             true => format!("there was a tenant `{id}`, and its id is not given out again: choose another"),
-            false => format!("there is a tenant `{id}` already: change it with PATCH, or choose another id"),
+            false => format!("there is a tenant `{id}` already: change that one, or choose another id"),
         }));
     }
     tracing::info!(tenant = %id, "tenant created");

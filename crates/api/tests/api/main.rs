@@ -13,6 +13,7 @@ mod content;
 mod dkim;
 mod document;
 mod feed;
+mod find;
 mod forget;
 mod inbound;
 mod isolation;

@@ -24,6 +24,7 @@ async fn a_message_comes_back_with_all_its_fields_and_parts() {
         "subject",
         "to",
         "recipient_count",
+        "refused_count",
         "created_at",
         "updated_at",
         "due_at",

@@ -222,6 +222,7 @@ impl Api {
             clock: clock.clone(),
             admin_key: AdminKey::new(KEY),
             secret_key,
+            unopened_secrets: Arc::default(),
             metrics: MetricsAccess {
                 recorders: vec![recorder.handle()],
                 process: String::new,

@@ -31,8 +31,16 @@ pub const MESSAGES: &str = "Examples:
   postway messages list --recipient ada@example.net --json
   postway messages show order-1          its recipients, attempts and events
   postway messages explain order-1       what it waits for
-  postway messages retry order-1
+  postway messages list ada@example.net            also @gmail.com, an id, smtp_550, words of the subject
+  postway messages list --outcome bounced --since 2030-01-25T00:00:00Z
+  postway messages list --held-by any --watch
+  postway messages retry order-1 order-2
   postway messages raw order-1 > order-1.eml";
+
+/// `postway sink`.
+pub const SINK: &str = "Examples:
+  postway sink                                     on 127.0.0.1:2525
+  postway accounts create local-1 --host 127.0.0.1 --port 2525 --tls none";
 
 /// `postway templates`.
 pub const TEMPLATES: &str = "Examples:

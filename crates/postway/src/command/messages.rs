@@ -1,5 +1,8 @@
 //! `postway messages`: list, show and steer messages.
 
+use std::io::Read as _;
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use postway_domain::Status;
 use reqwest::Method;
@@ -11,16 +14,23 @@ use crate::client::{Body, Client};
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
 
+/// How often a watched list is read.
+const WATCHED_EVERY: Duration = Duration::from_secs(2);
+/// The most that is read of ids on standard input.
+const IDS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const SUBJECT_CHARS_MAX: usize = 40;
+const WHY_CHARS_MAX: usize = 60;
+
 #[derive(Debug, Subcommand)]
 pub enum MessagesCommand {
     /// List messages, newest first
     List(Box<ListArgs>),
     /// Show one message with its recipients, attempts, events and who was told
     Show(MessageRef),
-    /// Send a message now: one that failed, or that waits for its time or its next attempt
-    Retry(MessageRef),
-    /// Stop a message that is not on the wire yet
-    Cancel(MessageRef),
+    /// Send messages now: those that failed, or that wait for their time or their next attempt
+    Retry(MessageRefs),
+    /// Stop messages that are not on the wire yet
+    Cancel(MessageRefs),
     /// Give a message that waits for its time another one
     Reschedule(RescheduleArgs),
     /// Say what holds a message and when it goes
@@ -45,6 +55,13 @@ pub struct MessageRef {
 }
 
 #[derive(Args, Debug)]
+pub struct MessageRefs {
+    /// Their ids or uids, or - for ids on standard input, one a line
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+}
+
+#[derive(Args, Debug)]
 pub struct RescheduleArgs {
     /// The message's id or uid
     id: String,
@@ -55,8 +72,8 @@ pub struct RescheduleArgs {
 
 #[derive(Args, Debug)]
 pub struct ResolveArgs {
-    /// The message's id or uid
-    id: String,
+    #[command(flatten)]
+    messages: MessageRefs,
     /// What became of it, or what to do
     #[arg(long)]
     outcome: Outcome,
@@ -74,6 +91,28 @@ enum Outcome {
 
 #[derive(Args, Debug)]
 pub struct ListArgs {
+    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or tag:, subject:, to:, external:
+    /// before a value
+    #[arg(value_name = "SEARCH")]
+    search: Vec<String>,
+    /// Only messages of which a recipient came to this after they were sent: bounced, complained, delivered, …
+    #[arg(long)]
+    outcome: Option<String>,
+    /// Only messages that this holds back: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or doubt
+    #[arg(long, value_name = "HOLDER")]
+    held_by: Option<String>,
+    /// Only messages that wait to be sent
+    #[arg(long)]
+    waiting: bool,
+    /// Only messages whose subject contains this
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// Only messages whose latest failure has this code, such as smtp_550
+    #[arg(long, value_name = "CODE")]
+    error_code: Option<String>,
+    /// Show the list anew every two seconds until interrupted
+    #[arg(long, conflicts_with = "all")]
+    watch: bool,
     /// Only messages in this state
     #[arg(long, value_parser = states())]
     status: Option<String>,
@@ -109,27 +148,39 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
     let (client, output) = (session.client()?, session.output);
     match command {
         MessagesCommand::List(args) => {
-            let columns = ["id", "status", "account", "subject", "created_at", "attempt"];
+            let watch = args.watch;
             let (filters, page) = args.split();
-            pages::print(&client, output, &["v1", "messages"], filters, page, &columns, "no messages").await
+            loop {
+                if watch && !output.is_json() {
+                    // The top of the screen, and nothing below it.
+                    output.bytes(b"\x1b[H\x1b[2J")?;
+                }
+                let (filters, page) = (filters.clone(), page.clone());
+                let path = ["v1", "messages"];
+                pages::print_rows(&client, output, &path, filters, page, (&LISTED, &listed), "no messages")
+                    .await?;
+                if !watch {
+                    return Ok(());
+                }
+                tokio::time::sleep(WATCHED_EVERY).await;
+            }
         }
         MessagesCommand::Show(MessageRef { id }) => {
             output.show(&client.get(&["v1", "messages", &id], &[]).await?, render_message)
         }
-        MessagesCommand::Retry(MessageRef { id }) => steer(&client, output, &id, "retry", Body::Empty).await,
-        MessagesCommand::Cancel(MessageRef { id }) => {
-            steer(&client, output, &id, "cancel", Body::Empty).await
-        }
+        MessagesCommand::Retry(messages) => steer_all(&client, output, messages, "retry", None).await,
+        MessagesCommand::Cancel(messages) => steer_all(&client, output, messages, "cancel", None).await,
         MessagesCommand::Reschedule(RescheduleArgs { id, send_at }) => {
             steer(&client, output, &id, "reschedule", Body::Json(&json!({"send_at": send_at}))).await
         }
-        MessagesCommand::Resolve(ResolveArgs { id, outcome }) => {
+        MessagesCommand::Resolve(ResolveArgs { messages, outcome }) => {
             let outcome = match outcome {
                 Outcome::Sent => "sent",
                 Outcome::Failed => "failed",
                 Outcome::Resend => "resend",
             };
-            steer(&client, output, &id, "resolve", Body::Json(&json!({"outcome": outcome}))).await
+            let body = json!({"outcome": outcome});
+            steer_all(&client, output, messages, "resolve", Some(&body)).await
         }
         MessagesCommand::Explain(MessageRef { id }) => {
             output.show(&client.get(&["v1", "messages", &id, "explain"], &[]).await?, render_explanation)
@@ -145,6 +196,53 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
     }
 }
 
+/// Does the same with each message. One that is refused does not stop the others; what was refused is told at the end.
+async fn steer_all(
+    client: &Client,
+    output: Output,
+    MessageRefs { ids }: MessageRefs,
+    verb: &str,
+    body: Option<&Value>,
+) -> Result<(), Failure> {
+    let ids = if ids == ["-"] { read_lines()? } else { ids };
+    let body = || body.map_or(Body::Empty, Body::Json);
+    if let [id] = ids.as_slice() {
+        return steer(client, output, id, verb, body()).await;
+    }
+    let mut refused = Vec::new();
+    for id in &ids {
+        match client.call(Method::POST, &["v1", "messages", id, verb], &[], body()).await {
+            Ok(answer) if output.is_json() => output.json(&answer)?,
+            Ok(answer) => output.text(&format!("{id}\t{}", field(&answer, "status")))?,
+            Err(error @ (Failure::Refused(_) | Failure::NotFound(_))) => {
+                refused.push(format!("{id}: {error}"))
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Refused(format!(
+            "{} of {} were left as they were:\n{}",
+            refused.len(),
+            ids.len(),
+            refused.join("\n")
+        ))),
+    }
+}
+
+/// The ids on standard input: the first word of each line, so that a list can be piped in.
+fn read_lines() -> Result<Vec<String>, Failure> {
+    let text = std::io::read_to_string(std::io::stdin().take(IDS_BYTES_MAX))
+        .map_err(|error| anyhow::Error::new(error).context("cannot read ids from standard input"))?;
+    let ids: Vec<String> =
+        text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    match ids.is_empty() {
+        true => Err(Failure::Usage("there are no ids on standard input".to_owned())),
+        false => Ok(ids),
+    }
+}
+
 async fn steer(client: &Client, output: Output, id: &str, verb: &str, body: Body<'_>) -> Result<(), Failure> {
     let answer = client.call(Method::POST, &["v1", "messages", id, verb], &[], body).await?;
     output.show(&answer, |output, answer| {
@@ -154,7 +252,14 @@ async fn steer(client: &Client, output: Output, id: &str, verb: &str, body: Body
 
 impl ListArgs {
     fn split(self) -> (Vec<(&'static str, String)>, PageArgs) {
+        let search = Some(self.search.join(" ")).filter(|text| !text.is_empty());
         let filters = [
+            ("q", search),
+            ("outcome", self.outcome),
+            ("held_by", self.held_by),
+            ("waiting", self.waiting.then(|| "true".to_owned())),
+            ("subject", self.subject),
+            ("error_code", self.error_code),
             ("status", self.status),
             ("account", self.account),
             ("batch", self.batch),
@@ -166,6 +271,43 @@ impl ListArgs {
             ("until", self.until),
         ];
         (filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(), self.page)
+    }
+}
+
+/// What a list shows of each message: to whom, why it stands where it does, and when it is due.
+const LISTED: [&str; 7] = ["id", "status", "to", "subject", "why", "due", "created_at"];
+
+fn listed(message: &Value) -> Vec<String> {
+    let others = message["recipient_count"].as_i64().unwrap_or(1) - 1;
+    let to = match others {
+        ..=0 => field(message, "to"),
+        others => format!("{} +{others}", field(message, "to")),
+    };
+    let refused = message["refused_count"].as_i64().unwrap_or(0);
+    let partial = (refused > 0).then(|| format!("{refused} of {} failed", others + 1));
+    let why = [
+        partial.unwrap_or_default(),
+        field(message, "outcome"),
+        field(message, "held_by"),
+        field(message, "reason"),
+    ];
+    let why: Vec<String> = why.into_iter().filter(|part| !part.is_empty()).collect();
+    vec![
+        field(message, "id"),
+        field(message, "status"),
+        to,
+        shortened(&field(message, "subject"), SUBJECT_CHARS_MAX),
+        shortened(&why.join("; "), WHY_CHARS_MAX),
+        field(message, "due_at"),
+        field(message, "created_at"),
+    ]
+}
+
+/// A text on one line of a table.
+fn shortened(text: &str, chars_max: usize) -> String {
+    match text.chars().count() <= chars_max {
+        true => text.to_owned(),
+        false => text.chars().take(chars_max - 1).chain(['…']).collect(),
     }
 }
 
@@ -252,6 +394,19 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }
         assert!(!text.contains("batch") && !text.contains("attempts"), "{text}");
+    }
+
+    #[test]
+    fn a_list_says_to_whom_and_why() {
+        let message = json!({"id": "order-1", "status": "sent", "to": "a@example.net", "recipient_count": 6,
+            "refused_count": 1, "outcome": "bounced", "held_by": [], "reason": null, "subject": "x".repeat(50),
+            "due_at": null, "created_at": "2026-01-01T00:00:00Z"});
+        let row = listed(&message);
+        assert_eq!(row.len(), LISTED.len());
+        assert_eq!((row[2].as_str(), row[4].as_str()), ("a@example.net +5", "1 of 6 failed; bounced"));
+        assert!(row[3].ends_with('…') && row[3].chars().count() == SUBJECT_CHARS_MAX);
+        let held = json!({"held_by": ["tenant", "circuit:relay"], "reason": "no answer"});
+        assert_eq!(listed(&held)[4], "tenant, circuit:relay; no answer");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod cleanup;
 mod completions;
 mod config;
 mod contacts;
+mod dead_letters;
 mod dkim;
 mod doctor;
 mod events;
@@ -33,6 +34,7 @@ mod rules;
 mod secrets;
 mod send;
 mod serve;
+mod sink;
 mod statistics;
 mod stats;
 mod suppressions;
@@ -99,6 +101,9 @@ enum Command {
     /// List, show and steer messages
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
+    /// List what ran out of retries, and send it once more
+    #[command(subcommand)]
+    DeadLetters(dead_letters::DeadLettersCommand),
     /// List, show, push, preview and delete templates
     #[command(subcommand, after_help = examples::TEMPLATES)]
     Templates(templates::TemplatesCommand),
@@ -165,6 +170,9 @@ enum Command {
     /// Say what received mails are, one JSON line each: bounces, complaints, receipts, automatic replies
     #[command(after_help = examples::INSPECT)]
     Inspect(inspect::InspectArgs),
+    /// Take every mail by SMTP and pass none on: a relay for whoever has none yet
+    #[command(after_help = examples::SINK)]
+    Sink(sink::SinkArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     #[command(after_help = examples::BENCH)]
     Bench(Box<bench::BenchArgs>),
@@ -246,6 +254,7 @@ impl Cli {
             Command::Serve(args) => Ok(Box::pin(serve::run(session.load()?, args)).await?),
             Command::Send(args) => send::run(&session, *args).await,
             Command::Messages(command) => messages::run(&session, command).await,
+            Command::DeadLetters(command) => dead_letters::run(&session, command).await,
             Command::Templates(command) => templates::run(&session, command).await,
             Command::Recipients(command) => recipients::run(&session, command).await,
             Command::Dkim(command) => dkim::run(&session, command).await,
@@ -270,6 +279,7 @@ impl Cli {
             Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
             Command::Erase(args) => cleanup::erase(&session, args).await,
             Command::Inspect(args) => inspect::run(&args),
+            Command::Sink(args) => sink::run(&session, args).await,
             Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
             Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
             Command::Migrate(command) => migrate::run(&session, command).await,

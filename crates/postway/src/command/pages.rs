@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::{Output, field, list};
 
 /// Which part of a list.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct PageArgs {
     /// How many (with --all: how many at a time)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -31,6 +31,22 @@ pub async fn print(
     columns: &[&str],
     nothing: &str,
 ) -> Result<(), Failure> {
+    print_rows(client, output, path, filters, page, (columns, &|item| row(item, columns)), nothing).await
+}
+
+/// The columns of a table, and an item's values in their order.
+pub type TableRows<'a> = (&'a [&'a str], &'a (dyn Fn(&Value) -> Vec<String> + Sync));
+
+/// The same with rows that are more than fields of the items.
+pub async fn print_rows(
+    client: &Client,
+    output: Output,
+    path: &[&str],
+    filters: Vec<(&'static str, String)>,
+    page: PageArgs,
+    (columns, cells): TableRows<'_>,
+    nothing: &str,
+) -> Result<(), Failure> {
     let mut query = filters;
     query.extend(page.limit.map(|limit| ("limit", limit.to_string())));
     query.extend(page.cursor.map(|cursor| ("cursor", cursor)));
@@ -41,7 +57,7 @@ pub async fn print(
         if output.is_json() {
             output.json(&answer)?;
         } else if !items.is_empty() {
-            output.text(&output.table(columns, items.iter().map(|item| row(item, columns))))?;
+            output.text(&output.table(columns, items.iter().map(cells)))?;
         }
         shown += items.len();
         match answer.get("next_cursor").and_then(Value::as_str) {

@@ -13,9 +13,11 @@ use super::Session;
 use super::input::{attachment, pair, read_input, read_text};
 use crate::client::{Body, Client};
 use crate::failure::Failure;
-use crate::output::field;
+use crate::output::{field, list, printable};
 
 const POLL_MAX: Duration = Duration::from_secs(1);
+/// Once it is asked this seldom, a message has waited long enough to be explained.
+const EXPLAINED_AFTER: Duration = Duration::from_millis(160);
 
 #[derive(Args, Debug, Default)]
 pub struct SendArgs {
@@ -101,8 +103,9 @@ pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
             output.fields(["id", "uid", "status"].map(|name| (name, field(answer, name))))
         });
     }
-    let message =
-        wait_for_end(&client, &field(&answer, "uid"), Duration::from_secs(args.wait_seconds)).await?;
+    let uid = field(&answer, "uid");
+    eprintln!("{} {}", field(&answer, "status"), [field(&answer, "id"), uid.clone()].join(" ").trim());
+    let message = wait_for_end(&client, &uid, Duration::from_secs(args.wait_seconds)).await?;
     let status = field(&message, "status");
     output.show(&message, |output, message| {
         output.fields(["id", "uid", "status", "reason"].map(|name| (name, field(message, name))))
@@ -196,15 +199,26 @@ impl SendArgs {
     }
 }
 
-/// Asks until the message is in a final state; what it is then. Not final in time is an error.
+/// Asks until the message is in a final state; what it is then. Not final in time is an error. What it waits for meanwhile is said
+/// on standard error, whenever it changes.
 async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Value, Failure> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(20);
+    let mut told = String::new();
     loop {
         let message = client.get(&["v1", "messages", uid], &[]).await?;
         let status = field(&message, "status");
         if status.parse::<Status>().is_ok_and(Status::is_final) {
             return Ok(message);
+        }
+        // What goes at once need not be explained.
+        if pause >= EXPLAINED_AFTER {
+            let explanation = client.get(&["v1", "messages", uid, "explain"], &[]).await?;
+            let words = waits_for(&explanation);
+            if words != told {
+                eprintln!("{words}");
+                told = words;
+            }
         }
         if Instant::now() + pause > deadline {
             let waited = limit.as_secs();
@@ -216,6 +230,20 @@ async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Val
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(POLL_MAX);
+    }
+}
+
+/// An explanation on one line: the state, and what holds the message in it.
+fn waits_for(explanation: &Value) -> String {
+    let gate = |gate: &Value| match field(gate, "until") {
+        until if until.is_empty() => field(gate, "reason"),
+        until => format!("{} (until {until})", field(gate, "reason")),
+    };
+    let mut words: Vec<String> = list(explanation, "gates").iter().map(gate).collect();
+    words.extend(Some(field(explanation, "reason")).filter(|reason| !reason.is_empty()));
+    match words.is_empty() {
+        true => field(explanation, "status"),
+        false => printable(&format!("{}: {}", field(explanation, "status"), words.join("; "))),
     }
 }
 
@@ -256,6 +284,19 @@ mod tests {
             "tags": ["receipt"],
         });
         assert_eq!(args.message().unwrap(), expected);
+    }
+
+    #[test]
+    fn what_a_message_waits_for_is_one_line() {
+        let held = json!({"status": "ready", "reason": null, "gates": [
+            {"gate": "tenant", "reason": "its tenant is suspended", "until": null},
+            {"gate": "circuit", "reason": "relay-1 is at fault", "until": "2026-11-15T21:10:08Z"},
+        ]});
+        assert_eq!(
+            waits_for(&held),
+            "ready: its tenant is suspended; relay-1 is at fault (until 2026-11-15T21:10:08Z)"
+        );
+        assert_eq!(waits_for(&json!({"status": "sending", "reason": null, "gates": []})), "sending");
     }
 
     #[test]

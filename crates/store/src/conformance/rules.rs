@@ -379,6 +379,9 @@ macro_rules! conformance_tests {
             }
             search {
                 a_search_finds_all_page_by_page
+                messages_are_found_by_what_became_of_them
+                messages_are_found_by_what_holds_them
+                messages_are_found_by_parts_of_addresses
                 messages_are_found_by_their_external_id
                 messages_are_found_by_a_foreign_message_id
                 failures_are_found_by_code_and_hidden_subjects_not

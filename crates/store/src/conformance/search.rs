@@ -1,15 +1,16 @@
 //! Finding messages, whatever they are looked for by.
 
-use postway_domain::{MessageUid, State, Status, message::Outcome};
+use postway_domain::{EventKind, MessageUid, State, Status, message::Outcome};
 
 use super::{
     Shared,
+    findings::{finding, say},
     journal::tell,
     retention::{DAY_MS, expunge},
-    sample::{ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, tenant},
+    sample::{ACCOUNT, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at, other_tenant, tenant},
     stage::{accept, apply, claim, outcome, record},
 };
-use crate::record::{Change, Filter, external_label, message_id_label};
+use crate::record::{Change, Filter, LaneHolders, external_label, message_id_label};
 
 /// A filter, and whether the n-th message matches it.
 type Case = (Filter, fn(u32) -> bool);
@@ -167,4 +168,77 @@ pub async fn a_summary_names_the_first_recipient(store: &Shared) {
     let listed = store.messages(&tenant(), &Filter::default(), None, 1).await.unwrap().remove(0);
     assert_eq!((listed.recipient.as_deref(), listed.recipient_count), (Some("zoe@example.org"), 2));
     assert_eq!(listed, record(store, uid).await.summary);
+}
+
+/// By what became of a recipient, of one tenant; and how many recipients were refused.
+pub async fn messages_are_found_by_what_became_of_them(store: &Shared) {
+    let mut sent = Vec::new();
+    for n in 1..=4 {
+        sent.push(accept(store, Sample::new(n).created(i64::from(n)).state(State::Sent, None)).await);
+    }
+    let waiting = accept(store, Sample::new(9)).await;
+    say(store, 1, vec![finding(sent[0], EventKind::Bounced), finding(sent[2], EventKind::Bounced)], 60).await;
+    say(store, 2, vec![finding(sent[1], EventKind::Complained)], 61).await;
+    let by = |kind| Filter { outcome: Some(kind), ..Filter::default() };
+    assert_eq!(list(store, &by(EventKind::Bounced)).await, [sent[2], sent[0]]);
+    assert_eq!(list(store, &by(EventKind::Complained)).await, [sent[1]]);
+    assert!(list(store, &by(EventKind::Delivered)).await.is_empty());
+    let since = Filter { since: Some(at(2)), ..by(EventKind::Bounced) };
+    assert_eq!(list(store, &since).await, [sent[2]]);
+    let of_state = Filter { status: Some(Status::Ready), ..by(EventKind::Bounced) };
+    assert!(list(store, &of_state).await.is_empty());
+    let elsewhere = store.messages(&other_tenant(), &by(EventKind::Bounced), None, 10).await.unwrap();
+    assert!(elsewhere.is_empty(), "another tenant's bounces are not found");
+    // What is counted is what is listed.
+    for filter in [by(EventKind::Bounced), Filter::default(), Filter { waits: true, ..Filter::default() }] {
+        let count = store.count(&tenant(), &filter, 100).await.unwrap();
+        assert_eq!((count.messages, count.is_more), (list(store, &filter).await.len() as u64, false));
+    }
+    let some = store.count(&tenant(), &Filter::default(), 3).await.unwrap();
+    assert_eq!((some.messages, some.is_more), (3, true));
+    assert_eq!(list(store, &Filter { waits: true, ..Filter::default() }).await, [waiting]);
+}
+
+/// By the accounts and batches that hold them, of what waits alone.
+pub async fn messages_are_found_by_what_holds_them(store: &Shared) {
+    let plain = accept(store, Sample::new(1).created(1)).await;
+    let in_batch = accept(store, Sample::new(2).created(2).batch("spring")).await;
+    let later = accept(store, Sample::new(3).created(3).send_at(90_000)).await;
+    let other = accept(store, Sample::new(4).created(4).from(TENANT, OTHER_ACCOUNT)).await;
+    accept(store, Sample::new(5).created(5).state(State::Sent, None)).await;
+    let behind = |accounts: &[&str], batches: &[&str]| {
+        let holders = LaneHolders {
+            accounts: accounts.iter().map(|id| id.parse().unwrap()).collect(),
+            batches: batches.iter().map(|code| (*code).to_owned()).collect(),
+        };
+        Filter { waits: true, behind: Some(holders), ..Filter::default() }
+    };
+    assert_eq!(list(store, &behind(&[OTHER_ACCOUNT], &[])).await, [other]);
+    assert_eq!(list(store, &behind(&[ACCOUNT], &[])).await, [later, in_batch, plain]);
+    assert_eq!(list(store, &behind(&[OTHER_ACCOUNT], &["spring"])).await, [other, in_batch]);
+    assert!(list(store, &behind(&[], &[])).await.is_empty(), "what nothing holds is not held");
+    let ready = Filter { status: Some(Status::Ready), ..behind(&[ACCOUNT], &[]) };
+    assert_eq!(list(store, &ready).await, [in_batch, plain]);
+    assert_eq!(store.count(&tenant(), &behind(&[ACCOUNT], &[]), 9).await.unwrap().messages, 3);
+}
+
+/// By a part of the subject or of an address, in any case and as it is written, and by a domain.
+pub async fn messages_are_found_by_parts_of_addresses(store: &Shared) {
+    let with = |n: u32, to: &str, subject: &str| {
+        let subject = subject.to_owned();
+        Sample::new(n).created(i64::from(n)).to(to).content(|content| content.subject = subject)
+    };
+    let ada = accept(store, with(1, "Ada.Lovelace@Mail.example", "Your order")).await;
+    let bob = accept(store, with(2, "bob_1@example.com", "For ADA")).await;
+    let percent = accept(store, with(3, "x%y@sub.mail.example", "Other")).await;
+    let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+    let domain = |domain: &str| Filter { domain: Some(domain.to_owned()), ..Filter::default() };
+    assert_eq!(list(store, &text("ada")).await, [bob, ada]);
+    assert_eq!(list(store, &text("LOVELACE@")).await, [ada]);
+    assert_eq!(list(store, &text("b_1")).await, [bob], "an underscore is itself");
+    assert_eq!(list(store, &text("x%y")).await, [percent]);
+    assert!(list(store, &text("o%b")).await.is_empty(), "a percent sign is itself");
+    assert_eq!(list(store, &domain("mail.example")).await, [ada], "and not what is below it");
+    assert_eq!(list(store, &Filter { text: text("order").text, ..domain("mail.example") }).await, [ada]);
+    assert!(list(store, &text("!")).await.is_empty());
 }

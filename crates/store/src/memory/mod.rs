@@ -52,9 +52,9 @@ use crate::{
     port::{Directory, Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit,
-        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, MessageBrief, MessageKey,
-        MessagePage, MessageRecord, NewMessage, NodeBeat, NodeRecord, Pace, Preparation, QueueState, Stalled,
-        Stats, Suppression, Suspension, Used, WireCommit,
+        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, MessageBrief, MessageCount,
+        MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat, NodeRecord, Pace, Preparation,
+        QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
     },
 };
 
@@ -234,6 +234,11 @@ impl Read for MemoryStore {
         limit: u32,
     ) -> Result<MessagePage, StoreError> {
         Ok(self.tables()?.search(tenant, filter, before, limit))
+    }
+
+    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+        let page = self.tables()?.search(tenant, filter, None, most);
+        Ok(MessageCount { messages: page.messages.len() as u64, is_more: page.next.is_some() })
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {

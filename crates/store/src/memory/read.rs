@@ -129,10 +129,29 @@ fn matches(filter: &Filter, record: &MessageRecord) -> bool {
         && holds(&filter.subject, |wanted| {
             !summary.sensitive && summary.subject.to_lowercase().contains(&wanted.to_lowercase())
         })
+        && holds(&filter.domain, |wanted| {
+            let ending = format!("@{}", wanted.to_lowercase());
+            record.recipients.iter().any(|recipient| recipient.address.to_lowercase().ends_with(&ending))
+        })
+        && holds(&filter.text, |wanted| {
+            let wanted = wanted.to_lowercase();
+            let is_in = |text: &str| text.to_lowercase().contains(&wanted);
+            (!summary.sensitive && is_in(&summary.subject))
+                || (filter.domain.is_none()
+                    && record.recipients.iter().any(|recipient| is_in(&recipient.address)))
+        })
         && holds(&filter.error_code, |wanted| has_code(summary.error.as_deref(), wanted))
         && holds(&filter.since, |since| summary.created_at >= *since)
         && holds(&filter.until, |until| summary.created_at < *until)
         && (!filter.exhausted || summary.exhausted)
+        && holds(&filter.outcome, |wanted| {
+            record.recipients.iter().any(|recipient| recipient.outcome == Some(*wanted))
+        })
+        && (!filter.waits || summary.waits())
+        && (!filter.unresolved || summary.due_at.is_none())
+        && holds(&filter.behind, |holders| {
+            holders.hold(summary.lane.account.as_str(), summary.lane.batch.as_ref().map(|code| code.as_str()))
+        })
 }
 
 fn has_code(error: Option<&str>, wanted: &str) -> bool {

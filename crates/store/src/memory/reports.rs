@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    AccountId, Event, Incarnation, LaneId, MessageUid, State, Subscriber, Tenant, TenantId, Time,
-    id::SubscriberId, subscriber::event_name,
+    AccountId, Event, Incarnation, LaneId, MessageUid, RecipientStatus, State, Subscriber, Tenant, TenantId,
+    Time, id::SubscriberId, subscriber::event_name,
 };
 
 use super::{
@@ -306,6 +306,19 @@ impl Report for MemoryStore {
             told.extend(Told::gather(&views).into_iter().map(|one| (uid, one)));
         }
         Ok(Fate::gather(outcomes, told))
+    }
+
+    async fn refused_recipients(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, i64)>, StoreError> {
+        let tables = self.tables()?;
+        let refused = |(uid, stored): (MessageUid, &Stored)| {
+            let failed = stored.record.recipients.iter().filter(|one| one.status == RecipientStatus::Failed);
+            Some((uid, failed.count() as i64)).filter(|(_, count)| *count > 0)
+        };
+        Ok(tables.of_tenant(tenant, uids).filter_map(refused).collect())
     }
 
     async fn news(

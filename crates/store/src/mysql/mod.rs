@@ -52,7 +52,8 @@ use crate::{
     port::{Intake, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
-        MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats, WireCommit,
+        MessageCount, MessageKey, MessagePage, MessageRecord, NewMessage, Pace, QueueState, Stalled, Stats,
+        WireCommit,
     },
     register::Registrar,
     reports,
@@ -165,6 +166,10 @@ impl Read for MysqlStore {
         let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
         let messages = in_time(brief::summaries(&self.readers, tenant, &found.uids)).await??;
         Ok(found.page(filter, messages))
+    }
+
+    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+        search::count(&mut *self.reader().await?, tenant, filter, most).await
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {

@@ -25,9 +25,9 @@ use crate::{
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
         ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, Link, MessageBrief,
-        MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat, NodeRecord, Pace,
-        PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace, Suppression, Suspension,
-        ToPrepare, Used, WireCommit,
+        MessageCount, MessageKey, MessagePage, MessageRecord, MessageSummary, NewMessage, NodeBeat,
+        NodeRecord, Pace, PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace,
+        Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
 };
 
@@ -193,6 +193,9 @@ pub trait Read: Send + Sync {
         before: Option<MessageUid>,
         limit: u32,
     ) -> Result<MessagePage, StoreError>;
+
+    /// How many messages match, counted up to `most`, and only while it costs little.
+    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError>;
 
     /// Messages that match, newest first, after the cursor: `limit` of them, or all, however long it takes.
     async fn messages(

@@ -82,6 +82,13 @@ pub trait Report: Send + Sync {
     /// What became of these messages and who was told of them, in no order; only of those of which there is something to say.
     async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError>;
 
+    /// How many recipients of each of these messages were refused for good, in no order; only of those of which some were.
+    async fn refused_recipients(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, i64)>, StoreError>;
+
     /// The latest event of each of these messages that subscribers may be told of, without its particulars, in no order.
     async fn news(
         &self,

@@ -42,8 +42,8 @@ pub use report::{
 };
 pub use space::StoreSpace;
 pub use view::{
-    AttemptView, Filter, Kept, MessageBrief, MessageKey, MessagePage, MessageRecord, MessageSummary, Pace,
-    RecipientView, Stats,
+    AttemptView, Filter, Kept, LaneHolders, MessageBrief, MessageCount, MessageKey, MessagePage,
+    MessageRecord, MessageSummary, Pace, RecipientView, Stats,
 };
 
 use postway_domain::{AccountId, TenantId};

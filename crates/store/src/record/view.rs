@@ -1,6 +1,6 @@
 //! What readers see.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use postway_domain::{
     AccountId, ClientId, Event, EventKind, Lane, MessageUid, RecipientId, RecipientKind, RecipientStatus,
@@ -217,6 +217,10 @@ pub struct Filter {
     pub provider_message_id: Option<String>,
     /// What their subject contains, in any case.
     pub subject: Option<String>,
+    /// What their subject or one of their recipients' addresses contains, in any case.
+    pub text: Option<String>,
+    /// The domain of one of their recipients.
+    pub domain: Option<String>,
     /// The code of their failure.
     pub error_code: Option<String>,
     /// Accepted at or after.
@@ -225,6 +229,45 @@ pub struct Filter {
     pub until: Option<Time>,
     /// Failed because retries ran out.
     pub exhausted: bool,
+    /// What became of one of their recipients after it was sent.
+    pub outcome: Option<EventKind>,
+    /// Waiting to be claimed, now or at a time of their own.
+    pub waits: bool,
+    /// In doubt, and not sent again by themselves.
+    pub unresolved: bool,
+    /// Of one of these accounts or batches.
+    pub behind: Option<LaneHolders>,
+}
+
+/// Accounts and batches that hold mail back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneHolders {
+    /// Accounts that are suspended, at fault, or have used up a limit.
+    pub accounts: BTreeSet<AccountId>,
+    /// Batches that are suspended.
+    pub batches: BTreeSet<String>,
+}
+
+impl LaneHolders {
+    /// Whether they hold nothing.
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.batches.is_empty()
+    }
+
+    /// Whether one of them holds mail of this account and batch.
+    pub fn hold(&self, account: &str, batch: Option<&str>) -> bool {
+        self.accounts.iter().any(|id| id.as_str() == account)
+            || batch.is_some_and(|batch| self.batches.contains(batch))
+    }
+}
+
+/// How many messages match, as far as they were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageCount {
+    /// How many.
+    pub messages: u64,
+    /// Whether there may be more.
+    pub is_more: bool,
 }
 
 /// What happened in ten seconds.

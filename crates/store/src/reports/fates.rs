@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use postway_domain::{Event, EventKind, MessageUid, TenantId};
+use postway_domain::{Event, EventKind, MessageUid, RecipientStatus, TenantId};
 
 use crate::{
     decode,
@@ -21,19 +21,42 @@ macro_rules! outcomes {
             concat!(
                 "SELECT r.uid, r.outcome, MAX(CASE WHEN r.bounce IS NOT NULL THEN r.position END) FROM ",
                 $table,
-                " WHERE r.outcome IS NOT NULL AND (SELECT m.tenant FROM message m WHERE m.uid = r.uid) = ? AND r.uid IN ("
+                " WHERE r.outcome + 0 IS NOT NULL AND (SELECT m.tenant FROM message m WHERE m.uid = r.uid) = ? AND r.uid IN ("
             ),
             1,
             ") GROUP BY r.uid, r.outcome",
         )
     };
 }
-/// The outcomes of each message, and of each the last place with a bounce.
+/// The outcomes of each message, and of each the last place with a bounce. That there is one is hidden from planners: an index of all
+/// outcomes begins so.
 pub(super) static OUTCOMES: MultiSql = MultiSql {
     sqlite: outcomes!("recipient r"),
     postgres: outcomes!("recipient r"),
     mysql: outcomes!("recipient r FORCE INDEX (PRIMARY)"),
 };
+macro_rules! refused {
+    ($integer:literal, $table:literal) => {
+        Multi::new(
+            concat!(
+                "SELECT r.uid, CAST(COUNT(*) AS ",
+                $integer,
+                ") FROM ",
+                $table,
+                " WHERE r.status = 2 AND (SELECT m.tenant FROM message m WHERE m.uid = r.uid) = ? AND r.uid IN ("
+            ),
+            1,
+            ") GROUP BY r.uid",
+        )
+    };
+}
+/// How many recipients of each message were refused for good (`RecipientStatus::Failed`).
+pub(super) static REFUSED: MultiSql = MultiSql {
+    sqlite: refused!("BIGINT", "recipient r"),
+    postgres: refused!("BIGINT", "recipient r"),
+    mysql: refused!("SIGNED", "recipient r FORCE INDEX (PRIMARY)"),
+};
+const _: () = assert!(RecipientStatus::Failed as i64 == 2);
 pub(super) static BOUNCES: Multi = Multi::of_pieces(
     "",
     "SELECT uid, position, bounce FROM recipient WHERE uid = ? AND position = ?",
@@ -104,7 +127,7 @@ pub(super) static NEWS: MultiSql = MultiSql {
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<crate::sql::Sql> {
-    vec![OUTCOMES.sample(), BOUNCES.sample().into(), TOLD.sample(), NEWS.sample()]
+    vec![OUTCOMES.sample(), REFUSED.sample(), BOUNCES.sample().into(), TOLD.sample(), NEWS.sample()]
 }
 
 /// What became of these messages, of those of which there is something to say.
@@ -127,6 +150,21 @@ pub(super) async fn fates(
         }
     }
     Ok(Fate::gather(outcomes, told))
+}
+
+/// How many recipients of these messages were refused for good, of those of which some were.
+pub(super) async fn refused(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    uids: &[MessageUid],
+) -> Result<Vec<(MessageUid, i64)>, StoreError> {
+    let mut refused = Vec::new();
+    for (sql, run) in REFUSED.runs(uids) {
+        for row in session.rows(sql, asked(tenant, run)).await? {
+            refused.push((read_uid(&row)?, row.int(1)?));
+        }
+    }
+    Ok(refused)
 }
 
 async fn outcomes(

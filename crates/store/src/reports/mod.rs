@@ -240,6 +240,14 @@ impl<T: Portable> Report for T {
         fates::fates(&mut *self.reader().await?, tenant, uids).await
     }
 
+    async fn refused_recipients(
+        &self,
+        tenant: &TenantId,
+        uids: &[MessageUid],
+    ) -> Result<Vec<(MessageUid, i64)>, StoreError> {
+        fates::refused(&mut *self.reader().await?, tenant, uids).await
+    }
+
     async fn news(
         &self,
         tenant: &TenantId,

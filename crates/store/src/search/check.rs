@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use postway_domain::{EmailAddress, MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, EventKind, MessageUid, Status, TenantId};
 use serde::Deserialize;
 
 use crate::{
@@ -36,7 +36,8 @@ macro_rules! check {
                  AND (? = '' OR (SELECT COUNT(*) FROM recipient r WHERE r.uid = m.uid AND ",
                 $address,
                 ") > 0) AND (? = '' OR (SELECT COUNT(*) FROM attempt a WHERE a.uid = m.uid AND a.provider_message_id = ?) > 0) \
-                 AND m.uid IN ("
+                 AND (? = 0 OR (SELECT COUNT(*) FROM recipient o WHERE o.uid = m.uid AND o.outcome = ?) > 0) \
+                 AND (? = 0 OR m.due_at IS NOT NULL) AND (? = 0 OR m.due_at IS NULL) AND m.uid IN ("
             ),
             1,
             ")",
@@ -67,10 +68,13 @@ macro_rules! check_in_each {
 }
 
 static CHECK: MultiSql = check_in_each!("");
-/// With what only this program can compare: the subject, in any case, and the failure's code. A subject that nobody may read
-/// is not found either.
-static CHECK_TEXT: MultiSql =
-    check_in_each!(", m.error, (SELECT c.subject FROM content c WHERE c.uid = m.uid AND c.sensitive = 0)");
+/// With what only this program can compare: the subject, in any case, the failure's code, and whose lane it is. A subject that
+/// nobody may read is not found either.
+static CHECK_TEXT: MultiSql = check_in_each!(
+    ", m.error, (SELECT c.subject FROM content c WHERE c.uid = m.uid AND c.sensitive = 0), \
+     (SELECT l.account FROM lane l WHERE l.id = m.lane), (SELECT l.batch FROM lane l WHERE l.id = m.lane), \
+     (SELECT COUNT(*) FROM recipient p WHERE p.uid = m.uid AND LOWER(p.address) LIKE ? ESCAPE '!')"
+);
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<crate::sql::Sql> {
@@ -86,7 +90,8 @@ struct Failure<'a> {
 
 /// Whether a filter is about texts that only this program can compare.
 pub(super) fn reads_text(filter: &Filter) -> bool {
-    filter.subject.is_some() || filter.error_code.is_some()
+    let has_words = filter.subject.is_some() || filter.text.is_some() || filter.domain.is_some();
+    has_words || filter.error_code.is_some() || filter.behind.is_some()
 }
 
 /// Those of these messages that match, in their order.
@@ -97,14 +102,16 @@ pub(super) async fn fitting(
     uids: Vec<MessageUid>,
 ) -> Result<Vec<MessageUid>, StoreError> {
     let subject = filter.subject.as_deref().map(str::to_lowercase);
+    let text = filter.text.as_deref().map(str::to_lowercase);
     let with_text = reads_text(filter);
     let check = if with_text { &CHECK_TEXT } else { &CHECK };
     let mut fitting: HashSet<MessageUid> = HashSet::new();
     for (sql, run) in check.runs(&uids) {
         let ids = run.iter().map(|uid| Value::from(uid.as_bytes()));
-        let values = conditions(tenant, filter).into_iter().chain(ids).collect();
+        let pattern = with_text.then(|| Value::from(address_pattern(filter)));
+        let values = pattern.into_iter().chain(conditions(tenant, filter)).chain(ids).collect();
         for row in session.rows(sql, values).await? {
-            if !with_text || has_text(&row, subject.as_deref(), filter.error_code.as_deref())? {
+            if !with_text || has_text(&row, subject.as_deref(), text.as_deref(), filter)? {
                 fitting.insert(MessageUid::from_bytes(row.id16(0)?));
             }
         }
@@ -123,6 +130,7 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
     let (batch, tag) = (text(&filter.batch), text(&filter.tag));
     let (recipient, provider) = (text(&filter.recipient), text(&filter.provider_message_id));
     // Mail of earlier versions has domains as U-labels.
+    let outcome = filter.outcome.map_or(0, EventKind::code);
     let other_spelling = EmailAddress::spellings_of(&recipient).last().unwrap_or_default();
     values![
         tenant.as_str(),
@@ -141,21 +149,45 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
         other_spelling,
         provider.clone(),
         provider,
+        outcome,
+        outcome,
+        i64::from(filter.waits),
+        i64::from(filter.unresolved),
     ]
 }
 
-fn has_text(row: &Row, subject: Option<&str>, code: Option<&str>) -> Result<bool, StoreError> {
-    let has_code = match (code, row.opt_text(1)?) {
+/// What an address must look like for a domain, or for a text, as LIKE has it. With both, the text is looked for in the subject alone.
+fn address_pattern(filter: &Filter) -> String {
+    let plain = |text: &str| text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    match (&filter.domain, &filter.text) {
+        (Some(domain), _) => format!("%@{}", plain(domain)),
+        (None, Some(text)) => format!("%{}%", plain(text)),
+        (None, None) => String::new(),
+    }
+}
+
+fn has_text(
+    row: &Row,
+    subject: Option<&str>,
+    text: Option<&str>,
+    filter: &Filter,
+) -> Result<bool, StoreError> {
+    let has_code = match (filter.error_code.as_deref(), row.opt_text(1)?) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(code), Some(error)) => {
             serde_json::from_str::<Failure>(error).is_ok_and(|failure| failure.code.as_deref() == Some(code))
         }
     };
-    let has_subject = match (subject, row.opt_text(2)?) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(wanted), Some(subject)) => subject.to_lowercase().contains(wanted),
+    let shown = row.opt_text(2)?.map(str::to_lowercase).unwrap_or_default();
+    let has_subject = subject.is_none_or(|wanted| shown.contains(wanted));
+    let has_address = row.int(5)? > 0;
+    let has_words =
+        text.is_none_or(|wanted| shown.contains(wanted) || (filter.domain.is_none() && has_address));
+    let has_domain = filter.domain.is_none() || has_address;
+    let is_behind = match &filter.behind {
+        None => true,
+        Some(holders) => holders.hold(row.text(3)?, row.opt_text(4)?),
     };
-    Ok(has_code && has_subject)
+    Ok(has_code && has_subject && has_words && has_domain && is_behind)
 }

@@ -1,11 +1,12 @@
 //! The condition whose index a search goes along.
 //!
 //! What names few messages leads before what names many: a request, a relay's id, dead letters, a state that hardly any is in;
-//! then a recipient, a batch, a tag, an account, a state; and without any of them all messages of the tenant.
+//! then a recipient, an outcome, a batch, a tag, an account, a state, the states of what waits; and without any of them all
+//! messages of the tenant.
 //!
 //! PostgreSQL's forms compare whole rows of columns: so its planner, which knows none of the values, has one index left.
 
-use postway_domain::{EmailAddress, LaneId, MessageUid, Status, TenantId};
+use postway_domain::{EmailAddress, EventKind, LaneId, MessageUid, Status, TenantId};
 
 use super::Range;
 use crate::{
@@ -76,6 +77,16 @@ const OF_PROVIDER: Sql = Sql::same(
     "SELECT uid FROM attempt WHERE provider_message_id = ? AND uid >= ? AND provider_message_id = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
 );
+/// Of all tenants together: outcomes that somebody looks for are few.
+const OF_OUTCOME: Sql = Sql::of_each(
+    "SELECT uid FROM recipient WHERE outcome = ? AND uid >= ? AND outcome = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
+    "SELECT uid FROM recipient WHERE outcome IS NOT NULL AND (outcome, uid) >= (?, ?) AND (outcome, uid) < (?, ?) \
+     ORDER BY outcome DESC, uid DESC LIMIT ?",
+    "SELECT uid FROM recipient FORCE INDEX (recipient_outcome) WHERE outcome = ? AND uid >= ? AND outcome = ? AND uid < ? \
+     ORDER BY uid DESC LIMIT ?",
+);
+/// The states of what waits to be claimed.
+const WAITING: [Status; 3] = [Status::Ready, Status::Scheduled, Status::InDoubt];
 /// The newest of some lanes: each gives its own newest, and of those the newest are taken.
 static OF_LANES: MultiSql = MultiSql {
     sqlite: Multi::of_pieces(
@@ -103,7 +114,7 @@ static OF_LANES: MultiSql = MultiSql {
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<Sql> {
-    let single = [OF_TENANT, OF_STATUS, EXHAUSTED, OF_TAG, OF_RECIPIENT, OF_REQUEST, OF_PROVIDER];
+    let single = [OF_TENANT, OF_STATUS, EXHAUSTED, OF_TAG, OF_RECIPIENT, OF_OUTCOME, OF_REQUEST, OF_PROVIDER];
     let small = [COUNT, LANES_OF_ACCOUNT, LANES_OF_BATCH, LANES_OF_BOTH];
     [single.as_slice(), &small, &[OF_LANES.sample()]].concat()
 }
@@ -117,6 +128,7 @@ pub(super) fn by_index() -> Vec<(Sql, &'static str)> {
         (EXHAUSTED, "message_exhausted"),
         (OF_TAG, "tag"),
         (OF_RECIPIENT, "recipient_address"),
+        (OF_OUTCOME, "recipient_outcome"),
     ]
 }
 
@@ -127,10 +139,13 @@ pub(super) enum Lead {
     Provider(String),
     Exhausted,
     Recipient(String),
+    Outcome(EventKind),
     /// Those of a batch, of an account, or of both.
     Lanes(Vec<LaneId>),
     Tag(String),
     Status(Status),
+    /// Those of several states.
+    Waiting,
     Tenant,
 }
 
@@ -165,6 +180,9 @@ impl Lead {
         if let Some(address) = &filter.recipient {
             return Ok(Lead::Recipient(address.clone()));
         }
+        if let Some(outcome) = filter.outcome {
+            return Ok(Lead::Outcome(outcome));
+        }
         if filter.batch.is_some() {
             return lanes(session, tenant, filter).await.map(Lead::Lanes);
         }
@@ -173,12 +191,16 @@ impl Lead {
         }
         if filter.account.is_some() {
             let lanes = lanes(session, tenant, filter).await?;
-            let is_alone = filter.status.is_none() && filter.subject.is_none() && filter.error_code.is_none();
+            let is_alone = filter.status.is_none() && !super::check::reads_text(filter);
             if is_alone || lanes.len() <= LANES_FEW {
                 return Ok(Lead::Lanes(lanes));
             }
         }
-        Ok(filter.status.map_or(Lead::Tenant, Lead::Status))
+        Ok(match filter.status {
+            Some(status) => Lead::Status(status),
+            None if filter.waits => Lead::Waiting,
+            None => Lead::Tenant,
+        })
     }
 
     /// What is left to be checked, if anything is. An index that is not the tenant's own settles not even whose a message is.
@@ -189,6 +211,7 @@ impl Lead {
             Lead::Request(_) => left.request_id = None,
             Lead::Provider(_) => left.provider_message_id = None,
             Lead::Recipient(_) => left.recipient = None,
+            Lead::Outcome(_) => left.outcome = None,
             Lead::Exhausted => {
                 left.exhausted = false;
                 left.status = left.status.filter(|status| *status != Status::Failed);
@@ -196,9 +219,10 @@ impl Lead {
             Lead::Lanes(_) => (left.account, left.batch) = (None, None),
             Lead::Tag(_) => left.tag = None,
             Lead::Status(_) => left.status = None,
-            Lead::Tenant => {}
+            Lead::Waiting | Lead::Tenant => {}
         }
-        let is_of_all = matches!(self, Lead::Request(_) | Lead::Provider(_) | Lead::Recipient(_));
+        let is_of_all =
+            matches!(self, Lead::Request(_) | Lead::Provider(_) | Lead::Recipient(_) | Lead::Outcome(_));
         (is_of_all || left != Filter::default()).then_some(left)
     }
 
@@ -218,6 +242,10 @@ impl Lead {
             Lead::Provider(id) => (OF_PROVIDER, values![id.as_str(), from, id.as_str(), before, most]),
             Lead::Exhausted => (EXHAUSTED, values![tenant, from, tenant, before, most]),
             Lead::Recipient(address) => return newest_to(session, address, range, limit).await,
+            Lead::Waiting => return newest_waiting(session, tenant, range, limit).await,
+            Lead::Outcome(outcome) => {
+                (OF_OUTCOME, values![outcome.code(), from, outcome.code(), before, most])
+            }
             Lead::Tag(tag) => {
                 (OF_TAG, values![tenant, tag.as_str(), from, tenant, tag.as_str(), before, most])
             }
@@ -233,6 +261,30 @@ impl Lead {
         uids.dedup();
         Ok(Met { uids, is_end })
     }
+}
+
+/// The newest that wait, of all states in which a message does.
+async fn newest_waiting(
+    session: &mut dyn Session,
+    tenant: &str,
+    range: Range,
+    limit: usize,
+) -> Result<Met, StoreError> {
+    let (from, before) = (range.from.as_bytes(), range.before.as_bytes());
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (mut uids, mut is_end) = (Vec::new(), true);
+    for status in WAITING {
+        let values = values![status.code(), tenant, from, status.code(), tenant, before, most];
+        let rows = session.rows(OF_STATUS, values).await?;
+        is_end &= rows.len() < limit;
+        for row in &rows {
+            uids.push(read(row)?);
+        }
+    }
+    uids.sort_unstable_by(|a: &MessageUid, b| b.cmp(a));
+    is_end &= uids.len() <= limit;
+    uids.truncate(limit);
+    Ok(Met { uids, is_end })
 }
 
 /// The newest to an address, under either spelling of its domain: mail of earlier versions has U-labels.

@@ -15,7 +15,7 @@ use postway_domain::{MessageUid, TenantId, Time};
 use self::lead::Lead;
 use crate::{
     error::StoreError,
-    record::{Filter, MessagePage, MessageSummary},
+    record::{Filter, LaneHolders, MessageCount, MessagePage, MessageSummary},
     sql::Session,
 };
 
@@ -68,6 +68,7 @@ impl Found {
         messages.retain(|message| {
             filter.status.is_none_or(|status| message.state.status() == status)
                 && (!filter.exhausted || message.exhausted)
+                && (!filter.waits || message.waits())
         });
         messages.sort_unstable_by_key(|message| std::cmp::Reverse(message.uid));
         MessagePage { messages, next: self.next }
@@ -114,6 +115,36 @@ pub(crate) async fn find(
     }
 }
 
+/// Messages that are counted at once.
+const COUNTED_AT_ONCE: u32 = 5_000;
+/// How many pages one count reads at most; fewer where texts are read, which costs more.
+const COUNTED_PAGES_MAX: usize = 24;
+const COUNTED_TEXT_PAGES_MAX: usize = 4;
+
+/// How many messages match; counting ends at `most`, and where too many would have to be looked at.
+pub(crate) async fn count(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    filter: &Filter,
+    most: u32,
+) -> Result<MessageCount, StoreError> {
+    let (mut messages, mut before) = (0, None);
+    let pages_max = if check::reads_text(filter) { COUNTED_TEXT_PAGES_MAX } else { COUNTED_PAGES_MAX };
+    let at_once = COUNTED_AT_ONCE.min(most.saturating_add(1));
+    for _ in 0..pages_max {
+        let found = find(session, tenant, filter, before, at_once).await?;
+        messages += found.uids.len() as u64;
+        if messages > u64::from(most) {
+            return Ok(MessageCount { messages: most.into(), is_more: true });
+        }
+        if found.next.is_none() {
+            return Ok(MessageCount { messages, is_more: false });
+        }
+        before = found.next;
+    }
+    Ok(MessageCount { messages, is_more: true })
+}
+
 /// Whether no message can match: nothing is empty or holds a NUL, which PostgreSQL would refuse.
 fn is_impossible(filter: &Filter) -> bool {
     let texts = [
@@ -123,8 +154,10 @@ fn is_impossible(filter: &Filter) -> bool {
         &filter.request_id,
         &filter.provider_message_id,
         &filter.error_code,
+        &filter.domain,
     ];
     texts.into_iter().flatten().any(|text| text.is_empty() || text.contains('\0'))
+        || filter.behind.as_ref().is_some_and(LaneHolders::is_empty)
 }
 
 /// Every text of this module, for tests that prepare them.

@@ -102,6 +102,7 @@ async fn mariadb_goes_along_the_index() {
             ("address = ?", "address = '1@example.org'"),
             ("LOWER(?)", "LOWER('1@example.org')"),
             ("status = ?", "status = 6"),
+            ("outcome = ?", "outcome = 19"),
             ("uid >= ?", "uid >= '0000000000000000'"),
             ("uid < ?", "uid < '9999999999999999'"),
         ] {

@@ -39,8 +39,8 @@ use crate::{
     port::{Intake, Nodes, Operate, Read, Work},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
-        MessageBrief, MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat, NodeRecord,
-        Pace, QueueState, Stalled, Stats, StoreSpace, WireCommit,
+        MessageBrief, MessageCount, MessageKey, MessagePage, MessageRecord, NewEvent, NewMessage, NodeBeat,
+        NodeRecord, Pace, QueueState, Stalled, Stats, StoreSpace, WireCommit,
     },
     reports,
     retention::Walks,
@@ -151,6 +151,10 @@ impl Read for SqliteStore {
         let found = search::find(&mut *self.reader().await?, tenant, filter, before, limit).await?;
         let messages = brief::summaries(&self.readers, tenant, &found.uids).await?;
         Ok(found.page(filter, messages))
+    }
+
+    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+        search::count(&mut *self.reader().await?, tenant, filter, most).await
     }
 
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {

@@ -5,13 +5,15 @@ mod outcome;
 mod part;
 
 use postway_domain::{
-    EventKind, MessageUid, State, Status, Subscriber, Time,
+    EventKind, MessageUid, RecipientStatus, State, Status, Subscriber, Time,
     message::{self, OnDoubt},
 };
 use postway_store::record::{Kept, MessageRecord, MessageSummary, NotificationView};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+
+use super::understood::TermView;
 
 pub(super) use notification::since_when;
 pub(crate) use notification::{Notification, event_told, reported_at};
@@ -56,6 +58,8 @@ pub(crate) struct Summary {
     to: Option<String>,
     /// How many recipients it has.
     recipient_count: i64,
+    /// How many of several recipients were refused for good.
+    refused_count: i64,
     /// When it was accepted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -142,6 +146,22 @@ pub(crate) struct MessageList {
     pub(crate) data: Vec<Summary>,
     /// Give this as `cursor` for the next; null at the end. It may follow a page with fewer messages than asked for, or none.
     pub(crate) next_cursor: Option<String>,
+    /// How many match in all, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) count: Option<CountView>,
+    /// What `q` was taken for, where it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) understood: Option<Vec<TermView>>,
+}
+
+/// How many messages match.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MessageCount)]
+pub(crate) struct CountView {
+    /// How many.
+    pub(crate) messages: u64,
+    /// Whether there may be more: counting ends at 100,000, and earlier where too many would have to be looked at.
+    pub(crate) or_more: bool,
 }
 
 /// A message's history.
@@ -159,6 +179,8 @@ pub(super) struct Report {
     pub(super) reported_at: Option<Time>,
     pub(super) outcome: Option<EventKind>,
     pub(super) bounce: Option<BounceView>,
+    /// How many of several recipients were refused for good.
+    pub(super) refused: i64,
 }
 
 impl Summary {
@@ -179,6 +201,7 @@ impl Summary {
             subject: if message.sensitive { HIDDEN.to_owned() } else { message.subject },
             to: message.recipient,
             recipient_count: message.recipient_count,
+            refused_count: report.refused,
             created_at: message.created_at,
             updated_at: message.updated_at,
             due_at: message.due_at,
@@ -236,8 +259,10 @@ impl Message {
         let reported_at = reported_at(&record, &told, subscribers);
         let bounce_reported_at = bounce_reported_at(&told);
         let (outcome, bounce) = of_message(&record.recipients, bounce_reported_at);
+        let refused = record.recipients.iter().filter(|one| one.status == RecipientStatus::Failed).count();
+        let refused = if record.recipients.len() > 1 { refused as i64 } else { 0 };
         Self {
-            summary: Summary::of(record.summary, held_by, Report { reported_at, outcome, bounce }),
+            summary: Summary::of(record.summary, held_by, Report { reported_at, outcome, bounce, refused }),
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),

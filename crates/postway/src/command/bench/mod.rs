@@ -41,6 +41,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub use self::sink::Sink;
 use super::Session;
 use crate::client::{Body, Client};
 use crate::failure::Failure;

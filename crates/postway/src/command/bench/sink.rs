@@ -46,7 +46,13 @@ struct Ledger {
 impl Sink {
     /// Starts a sink on a free port of this machine that answers each mail after `delay`.
     pub fn start(delay: Duration) -> anyhow::Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").context("cannot listen for the sink")?;
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), delay)
+    }
+
+    /// The same at a given address.
+    pub fn start_at(listen: SocketAddr, delay: Duration) -> anyhow::Result<Self> {
+        let listener = std::net::TcpListener::bind(listen)
+            .with_context(|| format!("the sink cannot listen on {listen}"))?;
         listener.set_nonblocking(true).context("cannot set up the sink's listener")?;
         let address = listener.local_addr().context("cannot read the sink's address")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -75,6 +81,11 @@ impl Sink {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The next mail of ours that was answered with 250; none once the sink has ended.
+    pub async fn next_arrival(&mut self) -> Option<Uuid> {
+        self.arrivals.recv().await.map(|(uid, _)| uid)
     }
 
     /// Waits until this mail was answered with 250; when that was.

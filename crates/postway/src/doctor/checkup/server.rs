@@ -69,8 +69,10 @@ pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
         }
     };
     let started = Instant::now();
+    let mut warned = Vec::new();
     let ready = match within(client.get(&["health", "ready"], &[])).await {
-        Ok(_) => {
+        Ok(health) => {
+            warned = warnings(&health);
             let found =
                 format!("{} is ready, answered in {} ms", client.base(), started.elapsed().as_millis());
             Finding::new("server", Standing::Ok).found(found)
@@ -84,6 +86,7 @@ pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
         }
     };
     let mut findings = vec![ready];
+    findings.append(&mut warned);
     let clock = NodeClock::default();
     let asked_at = clock.now();
     let overview = match within(client.get(&["v1", "overview"], &[])).await {
@@ -110,6 +113,19 @@ pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
     }
     let glance = at.map(|at| Glance { asked_at, at, answered_at });
     (findings, Some(Reached { overview, glance, tenants }))
+}
+
+/// What the server warns of that no other check here sees.
+fn warnings(health: &Value) -> Vec<Finding> {
+    let is_wrong = list(health, "warnings").iter().any(|word| word == "secret_key_wrong");
+    let finding = || {
+        let advice = "put the key that sealed them into secret.key (POSTWAY_SECRET_KEY) or POSTWAY_SECRET_KEY_PREVIOUS and \
+                      start the server again, or set the passwords anew; the server's log names them";
+        Finding::new("secret key", Standing::Problem)
+            .found("stored secrets do not open with the server's secret key")
+            .advice(advice)
+    };
+    is_wrong.then(finding).into_iter().collect()
 }
 
 fn away(client: &Client, failure: &Failure) -> Finding {

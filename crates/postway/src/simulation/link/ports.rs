@@ -56,6 +56,7 @@ pass! {
     Read {
         message(tenant: &TenantId, key: &MessageKey) -> Option<MessageRecord>;
         search(tenant: &TenantId, filter: &Filter, before: Option<MessageUid>, limit: u32) -> MessagePage;
+        count(tenant: &TenantId, filter: &Filter, most: u32) -> MessageCount;
         briefs(tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief>;
         raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
         payload(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
@@ -122,6 +123,7 @@ pass! {
         subscriber(tenant: &TenantId, id: &SubscriberId) -> Option<Subscriber>;
         subscribers(tenant: Option<&TenantId>) -> Vec<Subscriber>;
         notifications(tenant: &TenantId, uid: MessageUid) -> Vec<NotificationView>;
+        refused_recipients(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, i64)>;
         fates(tenant: &TenantId, uids: &[MessageUid]) -> Vec<postway_store::record::Fate>;
         news(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, Event)>;
         deliveries(tenant: &TenantId, subscriber: &SubscriberId, state: Option<NotificationState>, before: Option<(MessageUid, i64)>, limit: u32) -> DeliveryPage;

@@ -1,0 +1,38 @@
+//! `postway sink`: a relay for whoever has none yet. It takes every mail, prints its id, and passes nothing on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Session;
+use super::bench::Sink;
+use crate::failure::Failure;
+use crate::shutdown::Signals;
+
+#[derive(Args, Debug)]
+pub struct SinkArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2525")]
+    listen: SocketAddr,
+}
+
+pub async fn run(session: &Session, args: SinkArgs) -> Result<(), Failure> {
+    let mut signals = Signals::listen().map_err(anyhow::Error::new)?;
+    let mut sink = Sink::start_at(args.listen, Duration::ZERO)?;
+    session.output.text(&format!("takes every mail on {} and passes none on", sink.address()))?;
+    loop {
+        tokio::select! {
+            // What was taken before the end is told before it.
+            biased;
+            uid = sink.next_arrival() => match uid {
+                Some(uid) => session.output.text(&format!("took {uid}"))?,
+                None => return Err(anyhow::anyhow!("the sink ended").into()),
+            },
+            () = signals.next() => {
+                sink.stop()?;
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Says so when the secret key does not open what is stored, at the start and until it does.
+//!
+//! Mail of the accounts concerned waits rather than fails, and everything else works, so the server starts all the same. What cannot
+//! be read at this moment is checked again a minute later.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_api::UnopenedSecrets;
+use postway_domain::secret::SecretKey;
+use postway_store::Store;
+use tokio_util::sync::CancellationToken;
+
+/// How long until what did not open is tried again: somebody may have set it anew.
+const AGAIN: Duration = Duration::from_secs(60);
+/// Places that one line of the log names.
+const NAMED_MAX: usize = 5;
+
+/// Checks until everything opens, or until it is told to stop.
+pub async fn run(
+    unopened: Arc<UnopenedSecrets>,
+    store: Arc<dyn Store>,
+    key: Arc<SecretKey>,
+    stop: CancellationToken,
+) {
+    let mut told = 0;
+    loop {
+        match unopened.check(&*store, &key).await {
+            Ok(places) if places.is_empty() => {
+                if told > 0 {
+                    tracing::info!("the secret key opens everything that is stored");
+                }
+                return;
+            }
+            Ok(places) => {
+                if places.len() != told {
+                    tracing::error!(
+                        secrets = places.len(),
+                        places = places[..places.len().min(NAMED_MAX)].join(", "),
+                        "stored secrets do not open: this is not the secret key that sealed them; put that one into \
+                         secret.key (POSTWAY_SECRET_KEY) or into POSTWAY_SECRET_KEY_PREVIOUS, or set the secrets anew"
+                    );
+                }
+                told = places.len();
+            }
+            Err(error) => tracing::warn!(%error, "cannot check whether stored secrets open"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+    }
+}
