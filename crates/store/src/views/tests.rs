@@ -200,6 +200,8 @@ impl Rig {
         let uid = message.uid;
         let answers = self.store.accept(vec![message]).await.unwrap();
         assert!(matches!(answers[..], [Acceptance::Accepted { .. }]), "{answers:?}");
+        // The store need not have noticed the views yet.
+        super::spread_events(&self.database).await.unwrap();
         uid
     }
 
