@@ -100,6 +100,10 @@ event_kinds! {
     Captured = 31, "captured";
     /// A preparer took it: what it needs from elsewhere is being fetched, and then it is composed.
     Validating = 32, "validating";
+    /// A reader left the stream that it belongs to.
+    Unsubscribed = 33, "unsubscribed";
+    /// A reader who had left its stream came back.
+    Resubscribed = 34, "resubscribed";
 }
 
 /// One entry of a message's history.

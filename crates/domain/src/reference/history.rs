@@ -75,6 +75,8 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::PecFailed
         | EventKind::PecTimeout
         | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
         | EventKind::UnprovenReport => return None,
     })
 }
@@ -120,6 +122,8 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::Notifying
         | EventKind::Notified
         | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
         | EventKind::UnprovenReport => return None,
     })
 }

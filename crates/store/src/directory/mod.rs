@@ -11,7 +11,9 @@ mod keys;
 mod oauth;
 mod pauses;
 mod purge;
+mod scoped;
 mod sessions;
+mod streams;
 mod suppressions;
 mod tenants;
 
@@ -19,8 +21,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode, SessionId},
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, MailStream, Span, Status, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode, SessionId, StreamId},
     oauth::{OAuthOwner, OAuthState},
 };
 
@@ -34,6 +36,7 @@ pub(crate) use held::{BEHIND, WAITED_FOR};
 #[cfg(test)]
 pub(crate) use pauses::STATES as BATCH_STATES;
 pub(crate) use pauses::{GateQuestion, Gates, is_suspended, suspended_batches, suspensions_of};
+pub(crate) use scoped::{add_new as add_scoped, remove_for as remove_scoped};
 pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
 
 use crate::{
@@ -43,10 +46,10 @@ use crate::{
     group::{After, Writers},
     handover::HandOver,
     inbound,
-    port::Directory,
+    port::{Directory, Streams},
     record::{
-        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression,
-        Suspension, Used,
+        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, ReaderDecision,
+        ScopeFilter, ScopedSuppression, Suppression, SuppressionScope, Suspension, Used,
     },
     reports,
     retention::Walks,
@@ -98,6 +101,13 @@ pub(crate) async fn change(
         DirectoryChange::Unsuppress(tenant, addresses) => {
             suppressions::remove(session, tenant, addresses).await?
         }
+        DirectoryChange::SuppressScoped(list) => scoped::add(session, list).await?,
+        DirectoryChange::UnsuppressScoped(scopes) => scoped::remove(session, scopes).await?,
+        DirectoryChange::CreateStream(stream) => streams::create(session, stream).await?,
+        DirectoryChange::UpdateStream(stream, expected) => {
+            streams::update(session, stream, *expected).await?
+        }
+        DirectoryChange::DeleteStream(tenant, id) => streams::delete(session, tenant, id).await?,
         DirectoryChange::OpenCircuit(circuit) => pauses::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => pauses::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {
@@ -147,6 +157,7 @@ pub(crate) async fn change(
             reports::forget(session).await?;
             inbound::forget(session).await?;
             suppressions::forget(session, *now).await?;
+            scoped::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
@@ -347,6 +358,42 @@ impl<T: Portable> Directory for T {
     }
 }
 
+#[async_trait]
+impl<T: Portable> Streams for T {
+    async fn streams(
+        &self,
+        tenant: &TenantId,
+        after: Option<&StreamId>,
+        limit: u32,
+    ) -> Result<Vec<MailStream>, StoreError> {
+        streams::list(&mut *self.reader().await?, tenant, after, limit).await
+    }
+
+    async fn stream(&self, tenant: &TenantId, id: &StreamId) -> Result<Option<MailStream>, StoreError> {
+        streams::find(&mut *self.reader().await?, tenant, id).await
+    }
+
+    async fn scoped_suppressions(
+        &self,
+        filter: &ScopeFilter,
+        after: Option<&SuppressionScope>,
+        limit: u32,
+    ) -> Result<Vec<ScopedSuppression>, StoreError> {
+        scoped::list(&mut *self.reader().await?, filter, after, limit).await
+    }
+
+    async fn scoped_suppression(
+        &self,
+        scope: &SuppressionScope,
+    ) -> Result<Option<ScopedSuppression>, StoreError> {
+        scoped::find(&mut *self.reader().await?, scope).await
+    }
+
+    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
+        inbound::decide(self, decision).await
+    }
+}
+
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
@@ -357,7 +404,9 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         keys::STATEMENTS,
         oauth::STATEMENTS,
         pauses::STATEMENTS,
+        scoped::STATEMENTS,
         sessions::STATEMENTS,
+        streams::STATEMENTS,
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
         allowance::STATEMENTS,
@@ -372,7 +421,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [
         listed.concat(),
         multi,
-        vec![suppressions::multi(), accounts::multi()],
+        vec![suppressions::multi(), scoped::multi(), accounts::multi()],
         held::statements(),
         purge::statements(),
         reports::statements(),

@@ -105,7 +105,9 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::AutoReplied
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received => false,
+        | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed => false,
     };
     kind.form().is_some() || is_outcome
 }
