@@ -77,5 +77,6 @@ mod submission;
 mod suppressed;
 mod tenants;
 mod tls_and_auth;
+mod unsubscribe;
 mod webhooks;
 mod wrong_keys;
