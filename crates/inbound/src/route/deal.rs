@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use postway_domain::{
-    Clock, LeaseToken, WatchedMailbox, inbound::LOST_LEASES_MAX, mailbox::MailboxRole, verp::VerpKey,
+    Clock, EventKind, LeaseToken, WatchedMailbox, inbound::LOST_LEASES_MAX, mailbox::MailboxRole,
+    verp::VerpKey,
 };
 use postway_intake::Door;
 use postway_mime::{
@@ -17,7 +18,7 @@ use postway_mime::{
 use postway_store::{
     Store, StoreError,
     blob::Depot,
-    record::{Body, Routed, ToRoute},
+    record::{Body, ReaderDecision, Routed, ToRoute},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -202,6 +203,9 @@ pub(super) async fn deal_with(
     let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
     let report = received::inspect(&raw);
     progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
+    if report.kind == Kind::Ordinary && leave_stream(means, desk, &raw, progress).await? {
+        return Ok(Verdict::Routed);
+    }
     let mut reasons = Vec::new();
     if let Some(receipt) = receipt {
         match take_receipt(means, desk, job, &raw, &receipt, progress).await? {
@@ -221,6 +225,38 @@ pub(super) async fn deal_with(
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
     }
     Ok(Verdict::NoMatch(reasons.join("; ")))
+}
+
+/// Takes a reader out of a stream who wrote to leave it: the sealed word in the subject, which the link in the message's header had
+/// put there, says who it is. Whether that is what the mail is. A mail that is dealt with once more changes nothing.
+async fn leave_stream(
+    means: &Means,
+    desk: &Desk,
+    raw: &Bytes,
+    progress: &mut Progress,
+) -> Result<bool, Trouble> {
+    let mail = Mail::new(raw);
+    let Some(link) = mail.subject().and_then(|subject| means.door.read_unsubscribe_subject(&subject)) else {
+        return Ok(false);
+    };
+    if link.tenant != desk.mailbox.tenant && !desk.mailbox.settings.all_tenants {
+        return Ok(false);
+    }
+    progress.result.insert("message".to_owned(), json!(link.uid));
+    progress.result.insert("stream".to_owned(), json!(link.stream.as_str()));
+    progress.result.insert("event".to_owned(), json!(EventKind::Unsubscribed.as_str()));
+    let decision = ReaderDecision {
+        tenant: link.tenant,
+        message: link.uid,
+        stream: link.stream,
+        address: link.address,
+        leaves: true,
+        via: "mail",
+        at: means.clock.now(),
+    };
+    means.store.decide(decision).await?;
+    progress.has_effect = true;
+    Ok(true)
 }
 
 /// Writes down a receipt; why not, where it is about no message of ours.
