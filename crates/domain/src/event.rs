@@ -104,6 +104,8 @@ event_kinds! {
     Unsubscribed = 33, "unsubscribed";
     /// A reader who had left its stream came back.
     Resubscribed = 34, "resubscribed";
+    /// Somebody answered it.
+    Replied = 35, "replied";
 }
 
 /// One entry of a message's history.

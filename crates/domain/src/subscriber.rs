@@ -131,6 +131,7 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::UnprovenReport => "email.unproven_report",
         EventKind::Unsubscribed => "email.unsubscribed",
         EventKind::Resubscribed => "email.resubscribed",
+        EventKind::Replied => "email.replied",
         EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready

@@ -77,6 +77,7 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
 }
@@ -124,6 +125,7 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::Received
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
+        | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
 }

@@ -218,13 +218,40 @@ pub(super) async fn deal_with(
             Some(why) => reasons.push(why),
         }
     }
+    let is_answer = report.kind == Kind::Ordinary && take_reply(means, desk, &raw, progress).await?;
     if settings.has(MailboxRole::Forward) {
-        return super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await;
+        let verdict = super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await?;
+        return Ok(match verdict {
+            // That no rule is about it is no fault of an answer.
+            Verdict::NoMatch(_) if is_answer => Verdict::Routed,
+            verdict => verdict,
+        });
+    }
+    if is_answer {
+        return Ok(Verdict::Routed);
     }
     if reasons.is_empty() {
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
     }
     Ok(Verdict::NoMatch(reasons.join("; ")))
+}
+
+/// Tells the message that a mail answers of it; whether there is one.
+async fn take_reply(
+    means: &Means,
+    desk: &Desk,
+    raw: &Bytes,
+    progress: &mut Progress,
+) -> Result<bool, Trouble> {
+    let mail = Mail::new(raw);
+    let Some((traced, proof)) = correlate::answered(&*means.store, &realm(desk), &mail).await? else {
+        return Ok(false);
+    };
+    progress.result.insert("message".to_owned(), json!(traced.uid));
+    progress.result.insert("event".to_owned(), json!(EventKind::Replied.as_str()));
+    progress.findings.push(correlate::reply(&mail, &traced, proof));
+    progress.has_effect = true;
+    Ok(true)
 }
 
 /// Takes a reader out of a stream who wrote to leave it: the sealed word in the subject, which the link in the message's header had

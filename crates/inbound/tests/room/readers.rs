@@ -1,4 +1,4 @@
-//! What readers write back: that they leave a stream.
+//! What readers write back: that they leave a stream, and answers.
 
 use postway_domain::{
     Clock, EventKind, InboundState, MailStream, MessageUid, TenantSettings,
@@ -6,7 +6,7 @@ use postway_domain::{
 };
 use postway_intake::RequestContext;
 use postway_store::{
-    Streams,
+    Inbound, Streams,
     record::{DirectoryChange, SuppressionReason, SuppressionScope},
 };
 use serde_json::json;
@@ -74,4 +74,40 @@ async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
     };
     let kept = house.store.scoped_suppression(&scope).await.unwrap().unwrap();
     assert_eq!(kept.reason, SuppressionReason::Unsubscribe);
+}
+
+#[tokio::test]
+async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
+    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let uid = house.send(&["ada@example.org"]).await;
+    let other = house.send(&["bob@example.org"]).await;
+    let answer = format!(
+        "From: Ada <ADA@example.org>\r\nTo: shop@example.com\r\nSubject: Re: Your order\r\nMessage-ID: <1@example.org>\r\n\
+         In-Reply-To: <unknown@example.org>\r\nReferences: <{other}@example.com> <{uid}@example.com>\r\n\r\n\
+         Thank you!\r\n\r\nOn Mon, 3 Nov 2026 at 10:00, Shop <shop@example.com> wrote:\r\n> Your order\r\n"
+    );
+    house.shelf.deliver(answer, house.clock.now());
+    let mails = house.settled(1).await;
+    assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("ordinary")));
+    let events = told(&house, uid).await;
+    let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(*kind, EventKind::Replied);
+    assert_eq!(
+        [&data["text"], &data["recipient"], &data["subject"]],
+        ["Thank you!", "ada@example.org", "Re: Your order"]
+    );
+    assert_eq!(data["inbound"], mails[0].uid.to_string());
+    assert!(told(&house, other).await.is_empty(), "the nearest message is the one that is answered");
+    house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap();
+    house.settled(1).await;
+    assert_eq!(told(&house, uid).await.len(), 1, "dealt with once more, it is told once");
+}
+
+#[tokio::test]
+async fn an_answer_to_nothing_of_ours_is_ordinary_mail() {
+    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gone = "0190a4c2-7b3e-7def-8123-456789abcdef";
+    let answer = format!("From: a@example.org\r\nIn-Reply-To: <{gone}@example.com>\r\n\r\nHi\r\n");
+    house.shelf.deliver(answer, house.clock.now());
+    assert_eq!(house.settled(1).await[0].state, InboundState::NoMatch);
 }

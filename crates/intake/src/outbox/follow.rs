@@ -133,7 +133,8 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::Notified
         | EventKind::Received
         | EventKind::Unsubscribed
-        | EventKind::Resubscribed => return None,
+        | EventKind::Resubscribed
+        | EventKind::Replied => return None,
         // What is not proven.
         EventKind::UnprovenReport => return None,
         // Which way, the message is asked.

@@ -107,7 +107,8 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::Notified
         | EventKind::Received
         | EventKind::Unsubscribed
-        | EventKind::Resubscribed => false,
+        | EventKind::Resubscribed
+        | EventKind::Replied => false,
     };
     kind.form().is_some() || is_outcome
 }
