@@ -7,8 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use postway_domain::{
-    Clock, EventKind, LeaseToken, WatchedMailbox, inbound::LOST_LEASES_MAX, mailbox::MailboxRole,
-    verp::VerpKey,
+    Clock, LeaseToken, WatchedMailbox, inbound::LOST_LEASES_MAX, mailbox::MailboxRole, verp::VerpKey,
 };
 use postway_intake::Door;
 use postway_mime::{
@@ -18,7 +17,7 @@ use postway_mime::{
 use postway_store::{
     Store, StoreError,
     blob::Depot,
-    record::{Body, ReaderDecision, Routed, ToRoute},
+    record::{Body, Routed, ToRoute},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -26,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::{
     errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
+    readers,
     turn::MailTurns,
     work::{ThreadPlace, work_on},
 };
@@ -203,7 +203,7 @@ pub(super) async fn deal_with(
     let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
     let report = received::inspect(&raw);
     progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
-    if report.kind == Kind::Ordinary && leave_stream(means, desk, &raw, progress).await? {
+    if report.kind == Kind::Ordinary && readers::leave_stream(means, desk, &raw, progress).await? {
         return Ok(Verdict::Routed);
     }
     let mut reasons = Vec::new();
@@ -218,7 +218,7 @@ pub(super) async fn deal_with(
             Some(why) => reasons.push(why),
         }
     }
-    let is_answer = report.kind == Kind::Ordinary && take_reply(means, desk, &raw, progress).await?;
+    let is_answer = report.kind == Kind::Ordinary && readers::take_reply(means, desk, &raw, progress).await?;
     if settings.has(MailboxRole::Forward) {
         let verdict = super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await?;
         return Ok(match verdict {
@@ -234,56 +234,6 @@ pub(super) async fn deal_with(
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
     }
     Ok(Verdict::NoMatch(reasons.join("; ")))
-}
-
-/// Tells the message that a mail answers of it; whether there is one.
-async fn take_reply(
-    means: &Means,
-    desk: &Desk,
-    raw: &Bytes,
-    progress: &mut Progress,
-) -> Result<bool, Trouble> {
-    let mail = Mail::new(raw);
-    let Some((traced, proof)) = correlate::answered(&*means.store, &realm(desk), &mail).await? else {
-        return Ok(false);
-    };
-    progress.result.insert("message".to_owned(), json!(traced.uid));
-    progress.result.insert("event".to_owned(), json!(EventKind::Replied.as_str()));
-    progress.findings.push(correlate::reply(&mail, &traced, proof));
-    progress.has_effect = true;
-    Ok(true)
-}
-
-/// Takes a reader out of a stream who wrote to leave it: the sealed word in the subject, which the link in the message's header had
-/// put there, says who it is. Whether that is what the mail is. A mail that is dealt with once more changes nothing.
-async fn leave_stream(
-    means: &Means,
-    desk: &Desk,
-    raw: &Bytes,
-    progress: &mut Progress,
-) -> Result<bool, Trouble> {
-    let mail = Mail::new(raw);
-    let Some(link) = mail.subject().and_then(|subject| means.door.read_unsubscribe_subject(&subject)) else {
-        return Ok(false);
-    };
-    if link.tenant != desk.mailbox.tenant && !desk.mailbox.settings.all_tenants {
-        return Ok(false);
-    }
-    progress.result.insert("message".to_owned(), json!(link.uid));
-    progress.result.insert("stream".to_owned(), json!(link.stream.as_str()));
-    progress.result.insert("event".to_owned(), json!(EventKind::Unsubscribed.as_str()));
-    let decision = ReaderDecision {
-        tenant: link.tenant,
-        message: link.uid,
-        stream: link.stream,
-        address: link.address,
-        leaves: true,
-        via: "mail",
-        at: means.clock.now(),
-    };
-    means.store.decide(decision).await?;
-    progress.has_effect = true;
-    Ok(true)
 }
 
 /// Writes down a receipt; why not, where it is about no message of ours.
@@ -378,7 +328,7 @@ fn note(progress: &mut Progress, message: &str, proof: Proof) {
     progress.result.insert("suppressed".to_owned(), json!(suppressed));
 }
 
-fn realm(desk: &Desk) -> Realm<'_> {
+pub(super) fn realm(desk: &Desk) -> Realm<'_> {
     Realm { tenant: &desk.mailbox.tenant, all_tenants: desk.mailbox.settings.all_tenants }
 }
 

@@ -15,15 +15,15 @@ const COLUMNS: [&str; 6] = ["pattern", "stream", "installation", "reason", "note
 #[derive(Debug, Subcommand)]
 pub enum ScopedCommand {
     /// List them
-    List(ListArgs),
+    List(ScopedListArgs),
     /// Suppress a part of the mail
-    Add(AddArgs),
+    Add(ScopedAddArgs),
     /// Stop suppressing it
     Remove(ScopeArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct ListArgs {
+pub struct ScopedListArgs {
     /// Only those of this stream
     #[arg(long)]
     stream: Option<String>,
@@ -47,7 +47,7 @@ pub struct ScopeArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct AddArgs {
+pub struct ScopedAddArgs {
     #[command(flatten)]
     scope: ScopeArgs,
     /// Why
@@ -65,11 +65,11 @@ pub async fn run(session: &Session, command: ScopedCommand) -> Result<(), Failur
     let (client, output) = (session.client()?, session.output);
     let all = ["v1", "scoped-suppressions"];
     match command {
-        ScopedCommand::List(ListArgs { stream, installation, page }) => {
+        ScopedCommand::List(ScopedListArgs { stream, installation, page }) => {
             let filters = query(stream, installation);
             pages::print(&client, output, &all, filters, page, &COLUMNS, "no scoped suppressions").await
         }
-        ScopedCommand::Add(AddArgs { scope, reason, note, expires_at }) => {
+        ScopedCommand::Add(ScopedAddArgs { scope, reason, note, expires_at }) => {
             let body = json!({
                 "pattern": scope.pattern, "stream": scope.stream, "installation": scope.installation,
                 "reason": reason, "note": note, "expires_at": expires_at,

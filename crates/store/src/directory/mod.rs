@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Account, AccountId, AccountLimits, ApiKey, KeyDigest, MailStream, Span, Status, Tenant, TenantId, Time,
-    id::{AuditId, BatchCode, SessionId, StreamId},
+    Account, AccountId, AccountLimits, ApiKey, KeyDigest, Span, Status, Tenant, TenantId, Time,
+    id::{AuditId, BatchCode, SessionId},
     oauth::{OAuthOwner, OAuthState},
 };
 
@@ -46,10 +46,10 @@ use crate::{
     group::{After, Writers},
     handover::HandOver,
     inbound,
-    port::{Directory, Streams},
+    port::Directory,
     record::{
-        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, ReaderDecision,
-        ScopeFilter, ScopedSuppression, Suppression, SuppressionScope, Suspension, Used,
+        AccountGate, AccountKey, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression,
+        Suspension, Used,
     },
     reports,
     retention::Walks,
@@ -355,42 +355,6 @@ impl<T: Portable> Directory for T {
         now: Time,
     ) -> Result<Vec<(Span, Used)>, StoreError> {
         allowance::used(&mut *self.reader().await?, key, limits, now).await
-    }
-}
-
-#[async_trait]
-impl<T: Portable> Streams for T {
-    async fn streams(
-        &self,
-        tenant: &TenantId,
-        after: Option<&StreamId>,
-        limit: u32,
-    ) -> Result<Vec<MailStream>, StoreError> {
-        streams::list(&mut *self.reader().await?, tenant, after, limit).await
-    }
-
-    async fn stream(&self, tenant: &TenantId, id: &StreamId) -> Result<Option<MailStream>, StoreError> {
-        streams::find(&mut *self.reader().await?, tenant, id).await
-    }
-
-    async fn scoped_suppressions(
-        &self,
-        filter: &ScopeFilter,
-        after: Option<&SuppressionScope>,
-        limit: u32,
-    ) -> Result<Vec<ScopedSuppression>, StoreError> {
-        scoped::list(&mut *self.reader().await?, filter, after, limit).await
-    }
-
-    async fn scoped_suppression(
-        &self,
-        scope: &SuppressionScope,
-    ) -> Result<Option<ScopedSuppression>, StoreError> {
-        scoped::find(&mut *self.reader().await?, scope).await
-    }
-
-    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
-        inbound::decide(self, decision).await
     }
 }
 

@@ -1,11 +1,13 @@
-//! Streams: a tenant's named kinds of mail.
+//! Streams: a tenant's named kinds of mail, and the port of their readers.
 
+use async_trait::async_trait;
 use postway_domain::{MailStream, TenantId, id::StreamId};
 
-use super::{is_new, was_there};
+use super::{Portable, is_new, scoped, was_there};
 use crate::{
     error::StoreError,
-    record::Changed,
+    port::Streams,
+    record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
     sql::{Row, Session, Sql, values},
 };
 
@@ -112,4 +114,40 @@ fn read(row: &Row) -> Result<MailStream, StoreError> {
         created_at: row.time(7)?,
         updated_at: row.time(8)?,
     })
+}
+
+#[async_trait]
+impl<T: Portable> Streams for T {
+    async fn streams(
+        &self,
+        tenant: &TenantId,
+        after: Option<&StreamId>,
+        limit: u32,
+    ) -> Result<Vec<MailStream>, StoreError> {
+        list(&mut *self.reader().await?, tenant, after, limit).await
+    }
+
+    async fn stream(&self, tenant: &TenantId, id: &StreamId) -> Result<Option<MailStream>, StoreError> {
+        find(&mut *self.reader().await?, tenant, id).await
+    }
+
+    async fn scoped_suppressions(
+        &self,
+        filter: &ScopeFilter,
+        after: Option<&SuppressionScope>,
+        limit: u32,
+    ) -> Result<Vec<ScopedSuppression>, StoreError> {
+        scoped::list(&mut *self.reader().await?, filter, after, limit).await
+    }
+
+    async fn scoped_suppression(
+        &self,
+        scope: &SuppressionScope,
+    ) -> Result<Option<ScopedSuppression>, StoreError> {
+        scoped::find(&mut *self.reader().await?, scope).await
+    }
+
+    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
+        crate::inbound::decide(self, decision).await
+    }
 }
