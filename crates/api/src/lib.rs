@@ -55,11 +55,13 @@ mod spelling;
 mod state;
 mod statistics;
 mod stats;
+mod stream;
 mod suppression;
 mod target;
 mod template;
 mod tenant;
 mod token;
+mod unsubscribe;
 mod way;
 mod webhook;
 

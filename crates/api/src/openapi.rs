@@ -29,7 +29,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     account, audit, batch, cleanup, contact, dead_letter, dkim, docs, erase, error::ErrorAnswer, feed, file,
     health, inbound, mailbox, message, metrics, node, outbox, overview, page, recipient, rule, session,
-    state::Shared, statistics, stats, suppression, template, tenant, token, webhook,
+    state::Shared, statistics, stats, stream, suppression, template, tenant, token, unsubscribe, webhook,
 };
 
 /// What a cursor consists of.
@@ -60,6 +60,7 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
         (name = "accounts", description = "The relays that mail goes out by."),
         (name = "batches", description = "Mail that is held and let go as one."),
+        (name = "streams", description = "Kinds of mail, which readers can leave one by one."),
         (name = "suppressions", description = "Addresses that get no mail."),
         (name = "webhooks", description = "Who is told what became of messages, and the feed for who asks."),
         (name = "inbound", description = "Mailboxes that are watched, what is done with their mail, and that mail."),
@@ -117,6 +118,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(batch::show))
         .routes(routes!(batch::suspend))
         .routes(routes!(batch::activate))
+        .routes(routes!(suppression::scoped::create, suppression::scoped::list))
+        .routes(routes!(suppression::scoped::delete))
+        .routes(routes!(stream::write::create, stream::list))
+        .routes(routes!(stream::show, stream::write::patch, stream::delete))
+        .routes(routes!(unsubscribe::show, unsubscribe::decide))
         .routes(routes!(suppression::create, suppression::list))
         .routes(routes!(suppression::import::import))
         .routes(routes!(suppression::export::export))

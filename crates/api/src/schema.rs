@@ -71,8 +71,10 @@ pub(crate) struct MessageRequest {
     /// 0 to 3, or `immediate`, `high`, `normal` (2, when absent), `low`.
     #[schema(inline)]
     priority: Option<Urgency>,
-    /// The code of the batch it belongs to.
+    /// The code of the batch it belongs to. One that begins with a stream's id and a colon is mail of that stream.
     batch: Option<String>,
+    /// The stream it belongs to, which must be there; short for a `batch` of that name.
+    stream: Option<String>,
     /// Not before this time: RFC 3339 or Unix seconds.
     #[schema(inline)]
     send_at: Option<When>,

@@ -21,6 +21,7 @@ use crate::{
     room::Room,
     session::EndedSessions,
     token::Pace,
+    unsubscribe::ReaderPace,
 };
 
 /// All that the surface needs from the binary.
@@ -73,6 +74,7 @@ pub(crate) struct App {
     pub(crate) audit_ids: AuditIds,
     pub(crate) seats: Seats,
     pub(crate) token_pace: Pace,
+    pub(crate) reader_pace: ReaderPace,
     pub(crate) room: Room,
     tenants: KnownTenants,
 }
@@ -117,6 +119,7 @@ impl App {
             audit_ids: AuditIds::default(),
             seats: Seats::default(),
             token_pace: Pace::default(),
+            reader_pace: ReaderPace::default(),
             room,
             tenants,
         }

@@ -100,6 +100,12 @@ event_kinds! {
     Captured = 31, "captured";
     /// A preparer took it: what it needs from elsewhere is being fetched, and then it is composed.
     Validating = 32, "validating";
+    /// A reader left the stream that it belongs to.
+    Unsubscribed = 33, "unsubscribed";
+    /// A reader who had left its stream came back.
+    Resubscribed = 34, "resubscribed";
+    /// Somebody answered it.
+    Replied = 35, "replied";
 }
 
 /// One entry of a message's history.

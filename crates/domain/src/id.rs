@@ -254,6 +254,10 @@ name_id!(
     BatchCode, 128, "A-Z a-z 0-9 . _ : @ -", |byte| is_word(byte) || matches!(byte, b':' | b'@')
 );
 name_id!(
+    /// The name of a stream, a tenant's kind of mail, unique in its tenant.
+    StreamId, 64, "A-Z a-z 0-9 . _ -", is_word
+);
+name_id!(
     /// The id of somebody who is told what became of messages, unique in its tenant.
     SubscriberId, 64, "A-Z a-z 0-9 . _ -", is_word
 );

@@ -129,6 +129,9 @@ pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::PecTimeout => "email.pec.timeout",
         EventKind::Received => "email.received",
         EventKind::UnprovenReport => "email.unproven_report",
+        EventKind::Unsubscribed => "email.unsubscribed",
+        EventKind::Resubscribed => "email.resubscribed",
+        EventKind::Replied => "email.replied",
         EventKind::Validating
         | EventKind::Validated
         | EventKind::Ready

@@ -1,9 +1,10 @@
 //! Whose mail it is and by which account it goes: the store's answers, remembered for a moment.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use postway_domain::{
-    AccountId, AccountKind, AccountSettings, Tenant, TenantId, TenantSettings,
+    AccountId, AccountKind, AccountSettings, MailStream, Tenant, TenantId, TenantSettings,
+    id::StreamId,
     message::OnDoubt,
     secret::SecretKey,
     tenant::{Remote, TenantSecrets},
@@ -45,7 +46,15 @@ pub(crate) fn leaving(found: Lookup, ctx: &RequestContext) -> Lookup {
 pub(crate) struct House {
     pub tenant: TenantId,
     pub settings: TenantSettings,
+    pub streams: BTreeMap<StreamId, StreamExits>,
     secrets: TenantSecrets,
+}
+
+/// How readers can leave a stream.
+#[derive(Debug)]
+pub(crate) struct StreamExits {
+    pub by_link: bool,
+    pub mailto: Option<String>,
 }
 
 impl House {
@@ -156,7 +165,13 @@ impl Directory {
             }
             None => TenantSecrets::default(),
         };
-        let house = Arc::new(House { tenant: tenant.clone(), settings, secrets });
+        let streams = self.store.streams(tenant, None, MailStream::PER_TENANT_MAX).await?;
+        let exits = |stream: MailStream| {
+            let MailStream { id, unsubscribe, unsubscribe_mailto, .. } = stream;
+            (id, StreamExits { by_link: unsubscribe, mailto: unsubscribe_mailto.filter(|_| unsubscribe) })
+        };
+        let streams = streams.into_iter().map(exits).collect();
+        let house = Arc::new(House { tenant: tenant.clone(), settings, streams, secrets });
         self.houses.put(tenant.clone(), generation, Arc::clone(&house));
         Ok(house)
     }

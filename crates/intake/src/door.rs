@@ -34,6 +34,7 @@ use crate::{
     shelf::Shelf,
     surroundings::{Settled, Surroundings},
     tally::count_entered,
+    unsubscribe::UnsubscribeKey,
     work::{guarded, heavy_places},
 };
 
@@ -70,6 +71,7 @@ pub struct Door {
     pub(crate) in_hand: Arc<FairBudget>,
     pub(crate) verp_key: VerpKey,
     pub(crate) link_key: LinkKey,
+    pub(crate) unsubscribe_key: UnsubscribeKey,
     pub(crate) refused: RefusedShares,
     /// The ids of what is forwarded: of two that are accepted one after the other the second is higher.
     pub(crate) rising: RisingUids,
@@ -180,6 +182,7 @@ impl Door {
             in_hand: FairBudget::new(IN_HAND_BYTES_MAX, IN_HAND_TENANT_BYTES_MAX),
             verp_key: VerpKey::new(&secret_key),
             link_key: LinkKey::new(&secret_key),
+            unsubscribe_key: UnsubscribeKey::new(&secret_key),
             refused: RefusedShares::default(),
             rising: RisingUids::default(),
             uids: RisingUids::within(UIDS_AHEAD_MS_MAX),
@@ -315,9 +318,11 @@ impl Door {
                 smtputf8: needs_smtputf8(&sender, &recipients),
                 any_subject: around.any_subject,
                 spoken_times: around.spoken_times,
+                is_stored: false,
             };
             (None, Some(serde_json::to_string(&settled).expect("a number and flags are JSON")))
         } else {
+            self.add_unsubscribe(checked, &around.house, &names);
             let attachments = attachments_here(checked);
             (Some(compose_checked(checked, &attachments, &names, now, &around.signers)?), None)
         };

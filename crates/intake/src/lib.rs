@@ -43,6 +43,7 @@ pub mod smtp;
 mod spool;
 mod surroundings;
 mod tally;
+mod unsubscribe;
 mod work;
 
 pub use batch::{BatchReceipt, RejectedItem};
@@ -59,4 +60,5 @@ pub use refusal::{Code, FieldError, Refusal, count_refused};
 pub use refused::RefusedMail;
 pub use shelf::{Preview, PreviewOf};
 pub use spool::Spool;
+pub use unsubscribe::UnsubscribeLink;
 pub use work::weighed;

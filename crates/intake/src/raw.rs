@@ -214,7 +214,15 @@ impl Door {
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
         let mut names = self.new_names(now, from.address());
+        let envelope = recipients.envelope();
+        let ways = match envelope.as_slice() {
+            [reader] => {
+                self.unsubscribe_ways(&house, terms.batch.as_ref(), names.uid, reader.address.as_str())
+            }
+            _ => None,
+        };
         let finish = RawFinish {
+            unsubscribe: ways.as_ref().map_or(&[], |ways| &ways.fields),
             message_id: &names.message_id,
             uid: &names.uid_text,
             date_unix: now.as_seconds(),
@@ -232,7 +240,6 @@ impl Door {
         let mut subject = info.subject.unwrap_or_default();
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let envelope = recipients.envelope();
         let sender = EnvelopeSender {
             given: wished.as_ref(),
             route: &route,

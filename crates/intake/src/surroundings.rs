@@ -26,6 +26,8 @@ pub(crate) struct Surroundings {
     pub any_subject: bool,
     /// Whether its `send_at` may be in words.
     pub spoken_times: bool,
+    /// Whether it was accepted before: what it refers to was there then.
+    pub is_stored: bool,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -43,6 +45,9 @@ pub(crate) struct Settled {
     /// Whether its `send_at` may be in words, which count from its acceptance.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spoken_times: bool,
+    /// Whether this was read from the store, and the message is not a new one.
+    #[serde(skip)]
+    pub is_stored: bool,
 }
 
 impl Surroundings {
@@ -78,6 +83,7 @@ impl Door {
             recipient,
             any_subject: settled.any_subject,
             spoken_times: settled.spoken_times,
+            is_stored: settled.is_stored,
         })
     }
 

@@ -30,6 +30,7 @@ pub mod pec;
 pub mod reader;
 pub mod reading;
 pub mod received;
+pub mod reply;
 pub mod template;
 
 mod alternative;

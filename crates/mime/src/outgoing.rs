@@ -16,7 +16,7 @@ use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
 use crate::{
     compose::check_ids,
-    field::write_mailboxes,
+    field::{write_extra, write_mailboxes},
     lines::Lines,
     raw_header::{Field, HEADER_BLOCK_OCTETS_MAX, RawError, RawHeader},
     raw_writer::{RawChange, RawWriter, WrittenRaw},
@@ -62,6 +62,8 @@ pub struct RawFinish<'a> {
     pub author: Option<&'a Mailbox>,
     /// How it came, if it came over SMTP.
     pub trace: Option<Trace<'a>>,
+    /// Fields by which the reader leaves a list, for a mail that has none of its own.
+    pub unsubscribe: &'a [(&'a str, String)],
     /// Whether we sign it: then octets beyond ASCII are encoded first, so that no relay has to (RFC 6376, 5.3).
     pub is_to_be_signed: bool,
 }
@@ -168,6 +170,14 @@ fn write_in_front(
         writer.changes.insert(RawChange::MimeVersionAdded);
     }
     writer.out.extend_from_slice(fields.as_bytes());
+    if finish.unsubscribe.iter().all(|(name, _)| writer.lacks(header, name))
+        && header.count("List-Unsubscribe") == 0
+    {
+        for (name, value) in finish.unsubscribe {
+            write_extra(name, value, &mut writer.out);
+            writer.changes.insert(RawChange::UnsubscribeAdded);
+        }
+    }
     if let Some(author) = finish.author {
         write_mailboxes("From", std::slice::from_ref(author), &mut writer.out);
         writer.changes.insert(RawChange::FromCompleted);

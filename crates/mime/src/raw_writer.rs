@@ -28,6 +28,8 @@ pub enum RawChange {
     DateAdded,
     /// It had no MIME-Version.
     MimeVersionAdded,
+    /// Fields by which the reader leaves its stream were added.
+    UnsubscribeAdded,
     /// `Bcc` is gone.
     BccRemoved,
     /// Fields that speak to other services are gone.
@@ -58,6 +60,7 @@ impl RawChange {
             Self::MessageIdReplaced => "message_id_replaced",
             Self::DateAdded => "date_added",
             Self::MimeVersionAdded => "mime_version_added",
+            Self::UnsubscribeAdded => "unsubscribe_added",
             Self::BccRemoved => "bcc_removed",
             Self::ServiceFieldsRemoved => "service_fields_removed",
             Self::HeaderEnded => "header_ended",

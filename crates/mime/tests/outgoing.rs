@@ -14,6 +14,7 @@ const FINISH: RawFinish<'_> = RawFinish {
     date_unix: 1_700_000_000,
     author: None,
     trace: None,
+    unsubscribe: &[],
     is_to_be_signed: false,
 };
 

@@ -28,11 +28,10 @@ pub(crate) struct Entry<'m> {
 impl<'m> Entry<'m> {
     /// On these terms; takes a slot of a standing claim where there is one for it.
     pub fn new(message: &'m PackedMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
-        let tenant = &message.lane.tenant;
         let mut suppressed: Vec<bool> = message
             .recipients
             .iter()
-            .map(|recipient| terms.suppressed.contains(tenant, recipient.address.as_str()))
+            .map(|recipient| terms.suppressed.contains(&message.lane, recipient.address.as_str()))
             .collect();
         // One that starts at its end is not sent to anybody.
         if !suppressed.contains(&true) || message.state.status().is_final() {

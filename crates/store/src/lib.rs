@@ -61,7 +61,8 @@ pub mod conformance;
 pub use error::StoreError;
 pub use holds::Holds;
 pub use port::{
-    Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store, Work,
+    Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store,
+    Streams, Work,
 };
 pub use reports::hears_of;
 pub use roster::Roster;

@@ -115,7 +115,8 @@ macro_rules! migrations {
         // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
         // what they leave at 0, and the twelfth a table that they do not know: accounts that sign in by tokens wait with them. Those
         // before the thirteenth would send a packed mail as it lies in its row. The fourteenth and the sixteenth are indexes. Those before the
-        // fifteenth see only the first of the events that share a row.
+        // fifteenth see only the first of the events that share a row. Those before the seventeenth would write to readers who have left a
+        // stream, and cannot read the events that say so.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -133,6 +134,7 @@ macro_rules! migrations {
             step!("00", 14, "spent_bucket", writable from 9),
             step!("00", 15, "shared_rows", writable from 15),
             step!("00", 16, "outcome", writable from 9),
+            step!("00", 17, "streams", writable from 17),
         ]
     }};
 }

@@ -96,7 +96,7 @@ impl Terms {
     /// Takes suppressed recipients out of what was claimed.
     pub fn suppress(&self, claimed: &mut [Claimed]) {
         for one in claimed {
-            let is_suppressed = |address: &str| self.suppressed.contains(&one.lane.tenant, address);
+            let is_suppressed = |address: &str| self.suppressed.contains(&one.lane, address);
             let out: Vec<u32> = one
                 .recipients
                 .iter()

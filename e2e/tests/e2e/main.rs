@@ -85,5 +85,6 @@ mod suppressed;
 mod tenants;
 mod terminal;
 mod tls_and_auth;
+mod unsubscribe;
 mod webhooks;
 mod wrong_keys;

@@ -4,7 +4,7 @@
 //! operator sets, or that hold for several fields together, stay in prose. Names are those of [`super::named`].
 
 use postway_domain::{
-    AccountSettings, Contact, TenantSettings,
+    AccountSettings, Contact, MailStream, TenantSettings,
     destination::DestinationLimit,
     limit::WarmUp,
     mailbox::MailboxSettings,
@@ -83,6 +83,19 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
             Form(NAME_64),
             &["MessageRequest.account", "sendRawMessage?account", "InboundReplayRequest.mailbox"],
         ),
+        (
+            Form(NAME_64),
+            &[
+                "StreamRequest.id",
+                "MessageRequest.stream",
+                "ScopedSuppressionRequest.stream",
+                "listScopedSuppressions?stream",
+                "deleteScopedSuppression?stream",
+            ],
+        ),
+        (Chars(0, MailStream::NAME_CHARS_MAX), &["StreamRequest.name"]),
+        (Chars(0, MailStream::DESCRIPTION_CHARS_MAX), &["StreamRequest.description"]),
+        (Chars(0, 500), &["ScopedSuppressionRequest.note"]),
         (Form(NAME_64), &["listMessages?account", "listDeadLetters?account", "getStatistics?account"]),
         (
             Form(NAME_64),

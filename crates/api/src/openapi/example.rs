@@ -60,6 +60,11 @@ fn of(operation: &str) -> Option<Value> {
         "createSigningKey" => json!({"domain": "example.com", "selector": "pw1", "algorithm": "ed25519"}),
         "createSuppression" => json!({"address": "gone@example.net", "reason": "manual", "note": "by phone"}),
         "changeSuppression" => json!({"reason": "complaint", "expires_at": "2040-01-01T00:00:00Z"}),
+        "createScopedSuppression" => json!({"pattern": "*@example.net", "stream": "newsletter"}),
+        "createStream" => json!({
+            "id": "newsletter", "name": "Weekly letter", "description": "Every Monday",
+        }),
+        "changeStream" => json!({"description": "Every other Monday"}),
         "createWebhook" => json!({
             "url": "https://app.example.com/hooks/mail", "events": ["email.sent", "email.failed", "email.bounced"],
         }),

@@ -117,8 +117,14 @@ fn lists() -> Vec<WordList> {
         list(&["json", "jsonl"], &["listAudit?format"]),
         list(&["csv", "jsonl"], &["importSuppressions?format"]),
         list(
-            &["manual", "hard_bounce", "complaint"],
-            &["SuppressionRequest.reason", "SuppressionChange.reason", "Suppression.reason"],
+            &["manual", "hard_bounce", "complaint", "unsubscribe"],
+            &[
+                "SuppressionRequest.reason",
+                "SuppressionChange.reason",
+                "Suppression.reason",
+                "ScopedSuppressionRequest.reason",
+                "ScopedSuppression.reason",
+            ],
         ),
         list(&["rsa", "ed25519"], &["SigningKeyRequest.algorithm", "SigningKey.algorithm"]),
         list(&["smtp", "ses", "sandbox"], &["AccountRequest.kind", "Account.kind"]),

@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 mod read;
 mod schema;
+pub(crate) mod scoped;
 
 use axum::{
     Json,
@@ -47,7 +48,7 @@ pub(crate) struct SuppressionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ada@exämple.net")]
     address_unicode: Option<String>,
-    /// `hard_bounce`, `complaint` or `manual`.
+    /// `hard_bounce`, `complaint`, `manual` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: &'static str,
     /// More about it.

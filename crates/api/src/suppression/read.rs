@@ -112,18 +112,18 @@ pub(super) fn patch(
 }
 
 /// All but the address.
-struct Terms {
-    reason: SuppressionReason,
-    note: Option<String>,
-    expires_at: Option<Time>,
+pub(super) struct Terms {
+    pub(super) reason: SuppressionReason,
+    pub(super) note: Option<String>,
+    pub(super) expires_at: Option<Time>,
 }
 
 impl Terms {
-    fn read(fields: &mut Fields<'_>, now: Time) -> Self {
+    pub(super) fn read(fields: &mut Fields<'_>, now: Time) -> Self {
         let given = fields.text("reason", 100);
         let known = given.as_deref().map(reason);
         if known == Some(None) {
-            fields.refuse("reason", "must be manual, hard_bounce or complaint");
+            fields.refuse("reason", "must be manual, hard_bounce, complaint or unsubscribe");
         }
         let note = fields.text("note", NOTE_CHARS_MAX).filter(|note| !note.is_empty());
         let expires_at: Option<Time> = fields.read("expires_at", "must be a time: RFC 3339 or Unix seconds");

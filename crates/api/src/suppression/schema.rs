@@ -13,7 +13,7 @@ pub(crate) struct SuppressionRequest {
     address: Option<String>,
     /// At most 1,000 addresses.
     addresses: Option<Vec<String>>,
-    /// `manual` (default), `hard_bounce` or `complaint`.
+    /// `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: Option<String>,
     /// More about it, at most 500 characters.
@@ -26,7 +26,7 @@ pub(crate) struct SuppressionRequest {
 /// What to change of a suppression. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionChange {
-    /// `manual`, `hard_bounce` or `complaint`.
+    /// `manual`, `hard_bounce`, `complaint` or `unsubscribe`.
     #[schema(example = "complaint")]
     reason: Option<String>,
     /// More about it, at most 500 characters; `null` takes it away.

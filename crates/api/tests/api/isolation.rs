@@ -38,6 +38,8 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
         "/v1/accounts".to_owned(),
         "/v1/batches".to_owned(),
         "/v1/suppressions".to_owned(),
+        "/v1/scoped-suppressions".to_owned(),
+        "/v1/streams".to_owned(),
         "/v1/templates".to_owned(),
         "/v1/templates/first-welcome".to_owned(),
         "/v1/recipients".to_owned(),
@@ -100,6 +102,9 @@ pub async fn with_two_tenants() -> (Api, Made, String) {
     api.post("/v1/accounts", relay).await.ok(201);
     api.post("/v1/batches/first-batch/suspend", json!({})).await.ok(200);
     api.post("/v1/suppressions", json!({"address": "first-bob@example.net"})).await.ok(201);
+    let scoped = json!({"pattern": "first-bob@example.net", "stream": "first-stream"});
+    api.post("/v1/scoped-suppressions", scoped).await.ok(201);
+    api.post("/v1/streams", json!({"id": "first-stream", "name": "first-letter"})).await.ok(201);
     let welcome = json!({"name": "first-welcome", "subject": "first-subject", "text": "first-text"});
     api.post("/v1/templates", welcome).await.ok(201);
     let known = json!({"external_id": "first-C1", "address": "first-ada@example.net", "personal_number": "first-0042"});
@@ -153,6 +158,8 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         "accounts" => &["first-relay"],
         "batches" => &["first-batch"],
         "suppressions" => &["first-bob@example.net"],
+        "scoped-suppressions" => &["first-bob@example.net"],
+        "streams" => &["first-stream"],
         "templates" => &["first-welcome"],
         "recipients" => &["external:first-C1"],
         "dkim" => &["first-shop.example"],
@@ -165,7 +172,7 @@ fn filled(path: &str, made: &Made) -> Vec<String> {
         _ => panic!("teach this test which ids {path} takes"),
     };
     let fill = |id: &str| {
-        let named = ["{id}", "{code}", "{address}", "{name}", "{domain}"];
+        let named = ["{id}", "{code}", "{address}", "{pattern}", "{name}", "{domain}"];
         let path = path.replace("{key_id}", &made.key).replace("{selector}", "first-s1");
         // The first event of a message is that it was accepted.
         let path = path.replace("{uid}", &made.uid).replace("{sequence}", "1").replace("{index}", "0");
@@ -193,6 +200,11 @@ fn body_of(operation: &str) -> String {
         "createSuppression" => json!({"address": "first-bob@example.net", "note": "theirs"}),
         "changeSuppression" => json!({"note": "theirs"}),
         "importSuppressions" => return "first-bob@example.net,manual,theirs".to_owned(),
+        "createScopedSuppression" => {
+            json!({"pattern": "first-bob@example.net", "stream": "first-stream", "note": "theirs"})
+        }
+        "createStream" => json!({"id": "first-stream", "name": "theirs"}),
+        "changeStream" => json!({"name": "theirs"}),
         "createTemplate" => json!({"name": "first-welcome", "text": "theirs"}),
         "putTemplate" => json!({"text": "theirs"}),
         "previewTemplate" => json!({"variables": {}}),

@@ -39,5 +39,6 @@ mod support;
 mod suppression;
 mod template;
 mod tenant;
+mod unsubscribe;
 mod webhook;
 mod wrong_keys;

@@ -11,6 +11,7 @@ fn filled(path: &str) -> String {
     let path = path.replace("{index}", "0").replace("{sequence}", "1").replace("{uid}", uid);
     let path = path
         .replace("{address}", "nobody@example.net")
+        .replace("{pattern}", "nobody@example.net")
         .replace("/v1/inbound/{id}", &format!("/v1/inbound/{uid}"));
     let names = ["{id}", "{code}", "{name}", "{domain}", "{selector}", "{key_id}", "{token}"];
     names.iter().fold(path, |path, name| path.replace(name, "nobody"))

@@ -399,6 +399,26 @@ async fn everything_else_is_described_in_every_form() {
     let other = json!({"address": "b@example.net"}).to_string();
     assert_eq!(stage.api.call("PATCH", at, other).await.wrong_fields(), ["address"]);
 
+    let (all, one) = ("/v1/streams", "/v1/streams/{id}");
+    stage
+        .takes("POST", all, all, [json!({"id": "s", "name": "S", "unsubscribe": true}), json!({"id": "u"})])
+        .await;
+    stage.refuses("POST", all, all, [json!({"id": "a b"}), json!({"id": "v", "title": "x"})]).await;
+    stage.takes_back("PATCH", one, "/v1/streams/s").await;
+    let scoped = "/v1/scoped-suppressions";
+    stage
+        .takes(
+            "POST",
+            scoped,
+            scoped,
+            [
+                json!({"pattern": "*@example.net"}),
+                json!({"pattern": "a@example.net", "stream": "s", "reason": "unsubscribe"}),
+            ],
+        )
+        .await;
+    stage.refuses("POST", scoped, scoped, [json!({"pattern": "*@a.example", "reason": "spam"})]).await;
+
     let (all, one) = ("/v1/templates", "/v1/templates/{name}");
     stage
         .takes(

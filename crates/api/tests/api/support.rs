@@ -217,7 +217,7 @@ impl Api {
                 fetch: FetchConfig::default(),
                 limits,
                 mail_domain: "mail.example".to_owned(),
-                public_url: None,
+                public_url: Some("https://mail.example".to_owned()),
             })),
             clock: clock.clone(),
             admin_key: AdminKey::new(KEY),

@@ -178,6 +178,30 @@ async fn suppressions_are_dumped_made_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_stream_has_suppressions_of_its_own() {
+    let api = Api::start().await;
+    let list = json!({"Suppressions": [{"EmailAddress": "ada@example.net"}]});
+    ask(&api, "POST", "/message-streams/news/suppressions", list.clone()).await.ok(200);
+    let count = async |stream: &str| {
+        let dump = get(&api, &format!("/message-streams/{stream}/suppressions/dump")).await;
+        dump["Suppressions"].as_array().unwrap().len()
+    };
+    assert_eq!((count("news").await, count("outbound").await, count("offers").await), (1, 0, 0));
+    let one = get(&api, "/message-streams/news/suppressions/dump?EmailAddress=Ada@example.net").await;
+    assert_eq!(one["Suppressions"][0]["SuppressionReason"], "ManualSuppression");
+    let sent = |stream: &str| with(message("Hi"), json!({"To": "ada@example.net", "MessageStream": stream}));
+    let states = async |stream: &str| {
+        let answer = api.postmark("/email", sent(stream)).await.ok(200);
+        let id = answer["MessageID"].as_str().unwrap().to_owned();
+        api.get(&format!("/v1/messages/{id}")).await.ok(200)["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(states("news").await, "suppressed");
+    assert_ne!(states("offers").await, "suppressed");
+    ask(&api, "POST", "/message-streams/news/suppressions/delete", list).await.ok(200);
+    assert_eq!(count("news").await, 0);
+}
+
+#[tokio::test]
 async fn a_dump_of_many_suppressions_is_whole() {
     let api = Api::start().await;
     for part in 0..3 {
@@ -196,7 +220,13 @@ async fn a_stream_is_a_batch_and_waits_while_it_is_archived() {
         json!({"ID": "news", "Name": "News", "Description": "monthly", "MessageStreamType": "Broadcasts"});
     let made = ask(&api, "POST", "/message-streams", made).await.ok(200);
     assert_eq!((&made["ID"], &made["Description"]), (&json!("news"), &json!("monthly")));
-    refused(&ask(&api, "GET", "/message-streams/news", Value::Null).await, 422, 1226);
+    let shown = get(&api, "/message-streams/news").await;
+    assert_eq!((&shown["Name"], &shown["Description"]), (&json!("News"), &json!("monthly")), "it is kept");
+    refused(&ask(&api, "POST", "/message-streams", json!({"ID": "news"})).await, 422, 1226);
+    refused(&ask(&api, "GET", "/message-streams/nothing", Value::Null).await, 422, 1226);
+    let renamed = json!({"Name": "Other news", "Description": "weekly"});
+    let renamed = ask(&api, "PATCH", "/message-streams/news", renamed).await.ok(200);
+    assert_eq!((&renamed["Name"], &renamed["Description"]), (&json!("Other news"), &json!("weekly")));
     api.postmark("/email", with(message("Hi"), json!({"MessageStream": "news"}))).await.ok(200);
     let ids = |list: &Value| -> Vec<String> {
         let streams = list["MessageStreams"].as_array().unwrap().iter();
@@ -213,7 +243,8 @@ async fn a_stream_is_a_batch_and_waits_while_it_is_archived() {
     let back = ask(&api, "POST", "/message-streams/news/unarchive", Value::Null).await.ok(200);
     assert_eq!(back["ArchivedAt"], Value::Null);
     assert_eq!(api.get("/v1/batches/news").await.ok(200)["suspended"], false);
-    for (method, path) in [("POST", "/message-streams/outbound/archive"), ("PATCH", "/message-streams/news")]
+    for (method, path) in
+        [("POST", "/message-streams/outbound/archive"), ("PATCH", "/message-streams/outbound")]
     {
         refused(&ask(&api, method, path, json!({"Name": "x"})).await, 422, 1226);
     }

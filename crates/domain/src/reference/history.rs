@@ -75,6 +75,9 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::PecFailed
         | EventKind::PecTimeout
         | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
 }
@@ -120,6 +123,9 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         | EventKind::Notifying
         | EventKind::Notified
         | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied
         | EventKind::UnprovenReport => return None,
     })
 }

@@ -12,6 +12,7 @@
 
 mod findings;
 mod pec;
+mod reply;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use postway_store::{
 pub(crate) use self::{
     findings::findings,
     pec::{Receipts, receipt},
+    reply::{answered, reply},
 };
 use crate::mail::Mail;
 

@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::{
     errands::{Errand, Errands, Ran},
     outcome::{Progress, Trouble, Verdict, conclude, is_reminder},
+    readers,
     turn::MailTurns,
     work::{ThreadPlace, work_on},
 };
@@ -202,6 +203,9 @@ pub(super) async fn deal_with(
     let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
     let report = received::inspect(&raw);
     progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
+    if report.kind == Kind::Ordinary && readers::leave_stream(means, desk, &raw, progress).await? {
+        return Ok(Verdict::Routed);
+    }
     let mut reasons = Vec::new();
     if let Some(receipt) = receipt {
         match take_receipt(means, desk, job, &raw, &receipt, progress).await? {
@@ -214,8 +218,17 @@ pub(super) async fn deal_with(
             Some(why) => reasons.push(why),
         }
     }
+    let is_answer = report.kind == Kind::Ordinary && readers::take_reply(means, desk, &raw, progress).await?;
     if settings.has(MailboxRole::Forward) {
-        return super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await;
+        let verdict = super::apply::apply(means, desk, job, &raw, reasons, stop, progress).await?;
+        return Ok(match verdict {
+            // That no rule is about it is no fault of an answer.
+            Verdict::NoMatch(_) if is_answer => Verdict::Routed,
+            verdict => verdict,
+        });
+    }
+    if is_answer {
+        return Ok(Verdict::Routed);
     }
     if reasons.is_empty() {
         reasons.push("it is no mail that this mailbox is watched for".to_owned());
@@ -315,7 +328,7 @@ fn note(progress: &mut Progress, message: &str, proof: Proof) {
     progress.result.insert("suppressed".to_owned(), json!(suppressed));
 }
 
-fn realm(desk: &Desk) -> Realm<'_> {
+pub(super) fn realm(desk: &Desk) -> Realm<'_> {
     Realm { tenant: &desk.mailbox.tenant, all_tenants: desk.mailbox.settings.all_tenants }
 }
 

@@ -13,6 +13,7 @@ mod deal;
 mod errands;
 mod in_hand;
 mod outcome;
+mod readers;
 mod settle;
 mod turn;
 mod work;

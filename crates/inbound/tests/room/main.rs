@@ -8,6 +8,7 @@ mod interleaving;
 mod monitor;
 mod oauth;
 mod pec;
+mod readers;
 mod reports;
 mod script;
 mod share;

@@ -10,7 +10,7 @@ mod terms;
 
 use std::sync::Arc;
 
-use postway_domain::{Mailbox, RecipientId, Time};
+use postway_domain::{MailStream, Mailbox, RecipientId, Time, id::StreamId};
 
 pub(crate) use content::{Content, content_faults, read_variables};
 pub(crate) use files::{FilePlan, attachment, attachment_here, refuse_large};
@@ -59,7 +59,8 @@ pub(crate) fn check<'a>(
     let reply_to = people::reply_to(request, limits, &mut findings);
     let return_path = return_path(request, &mut findings);
     let route = findings.take("account", around.route.clone());
-    let terms = terms(request, limits, (now, around.spoken_times), &mut findings);
+    let mut terms = terms(request, limits, (now, around.spoken_times), &mut findings);
+    join_stream(request, around, &mut terms, &mut findings);
     let mut warnings = Vec::new();
     let mut content = content::content(request, around, limits, &mut warnings, &mut findings)?;
     let room = limits.message_bytes_max.saturating_sub(content.len());
@@ -82,6 +83,27 @@ pub(crate) fn check<'a>(
             warnings,
         }),
         _ => Err(findings.into_refusal()),
+    }
+}
+
+/// Puts a message into the stream that it names: its batch is that of the stream, or begins with its name.
+fn join_stream(
+    request: &MessageRequest<'_>,
+    around: &Surroundings,
+    terms: &mut Terms,
+    findings: &mut Findings,
+) {
+    let Some(given) = &request.stream else { return };
+    let Some(id) = findings.take("stream", given.parse::<StreamId>()) else { return };
+    if !around.is_stored && !around.house.streams.contains_key(&id) {
+        return findings.add("stream", format!("there is no stream {id}; create it with POST /v1/streams"));
+    }
+    match &terms.batch {
+        None => terms.batch = Some(MailStream::batch_of(&id)),
+        Some(batch) if MailStream::of_batch(batch).as_ref() == Some(&id) => {}
+        Some(_) => {
+            findings.add("batch", format!("is of another stream: begin it with `{id}:`, or leave it out"))
+        }
     }
 }
 

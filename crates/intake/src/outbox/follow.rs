@@ -131,7 +131,10 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::Resent
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received => return None,
+        | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => return None,
         // What is not proven.
         EventKind::UnprovenReport => return None,
         // Which way, the message is asked.

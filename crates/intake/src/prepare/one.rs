@@ -89,6 +89,7 @@ impl Door {
         let attachments = attachments(attached, limits.message_bytes_max)?;
         let (rows, texts) = self.link_files(&checked, &around.house, &names, linked).await?;
         links::tell(&mut checked.content, &texts);
+        self.add_unsubscribe(&mut checked, &around.house, &names);
         let compose = || compose_checked(&checked, &attachments, &names, created_at, &around.signers);
         let composed = self.weighed(tenant, bytes_of(&attachments), compose).await??;
         drop(attachments);
@@ -231,10 +232,11 @@ impl Door {
 
 /// What was settled when the message was accepted.
 fn settled(job: &ToPrepare) -> Result<Settled, StoreError> {
-    let Some(json) = &job.settled else { return Ok(Settled::default()) };
-    serde_json::from_str(json).map_err(|error| {
+    let settled = job.settled.as_deref().map(serde_json::from_str::<Settled>).transpose();
+    let settled = settled.map_err(|error| {
         StoreError::Unexpected(format!("what was settled of {} is unreadable: {error}", job.uid))
-    })
+    })?;
+    Ok(Settled { is_stored: true, ..settled.unwrap_or_default() })
 }
 
 /// How long links work from now on: their days begin when the mail goes.

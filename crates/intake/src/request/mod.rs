@@ -56,6 +56,8 @@ pub(crate) struct MessageRequest<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Text<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub send_at: Option<Scalar<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Scalar<'a>>,

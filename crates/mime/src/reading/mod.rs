@@ -76,6 +76,13 @@ pub fn read(raw: &[u8]) -> Reading {
     Reading { fields, text, has_text, html, attachments, omitted }
 }
 
+/// The text of a mail alone, or of its html where it has none.
+pub fn text(raw: &[u8]) -> Option<String> {
+    let mail = ReadMail::read(raw);
+    let (mut budget, mut omitted) = (DecodeBudget::default(), mail.passed());
+    shown_text(&mail, &mail.roles(), &mut budget, &mut omitted)
+}
+
 /// The bytes of an attachment by its place, with its description.
 pub fn attachment(raw: &[u8], place: usize) -> Option<(AttachedFile, Vec<u8>)> {
     let mail = ReadMail::read(raw);

@@ -31,12 +31,14 @@ mod outbox;
 mod pages;
 mod recipients;
 mod rules;
+mod scoped_suppressions;
 mod secrets;
 mod send;
 mod serve;
 mod sink;
 mod statistics;
 mod stats;
+mod streams;
 mod suppressions;
 mod template_files;
 mod templates;
@@ -125,6 +127,9 @@ enum Command {
     /// List, suspend and activate batches
     #[command(subcommand)]
     Batches(batches::BatchesCommand),
+    /// List, add, show, change and remove streams, kinds of mail that readers can leave
+    #[command(subcommand)]
+    Streams(streams::StreamsCommand),
     /// List, add, check, import and export addresses that get no mail
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
@@ -262,6 +267,7 @@ impl Cli {
             Command::Accounts(command) => accounts::run(&session, *command).await,
             Command::Secrets(command) => secrets::run(&session, command).await,
             Command::Batches(command) => batches::run(&session, command).await,
+            Command::Streams(command) => streams::run(&session, command).await,
             Command::Suppressions(command) => suppressions::run(&session, command).await,
             Command::Webhooks(command) => webhooks::run(&session, command).await,
             Command::Mailboxes(command) => mailboxes::run(&session, *command).await,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::Session;
 use super::input::read_input;
 use super::pages::{self, PageArgs, row};
+use super::scoped_suppressions::{self, ScopedCommand};
 use crate::client::Body;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
@@ -30,6 +31,9 @@ pub enum SuppressionsCommand {
     Import(ImportArgs),
     /// Print the whole list as CSV
     Export(ExportArgs),
+    /// Suppressions of one stream, of a pattern of addresses, or of the whole installation
+    #[command(subcommand)]
+    Scoped(ScopedCommand),
 }
 
 #[derive(Args, Debug)]
@@ -44,7 +48,7 @@ pub struct AddArgs {
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<String>,
     /// Why
-    #[arg(long, value_parser = ["manual", "hard_bounce", "complaint"])]
+    #[arg(long, value_parser = ["manual", "hard_bounce", "complaint", "unsubscribe"])]
     reason: Option<String>,
     /// More about it
     #[arg(long)]
@@ -92,6 +96,7 @@ pub async fn run(session: &Session, command: SuppressionsCommand) -> Result<(), 
     let (client, output) = (session.client()?, session.output);
     let all = ["v1", "suppressions"];
     match command {
+        SuppressionsCommand::Scoped(command) => scoped_suppressions::run(session, command).await,
         SuppressionsCommand::List(page) => {
             pages::print(&client, output, &all, Vec::new(), page, &COLUMNS, "no suppressed addresses").await
         }

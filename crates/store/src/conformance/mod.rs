@@ -53,6 +53,7 @@ pub mod search;
 pub mod sessions;
 pub mod settle;
 pub mod stage;
+pub mod streams;
 pub mod subscribers;
 pub mod suppress;
 pub mod templates;

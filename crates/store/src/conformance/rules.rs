@@ -408,6 +408,14 @@ macro_rules! conformance_tests {
                 a_waiting_message_is_given_another_time
                 history_has_no_gap
             }
+            streams {
+                streams_are_made_changed_listed_and_deleted
+                a_suppression_of_a_stream_holds_for_its_mail_alone
+                a_suppression_of_a_pattern_or_of_all_tenants_holds
+                scoped_suppressions_are_listed_renewed_and_removed
+                a_reader_leaves_a_stream_and_comes_back
+                a_decision_holds_without_its_message_and_tells_no_other_tenants
+            }
             subscribers {
                 a_subscriber_reads_back_whole
                 a_subscriber_id_is_taken_once_per_tenant

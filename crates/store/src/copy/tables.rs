@@ -68,6 +68,35 @@ pub(super) static TABLES: &[Table] = &[
         &[text("tenant"), text("address"), int("reason"), text("note"), int("created_at"), int("expires_at")],
     ),
     Table::new(
+        "scoped_suppression",
+        3,
+        &[
+            text("tenant"),
+            text("pattern"),
+            text("stream"),
+            int("reason"),
+            text("note"),
+            int("created_at"),
+            int("expires_at"),
+        ],
+    ),
+    Table::new(
+        "stream",
+        2,
+        &[
+            text("tenant"),
+            text("id"),
+            text("name"),
+            text("description"),
+            int("unsubscribe"),
+            text("unsubscribe_mailto"),
+            int("version"),
+            int("created_at"),
+            int("updated_at"),
+        ],
+    )
+    .summed("version"),
+    Table::new(
         "audit",
         1,
         &[

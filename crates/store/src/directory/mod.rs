@@ -11,7 +11,9 @@ mod keys;
 mod oauth;
 mod pauses;
 mod purge;
+mod scoped;
 mod sessions;
+mod streams;
 mod suppressions;
 mod tenants;
 
@@ -34,6 +36,7 @@ pub(crate) use held::{BEHIND, WAITED_FOR};
 #[cfg(test)]
 pub(crate) use pauses::STATES as BATCH_STATES;
 pub(crate) use pauses::{GateQuestion, Gates, is_suspended, suspended_batches, suspensions_of};
+pub(crate) use scoped::{add_new as add_scoped, remove_for as remove_scoped};
 pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
 
 use crate::{
@@ -98,6 +101,13 @@ pub(crate) async fn change(
         DirectoryChange::Unsuppress(tenant, addresses) => {
             suppressions::remove(session, tenant, addresses).await?
         }
+        DirectoryChange::SuppressScoped(list) => scoped::add(session, list).await?,
+        DirectoryChange::UnsuppressScoped(scopes) => scoped::remove(session, scopes).await?,
+        DirectoryChange::CreateStream(stream) => streams::create(session, stream).await?,
+        DirectoryChange::UpdateStream(stream, expected) => {
+            streams::update(session, stream, *expected).await?
+        }
+        DirectoryChange::DeleteStream(tenant, id) => streams::delete(session, tenant, id).await?,
         DirectoryChange::OpenCircuit(circuit) => pauses::open_circuit(session, circuit).await?,
         DirectoryChange::CloseCircuit(key) => pauses::close_circuit(session, key).await?,
         DirectoryChange::RedactAudit { tenant, target, digest } => {
@@ -147,6 +157,7 @@ pub(crate) async fn change(
             reports::forget(session).await?;
             inbound::forget(session).await?;
             suppressions::forget(session, *now).await?;
+            scoped::forget(session, *now).await?;
             sessions::forget(session, *now).await?;
             links::forget(session, *now).await?
         }
@@ -357,7 +368,9 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
         keys::STATEMENTS,
         oauth::STATEMENTS,
         pauses::STATEMENTS,
+        scoped::STATEMENTS,
         sessions::STATEMENTS,
+        streams::STATEMENTS,
         suppressions::STATEMENTS,
         tenants::STATEMENTS,
         allowance::STATEMENTS,
@@ -372,7 +385,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [
         listed.concat(),
         multi,
-        vec![suppressions::multi(), accounts::multi()],
+        vec![suppressions::multi(), scoped::multi(), accounts::multi()],
         held::statements(),
         purge::statements(),
         reports::statements(),

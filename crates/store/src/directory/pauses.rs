@@ -41,15 +41,17 @@ const SUSPEND: Sql = Sql::or_mysql(
 const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
 const LIST: Sql =
     Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
-/// Whether a tenant is suspended, which of its accounts are and, as kinds 9 and 8, whether it has a suppression list and a
-/// directory of recipients at all: most have none, and then no recipient need be looked up.
+/// Whether a tenant is suspended, which of its accounts are and, as kinds 9 and 8, whether it has suppressions and a
+/// directory of recipients at all: most have none, and then no recipient need be looked up. Kind 7 says that the whole installation
+/// has suppressions.
 static OF_TENANTS: Multi = Multi::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind IN (0, 2) UNION ALL \
      SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM suppression WHERE tenant = ? LIMIT 1) AS listed UNION ALL \
+     SELECT tenant, 9, '', 0 FROM (SELECT tenant FROM scoped_suppression WHERE tenant = ? LIMIT 1) AS scoped UNION ALL \
      SELECT tenant, 8, '', 0 FROM (SELECT tenant FROM known_recipient WHERE tenant = ? LIMIT 1) AS known",
     " UNION ALL ",
-    "",
+    " UNION ALL SELECT tenant, 7, '', 0 FROM (SELECT tenant FROM scoped_suppression WHERE tenant = '' LIMIT 1) AS everywhere",
 );
 /// Batches are asked for by name: there is no end to those that a tenant may have suspended.
 static OF_BATCHES: Multi = Multi::of_pieces(
@@ -58,6 +60,7 @@ static OF_BATCHES: Multi = Multi::of_pieces(
     " UNION ALL ",
     "",
 );
+const ALL_HAVE_LIST: i64 = 7;
 const HAS_LIST: i64 = 9;
 const KNOWS_RECIPIENTS: i64 = 8;
 /// Batches are known by their lanes, or by being suspended before their first message.
@@ -169,6 +172,7 @@ impl GateQuestion {
 pub(crate) struct Gates {
     paused: HashMap<TenantId, HashSet<SuspensionScope>>,
     with_list: HashSet<TenantId>,
+    all_have_list: bool,
     with_recipients: HashSet<TenantId>,
 }
 
@@ -177,9 +181,9 @@ impl Gates {
         self.paused.entry(suspension.tenant).or_default().insert(suspension.scope);
     }
 
-    /// Whether a tenant has a suppression list.
+    /// Whether there are suppressions that a tenant's mail must be compared with.
     pub fn has_list(&self, tenant: &TenantId) -> bool {
-        self.with_list.contains(tenant)
+        self.all_have_list || self.with_list.contains(tenant)
     }
 
     /// Whether a tenant has a directory of recipients.
@@ -224,9 +228,10 @@ pub(crate) async fn suspensions_of(
     add_batches(session, &batches, &mut gates).await?;
     let tenants: Vec<TenantId> = asked.tenants.into_iter().collect();
     for (sql, run) in OF_TENANTS.runs(&tenants) {
-        let values = run.iter().flat_map(|tenant| vec![Value::from(tenant.as_str()); 3]).collect();
+        let values = run.iter().flat_map(|tenant| vec![Value::from(tenant.as_str()); 4]).collect();
         for row in session.rows(sql.into(), values).await? {
             match row.int(1)? {
+                ALL_HAVE_LIST => gates.all_have_list = true,
                 HAS_LIST => drop(gates.with_list.insert(row.parsed(0)?)),
                 KNOWS_RECIPIENTS => drop(gates.with_recipients.insert(row.parsed(0)?)),
                 _ => gates.add(read(&row)?),

@@ -16,7 +16,7 @@ const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND delete
 static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
 /// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
 /// the deletion takes a list of, after the others.
-static OF_TENANT_MANY: [(Sql, Multi); 10] = [
+static OF_TENANT_MANY: [(Sql, Multi); 11] = [
     (
         Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
         Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
@@ -35,6 +35,12 @@ static OF_TENANT_MANY: [(Sql, Multi); 10] = [
     (
         Sql::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
         Multi::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
+    ),
+    (
+        Sql::same(
+            "SELECT pattern, stream FROM scoped_suppression WHERE tenant = ? ORDER BY pattern, stream LIMIT ?",
+        ),
+        Multi::new("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream IN (", 1, ")"),
     ),
     (
         Sql::same("SELECT id FROM known_recipient WHERE tenant = ? ORDER BY id LIMIT ?"),
@@ -63,7 +69,8 @@ static OF_TENANT_MANY: [(Sql, Multi); 10] = [
         Multi::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
     ),
 ];
-const OF_TENANT: [Sql; 14] = [
+const OF_TENANT: [Sql; 15] = [
+    Sql::same("DELETE FROM stream WHERE tenant = ?"),
     Sql::same("DELETE FROM oauth_state WHERE tenant = ?"),
     Sql::same("DELETE FROM pace WHERE tenant = ?"),
     Sql::same("DELETE FROM notification WHERE tenant = ?"),

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use postway_domain::{EmailAddress, TenantId, Time};
+use postway_domain::{EmailAddress, Lane, TenantId, Time};
 
-use super::was_there;
+use super::{
+    scoped::{self, ScopedMatches},
+    was_there,
+};
 use crate::{
     decode,
     error::StoreError,
@@ -83,20 +86,26 @@ pub(super) fn multi() -> Sql {
     REPORT.sample()
 }
 
-/// Addresses of a transaction that get no mail.
+/// Addresses of a transaction that get no mail, or none of some kind.
 #[derive(Debug, Default)]
-pub(crate) struct Suppressed(HashSet<(TenantId, String)>);
+pub(crate) struct Suppressed {
+    listed: HashSet<(TenantId, String)>,
+    pub(crate) scoped: ScopedMatches,
+}
 
 impl Suppressed {
-    pub fn contains(&self, tenant: &TenantId, address: &str) -> bool {
-        let is_listed = |address: String| self.0.contains(&(tenant.clone(), address));
-        !self.0.is_empty() && EmailAddress::spellings_of(&address.to_ascii_lowercase()).any(is_listed)
+    /// Whether an address gets no mail of this lane.
+    pub fn contains(&self, lane: &Lane, address: &str) -> bool {
+        let address = address.to_ascii_lowercase();
+        let is_listed = |address: String| self.listed.contains(&(lane.tenant.clone(), address));
+        !self.listed.is_empty() && EmailAddress::spellings_of(&address).any(is_listed)
+            || self.scoped.contains(lane, &address)
     }
 }
 
 impl FromIterator<(TenantId, String)> for Suppressed {
     fn from_iter<I: IntoIterator<Item = (TenantId, String)>>(addresses: I) -> Self {
-        Self(addresses.into_iter().collect())
+        Self { listed: addresses.into_iter().collect(), scoped: ScopedMatches::default() }
     }
 }
 
@@ -118,9 +127,10 @@ pub(crate) async fn suppressed_of(
             let mut values = values![tenant.as_str(), now];
             values.extend(run.iter().map(|address| Value::from(address.as_str())));
             for row in session.rows(sql.into(), values).await? {
-                suppressed.0.insert((tenant.clone(), row.text(0)?.to_owned()));
+                suppressed.listed.insert((tenant.clone(), row.text(0)?.to_owned()));
             }
         }
+        scoped::among(session, &tenant, &addresses, now, &mut suppressed.scoped).await?;
     }
     Ok(suppressed)
 }

@@ -78,6 +78,11 @@ impl Histories {
         self.targets.contains_key(&uid)
     }
 
+    /// Whether the message is there and of this tenant.
+    pub fn is_of(&self, uid: MessageUid, tenant: &TenantId) -> bool {
+        self.targets.get(&uid).is_some_and(|target| target.tenant == *tenant)
+    }
+
     /// Adds an event, and tells the journal of it. Nothing happens to a message that is gone.
     pub fn add(
         &mut self,

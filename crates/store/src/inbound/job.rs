@@ -2,11 +2,14 @@
 
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 
-use super::{claim, mails, receipts, register, retain, settle, states};
+use super::{claim, decide, mails, receipts, register, retain, settle, states};
 use crate::{
     error::StoreError,
     group::Engine,
-    record::{Changed, InboundReplay, MailboxNote, Registered, Registration, RouteRequest, Routed, ToRoute},
+    record::{
+        Changed, InboundReplay, MailboxNote, ReaderDecision, Registered, Registration, RouteRequest, Routed,
+        ToRoute,
+    },
 };
 
 /// Something to write.
@@ -24,6 +27,8 @@ pub(crate) enum InboundJob {
     TimeOut(Time, u32),
     /// These mails of a tenant, where they are still settled.
     Expunge(TenantId, Vec<MessageUid>),
+    /// What a reader decided about a stream.
+    Decide(ReaderDecision),
 }
 
 /// What came of it.
@@ -45,7 +50,10 @@ impl InboundJob {
             InboundJob::Reclaim(_, _, limit) | InboundJob::TimeOut(_, limit) => *limit as usize,
             InboundJob::Expunge(_, uids) => uids.len(),
             InboundJob::ReplayAll(replay) => replay.limit as usize,
-            InboundJob::Note(_) | InboundJob::Replay(..) | InboundJob::Resolve(..) => 1,
+            InboundJob::Note(_)
+            | InboundJob::Replay(..)
+            | InboundJob::Resolve(..)
+            | InboundJob::Decide(_) => 1,
         }
     }
 
@@ -97,6 +105,9 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
         InboundJob::Expunge(tenant, uids) => {
             let removed = retain::expunge(session_ref, tenant, uids).await?;
             (Handled::Count(u32::try_from(removed).unwrap_or(u32::MAX)), false)
+        }
+        InboundJob::Decide(decision) => {
+            (Handled::Changed(decide::write(session_ref, &mut journal, decision).await?), false)
         }
     };
     drop(session);

@@ -6,6 +6,7 @@
 
 mod claim;
 mod contacts;
+mod decide;
 mod findings;
 mod histories;
 mod job;
@@ -47,8 +48,8 @@ use crate::{
     port::Inbound,
     record::{
         Body, Changed, DirectoryChange, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey,
-        MailboxNote, MailboxState, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest,
-        RouteState, Routed, ToRoute, Traced,
+        MailboxNote, MailboxState, ReaderDecision, ReceiptPlace, ReceiptView, Registered, Registration,
+        RouteRequest, RouteState, Routed, ToRoute, Traced,
     },
     retention::SLICE_MAX,
     sql::{Session, Sql, values},
@@ -106,6 +107,11 @@ async fn changed(store: &impl Portable, job: InboundJob) -> Result<Changed, Stor
         Handled::Changed(changed) => Ok(changed),
         _ => Err(mismatched()),
     }
+}
+
+/// Writes what a reader decided.
+pub(crate) async fn decide(store: &impl Portable, decision: ReaderDecision) -> Result<Changed, StoreError> {
+    changed(store, InboundJob::Decide(decision)).await
 }
 
 #[async_trait]

@@ -8,7 +8,10 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 
-use super::tables::Tables;
+use super::{
+    streams::{ScopedTable, StreamTable},
+    tables::Tables,
+};
 use crate::{
     directory::{Gates, Suppressed},
     record::{
@@ -26,6 +29,8 @@ pub(super) struct Directory {
     pub(super) oauth: BTreeMap<OAuthOwner, OAuthState>,
     suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
     pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
+    pub(super) scoped: ScopedTable,
+    pub(super) streams: StreamTable,
     circuits: BTreeMap<AccountKey, Circuit>,
     audit: Vec<AuditEntry>,
     pub(super) spent: BTreeMap<(AccountKey, Span, i64), i64>,
@@ -52,7 +57,12 @@ impl Directory {
     pub fn suppressed(&self, now: Time) -> Suppressed {
         let in_force = |one: &&Suppression| one.expires_at.is_none_or(|at| at > now);
         let in_force = self.suppressions.values().filter(in_force);
-        in_force.map(|one| (one.tenant.clone(), one.address.clone())).collect()
+        let mut suppressed: Suppressed =
+            in_force.map(|one| (one.tenant.clone(), one.address.clone())).collect();
+        for one in self.scoped.in_force(now) {
+            suppressed.scoped.add(&one.scope);
+        }
+        suppressed
     }
 
     pub fn record(&mut self, entry: AuditEntry) {
@@ -283,6 +293,11 @@ impl Tables {
                 });
                 done_if(removed.count() > 0, Changed::Missing)
             }
+            DirectoryChange::SuppressScoped(list) => directory.scoped.add(list),
+            DirectoryChange::UnsuppressScoped(scopes) => directory.scoped.remove(&scopes),
+            DirectoryChange::CreateStream(stream) => directory.streams.create(stream),
+            DirectoryChange::UpdateStream(stream, expected) => directory.streams.update(stream, expected),
+            DirectoryChange::DeleteStream(tenant, id) => directory.streams.delete(tenant, id),
             DirectoryChange::OpenCircuit(circuit) => {
                 let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
                 let opened_at = opened_at.unwrap_or(circuit.opened_at);
@@ -340,6 +355,7 @@ impl Tables {
             DirectoryChange::Forget(now) => {
                 self.catalogue.forget_links(now);
                 directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
+                directory.scoped.forget(now);
                 directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
                 Changed::Done
             }
@@ -404,6 +420,8 @@ impl Tables {
         directory.keys.retain(|key| key.tenant != *tenant);
         directory.suspensions.retain(|(of, _), _| of != tenant);
         directory.suppressions.retain(|(of, _), _| of != tenant);
+        directory.scoped.forget_tenant(tenant);
+        directory.streams.forget_tenant(tenant);
         directory.circuits.retain(|key, _| key.tenant != *tenant);
         directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
         self.catalogue.forget_tenant(tenant);

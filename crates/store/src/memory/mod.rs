@@ -24,6 +24,7 @@ mod preparation;
 mod read;
 mod reports;
 mod retention;
+mod streams;
 mod subscribers;
 mod tables;
 mod use_of_limits;

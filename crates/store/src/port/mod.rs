@@ -5,6 +5,7 @@
 
 mod inbound;
 mod report;
+mod stream;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use postway_domain::{
 
 pub use inbound::Inbound;
 pub use report::{Report, Retain};
+pub use stream::Streams;
 
 use crate::{
     durability::DurabilityRisk,
@@ -435,7 +437,19 @@ pub trait Operate: Send + Sync {
 
 /// All of it.
 pub trait Store:
-    Intake + Work + Prepare + Blobs + Catalogue + Read + Directory + Nodes + Report + Retain + Inbound + Operate
+    Intake
+    + Work
+    + Prepare
+    + Blobs
+    + Catalogue
+    + Read
+    + Directory
+    + Nodes
+    + Report
+    + Retain
+    + Inbound
+    + Streams
+    + Operate
 {
 }
 
@@ -451,6 +465,7 @@ impl<T> Store for T where
         + Report
         + Retain
         + Inbound
+        + Streams
         + Operate
 {
 }

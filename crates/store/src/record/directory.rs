@@ -1,14 +1,18 @@
 //! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
 
 use postway_domain::{
-    Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, RecipientId, Rule, Subscriber,
-    Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, SubscriberId},
+    Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, MailStream, RecipientId, Rule,
+    Subscriber, Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::OAuthState,
     secret::Sealed,
 };
 
-use super::{AccountKey, Permit, inbound::MailboxKey};
+use super::{
+    AccountKey, Permit,
+    inbound::MailboxKey,
+    stream::{ScopedSuppression, SuppressionScope},
+};
 
 /// One change of the directory.
 #[derive(Clone, Debug)]
@@ -48,6 +52,16 @@ pub enum DirectoryChange {
     Suppress(Vec<Suppression>),
     /// Takes addresses from a tenant's suppression list.
     Unsuppress(TenantId, Vec<String>),
+    /// Adds suppressions of streams, patterns or the whole installation, or renews them.
+    SuppressScoped(Vec<ScopedSuppression>),
+    /// Takes such suppressions away.
+    UnsuppressScoped(Vec<SuppressionScope>),
+    /// Makes a stream: `Exists` where its id is taken.
+    CreateStream(MailStream),
+    /// Replaces a stream if its stored version is this one.
+    UpdateStream(MailStream, i64),
+    /// Deletes a stream. Who has left it gets no mail under its name all the same.
+    DeleteStream(TenantId, StreamId),
     /// Leaves an account alone for a while.
     OpenCircuit(Circuit),
     /// An account works again.
@@ -237,11 +251,13 @@ pub enum SuppressionReason {
     Complaint = 2,
     /// Somebody put it there.
     Manual = 3,
+    /// Its owner left a stream.
+    Unsubscribe = 4,
 }
 
 impl SuppressionReason {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::HardBounce, Self::Complaint, Self::Manual];
+    pub const ALL: [Self; 4] = [Self::HardBounce, Self::Complaint, Self::Manual, Self::Unsubscribe];
 
     /// The word users see.
     pub fn as_str(self) -> &'static str {
@@ -249,6 +265,7 @@ impl SuppressionReason {
             Self::HardBounce => "hard_bounce",
             Self::Complaint => "complaint",
             Self::Manual => "manual",
+            Self::Unsubscribe => "unsubscribe",
         }
     }
 

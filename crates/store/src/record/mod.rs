@@ -11,6 +11,7 @@ mod node;
 mod prepare;
 mod report;
 mod space;
+mod stream;
 mod view;
 
 pub(crate) use accept::foreign_id_label;
@@ -41,6 +42,7 @@ pub use report::{
     ResendRequest, StatisticsRow, ToNotify, Tombstone,
 };
 pub use space::StoreSpace;
+pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{
     AttemptView, Filter, Kept, LaneHolders, MessageBrief, MessageCount, MessageKey, MessagePage,
     MessageRecord, MessageSummary, Pace, RecipientView, Stats,

@@ -105,7 +105,10 @@ pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
         | EventKind::AutoReplied
         | EventKind::Notifying
         | EventKind::Notified
-        | EventKind::Received => false,
+        | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => false,
     };
     kind.form().is_some() || is_outcome
 }

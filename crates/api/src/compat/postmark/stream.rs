@@ -1,15 +1,21 @@
-//! `/message-streams`: a stream is a batch of that name, and `outbound` is mail of none.
+//! `/message-streams`: a stream is a stream here, and mail of it is mail of the batch of its name; `outbound` is mail of none.
 //!
-//! A batch is there as soon as it is named, and has nothing but its name: to create a stream is to say that there will be
-//! mail of it. One that is archived is suspended: its mail waits until it is not.
+//! A batch is there as soon as it is named, so mail may name a stream that nobody made: it is listed with nothing but its name.
+//! `Broadcasts` are streams that readers can leave, `Transactional` the others. One that is archived is suspended: its mail waits
+//! until it is not.
+
+use std::collections::BTreeMap;
 
 use axum::{
     Json,
     extract::{Request, State},
     http::Uri,
 };
-use postway_domain::{TenantId, Time, id::BatchCode};
-use serde_json::{Value, json};
+use postway_domain::{
+    MailStream, TenantId, Time,
+    id::{BatchCode, StreamId},
+};
+use serde_json::{Map, Value, json};
 
 use super::{error::Fault, message::STREAM, query::PostmarkQuery, server::number_of};
 use crate::{
@@ -19,24 +25,28 @@ use crate::{
     message::GivenId,
     request_id::RequestId,
     state::Shared,
+    stream::{NewStream, change_stream, make_stream},
 };
 
 /// The most streams that are listed.
 const STREAMS_MAX: u32 = 500;
 
-/// A stream as it is known.
-fn stream(tenant: &TenantId, id: &str, archived_at: Option<Time>) -> Value {
+/// A stream as it is known: by its name alone, unless somebody made it.
+fn stream(tenant: &TenantId, id: &str, archived_at: Option<Time>, made: Option<&MailStream>) -> Value {
+    let leaves = made.is_some_and(|made| made.unsubscribe);
     json!({
         "ID": id,
         "ServerID": number_of(tenant),
-        "Name": id,
-        "Description": null,
-        "MessageStreamType": "Transactional",
-        "CreatedAt": null,
-        "UpdatedAt": null,
+        "Name": made.map_or(id, MailStream::shown_name),
+        "Description": made.and_then(|made| made.description.as_deref()),
+        "MessageStreamType": if leaves { "Broadcasts" } else { "Transactional" },
+        "CreatedAt": made.map(|made| made.created_at),
+        "UpdatedAt": made.map(|made| made.updated_at),
         "ArchivedAt": archived_at,
         "ExpectedPurgeDate": null,
-        "SubscriptionManagementConfiguration": {"UnsubscribeHandlingType": "None"},
+        "SubscriptionManagementConfiguration": {
+            "UnsubscribeHandlingType": if leaves { "Postmark" } else { "None" },
+        },
     })
 }
 
@@ -66,13 +76,25 @@ pub(super) async fn list(
         asked.text("includearchivedstreams")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
     let kind = asked.text("messagestreamtype")?.map(str::to_ascii_lowercase);
     let tenant = &caller.tenant;
-    let mut streams = Vec::new();
-    if matches!(kind.as_deref(), None | Some("all" | "transactional")) {
-        streams.push(stream(tenant, STREAM, None));
-        let batches = app.store.batches(tenant, None, STREAMS_MAX).await?;
-        let wanted = batches.into_iter().filter(|batch| with_archived || batch.suspended_since.is_none());
-        streams.extend(wanted.map(|batch| stream(tenant, batch.code.as_str(), batch.suspended_since)));
+    let mut streams = vec![stream(tenant, STREAM, None, None)];
+    let made = app.store.streams(tenant, None, MailStream::PER_TENANT_MAX).await?;
+    // By name: those that were made, and those that mail has named.
+    let mut known: BTreeMap<String, (Option<Time>, Option<&MailStream>)> =
+        made.iter().map(|made| (made.id.to_string(), (None, Some(made)))).collect();
+    for batch in app.store.batches(tenant, None, STREAMS_MAX).await? {
+        // A part of a stream's mail is none itself.
+        let is_part = MailStream::of_batch(&batch.code).is_some_and(|of| of.as_str() != batch.code.as_str());
+        if !is_part {
+            known.entry(batch.code.to_string()).or_default().0 = batch.suspended_since;
+        }
     }
+    let wanted = known.iter().filter(|(_, (archived, _))| with_archived || archived.is_none());
+    streams.extend(wanted.map(|(id, (archived, made))| stream(tenant, id, *archived, *made)));
+    if let Some(kind) = kind.filter(|kind| kind != "all") {
+        streams
+            .retain(|one| one["MessageStreamType"].as_str().is_some_and(|of| of.eq_ignore_ascii_case(&kind)));
+    }
+    streams.truncate(STREAMS_MAX as usize + 1);
     Ok(Json(json!({"MessageStreams": streams, "TotalCount": streams.len()})))
 }
 
@@ -82,33 +104,86 @@ pub(super) async fn show(
     GivenId(id): GivenId,
 ) -> Result<Json<Value>, ApiError> {
     let tenant = &caller.tenant;
-    let Some(code) = batch_of(&id)? else { return Ok(Json(stream(tenant, STREAM, None))) };
-    let found = batch::find(&app, tenant, &code).await?;
-    let none = || Fault::Stream.error("", format!("The stream was not found: there is no mail of `{code}`"));
-    let found = found.ok_or_else(none)?;
-    Ok(Json(stream(tenant, found.code.as_str(), found.suspended_since)))
+    let Some(code) = batch_of(&id)? else { return Ok(Json(stream(tenant, STREAM, None, None))) };
+    let batch = batch::find(&app, tenant, &code).await?;
+    let made = match code.as_str().parse::<StreamId>() {
+        Ok(id) => app.store.stream(tenant, &id).await?,
+        Err(_) => None,
+    };
+    if batch.is_none() && made.is_none() {
+        return Err(
+            Fault::Stream.error("", format!("The stream was not found: there is no mail of `{code}`"))
+        );
+    }
+    let archived_at = batch.and_then(|batch| batch.suspended_since);
+    Ok(Json(stream(tenant, code.as_str(), archived_at, made.as_ref())))
 }
 
-/// Says that there will be mail of a stream. Nothing is kept of it: the answer alone has its name and description.
-pub(super) async fn create(caller: Manager, request: Request) -> Result<Json<Value>, ApiError> {
+/// Makes a stream. Readers can leave what is `Broadcasts`, unless it says otherwise or readers cannot reach this gateway.
+pub(super) async fn create(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
     let body = body::json_object(request).await?;
     let id = body.get("ID").and_then(Value::as_str).unwrap_or_default();
     let code = own_batch(id)?;
-    let mut made = stream(&caller.tenant, code.as_str(), None);
-    for name in ["Name", "Description", "MessageStreamType"] {
-        if let Some(given @ Value::String(text)) = body.get(name)
-            && text.chars().count() <= 1_000
-        {
-            made[name] = given.clone();
-        }
-    }
-    Ok(Json(made))
+    let is_broadcast = body.get("MessageStreamType").and_then(Value::as_str) == Some("Broadcasts");
+    let mut given = read(&body);
+    given.id = Some(code.as_str().parse().map_err(|error| Fault::Stream.error("ID", format!("{error}")))?);
+    given.unsubscribe = given.unsubscribe.or(Some(is_broadcast && app.door.serves_readers()));
+    let made = make_stream(&app, &caller, &request_id, given).await.map_err(refused)?;
+    Ok(Json(stream(&caller.tenant, code.as_str(), None, Some(&made))))
 }
 
-/// A stream has nothing that could be changed.
-pub(super) async fn edit(_caller: Manager, GivenId(_): GivenId) -> ApiError {
-    Fault::Stream
-        .error("", "a stream here is the batch of that name: it has no other name, and no description")
+/// What is wrong with a stream, under the number that users know; what is no fault of theirs stays as it is.
+fn refused(error: ApiError) -> ApiError {
+    match error.status().is_client_error() {
+        true => {
+            let told =
+                error.details().first().map_or_else(|| error.message().to_owned(), ToString::to_string);
+            Fault::Stream.error("", told)
+        }
+        false => error,
+    }
+}
+
+/// What a body says of a stream.
+fn read(body: &Map<String, Value>) -> NewStream {
+    let text = |name: &str, max: usize| {
+        let text = body.get(name).and_then(Value::as_str);
+        text.filter(|text| text.chars().count() <= max).map(|text| text.replace(char::is_control, " "))
+    };
+    let handling = body
+        .get("SubscriptionManagementConfiguration")
+        .and_then(|settings| settings.get("UnsubscribeHandlingType"))
+        .and_then(Value::as_str);
+    NewStream {
+        name: text("Name", MailStream::NAME_CHARS_MAX),
+        description: text("Description", MailStream::DESCRIPTION_CHARS_MAX).map(Some),
+        unsubscribe: handling.map(|handling| handling == "Postmark"),
+        fields: body.keys().take(8).cloned().collect(),
+        ..NewStream::default()
+    }
+}
+
+/// Changes the name, the description, or whether readers can leave it.
+pub(super) async fn edit(
+    State(app): State<Shared>,
+    caller: Manager,
+    request_id: RequestId,
+    GivenId(id): GivenId,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let code = own_batch(&id)?;
+    let given = read(&body::json_object(request).await?);
+    let id: StreamId =
+        code.as_str().parse().map_err(|error| Fault::Stream.error("ID", format!("{error}")))?;
+    let made = change_stream(&app, &caller, &request_id, &id, given).await.map_err(refused)?;
+    let batch = batch::find(&app, &caller.tenant, &code).await?;
+    let archived_at = batch.and_then(|batch| batch.suspended_since);
+    Ok(Json(stream(&caller.tenant, code.as_str(), archived_at, Some(&made))))
 }
 
 pub(super) async fn archive(
@@ -130,5 +205,9 @@ pub(super) async fn unarchive(
 ) -> Result<Json<Value>, ApiError> {
     let code = own_batch(&id)?;
     batch::let_go(&app, &caller, &request_id, &code).await?;
-    Ok(Json(stream(&caller.tenant, code.as_str(), None)))
+    let made = match code.as_str().parse::<StreamId>() {
+        Ok(id) => app.store.stream(&caller.tenant, &id).await?,
+        Err(_) => None,
+    };
+    Ok(Json(stream(&caller.tenant, code.as_str(), None, made.as_ref())))
 }

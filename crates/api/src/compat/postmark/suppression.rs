@@ -1,6 +1,7 @@
 //! `/message-streams/{id}/suppressions`: who gets no mail.
 //!
-//! The list is the tenant's, for all its streams: whichever stream is named, it is the same.
+//! `outbound` has the tenant's own list, which holds for all its mail. A stream has that, and whoever is suppressed for it alone:
+//! what is added by its name is its own, and what is deleted by its name is gone from both.
 
 use axum::{
     Json,
@@ -10,8 +11,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::{StreamExt, TryStreamExt};
-use postway_domain::{EmailAddress, TenantId, Time};
-use postway_store::record::{DirectoryChange, Suppression, SuppressionReason};
+use postway_domain::{EmailAddress, MailStream, TenantId, Time, id::StreamId};
+use postway_store::StoreError;
+use postway_store::record::{
+    DirectoryChange, ScopeFilter, ScopedSuppression, Suppression, SuppressionReason, SuppressionScope,
+};
 use serde_json::{Value, json};
 
 use super::{error::Fault, query::PostmarkQuery, stream::batch_of};
@@ -64,6 +68,7 @@ fn words(reason: SuppressionReason) -> (&'static str, &'static str) {
         SuppressionReason::HardBounce => ("HardBounce", "Recipient"),
         SuppressionReason::Complaint => ("SpamComplaint", "Recipient"),
         SuppressionReason::Manual => ("ManualSuppression", "Customer"),
+        SuppressionReason::Unsubscribe => ("ManualSuppression", "Recipient"),
     }
 }
 
@@ -79,7 +84,7 @@ pub(super) async fn dump(
     GivenId(id): GivenId,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    batch_of(&id)?;
+    let stream = stream_of(&id)?;
     let asked = PostmarkQuery::of(&uri)?;
     let wanted = SuppressionFilter {
         address: asked.text("emailaddress")?.map(str::to_lowercase),
@@ -92,45 +97,107 @@ pub(super) async fn dump(
     let tenant = caller.tenant.clone();
     let body = match &wanted.address {
         Some(address) => {
-            let found = app.store.suppression(&tenant, address).await?.filter(|one| wanted.is(one));
+            let listed = app.store.suppression(&tenant, address).await?;
+            let own = match &stream {
+                Some(stream) => app.store.scoped_suppression(&scope(&tenant, stream, address)).await?,
+                None => None,
+            };
+            let found = listed.into_iter().chain(own.map(|one| as_listed(one, &tenant)));
+            let found: Vec<Suppression> = found.filter(|one| wanted.is(one)).take(1).collect();
             Body::from(json!({"Suppressions": found.iter().map(shown).collect::<Vec<_>>()}).to_string())
         }
         None => {
-            let part = move |(after, is_first): (Option<String>, bool)| {
-                part(app.clone(), tenant.clone(), wanted.clone(), after, is_first)
-            };
-            page::streamed((None, true), part).await?
+            let dump = SuppressionDump { tenant, stream, wanted };
+            let part = move |position: DumpPosition| part(app.clone(), dump.clone(), position);
+            page::streamed(DumpPosition::default(), part).await?
         }
     };
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-type Position = (Option<String>, bool);
+/// Whose list is dumped, of which stream, and what of it.
+#[derive(Clone)]
+struct SuppressionDump {
+    tenant: TenantId,
+    stream: Option<StreamId>,
+    wanted: SuppressionFilter,
+}
 
-/// The next part of the answer, and where to go on: behind which address, and whether none was written yet.
+/// Where to go on.
+#[derive(Default)]
+struct DumpPosition {
+    /// Whether the tenant's list is written, and the stream's own is next.
+    is_own: bool,
+    after: Option<String>,
+    /// Whether something was written.
+    has_some: bool,
+    has_begun: bool,
+}
+
+/// The next part of the answer, and where to go on.
 async fn part(
     app: Shared,
-    tenant: TenantId,
-    wanted: SuppressionFilter,
-    after: Option<String>,
-    mut is_first: bool,
-) -> Result<(Vec<u8>, Option<Position>), ApiError> {
+    dump: SuppressionDump,
+    position: DumpPosition,
+) -> Result<(Vec<u8>, Option<DumpPosition>), ApiError> {
+    let DumpPosition { is_own, after, mut has_some, has_begun } = position;
     let mut text = String::new();
-    if after.is_none() {
+    if !has_begun {
         text.push_str("{\"Suppressions\":[");
     }
-    let found = app.store.suppressions(&tenant, after.as_deref(), LOOK).await?;
+    let SuppressionDump { tenant, stream, wanted } = &dump;
+    let found: Vec<Suppression> = match (is_own, stream) {
+        (true, Some(stream)) => {
+            let filter = ScopeFilter { tenant: Some(tenant.clone()), stream: Some(stream.clone()) };
+            let after = after.map(|after| scope(tenant, stream, &after));
+            let own = app.store.scoped_suppressions(&filter, after.as_ref(), LOOK).await?;
+            own.into_iter().map(|one| as_listed(one, tenant)).collect()
+        }
+        _ => app.store.suppressions(tenant, after.as_deref(), LOOK).await?,
+    };
     for one in found.iter().filter(|one| wanted.is(one)) {
-        if !std::mem::take(&mut is_first) {
+        if std::mem::replace(&mut has_some, true) {
             text.push(',');
         }
         text.push_str(&shown(one).to_string());
     }
-    let next = found.last().filter(|_| found.len() == LOOK as usize).map(|last| last.address.clone());
+    let last = found.last().filter(|_| found.len() == LOOK as usize).map(|last| last.address.clone());
+    let next = match last {
+        Some(after) => Some(DumpPosition { is_own, after: Some(after), has_some, has_begun: true }),
+        None if !is_own && stream.is_some() => {
+            Some(DumpPosition { is_own: true, after: None, has_some, has_begun: true })
+        }
+        None => None,
+    };
     if next.is_none() {
         text.push_str("]}");
     }
-    Ok((text.into_bytes(), next.map(|next| (Some(next), is_first))))
+    Ok((text.into_bytes(), next))
+}
+
+/// The stream whose own suppressions are meant; none of `outbound`.
+fn stream_of(id: &str) -> Result<Option<StreamId>, ApiError> {
+    Ok(batch_of(id)?.as_ref().and_then(MailStream::of_batch))
+}
+
+fn scope(tenant: &TenantId, stream: &StreamId, address: &str) -> SuppressionScope {
+    SuppressionScope {
+        tenant: Some(tenant.clone()),
+        pattern: address.to_owned(),
+        stream: Some(stream.clone()),
+    }
+}
+
+/// A suppression of a stream, as one of the list is shown.
+fn as_listed(one: ScopedSuppression, tenant: &TenantId) -> Suppression {
+    Suppression {
+        tenant: tenant.clone(),
+        address: one.scope.pattern,
+        reason: one.reason,
+        note: one.note,
+        created_at: one.created_at,
+        expires_at: one.expires_at,
+    }
 }
 
 /// The addresses of a body as they were given, each with the form that is stored or why it is none.
@@ -168,14 +235,23 @@ pub(super) async fn create(
     GivenId(id): GivenId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    batch_of(&id)?;
+    let stream = stream_of(&id)?;
     let addresses = addresses(request).await?;
     let (tenant, now) = (&caller.tenant, app.clock.now());
     let wanted: Vec<String> = addresses.iter().filter_map(|(_, address)| address.clone().ok()).collect();
     let held: Vec<Option<Suppression>> = futures::stream::iter(wanted.clone())
         .map(|address| {
-            let app = &app;
-            async move { app.store.suppression(tenant, &address).await }
+            let (app, stream) = (&app, stream.as_ref());
+            async move {
+                let listed = app.store.suppression(tenant, &address).await?;
+                match (listed, stream) {
+                    (None, Some(stream)) => {
+                        let own = app.store.scoped_suppression(&scope(tenant, stream, &address)).await?;
+                        Ok(own.map(|one| as_listed(one, tenant)))
+                    }
+                    (listed, _) => Ok::<_, StoreError>(listed),
+                }
+            }
         })
         .buffered(TOGETHER)
         .try_collect()
@@ -196,7 +272,13 @@ pub(super) async fn create(
     if !list.is_empty() {
         let target = target(&app, tenant, list.iter().map(|one| one.address.as_str()));
         let entry = app.audit(&caller.actor, Some(tenant), "suppression.create", target, &request_id, None);
-        app.store.change(DirectoryChange::Suppress(list), Some(entry)).await?;
+        let change = match &stream {
+            Some(stream) => {
+                DirectoryChange::SuppressScoped(list.into_iter().map(|one| own(one, stream)).collect())
+            }
+            None => DirectoryChange::Suppress(list),
+        };
+        app.store.change(change, Some(entry)).await?;
     }
     Ok(answer(addresses, "Suppressed"))
 }
@@ -209,16 +291,32 @@ pub(super) async fn delete(
     GivenId(id): GivenId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    batch_of(&id)?;
+    let stream = stream_of(&id)?;
     let addresses = addresses(request).await?;
     let list: Vec<String> = addresses.iter().filter_map(|(_, address)| address.clone().ok()).collect();
     if !list.is_empty() {
         let target = target(&app, &caller.tenant, list.iter().map(String::as_str));
         let tenant = &caller.tenant;
-        let entry = app.audit(&caller.actor, Some(tenant), "suppression.delete", target, &request_id, None);
-        app.store.change(DirectoryChange::Unsuppress(tenant.clone(), list), Some(entry)).await?;
+        let action = "suppression.delete";
+        let entry = || app.audit(&caller.actor, Some(tenant), action, target.clone(), &request_id, None);
+        if let Some(stream) = &stream {
+            let scopes = list.iter().map(|address| scope(tenant, stream, address)).collect();
+            app.store.change(DirectoryChange::UnsuppressScoped(scopes), Some(entry())).await?;
+        }
+        app.store.change(DirectoryChange::Unsuppress(tenant.clone(), list), Some(entry())).await?;
     }
     Ok(answer(addresses, "Deleted"))
+}
+
+/// The same for a stream alone.
+fn own(one: Suppression, stream: &StreamId) -> ScopedSuppression {
+    ScopedSuppression {
+        scope: scope(&one.tenant, stream, &one.address),
+        reason: one.reason,
+        note: one.note,
+        created_at: one.created_at,
+        expires_at: one.expires_at,
+    }
 }
 
 /// As the audit log names addresses: one by its digest, since the log outlives what is erased, and many by their number.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{
     Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, Event, Incarnation, KeyDigest,
-    KnownRecipient, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber, Template,
-    TemplateName, Tenant, TenantId, Time, WatchedMailbox,
-    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, SubscriberId},
+    KnownRecipient, MailStream, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber,
+    Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
     oauth::{OAuthOwner, OAuthState},
 };
 use postway_store::{
-    Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError,
+    Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError, Streams,
     record::*,
 };
 
@@ -43,6 +43,13 @@ pass! {
         reserve_blob(digest: [u8; 32], size: u64, now: Time) -> BlobName;
         condemn_blobs(before: Time, limit: u32) -> Vec<BlobName>;
         forget_blobs(gone: &[BlobName]) -> ();
+    }
+    Streams {
+        streams(tenant: &TenantId, after: Option<&StreamId>, limit: u32) -> Vec<MailStream>;
+        stream(tenant: &TenantId, id: &StreamId) -> Option<MailStream>;
+        scoped_suppressions(filter: &ScopeFilter, after: Option<&SuppressionScope>, limit: u32) -> Vec<ScopedSuppression>;
+        scoped_suppression(scope: &SuppressionScope) -> Option<ScopedSuppression>;
+        decide(decision: ReaderDecision) -> Changed;
     }
     Catalogue {
         template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;

@@ -14,12 +14,12 @@ use crate::{
     conformance::{
         Shared, keys, limits, oauth, preparation, recipients,
         sample::{self, OTHER_ACCOUNT, OTHER_TENANT, Sample, TENANT, at},
-        stage,
+        stage, streams,
         suppress::suppression,
     },
     record::{
         AuditEntry, BlobName, BlobRef, Body, Change, Changed, Circuit, DirectoryChange, Filter, MessageKey,
-        NewLink, Prepared, SuspensionScope,
+        NewLink, Prepared, ScopeFilter, SuspensionScope,
     },
 };
 
@@ -226,6 +226,11 @@ async fn manage(store: &Shared) {
         DirectoryChange::PutOAuthState(oauth::state(TENANT, 1, b"sealed \0 tokens"), None),
         DirectoryChange::OpenCircuit(circuit),
         DirectoryChange::Suppress(list.into()),
+        DirectoryChange::SuppressScoped(vec![
+            streams::scoped(Some(TENANT), "größe@example.org", Some("news")),
+            streams::scoped(None, "*@example.org", None),
+        ]),
+        DirectoryChange::CreateStream(streams::stream("news")),
     ] {
         stage::direct(store, change).await;
     }
@@ -239,11 +244,16 @@ async fn manage(store: &Shared) {
 
 /// What the port tells of one tenant, but for its messages.
 async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
+    let installation = ScopeFilter { tenant: None, stream: None };
+    let own = ScopeFilter { tenant: Some(tenant.clone()), ..installation.clone() };
     let mut lines = vec![
         format!("{:?}", store.keys(tenant).await.unwrap()),
         format!("{:?}", store.suspensions(tenant).await.unwrap()),
         format!("{:?}", store.batches(tenant, None, 99).await.unwrap()),
         format!("{:?}", store.suppressions(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.streams(tenant, None, 99).await.unwrap()),
+        format!("{:?}", store.scoped_suppressions(&own, None, 99).await.unwrap()),
+        format!("{:?}", store.scoped_suppressions(&installation, None, 99).await.unwrap()),
         format!("{:?}", store.audit(Some(tenant), None, 99).await.unwrap()),
         format!(
             "{:?}",

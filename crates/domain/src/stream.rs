@@ -1,0 +1,89 @@
+//! Streams: a tenant's named kinds of mail, which readers can leave one by one.
+//!
+//! A message belongs to a stream by the code of its batch: `newsletter`, or `newsletter:` and more. So a stream can be suspended
+//! as a batch is, holds up no other, and is known wherever a lane is.
+
+use crate::{
+    id::{BatchCode, StreamId, TenantId},
+    time::Time,
+};
+
+/// What stands between a stream's name and the rest of a batch's code.
+const SEPARATOR: char = ':';
+
+/// A named kind of mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailStream {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Its name in requests and batches.
+    pub id: StreamId,
+    /// What readers are told it is called; empty where they are told its id.
+    pub name: String,
+    /// What it is for, in people's words.
+    pub description: Option<String>,
+    /// Whether readers can leave it by links that the gateway adds and serves.
+    pub unsubscribe: bool,
+    /// An address of a watched mailbox to which readers can write to leave it.
+    pub unsubscribe_mailto: Option<String>,
+    /// Rises with each change.
+    pub version: i64,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it was changed last.
+    pub updated_at: Time,
+}
+
+impl MailStream {
+    /// Streams of one tenant, at most.
+    pub const PER_TENANT_MAX: u32 = 500;
+    /// Characters of a name, at most.
+    pub const NAME_CHARS_MAX: usize = 200;
+    /// Characters of a description, at most.
+    pub const DESCRIPTION_CHARS_MAX: usize = 1_000;
+    /// Names that no stream can have: batches of what mailboxes forward begin with the first, and other systems call mail of
+    /// no stream by the second.
+    pub const RESERVED: [&'static str; 2] = ["mailbox", "outbound"];
+
+    /// The stream that mail of this batch belongs to, if there is one of that name.
+    pub fn of_batch(batch: &BatchCode) -> Option<StreamId> {
+        let code = batch.as_str();
+        let name = code.split_once(SEPARATOR).map_or(code, |(name, _)| name);
+        name.parse().ok().filter(|id| !Self::is_reserved(id))
+    }
+
+    /// Whether no stream can have this name.
+    pub fn is_reserved(id: &StreamId) -> bool {
+        Self::RESERVED.iter().any(|reserved| id.as_str().eq_ignore_ascii_case(reserved))
+    }
+
+    /// The batch of mail that says nothing but its stream.
+    pub fn batch_of(id: &StreamId) -> BatchCode {
+        id.as_str().parse().expect("a stream's name has nothing that a batch's code may not have")
+    }
+
+    /// What readers are told it is called.
+    pub fn shown_name(&self) -> &str {
+        if self.name.is_empty() { self.id.as_str() } else { &self.name }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_belongs_to_the_stream_that_its_code_begins_with() {
+        let stream = |code: &str| {
+            MailStream::of_batch(&code.parse::<BatchCode>().unwrap()).map(|id| id.as_str().to_owned())
+        };
+        assert_eq!(stream("newsletter").as_deref(), Some("newsletter"));
+        assert_eq!(stream("newsletter:2026-11:a").as_deref(), Some("newsletter"));
+        assert_eq!(stream("newsletters").as_deref(), Some("newsletters"), "another one");
+        for none in ["mailbox:support", "Mailbox:x", "outbound", "a@b", ":x", &"x".repeat(65)] {
+            assert_eq!(stream(none), None, "{none}");
+        }
+        let longest: StreamId = "s".repeat(64).parse().unwrap();
+        assert_eq!(MailStream::of_batch(&MailStream::batch_of(&longest)), Some(longest));
+    }
+}

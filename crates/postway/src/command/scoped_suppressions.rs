@@ -1,0 +1,95 @@
+//! `postway suppressions scoped`: suppressions of one stream, of a pattern, or of the whole installation.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::json;
+
+use super::Session;
+use super::pages::{self, PageArgs};
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::field;
+
+const COLUMNS: [&str; 6] = ["pattern", "stream", "installation", "reason", "note", "expires_at"];
+
+#[derive(Debug, Subcommand)]
+pub enum ScopedCommand {
+    /// List them
+    List(ScopedListArgs),
+    /// Suppress a part of the mail
+    Add(ScopedAddArgs),
+    /// Stop suppressing it
+    Remove(ScopeArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct ScopedListArgs {
+    /// Only those of this stream
+    #[arg(long)]
+    stream: Option<String>,
+    /// Those that hold for every tenant (admin key)
+    #[arg(long)]
+    installation: bool,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct ScopeArgs {
+    /// An address, *@example.net, *@*.example.net or postmaster@*
+    pattern: String,
+    /// Only mail of this stream
+    #[arg(long)]
+    stream: Option<String>,
+    /// Mail of every tenant (admin key)
+    #[arg(long)]
+    installation: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ScopedAddArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// Why
+    #[arg(long, value_parser = ["manual", "hard_bounce", "complaint", "unsubscribe"])]
+    reason: Option<String>,
+    /// More about it
+    #[arg(long)]
+    note: Option<String>,
+    /// Until when (RFC 3339 or Unix seconds)
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<String>,
+}
+
+pub async fn run(session: &Session, command: ScopedCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let all = ["v1", "scoped-suppressions"];
+    match command {
+        ScopedCommand::List(ScopedListArgs { stream, installation, page }) => {
+            let filters = query(stream, installation);
+            pages::print(&client, output, &all, filters, page, &COLUMNS, "no scoped suppressions").await
+        }
+        ScopedCommand::Add(ScopedAddArgs { scope, reason, note, expires_at }) => {
+            let body = json!({
+                "pattern": scope.pattern, "stream": scope.stream, "installation": scope.installation,
+                "reason": reason, "note": note, "expires_at": expires_at,
+            });
+            let added = client.call(Method::POST, &all, &[], Body::Json(&body)).await?;
+            output.show(&added, |output, one| output.fields(COLUMNS.map(|name| (name, field(one, name)))))
+        }
+        ScopedCommand::Remove(ScopeArgs { pattern, stream, installation }) => {
+            let path = ["v1", "scoped-suppressions", &pattern];
+            let query = query(stream, installation);
+            let answer = client.call(Method::DELETE, &path, &query, Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("{pattern} is not suppressed any more")),
+            }
+        }
+    }
+}
+
+fn query(stream: Option<String>, installation: bool) -> Vec<(&'static str, String)> {
+    let stream = stream.map(|stream| ("stream", stream));
+    stream.into_iter().chain(installation.then(|| ("installation", "true".to_owned()))).collect()
+}

@@ -1,0 +1,97 @@
+//! `postway streams`: kinds of mail, which readers can leave one by one.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value};
+
+use super::Session;
+use super::pages::{self, PageArgs};
+use crate::client::Body;
+use crate::failure::Failure;
+use crate::output::{Output, field};
+
+const COLUMNS: [&str; 4] = ["id", "name", "unsubscribe", "description"];
+const FIELDS: [&str; 6] = ["id", "name", "description", "unsubscribe", "unsubscribe_mailto", "updated_at"];
+
+#[derive(Debug, Subcommand)]
+pub enum StreamsCommand {
+    /// List streams
+    List(PageArgs),
+    /// Show one stream
+    Show(StreamRef),
+    /// Add a stream
+    Add(StreamArgs),
+    /// Change a stream
+    Update(StreamArgs),
+    /// Remove a stream; readers who left it stay away
+    Remove(StreamRef),
+}
+
+#[derive(Args, Debug)]
+pub struct StreamRef {
+    /// The stream's id
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct StreamArgs {
+    /// The stream's id
+    id: String,
+    /// What readers are told it is called
+    #[arg(long)]
+    name: Option<String>,
+    /// What it is for
+    #[arg(long)]
+    description: Option<String>,
+    /// Whether readers can leave it
+    #[arg(long, value_name = "BOOL")]
+    unsubscribe: Option<bool>,
+    /// An address of a watched mailbox to which readers can write to leave it
+    #[arg(long, value_name = "ADDRESS")]
+    mailto: Option<String>,
+}
+
+pub async fn run(session: &Session, command: StreamsCommand) -> Result<(), Failure> {
+    let (client, output) = (session.client()?, session.output);
+    let all = ["v1", "streams"];
+    match command {
+        StreamsCommand::List(page) => {
+            pages::print(&client, output, &all, Vec::new(), page, &COLUMNS, "no streams").await
+        }
+        StreamsCommand::Show(StreamRef { id }) => {
+            output.show(&client.get(&["v1", "streams", &id], &[]).await?, render)
+        }
+        StreamsCommand::Add(args) => {
+            let mut body = body(&args);
+            body.insert("id".to_owned(), args.id.into());
+            let body = Value::Object(body);
+            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+        }
+        StreamsCommand::Update(args) => {
+            let (body, path) = (Value::Object(body(&args)), ["v1", "streams", &args.id]);
+            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+        }
+        StreamsCommand::Remove(StreamRef { id }) => {
+            let answer = client.call(Method::DELETE, &["v1", "streams", &id], &[], Body::Empty).await?;
+            match output.is_json() {
+                true => output.json(&answer),
+                false => output.text(&format!("stream {id} is removed")),
+            }
+        }
+    }
+}
+
+/// The stream as the API takes it, but for its id.
+fn body(args: &StreamArgs) -> Map<String, Value> {
+    let fields = [
+        ("name", args.name.clone().map(Value::from)),
+        ("description", args.description.clone().map(Value::from)),
+        ("unsubscribe", args.unsubscribe.map(Value::from)),
+        ("unsubscribe_mailto", args.mailto.clone().map(Value::from)),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn render(output: Output, stream: &Value) -> String {
+    output.fields(FIELDS.map(|name| (name, field(stream, name))))
+}
