@@ -158,6 +158,7 @@ fn assert_carried(raw: &[u8]) {
         date_unix: 0,
         author: None,
         trace: None,
+        unsubscribe: &[],
         is_to_be_signed: raw.len().is_multiple_of(2),
     };
     let Ok(finished) = finish_raw(raw, &finish) else { return };

@@ -86,7 +86,7 @@ pub(crate) async fn list(
     let understood = search.is_some().then_some(terms);
     if let Some(found) = one_by_key(&app, tenant, key, maybe_id).await? {
         let messages = summaries(&app, tenant, found).await?;
-        let count = is_counted.then(|| CountView { messages: messages.len() as u64, or_more: false });
+        let count = is_counted.then_some(CountView { messages: messages.len() as u64, or_more: false });
         return Ok(Json(MessageList { data: messages, next_cursor: None, count, understood }));
     }
     let count = match is_counted {

@@ -76,7 +76,7 @@ impl Understood {
             self.term("domain", &domain);
             self.filter.domain = Some(domain);
         } else if let Ok(address) = word.parse::<EmailAddress>() {
-            self.term("recipient", &address.to_string());
+            self.term("recipient", address.as_ref());
             self.filter.recipient = Some(address.to_string());
         } else if is_code(word) {
             self.term("error_code", word);
