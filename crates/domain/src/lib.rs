@@ -24,6 +24,7 @@ pub mod liveness;
 pub mod mailbox;
 pub mod message;
 pub mod oauth;
+pub mod provider_account;
 pub mod reference;
 pub mod retry;
 pub mod rule;
