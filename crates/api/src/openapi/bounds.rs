@@ -159,7 +159,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Chars(0, 2_000), &["TemplateRequest.subject", "SourcePreviewRequest.subject"]),
         (Chars(1, 320), &["AccountRequest.username", "MailboxRequest.username"]),
-        (Chars(1, 1_024), &["AccountRequest.password", "AccountRequest.secret_access_key"]),
+        (
+            Chars(1, 1_024),
+            &["AccountRequest.password", "AccountRequest.secret_access_key", "AccountRequest.api_key"],
+        ),
         (Number(1, u16::MAX as u32), &["AccountRequest.port", "MailboxRequest.port"]),
         (Number(1, AccountSettings::CONNECTIONS_MAX), &["AccountRequest.max_connections"]),
         (Items(0, RetryPolicy::DELAYS_MAX), &["RetryRequest.delays_s"]),

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{RecipientStatus, State, inbound::InboundState, key::Scope, subscriber::event_names};
+use postway_domain::{
+    AccountKind, RecipientStatus, State, inbound::InboundState, key::Scope, subscriber::event_names,
+};
 use serde_json::Value;
 use utoipa::openapi::{
     OpenApi as Document, RefOr, Schema, Type,
@@ -108,7 +110,7 @@ fn lists() -> Vec<WordList> {
             &["SuppressionRequest.reason", "SuppressionChange.reason", "Suppression.reason"],
         ),
         list(&["rsa", "ed25519"], &["SigningKeyRequest.algorithm", "SigningKey.algorithm"]),
-        list(&["smtp", "ses", "sandbox"], &["AccountRequest.kind", "Account.kind"]),
+        list(&AccountKind::ALL.map(AccountKind::as_str), &["AccountRequest.kind", "Account.kind"]),
         list(&["starttls", "implicit", "none", "opportunistic"], &["AccountRequest.tls", "Account.tls"]),
         list(&["defer", "reject"], &["LimitsRequest.behavior", "Limits.behavior"]),
         list(&["closed", "open"], &["Circuit.state"]),

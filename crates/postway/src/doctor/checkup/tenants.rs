@@ -3,7 +3,7 @@
 //! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
 
 use futures::{StreamExt as _, stream};
-use postway_domain::Clock as _;
+use postway_domain::{AccountKind, Clock as _};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -164,6 +164,12 @@ fn mend(kind: &str, step: &str) -> &'static str {
         "auth" if kind == "ses" => {
             "check the key, and whether AWS lets it send: `postway accounts update ID --access-key-id … --password-file …`"
         }
+        "connect" | "tls" if is_provider(kind) => {
+            "check base_url, and that this machine may connect there; give `ca_pem` where its certificate is your own"
+        }
+        "auth" if is_provider(kind) => {
+            "check the key or the grant, and whether the provider lets it send: `postway accounts update ID --api-key-file …`"
+        }
         "connect" => "check host and port, and that this machine may connect there",
         "tls" => {
             "check `tls` (starttls for 587, implicit for 465), and give `ca_pem` where the certificate is your own"
@@ -171,6 +177,13 @@ fn mend(kind: &str, step: &str) -> &'static str {
         "auth" => "check user name and password: `postway accounts update ID --username … --password-file …`",
         _ => "see what was said; `postway accounts test` tries it again",
     }
+}
+
+/// Whether accounts of this kind call a provider, so that they have neither host nor port.
+fn is_provider(kind: &str) -> bool {
+    let has_none =
+        |kind: AccountKind| !matches!(kind, AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox);
+    AccountKind::from_word(kind).is_some_and(has_none)
 }
 
 /// Every mailbox, by what the server knows and a trial.
