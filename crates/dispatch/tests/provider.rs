@@ -12,6 +12,8 @@ mod fake;
 mod misbehaving;
 #[path = "provider/requests.rs"]
 mod requests;
+#[path = "provider/tokens.rs"]
+mod tokens;
 
 use std::{sync::Arc, time::Duration};
 

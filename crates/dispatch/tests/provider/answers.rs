@@ -414,6 +414,21 @@ async fn a_success_that_carries_an_error_is_the_error() {
 }
 
 #[tokio::test]
+async fn recipients_whom_the_provider_leaves_out_have_failed_and_the_others_are_sent_to() {
+    let body = r#"{"To":"a@example.org","MessageID":"1","ErrorCode":0,"Message":"Message OK, but will not deliver to these inactive addresses: B@example.org, c@example.org. Inactive recipients are ones that have generated a hard bounce or a spam complaint."}"#;
+    let fake = Fake::start(Play::Answer(200, "", body.to_owned())).await;
+    let three = &["a@example.org", "b@example.org", "c@example.org"];
+    let mail = b"From: s@example.net\r\nTo: a@example.org, b@example.org, c@example.org\r\n\r\nhi\r\n";
+    let (delivery, _) = send_mail(&client(settings(AccountKind::Postmark, fake.url())), three, mail).await;
+    accepted(delivery.end);
+    assert!(delivery.recipients[0].is_accepted());
+    for reply in &delivery.recipients[1..] {
+        let RecipientReply::Refused(failure) = reply else { panic!("{reply:?}") };
+        assert_eq!((failure.code.as_ref(), failure.severity), ("provider_recipient_rejected", Permanent));
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_was_used_for_another_content_leaves_doubt() {
     let body = r#"{"statusCode":409,"name":"invalid_idempotent_request","message":"other payload"}"#;
     let fake = Fake::start(Play::Answer(409, "", body.to_owned())).await;

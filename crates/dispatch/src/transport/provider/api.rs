@@ -43,6 +43,8 @@ pub(super) struct AnswerContent {
     pub id: Option<String>,
     /// Its error. Only the provider itself names one; what stands before it does not.
     pub error: Option<NamedError>,
+    /// Recipients to whom it will not send, though it takes the mail.
+    pub left_out: Vec<String>,
 }
 
 /// An error as the provider names it.
@@ -58,7 +60,13 @@ pub(super) struct NamedError {
 
 impl AnswerContent {
     pub fn error(name: impl Into<String>, message: impl Into<String>, kind: Option<ErrorKind>) -> Self {
-        Self { id: None, error: Some(NamedError { name: name.into(), message: message.into(), kind }) }
+        let error = NamedError { name: name.into(), message: message.into(), kind };
+        Self { error: Some(error), ..Self::default() }
+    }
+
+    /// A mail that was taken, where the answer has its id.
+    pub fn taken(id: Option<&str>) -> Self {
+        Self { id: id.map(str::to_owned), ..Self::default() }
     }
 }
 

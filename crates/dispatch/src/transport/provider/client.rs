@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
 use postway_domain::{
-    Clock, MessageUid,
+    Clock, EmailAddress, MessageUid,
     failure::{Category, Failure, Phase, Severity},
 };
 use postway_oauth::AccessToken;
@@ -52,6 +52,20 @@ enum SignIn {
     Nothing,
     Key(String),
     Token(AccessToken),
+}
+
+/// What came of a call.
+struct CallOutcome {
+    end: DeliveryEnd,
+    pause: Option<Duration>,
+    /// Recipients to whom the provider will not send, though it took the mail.
+    left_out: Vec<String>,
+}
+
+impl From<DeliveryEnd> for CallOutcome {
+    fn from(end: DeliveryEnd) -> Self {
+        Self { end, pause: None, left_out: Vec::new() }
+    }
 }
 
 impl SignIn {
@@ -104,8 +118,8 @@ impl ProviderClient {
             None => (*envelope, body, &[][..]),
         };
         let prepared = self.prepare(&envelope, uid, body, &mut recipients);
-        let (end, pause) = match prepared {
-            Ok(None) => (DeliveryEnd::NoRecipients, None),
+        let CallOutcome { end, pause, left_out } = match prepared {
+            Ok(None) => DeliveryEnd::NoRecipients.into(),
             Ok(Some(request)) => self.transact(request, gate, &recipients).await,
             Err(failure) => {
                 // Nobody was named to the provider.
@@ -113,9 +127,12 @@ impl ProviderClient {
                     .iter_mut()
                     .filter(|reply| reply.is_accepted())
                     .for_each(|reply| *reply = RecipientReply::NotTried);
-                (DeliveryEnd::NotSent(failure), None)
+                DeliveryEnd::NotSent(failure).into()
             }
         };
+        if matches!(end, DeliveryEnd::Accepted { .. }) {
+            refuse_left_out(&left_out, &envelope, &mut recipients);
+        }
         Delivery { converted, pause, ..Delivery::new(recipients, end) }
     }
 
@@ -172,14 +189,14 @@ impl ProviderClient {
         request: ProviderRequest,
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
-    ) -> (DeliveryEnd, Option<Duration>) {
+    ) -> CallOutcome {
         // Before the permission: a token may take its time, and what has not left is not in doubt.
         let sign_in = match self.sign_in().await {
             Ok(sign_in) => sign_in,
-            Err(failure) => return (DeliveryEnd::NotSent(failure), None),
+            Err(failure) => return DeliveryEnd::NotSent(failure).into(),
         };
         if gate.commit(recipients).await.is_err() {
-            return (DeliveryEnd::GateRefused, None);
+            return DeliveryEnd::GateRefused.into();
         }
         crash_point!("provider_after_gate");
         let mut answer = self.post(&request, &sign_in, gate).await;
@@ -191,19 +208,21 @@ impl ProviderClient {
             match source.another(token).await {
                 Ok(Some(another)) => answer = self.post(&request, &SignIn::Token(another), gate).await,
                 Ok(None) => {}
-                Err(error) => return (DeliveryEnd::NotSent(no_token(&error)), None),
+                Err(error) => return DeliveryEnd::NotSent(no_token(&error)).into(),
             }
         }
         crash_point!("provider_after_answer");
         match answer {
             Ok(answer) => {
-                let end = judge::judge(&answer, self.0.api.read(&answer));
+                let mut content = self.0.api.read(&answer);
+                let left_out = std::mem::take(&mut content.left_out);
+                let end = judge::judge(&answer, content);
                 let pause = answer.pause(self.0.clock.now()).or_else(|| untold_pause(&end));
-                (end, pause)
+                CallOutcome { end, pause, left_out }
             }
-            Err(Unanswered::Refused) => (DeliveryEnd::GateRefused, None),
-            Err(Unanswered::NotWritten(failure)) => (DeliveryEnd::NotSent(failure), None),
-            Err(Unanswered::Unknown(failure)) => (DeliveryEnd::InDoubt(failure), None),
+            Err(Unanswered::Refused) => DeliveryEnd::GateRefused.into(),
+            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
+            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
         }
     }
 
@@ -271,6 +290,16 @@ impl ProviderClient {
         match answer.is_success() && answer.document.is_some() || api.is_good_check(&answer) {
             true => Ok(format!("{} took the key", api.name())),
             false => Err(judge::failure(&answer, api.read(&answer).error.as_ref())),
+        }
+    }
+}
+
+/// Whoever the provider took the mail for, and says that it will not send it to.
+fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mut [RecipientReply]) {
+    for (address, reply) in envelope.recipients.iter().zip(recipients) {
+        let is_left_out = || left_out.iter().any(|one| EmailAddress::is_same(one, address));
+        if reply.is_accepted() && is_left_out() {
+            *reply = RecipientReply::Refused(judge::left_out());
         }
     }
 }

@@ -70,7 +70,7 @@ impl ProviderApi for Generic {
             let kind = answer.at("/error/fault").and_then(|fault| by_name(FAULTS, fault));
             return AnswerContent::error(code, message, kind);
         }
-        AnswerContent { id: answer.at("/id").map(str::to_owned), error: None }
+        AnswerContent::taken(answer.at("/id"))
     }
 
     fn check(&self) -> Option<CheckCall> {

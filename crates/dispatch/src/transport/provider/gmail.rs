@@ -73,7 +73,7 @@ impl ProviderApi for Gmail {
             let kind = by_words(WORDS, message).or_else(|| by_name(REASONS, name));
             return AnswerContent::error(name, message, kind);
         }
-        AnswerContent { id: answer.at("/id").map(str::to_owned), error: None }
+        AnswerContent::taken(answer.at("/id"))
     }
 
     fn check(&self) -> Option<CheckCall> {

@@ -97,7 +97,7 @@ impl ProviderApi for Graph {
             return AnswerContent::error(name, message, by_name(NAMES, name));
         }
         let is_taken = answer.status == 202;
-        AnswerContent { id: answer.header("request-id").filter(|_| is_taken).map(str::to_owned), error: None }
+        AnswerContent::taken(answer.header("request-id").filter(|_| is_taken))
     }
 
     fn check(&self) -> Option<CheckCall> {

@@ -90,6 +90,11 @@ pub(super) fn failure(answer: &ProviderAnswer, error: Option<&NamedError>) -> Fa
     }
 }
 
+/// Of a recipient to whom the provider will not send, though it took the mail.
+pub(super) fn left_out() -> Failure {
+    made(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
+}
+
 fn made((code, category, severity): ErrorKind, message: impl AsRef<str>) -> Failure {
     Failure::new(code, category, Phase::Request, severity, message)
 }

@@ -81,8 +81,7 @@ impl ProviderApi for Mailgun {
         let said = answer.at("/message").or_else(|| answer.at("/Error"));
         if answer.is_success() {
             // The id names the mail in events without its brackets.
-            let id = answer.at("/id").map(|id| id.trim_matches(['<', '>']).to_owned());
-            return AnswerContent { id, error: None };
+            return AnswerContent::taken(answer.at("/id").map(|id| id.trim_matches(['<', '>'])));
         }
         let Some(message) = said else { return AnswerContent::default() };
         let known = by_words(WORDS, message).filter(|_| answer.status < 500);

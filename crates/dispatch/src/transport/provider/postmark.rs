@@ -105,7 +105,10 @@ impl ProviderApi for Postmark {
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
         match answer.number_at("/ErrorCode") {
-            Some(0) => AnswerContent { id: answer.at("/MessageID").map(str::to_owned), error: None },
+            Some(0) => AnswerContent {
+                left_out: left_out(answer.at("/Message").unwrap_or_default()),
+                ..AnswerContent::taken(answer.at("/MessageID"))
+            },
             Some(code) => {
                 let kind = CODES.iter().find(|(codes, _)| codes.contains(&code)).map(|(_, kind)| *kind);
                 AnswerContent::error(code.to_string(), answer.at("/Message").unwrap_or_default(), kind)
@@ -117,6 +120,17 @@ impl ProviderApi for Postmark {
     fn check(&self) -> Option<CheckCall> {
         Some(CheckCall { path: "/server".to_owned(), form: None })
     }
+}
+
+/// The addresses that are named as inactive in what is said beside a mail that was taken.
+fn left_out(message: &str) -> Vec<String> {
+    let Some((_, named)) = message.split_once("inactive addresses:") else { return Vec::new() };
+    // The list ends with a full stop and the next sentence.
+    let list = named.split_once(". ").map_or(named, |(list, _)| list);
+    list.split(',')
+        .map(|one| one.trim().trim_end_matches('.').to_owned())
+        .filter(|one| one.contains('@'))
+        .collect()
 }
 
 fn list(recipients: &[NamedRecipient]) -> String {

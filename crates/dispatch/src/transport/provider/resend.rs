@@ -100,7 +100,7 @@ impl ProviderApi for Resend {
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
         if let Some(id) = answer.at("/id") {
-            return AnswerContent { id: Some(id.to_owned()), error: None };
+            return AnswerContent::taken(Some(id));
         }
         let Some(name) = answer.at("/name") else { return AnswerContent::default() };
         let message = answer.at("/message").unwrap_or_default();

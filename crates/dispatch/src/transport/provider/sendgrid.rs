@@ -114,7 +114,7 @@ impl ProviderApi for Sendgrid {
             let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
             return AnswerContent::error(name, message, kind);
         }
-        AnswerContent { id: answer.header("x-message-id").map(str::to_owned), error: None }
+        AnswerContent::taken(answer.header("x-message-id"))
     }
 
     fn check(&self) -> Option<CheckCall> {
