@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod address_pattern;
 pub mod client;
 pub mod contact;
 pub mod destination;

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use postway_domain::{EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
+use postway_domain::{
+    EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
+};
 use postway_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,8 @@ pub(crate) struct Surroundings {
     pub any_subject: bool,
     /// Whether its `send_at` may be in words.
     pub spoken_times: bool,
+    /// Whom the key that brought it may send from and to.
+    pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -48,7 +52,7 @@ pub(crate) struct Settled {
 impl Surroundings {
     /// As this sender finds them.
     pub(crate) fn under(self, ctx: &RequestContext) -> Self {
-        Self { route: leaving(self.route, ctx), ..self }
+        Self { route: leaving(self.route, ctx), restrictions: ctx.restrictions.clone(), ..self }
     }
 }
 
@@ -78,6 +82,7 @@ impl Door {
             recipient,
             any_subject: settled.any_subject,
             spoken_times: settled.spoken_times,
+            restrictions: None,
         })
     }
 

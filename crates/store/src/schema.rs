@@ -114,7 +114,8 @@ macro_rules! migrations {
         // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
         // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
         // what they leave at 0, and the twelfth a table that they do not know: accounts that sign in by tokens wait with them. Those
-        // before the thirteenth would send a packed mail as it lies in its row. The fourteenth is an index.
+        // before the thirteenth would send a packed mail as it lies in its row. The fourteenth is an index. The fifteenth
+        // adds what older programs do not know: a key that is bound is not bound at a node that runs one of them.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -130,6 +131,7 @@ macro_rules! migrations {
             step!("00", 12, "oauth", writable from 9),
             step!("00", 13, "packing", writable from 13),
             step!("00", 14, "spent_bucket", writable from 9),
+            step!("00", 15, "key_restrictions", writable from 9),
         ]
     }};
 }

@@ -5,6 +5,7 @@
 
 use postway_domain::{
     AccountSettings, Contact, TenantSettings,
+    address_pattern::AddressPattern,
     destination::DestinationLimit,
     limit::WarmUp,
     mailbox::MailboxSettings,
@@ -148,6 +149,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Chars(0, 2_048), &["RemoteRequest.url", "RemoteRequest.path", "WebhookRequest.url"]),
         (Items(0, 100), &["KeyRequest.allow_ips"]),
+        (
+            Items(0, AddressPattern::LIST_MAX),
+            &["KeyRequest.allowed_senders", "KeyRequest.allowed_recipients", "TenantRequest.allowed_senders"],
+        ),
         (Items(1, 100), &["WebhookRequest.events"]),
         (
             Chars(0, 500),

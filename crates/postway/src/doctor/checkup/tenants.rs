@@ -22,6 +22,8 @@ const THINGS_MAX: usize = 100;
 const DUE_S: (u64, u64) = (300, 3_600);
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
+/// Tenants without bounds that are named.
+const SENDERS_NAMED_MAX: usize = 10;
 /// An outbox that is further behind does not keep up.
 const LAG_S: f64 = 300.0;
 
@@ -84,6 +86,26 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
         findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
     }
     findings
+}
+
+/// Tenants that may write any sender, where there are several: each can write as the other.
+pub fn senders(reached: &Reached) -> Vec<Finding> {
+    if reached.tenants.len() < 2 {
+        return vec![Finding::new("senders", Standing::Ok).found("there is one tenant")];
+    }
+    let is_unbound = |tenant: &&Tenant| {
+        let settings = &tenant.settings;
+        settings["test"] != true && settings["allowed_senders"].as_array().is_some_and(Vec::is_empty)
+    };
+    let unbound: Vec<String> =
+        reached.tenants.iter().filter(is_unbound).map(|tenant| field(&tenant.settings, "id")).collect();
+    if unbound.is_empty() {
+        return vec![Finding::new("senders", Standing::Ok).found("every tenant is bound to its own")];
+    }
+    let named = unbound.iter().take(SENDERS_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let found = format!("{} of the tenants may write any From: {named}", unbound.len());
+    let advice = "bind each to its domains: `PATCH /v1/tenants/ID` with `allowed_senders`";
+    vec![Finding::new("senders", Standing::Warning).found(found).advice(advice)]
 }
 
 /// Every account, by what the server knows and a trial.
