@@ -70,6 +70,7 @@ pub fn print() -> anyhow::Result<()> {
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
+            restrictions: None,
         };
         door.accept_json(&ctx, body).await?;
         let rose = status("VmHWM")?.saturating_sub(before);

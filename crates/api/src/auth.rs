@@ -23,6 +23,7 @@ use axum::{
 };
 use postway_domain::{
     ApiKey, Scope, TenantId,
+    key::KeyRestrictions,
     scram::{ScramVerifier, salt_of},
     secret::SecretKey,
 };
@@ -115,6 +116,8 @@ pub(crate) struct Caller {
     pub(crate) actor: Actor,
     /// Whether the key may read, whatever else it was needed for: an answer shows no more than that.
     pub(crate) may_read: bool,
+    /// Whom the key may send from and to, where it is bound.
+    pub(crate) restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 impl Caller {
@@ -157,7 +160,7 @@ impl Caller {
                     Some(name) => name.parse().map_err(|_| no_tenant(name))?,
                 };
                 return match app.knows_tenant(&tenant).await? {
-                    true => Ok(Self { tenant, actor: Actor::Admin, may_read: true }),
+                    true => Ok(Self { tenant, actor: Actor::Admin, may_read: true, restrictions: None }),
                     false => Err(no_tenant(tenant.as_str())),
                 };
             }
@@ -167,7 +170,8 @@ impl Caller {
             return Err(ApiError::forbidden(message));
         }
         let may_read = key.scopes.contains(&Scope::Read);
-        Ok(Self { tenant: key.tenant.clone(), actor: Actor::Key(key.id.clone()), may_read })
+        let (tenant, actor) = (key.tenant.clone(), Actor::Key(key.id.clone()));
+        Ok(Self { tenant, actor, may_read, restrictions: key.restrictions.clone() })
     }
 }
 

@@ -315,8 +315,14 @@ impl From<StoreError> for ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
+        let is_forbidden = refusal.is_forbidden();
         match refusal {
             Refusal::Malformed { message } => Self::malformed(message),
+            Refusal::Invalid { details } if is_forbidden => {
+                let mut error = Self::invalid(details.into_iter().map(FieldError::from).collect());
+                (error.0.status, error.0.code) = (StatusCode::FORBIDDEN, "forbidden");
+                error
+            }
             Refusal::Invalid { details } => {
                 Self::invalid(details.into_iter().map(FieldError::from).collect())
             }

@@ -45,6 +45,20 @@ impl Way {
                 let ses = &settings.ses;
                 Self::to(vec![("region", ses.region.clone()), ("endpoint", ses.endpoint.clone())])
             }
+            AccountKind::Sendgrid
+            | AccountKind::Mailgun
+            | AccountKind::Postmark
+            | AccountKind::Resend
+            | AccountKind::Graph
+            | AccountKind::Gmail
+            | AccountKind::Http => Self {
+                ca_pem: settings.ca_pem.clone(),
+                ..Self::to(vec![
+                    ("kind", Some(settings.kind.as_str().to_owned())),
+                    ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
+                    ("base_url", settings.provider.base_url.clone()),
+                ])
+            },
             AccountKind::Smtp | AccountKind::Sandbox => Self {
                 place: vec![
                     ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
@@ -146,6 +160,12 @@ mod tests {
             let weaker = AccountSettings { tls, ..relay() };
             assert_eq!((exposes(&relay(), &weaker), exposes(&weaker, &relay())), (Some("tls"), None));
         }
+        let mut provider = AccountSettings { kind: AccountKind::Sendgrid, ..AccountSettings::sandbox() };
+        let before = provider.clone();
+        provider.provider.base_url = Some("https://evil.example".to_owned());
+        assert_eq!(exposes(&before, &provider), Some("base_url"));
+        let graph = AccountSettings { kind: AccountKind::Graph, ..relay() };
+        assert_eq!(exposes(&relay(), &graph), Some("kind"), "a grant goes to one service");
         let plain = AccountSettings { allow_plaintext_auth: true, ..relay() };
         assert_eq!(exposes(&relay(), &plain), Some("allow_plaintext_auth"));
         let trusting = AccountSettings { ca_pem: pem("a"), ..relay() };

@@ -11,11 +11,12 @@ use std::{
 use postway_domain::{
     Account, AccountId, AccountKind, AccountLimits, AccountSettings, Clock, Time, TlsMode,
     failure::{Category, Failure, Phase, Severity},
-    oauth::{OAuthOwner, OAuthSettings, OAuthUse},
+    oauth::{OAuthOwner, OAuthSettings},
+    provider_account::AccountSecret,
     secret::SecretKey,
 };
 use postway_net::Guard;
-use postway_oauth::{GrantOf, OAuthTokens};
+use postway_oauth::{GrantOf, OAuthTokens, TokenSource};
 use postway_store::record::AccountKey;
 
 use crate::{
@@ -23,7 +24,10 @@ use crate::{
     circuit::Circuit,
     destination::Destinations,
     queue::Queue,
-    transport::{Credentials, Deadlines, Dial, SesClient, SesCredentials, SesSettings, SmtpSettings},
+    transport::{
+        Credentials, Deadlines, Dial, ProviderClient, ProviderCredentials, ProviderSettings, SesClient,
+        SesCredentials, SesSettings, SmtpSettings,
+    },
 };
 
 /// How long a tenant is taken to be what it was.
@@ -37,6 +41,8 @@ pub(crate) enum Route {
     Smtp(Box<SmtpSettings>),
     /// Call.
     Ses(SesClient),
+    /// Call a provider.
+    Provider(ProviderClient),
     /// Its settings cannot be used; its mail waits.
     Broken(Failure),
 }
@@ -160,7 +166,7 @@ impl Post {
     /// New settings deserve a new chance: the circuit closes. Whoever changed them has closed the store's.
     pub fn replace_plan(&self, plan: Plan) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
-        self.circuit().success();
+        self.circuit().reset();
     }
 
     pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
@@ -237,6 +243,15 @@ impl Route {
             AccountKind::Ses => ses_settings(account, means)
                 .and_then(|settings| SesClient::new(settings, means.clock.clone()))
                 .map(Route::Ses),
+            AccountKind::Sendgrid
+            | AccountKind::Mailgun
+            | AccountKind::Postmark
+            | AccountKind::Resend
+            | AccountKind::Graph
+            | AccountKind::Gmail
+            | AccountKind::Http => provider_settings(account, means)
+                .and_then(|settings| ProviderClient::new(settings, means.clock.clone()))
+                .map(Route::Provider),
         };
         made.unwrap_or_else(Route::Broken)
     }
@@ -265,7 +280,8 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
     });
     let credentials = match (&settings.username, &settings.oauth, secret(account, means)?) {
         (Some(username), Some(grant), secrets) => {
-            Some(by_token(account, grant, username.clone(), secrets, means)?)
+            let source = token_source(account, grant, username, secrets, means)?;
+            Some(Credentials::Token { username: username.clone(), source })
         }
         (None, Some(_), _) => return Err(broken("the account signs in with tokens and has no username")),
         (Some(username), None, Some(password)) => {
@@ -285,26 +301,48 @@ fn smtp_settings(account: &Account, means: &Means<'_>) -> Result<SmtpSettings, F
     })
 }
 
-/// Signs in with the tokens of the account's grant.
-fn by_token(
+/// Where the tokens of the account's grant come from.
+fn token_source(
     account: &Account,
     grant: &OAuthSettings,
-    username: String,
+    username: &str,
     secrets: Option<String>,
     means: &Means<'_>,
-) -> Result<Credentials, Failure> {
+) -> Result<TokenSource, Failure> {
     // The error is not repeated: it may quote the secret.
     let secrets = serde_json::from_str(secrets.as_deref().unwrap_or("{}"))
         .map_err(|_| broken("the stored secrets of the grant cannot be read: set them again"))?;
-    let source = means.tokens.source(GrantOf {
+    let kind = account.settings.kind;
+    let purpose = kind.oauth_use().ok_or_else(|| broken("an account of this kind takes no tokens"))?;
+    Ok(means.tokens.source(GrantOf {
         owner: OAuthOwner::account(&account.tenant, &account.id),
         settings: grant.clone(),
         secrets,
-        username: username.clone(),
-        purpose: OAuthUse::Smtp,
+        username: username.to_owned(),
+        purpose,
         extra_roots_pem: account.settings.ca_pem.clone(),
-    });
-    Ok(Credentials::Token { username, source })
+    }))
+}
+
+fn provider_settings(account: &Account, means: &Means<'_>) -> Result<ProviderSettings, Failure> {
+    let settings = &account.settings;
+    let credentials = match (settings.kind.secret(), &settings.oauth, secret(account, means)?) {
+        (AccountSecret::Grant, Some(grant), secrets) => {
+            let username = settings.username.as_deref().unwrap_or_default();
+            ProviderCredentials::Token(token_source(account, grant, username, secrets, means)?)
+        }
+        (AccountSecret::Grant, None, _) => return Err(broken("the account has no oauth")),
+        (_, _, Some(key)) => ProviderCredentials::Key(key.into()),
+        (AccountSecret::OptionalApiKey, _, None) => ProviderCredentials::Nobody,
+        (_, _, None) => return Err(broken("the account has no api_key")),
+    };
+    Ok(ProviderSettings {
+        account: settings.provider.clone(),
+        username: settings.username.clone(),
+        extra_roots_pem: settings.ca_pem.clone(),
+        guard: means.guard.clone(),
+        ..ProviderSettings::new(settings.kind, credentials)
+    })
 }
 
 fn ses_settings(account: &Account, means: &Means<'_>) -> Result<SesSettings, Failure> {

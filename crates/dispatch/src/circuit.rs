@@ -24,6 +24,8 @@ const FAULTS_MAX: u32 = 16;
 pub(crate) struct Circuit {
     faults: u32,
     open: Option<Open>,
+    /// Until when the peer asked to be sent nothing. Nobody is at fault, so it is neither told nor does a fallback step in.
+    paused_until: Option<Instant>,
 }
 
 /// An open circuit, in the clock of this process and in everybody's.
@@ -44,13 +46,31 @@ pub(crate) struct Now {
 }
 
 impl Circuit {
-    /// How many messages may be in hand at once: `normal` while closed, none while open, one as a probe.
+    /// How many messages may be in hand at once: `normal` while closed, none while open or paused, one as a probe.
     pub fn room(&self, normal: usize, now: Instant) -> usize {
-        match &self.open {
-            None => normal,
-            Some(open) if now < open.until => 0,
-            Some(_) => 1,
+        if self.is_open(now) || self.pause_left(now).is_some() {
+            return 0;
         }
+        match self.open.is_some() || self.paused_until.is_some() {
+            true => 1,
+            false => normal,
+        }
+    }
+
+    /// Whether the account is at fault and left alone.
+    pub fn is_open(&self, now: Instant) -> bool {
+        self.open.as_ref().is_some_and(|open| now < open.until)
+    }
+
+    /// The peer asks to be sent nothing for this long. The longest such wish counts.
+    pub fn pause(&mut self, wait: Duration, now: Instant) {
+        let until = now + wait.min(WAIT_MAX);
+        self.paused_until = Some(self.paused_until.map_or(until, |known| known.max(until)));
+    }
+
+    /// How long the peer is still to be sent nothing.
+    pub fn pause_left(&self, now: Instant) -> Option<Duration> {
+        self.paused_until.filter(|until| now < *until).map(|until| until - now)
     }
 
     /// The account is at fault. Returns how long its mail waits, and whether that is news.
@@ -73,10 +93,16 @@ impl Circuit {
         (wait, true)
     }
 
-    /// The account works. Returns whether it did not before.
-    pub fn success(&mut self) -> bool {
+    /// The account works. Returns whether it did not before. A pause that was asked for meanwhile stays.
+    pub fn success(&mut self, now: Instant) -> bool {
         self.faults = 0;
+        self.paused_until = self.paused_until.filter(|until| now < *until);
         self.open.take().is_some()
+    }
+
+    /// Forgets all, because the account is another one now.
+    pub fn reset(&mut self) {
+        *self = Self::default();
     }
 
     /// Takes over what another process, or this one before its restart, has found. What is known here is newer.
@@ -181,13 +207,31 @@ mod tests {
         let kept = circuit.record(&key()).unwrap();
         assert_eq!((kept.opened_at, kept.faults), (start.time, 2), "open since the first fault");
         assert_eq!(kept.open_until, probe.time.plus(WAIT_FIRST * 2));
-        assert!(circuit.success());
+        assert!(circuit.success(probe.instant));
         assert_eq!((circuit.room(10, probe.instant), circuit.record(&key())), (10, None));
         assert_eq!(circuit.fault(&wrong_password(), probe), (WAIT_FIRST, true));
         for _ in 0..40 {
             let until = circuit.open.as_ref().unwrap().until;
             assert!(circuit.fault(&wrong_password(), Now { instant: until, ..probe }).0 <= WAIT_MAX);
         }
+    }
+
+    #[test]
+    fn a_pause_holds_mail_without_opening_the_circuit_and_a_probe_ends_it() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut circuit = Circuit::default();
+        circuit.pause(Duration::from_secs(10), start);
+        circuit.pause(Duration::from_secs(2), start);
+        assert_eq!((circuit.room(10, after(9)), circuit.is_open(after(9))), (0, false));
+        assert_eq!(circuit.pause_left(after(9)), Some(Duration::from_secs(1)), "the longest wish counts");
+        assert!(!circuit.success(after(9)));
+        assert_eq!(circuit.room(10, after(9)), 0, "an answer to an earlier call does not end it");
+        assert_eq!((circuit.room(10, after(10)), circuit.record(&key())), (1, None), "then a probe");
+        circuit.success(after(10));
+        assert_eq!(circuit.room(10, after(10)), 10);
+        circuit.pause(Duration::from_secs(86_400), start);
+        assert_eq!(circuit.pause_left(start), Some(WAIT_MAX));
     }
 
     #[test]

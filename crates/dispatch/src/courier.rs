@@ -183,6 +183,9 @@ impl Courier {
         if !may_begin(&shared).await {
             return Sent::Held(Hold::Isolated);
         }
+        if let Some(wait) = self.post.circuit().pause_left(Instant::now()) {
+            return Sent::Held(Hold::Paused(wait));
+        }
         let domains = job.recipients.iter().map(|recipient| recipient.address.domain());
         let asked = self.post.destinations.ask(&plan.settings.destinations, domains, shared.clock.now());
         let _leave = match asked {
@@ -224,6 +227,13 @@ impl Courier {
                 progress.remote = Some(client.remote());
                 let mut gate = gate(&shared, job, &mut self.settling, progress);
                 let delivery = client.deliver(&envelope, &body, &mut gate).await;
+                progress.wire.begun &= !is_before_the_request(&delivery.end);
+                Sent::of(delivery, &mut progress.wire)
+            }
+            Route::Provider(client) => {
+                progress.remote = Some(client.remote());
+                let mut gate = gate(&shared, job, &mut self.settling, progress);
+                let delivery = client.deliver(&envelope, job.uid, &body, &mut gate).await;
                 progress.wire.begun &= !is_before_the_request(&delivery.end);
                 Sent::of(delivery, &mut progress.wire)
             }
@@ -298,12 +308,18 @@ impl Courier {
             return Some(Duration::ZERO);
         }
         if matches!(delivery.end, DeliveryEnd::Accepted { .. } | DeliveryEnd::Captured { .. })
-            && self.post.circuit().success()
+            && self.post.circuit().success(Instant::now())
         {
             tracing::info!("the account works again");
             circuit::tell(&self.shared, &self.post);
         }
-        None
+        let pause = delivery.pause?;
+        self.post.circuit().pause(pause, Instant::now());
+        // Waiting because the peer asks for it uses no retry.
+        match &delivery.end {
+            DeliveryEnd::NotSent(failure) if failure.is_transient() => Some(pause),
+            _ => None,
+        }
     }
 
     async fn wait_for_settling(&mut self) {

@@ -1,6 +1,8 @@
 //! Trying an account without sending anything: connect, TLS, sign in.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
 
 use postway_domain::{
     Account, Clock, Failure,
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::{
     account::{Means, Route},
-    transport::{Deadlines, Dial, Milestones, SesClient, SmtpConnection, SmtpSettings, Tcp},
+    transport::{Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp},
 };
 
 /// How long each step may take: somebody is waiting for the answer.
@@ -76,7 +78,11 @@ impl Prober {
             Route::Smtp(settings) => {
                 probe_relay(&settings, &self.tls, account.settings.username.is_some()).await
             }
-            Route::Ses(client) => probe_ses(&client).await,
+            Route::Ses(client) => {
+                let signed_in = || "SES took the key, and sending is not switched off".to_owned();
+                probe_api(&client.remote(), client.check().map(|checked| checked.map(|()| signed_in()))).await
+            }
+            Route::Provider(client) => probe_api(&client.remote(), client.check()).await,
         }
     }
 }
@@ -133,17 +139,16 @@ fn no_password() -> Failure {
     Failure::new("password_missing", Category::Configuration, Phase::Auth, Severity::Account, message)
 }
 
-/// SES answers all three in one call; the time of it stands with the last.
-async fn probe_ses(client: &SesClient) -> Vec<Step> {
+/// An API answers all three in one call; the time of it stands with the last.
+async fn probe_api(remote: &str, check: impl Future<Output = Result<String, Failure>>) -> Vec<Step> {
     let started = Instant::now();
-    let checked = client.check().await;
+    let checked = check.await;
     let took = started.elapsed();
     let good = |name, said: String| Step { name, outcome: Ok(said), took: Duration::ZERO };
-    let connected = || good("connect", format!("connected to {}", client.remote()));
+    let connected = || good("connect", format!("connected to {remote}"));
     let secured = || good("tls", "as the endpoint asks".to_owned());
     match checked {
-        Ok(()) => {
-            let signed_in = "SES took the key, and sending is not switched off".to_owned();
+        Ok(signed_in) => {
             vec![connected(), secured(), Step { name: "auth", outcome: Ok(signed_in), took }]
         }
         Err(failure) => match failure.phase {

@@ -45,7 +45,7 @@ impl Slot {
 
     /// Whether its account is at fault and left alone.
     fn is_open(&self) -> bool {
-        self.post.circuit().room(1, Instant::now()) == 0
+        self.post.circuit().is_open(Instant::now())
     }
 
     /// What it could take, sent by `carrier`.

@@ -10,7 +10,7 @@ mod account;
 mod doubt;
 #[path = "ses/errors.rs"]
 mod errors;
-#[path = "ses/fake.rs"]
+#[path = "service/fake.rs"]
 mod fake;
 #[path = "ses/real.rs"]
 mod real;
@@ -18,8 +18,8 @@ mod real;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SesClient, SesCredentials, SesSettings,
-    SesTimeouts, WireGate,
+    CallTimeouts, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SesClient, SesCredentials,
+    SesSettings, WireGate,
 };
 use postway_domain::{Clock, Failure, Time};
 use postway_net::Guard;
@@ -34,6 +34,16 @@ const REGION: &str = "eu-west-1";
 const BODY: &[u8] =
     b"From: \"The Shop\" <shop@example.net>\r\nTo: a@example.org\r\nSubject: hi\r\n\r\nHello\r\n";
 const ONE: &[&str] = &["a@example.org"];
+
+impl Play {
+    fn taken(id: &str) -> Self {
+        Self::Answer(200, "", format!(r#"{{"MessageId":"{id}"}}"#))
+    }
+
+    fn error(status: u16, name: &str, message: &str) -> Self {
+        Self::Answer(status, "", format!(r#"{{"__type":"{name}","message":"{message}"}}"#))
+    }
+}
 
 struct Fixed;
 
@@ -72,14 +82,14 @@ impl WireGate for Gate {
 
 fn settings(endpoint: String) -> SesSettings {
     let credentials = SesCredentials::new("AKIDEXAMPLE", "secret".to_owned().into(), None);
-    let timeouts = SesTimeouts { connect: PATIENCE, request: PATIENCE };
+    let timeouts = CallTimeouts { connect: PATIENCE, request: PATIENCE };
     let guard = Arc::new(Guard::with_loopback());
     SesSettings { endpoint: Some(endpoint), timeouts, guard, ..SesSettings::new(REGION, credentials) }
 }
 
 /// Settings for services that are waited out.
 fn hasty(endpoint: String) -> SesSettings {
-    SesSettings { timeouts: SesTimeouts { connect: BRIEF, request: BRIEF }, ..settings(endpoint) }
+    SesSettings { timeouts: CallTimeouts { connect: BRIEF, request: BRIEF }, ..settings(endpoint) }
 }
 
 fn client(settings: SesSettings) -> SesClient {

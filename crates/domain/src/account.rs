@@ -12,6 +12,7 @@ use crate::{
     limit::{AccountLimits, WarmUp},
     message::OnDoubt,
     oauth::OAuthSettings,
+    provider_account::ProviderAccount,
     retry::{RetryPolicy, RetryPolicyError},
     secret::Sealed,
     time::Time,
@@ -25,6 +26,20 @@ pub enum AccountKind {
     Smtp,
     /// Amazon SES, called over HTTPS.
     Ses,
+    /// SendGrid's API v3.
+    Sendgrid,
+    /// Mailgun's API v3.
+    Mailgun,
+    /// Postmark's API.
+    Postmark,
+    /// Resend's API.
+    Resend,
+    /// Microsoft Graph.
+    Graph,
+    /// Gmail's API.
+    Gmail,
+    /// A service that takes mail as Postway's own documented JSON.
+    Http,
     /// Captures mail instead of sending it.
     Sandbox,
 }
@@ -35,6 +50,13 @@ impl AccountKind {
         match self {
             AccountKind::Smtp => "smtp",
             AccountKind::Ses => "ses",
+            AccountKind::Sendgrid => "sendgrid",
+            AccountKind::Mailgun => "mailgun",
+            AccountKind::Postmark => "postmark",
+            AccountKind::Resend => "resend",
+            AccountKind::Graph => "graph",
+            AccountKind::Gmail => "gmail",
+            AccountKind::Http => "http",
             AccountKind::Sandbox => "sandbox",
         }
     }
@@ -112,6 +134,9 @@ pub struct AccountSettings {
     /// SES only.
     #[serde(default)]
     pub ses: SesAccount,
+    /// Providers over HTTP only.
+    #[serde(default, skip_serializing_if = "ProviderAccount::is_empty")]
+    pub provider: ProviderAccount,
     /// Whether it sends certified mail (PEC).
     #[serde(default)]
     pub pec: bool,
@@ -149,6 +174,7 @@ impl AccountSettings {
             fallback: None,
             destinations: BTreeMap::new(),
             ses: SesAccount::default(),
+            provider: ProviderAccount::default(),
             pec: false,
             on_doubt: None,
             by_tenant: false,
@@ -172,6 +198,13 @@ impl AccountSettings {
             AccountKind::Smtp => self.check_relay(),
             AccountKind::Ses => self.check_ses(),
             AccountKind::Sandbox => Vec::new(),
+            AccountKind::Sendgrid
+            | AccountKind::Mailgun
+            | AccountKind::Postmark
+            | AccountKind::Resend
+            | AccountKind::Graph
+            | AccountKind::Gmail
+            | AccountKind::Http => self.check_provider(),
         };
         if let Some(username) = &self.username
             && (username.is_empty() || username.len() > 320 || username.chars().any(char::is_control))
@@ -265,7 +298,7 @@ pub struct Account {
     pub id: AccountId,
     /// How it sends.
     pub settings: AccountSettings,
-    /// Its password, the secret half of its key, or the secrets of its grant as a JSON object, encrypted.
+    /// Its password, the secret half of its key, its API key, or the secrets of its grant as a JSON object, encrypted.
     pub secret: Option<Sealed>,
     /// Rises with each change, so that holders of a copy notice.
     pub version: i64,

@@ -2,14 +2,14 @@
 //!
 //! A key is long and random, so one round of a plain digest keeps it safe at rest; it is shown once and never stored.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::{id::TenantId, scram::ScramVerifier, time::Time};
+use crate::{address_pattern::AddressPattern, id::TenantId, scram::ScramVerifier, time::Time};
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -147,6 +147,25 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
+/// Whom a key may send from and to. An empty list binds nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyRestrictions {
+    /// Whom its mail may be from, besides what binds its tenant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<AddressPattern>,
+    /// Whom its mail may be to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<AddressPattern>,
+}
+
+impl KeyRestrictions {
+    /// Whether they bind nothing.
+    pub fn is_empty(&self) -> bool {
+        self.senders.is_empty() && self.recipients.is_empty()
+    }
+}
+
 /// An API key as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
@@ -162,6 +181,8 @@ pub struct ApiKey {
     pub scopes: Vec<Scope>,
     /// From where it may be used; anywhere when empty.
     pub networks: Vec<Network>,
+    /// Whom it may send from and to, where it is bound.
+    pub restrictions: Option<Arc<KeyRestrictions>>,
     /// When it was made.
     pub created_at: Time,
     /// After which it does not open any more.

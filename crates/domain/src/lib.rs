@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod address_pattern;
 pub mod client;
 pub mod contact;
 pub mod destination;
@@ -24,6 +25,7 @@ pub mod liveness;
 pub mod mailbox;
 pub mod message;
 pub mod oauth;
+pub mod provider_account;
 pub mod reference;
 pub mod retry;
 pub mod rule;

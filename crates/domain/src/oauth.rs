@@ -44,6 +44,10 @@ pub enum OAuthUse {
     Smtp,
     /// Reading by IMAP.
     Imap,
+    /// Sending by Microsoft Graph.
+    Graph,
+    /// Sending by Gmail's API.
+    Gmail,
 }
 
 /// A grant, all but its secrets.
@@ -106,9 +110,20 @@ impl OAuthSettings {
             return Some(scope.clone());
         }
         let scope = match (self.preset?, self.grant, purpose) {
+            // Neither grants the other's API: a scope must be given.
+            (OAuthPreset::Microsoft, _, OAuthUse::Gmail) | (OAuthPreset::Google, _, OAuthUse::Graph) => {
+                return None;
+            }
+            (OAuthPreset::Microsoft, OAuthGrant::ClientCredentials, OAuthUse::Graph) => {
+                "https://graph.microsoft.com/.default"
+            }
+            (OAuthPreset::Microsoft, _, OAuthUse::Graph) => {
+                "https://graph.microsoft.com/Mail.Send offline_access"
+            }
             (OAuthPreset::Microsoft, OAuthGrant::ClientCredentials, _) => {
                 "https://outlook.office365.com/.default"
             }
+            (OAuthPreset::Google, _, OAuthUse::Gmail) => "https://www.googleapis.com/auth/gmail.send",
             (OAuthPreset::Microsoft, _, OAuthUse::Smtp) => {
                 "https://outlook.office.com/SMTP.Send offline_access"
             }
@@ -126,7 +141,7 @@ impl OAuthSettings {
         if self.token_url.is_some() && self.token_url == bare.token_url() {
             self.token_url = None;
         }
-        let uses = [OAuthUse::Smtp, OAuthUse::Imap];
+        let uses = [OAuthUse::Smtp, OAuthUse::Imap, OAuthUse::Graph, OAuthUse::Gmail];
         if self.scope.is_some() && uses.into_iter().any(|purpose| self.scope == bare.scope(purpose)) {
             self.scope = None;
         }

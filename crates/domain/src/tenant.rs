@@ -5,6 +5,7 @@ mod retention;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    address_pattern::AddressPattern,
     id::{AccountId, TenantId},
     message::OnDoubt,
     secret::Sealed,
@@ -54,6 +55,12 @@ pub struct TenantSettings {
     /// What to do with mail in doubt, where neither the mail nor its account says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
+    /// Whom its mail may be from; anybody when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_senders: Vec<AddressPattern>,
+    /// Whether `Reply-To` must be one of them, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bind_reply_to: bool,
 }
 
 impl Default for TenantSettings {
@@ -76,6 +83,8 @@ impl Default for TenantSettings {
             test: false,
             id_header: None,
             on_doubt: None,
+            allowed_senders: Vec::new(),
+            bind_reply_to: false,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use postway_domain::{
-    ClientId, Clock, EmailAddress, MessageUid, Status, TenantId, Time, id::RisingUids, message::OnDoubt,
-    secret::SecretKey, tenant::ContentLimits, verp::VerpKey,
+    ClientId, Clock, EmailAddress, MessageUid, Status, TenantId, Time, id::RisingUids, key::KeyRestrictions,
+    message::OnDoubt, secret::SecretKey, tenant::ContentLimits, verp::VerpKey,
 };
 use postway_net::http::HttpClient;
 use postway_store::{
@@ -123,6 +123,8 @@ pub struct RequestContext {
     pub spoken_times: bool,
     /// What to do in doubt with messages that do not say it themselves: how the call is made may say it for all it brings.
     pub on_doubt: Option<OnDoubt>,
+    /// Whom the key may send from and to that was shown, where it is bound.
+    pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 /// What a sender gets for a message that was taken.

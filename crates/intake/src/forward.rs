@@ -15,6 +15,7 @@ use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
 use crate::{
+    allowed::SenderBounds,
     assemble::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, Terms},
     directory::{House, Route, Signers, leaving},
@@ -101,6 +102,9 @@ impl Door {
         let house = self.directory.house(&ctx.tenant).await?;
         let signers = self.directory.signers(&ctx.tenant, request.from.address().domain()).await?;
         check::fits(request.to.len(), &self.limits, &mut findings);
+        // Who sends it on is bound; whoever wrote it is not ours to bind.
+        let bounds = SenderBounds { tenant: &house.settings, key: None };
+        bounds.check_sender("from", request.from.address().as_str(), &mut findings);
         let (Some(route), true) = (route, findings.is_empty()) else { return Err(findings.into_refusal()) };
         let now = self.clock.now();
         let size = request.size;

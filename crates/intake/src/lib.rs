@@ -15,6 +15,7 @@
 //!
 //! Not here: who may send (the API's), what becomes of the message (dispatch's), and any SQL.
 
+mod allowed;
 mod assemble;
 mod batch;
 mod check;

@@ -17,6 +17,7 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use crate::{
+    allowed::SenderBounds,
     assemble::{EnvelopeSender, Mail, Origin, assemble, fingerprint, sign},
     check::{self, Recipients, ReturnPath, terms},
     directory::{House, Lookup, Route, Signers, leaving},
@@ -189,6 +190,11 @@ impl Door {
                 Some(ReturnPath::Address(mailbox.into_address()))
             }
         });
+        let bounds = SenderBounds { tenant: &house.settings, key: ctx.restrictions.as_deref() };
+        if let Some(ReturnPath::Address(path)) = &return_path {
+            bounds.check_sender("from", path.as_str(), &mut findings);
+        }
+        bounds.check_recipients(recipients.named(), &mut findings);
         let from = info.from.as_ref().or(completed.as_ref());
         if from.is_none() {
             findings.add(
@@ -232,6 +238,11 @@ impl Door {
         };
         let finished = finish_raw(body, &finish).map_err(|error| refused(&error))?;
         let FinishedRaw { mut bytes, message_id, eight_bit, smtputf8, changes } = finished;
+        bounds.check_sender("from", from.address().as_str(), &mut findings);
+        bounds.check_mail(&bytes, &mut findings);
+        if !findings.is_empty() {
+            return Err(findings.into_refusal());
+        }
         names.message_id = message_id;
         let wished = return_path.filter(
             |path| !matches!(path, ReturnPath::Address(to) if trace.is_some() && to == from.address()),

@@ -22,16 +22,22 @@ pub enum Code {
     InvalidEmail,
     /// Subject, html, text or template cannot be sent.
     InvalidTemplate,
+    /// The tenant or the key may not send from this address.
+    SenderNotAllowed,
+    /// The key may not send to this address.
+    RecipientNotAllowed,
 }
 
 impl Code {
     /// Every kind.
-    pub const ALL: [Code; 5] = [
+    pub const ALL: [Code; 7] = [
         Code::InvalidPayload,
         Code::OutboxNotFound,
         Code::RecipientNotFound,
         Code::InvalidEmail,
         Code::InvalidTemplate,
+        Code::SenderNotAllowed,
+        Code::RecipientNotAllowed,
     ];
 
     /// From its word.
@@ -47,6 +53,8 @@ impl Code {
             Self::RecipientNotFound => "RECIPIENT_NOT_FOUND",
             Self::InvalidEmail => "INVALID_EMAIL",
             Self::InvalidTemplate => "INVALID_TEMPLATE",
+            Self::SenderNotAllowed => "SENDER_NOT_ALLOWED",
+            Self::RecipientNotAllowed => "RECIPIENT_NOT_ALLOWED",
         }
     }
 
@@ -57,6 +65,7 @@ impl Code {
             Self::OutboxNotFound => "OUTBOX",
             Self::RecipientNotFound | Self::InvalidEmail => "RECIPIENT",
             Self::InvalidTemplate => "TEMPLATE",
+            Self::SenderNotAllowed | Self::RecipientNotAllowed => "ALLOWANCE",
         }
     }
 
@@ -189,6 +198,13 @@ impl Refusal {
     /// The refusal for the want of memory or places; nothing was done.
     pub(crate) fn busy(what: &str) -> Self {
         Self::Busy { message: format!("{what}; nothing was done, try again in a moment") }
+    }
+
+    /// Whether the sender may not do this, whatever else is wrong with the mail.
+    pub fn is_forbidden(&self) -> bool {
+        let is_bound =
+            |detail: &FieldError| matches!(detail.code, Code::SenderNotAllowed | Code::RecipientNotAllowed);
+        matches!(self, Self::Invalid { details } if details.iter().any(is_bound))
     }
 
     /// Whether the same may be taken later, without a change.

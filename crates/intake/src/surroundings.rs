@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use postway_domain::{EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId};
+use postway_domain::{
+    EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
+};
 use postway_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,8 @@ pub(crate) struct Surroundings {
     pub spoken_times: bool,
     /// Whether it was accepted before: what it refers to was there then.
     pub is_stored: bool,
+    /// Whom the key that brought it may send from and to.
+    pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 /// What was settled when a message was accepted that is composed later.
@@ -53,7 +57,7 @@ pub(crate) struct Settled {
 impl Surroundings {
     /// As this sender finds them.
     pub(crate) fn under(self, ctx: &RequestContext) -> Self {
-        Self { route: leaving(self.route, ctx), ..self }
+        Self { route: leaving(self.route, ctx), restrictions: ctx.restrictions.clone(), ..self }
     }
 }
 
@@ -84,6 +88,7 @@ impl Door {
             any_subject: settled.any_subject,
             spoken_times: settled.spoken_times,
             is_stored: settled.is_stored,
+            restrictions: None,
         })
     }
 

@@ -4,10 +4,12 @@
 //! comes out has CRLF line endings only, no NUL, no line over 998 octets and never a `Bcc` field, whatever went
 //! in; what cannot be brought into that form is refused with an error that names the field.
 //!
+//! - [`addressed`]: mail for APIs that read the recipients from the header.
 //! - [`compose`]: a [`Draft`] (fields, text, html, other forms of the text, attachments) becomes an RFC 5322 message.
 //! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
 //! - [`deliverability`]: the header fields that mailbox providers ask for.
 //! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
+//! - [`dissected`]: mail taken apart into the fields that providers' APIs ask for.
 //! - [`downgrade`]: mail for a relay that lacks an extension.
 //! - [`forwarded`]: mail that came in, sent on: resent as it is, or whole inside another.
 //! - [`header`]: which header fields a user may set, and what they may say.
@@ -18,8 +20,10 @@
 //! - [`reading`]: a mail as a person sees it.
 //! - [`template`]: subjects and bodies made of a template and variables.
 
+pub mod addressed;
 pub mod compose;
 pub mod deliverability;
+pub mod dissected;
 pub mod dkim;
 pub mod downgrade;
 pub mod forwarded;

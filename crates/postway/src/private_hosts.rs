@@ -72,7 +72,8 @@ fn stored_hosts(accounts: &[Account], mailboxes: &[WatchedMailbox]) -> BTreeMap<
     for account in accounts {
         let used_by = format!("account {}/{}", account.tenant, account.id);
         note(account.settings.host.clone(), used_by.clone());
-        note(account.settings.ses.endpoint.as_deref().and_then(host_of), used_by);
+        note(account.settings.ses.endpoint.as_deref().and_then(host_of), used_by.clone());
+        note(account.settings.provider.base_url.as_deref().and_then(host_of), used_by);
     }
     for mailbox in mailboxes {
         let used_by = format!("mailbox {}/{}", mailbox.tenant, mailbox.id);
@@ -131,19 +132,26 @@ mod tests {
 
     #[tokio::test]
     async fn private_hosts_are_found_and_allowed_or_public_ones_are_not() {
+        let mut provider = account("own", None, None);
+        provider.settings.provider.base_url = Some("https://10.9.9.9/mail".to_owned());
         let accounts = [
             account("sandbox", None, None),
             account("local", Some("127.0.0.1"), None),
             account("twin", Some("127.0.0.1"), None),
             account("public", Some("8.8.8.8"), None),
             account("ses", None, Some("http://10.1.2.3:4566")),
+            provider,
         ];
         let refused = async |guard: Guard| -> Vec<(String, String)> {
             let found = find(stored_hosts(&accounts, &[]), &guard).await;
             found.into_iter().map(|one| (one.host, one.used_by)).collect()
         };
-        let both = [("10.1.2.3", "account default/ses"), ("127.0.0.1", "account default/local")];
+        let both = [
+            ("10.1.2.3", "account default/ses"),
+            ("10.9.9.9", "account default/own"),
+            ("127.0.0.1", "account default/local"),
+        ];
         assert_eq!(refused(Guard::default()).await, both.map(|(host, by)| (host.to_owned(), by.to_owned())));
-        assert_eq!(refused(Guard::with_loopback()).await.len(), 1);
+        assert_eq!(refused(Guard::with_loopback()).await.len(), 2);
     }
 }

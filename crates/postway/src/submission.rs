@@ -9,9 +9,9 @@ use std::{
 use anyhow::Context as _;
 use async_trait::async_trait;
 use postway_api::{KeyCheck, KeyDenied};
-use postway_domain::{Clock, TenantId};
+use postway_domain::Clock;
 use postway_intake::smtp::{
-    Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramOffer, Service, SmtpConfig,
+    AdmittedSender, Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramOffer, Service, SmtpConfig,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -110,7 +110,7 @@ fn denied(denied: KeyDenied) -> Denied {
 
 #[async_trait]
 impl Gatekeeper for Keys {
-    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, Denied> {
+    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied> {
         self.0.sender(username, key, peer).await.map_err(denied)
     }
 
@@ -118,7 +118,7 @@ impl Gatekeeper for Keys {
         self.0.scram_offer(username, peer).await.map_err(denied)
     }
 
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, Denied> {
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied> {
         self.0.sender_proven(key, peer).await.map_err(denied)
     }
 
@@ -126,7 +126,7 @@ impl Gatekeeper for Keys {
         denied(self.0.refuse_proof(peer))
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<TenantId, Denied> {
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied> {
         self.0.tenant_without_key(&open.tenant).await.map_err(denied)
     }
 }

@@ -116,7 +116,7 @@ macro_rules! migrations {
         // what they leave at 0, and the twelfth a table that they do not know: accounts that sign in by tokens wait with them. Those
         // before the thirteenth would send a packed mail as it lies in its row. The fourteenth and the sixteenth are indexes. Those before the
         // fifteenth see only the first of the events that share a row. Those before the seventeenth would write to readers who have left a
-        // stream, and cannot read the events that say so.
+        // stream, and cannot read the events that say so, and those before the eighteenth let a key send from and to whom it may not.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -135,6 +135,7 @@ macro_rules! migrations {
             step!("00", 15, "shared_rows", writable from 15),
             step!("00", 16, "outcome", writable from 9),
             step!("00", 17, "streams", writable from 17),
+            step!("00", 18, "key_restrictions", writable from 18),
         ]
     }};
 }

@@ -58,6 +58,7 @@ mod poison;
 mod postmark_clients;
 mod power_cut;
 mod preparation_kill;
+mod provider;
 mod reference;
 mod reference_000;
 mod reference_001;

@@ -54,5 +54,5 @@ export default resource({
     ...switching(at, (row) => !row.suspended),
   ],
   removal: (row) => `The account ${row.id} is gone for good. This is refused while mail waits for it.`,
-  empty: "An account says how mail leaves: an SMTP relay, Amazon SES, or the sandbox.",
+  empty: "An account says how mail leaves: an SMTP relay, a provider, or the sandbox.",
 });

@@ -2,6 +2,10 @@
 
 const smtp = (held) => held.kind === "smtp";
 const ses = (held) => held.kind === "ses";
+const keyed = (held) => ["sendgrid", "mailgun", "postmark", "resend", "http"].includes(held.kind);
+const tokened = (held) => ["graph", "gmail"].includes(held.kind);
+const provider = (held) => keyed(held) || tokened(held);
+const smtpOrTokened = (held) => smtp(held) || tokened(held);
 const real = (held) => held.kind !== "sandbox";
 
 export const PRESET = { kind: "smtp", tls: "starttls", limits: { behavior: "defer" } };
@@ -17,6 +21,13 @@ export const accountFields = (row) =>
       options: [
         ["smtp", "SMTP relay"],
         ["ses", "Amazon SES"],
+        ["sendgrid", "SendGrid"],
+        ["mailgun", "Mailgun"],
+        ["postmark", "Postmark"],
+        ["resend", "Resend"],
+        ["graph", "Microsoft Graph"],
+        ["gmail", "Gmail API"],
+        ["http", "A service of your own (JSON over HTTP)"],
         ["sandbox", "Sandbox: captures, does not send"],
       ],
     },
@@ -29,7 +40,12 @@ export const accountFields = (row) =>
       options: ["starttls", "implicit", "opportunistic", "none"],
       when: smtp,
     },
-    { name: "username", label: "User name", when: smtp },
+    {
+      name: "username",
+      label: "User name",
+      when: smtpOrTokened,
+      hint: "Graph and Gmail: the mailbox that sends.",
+    },
     {
       name: "password",
       label: "Password",
@@ -42,7 +58,7 @@ export const accountFields = (row) =>
       label: "OAuth 2, in the place of a password (JSON)",
       kind: "json",
       rows: 3,
-      when: smtp,
+      when: smtpOrTokened,
       placeholder: '{"preset": "microsoft", "grant": "client_credentials", "client_id": "…"}',
     },
     { name: "allow_plaintext_auth", label: "The password may cross without TLS", kind: "check", when: smtp },
@@ -57,6 +73,16 @@ export const accountFields = (row) =>
     },
     { name: "configuration_set", label: "Configuration set", when: ses },
     { name: "endpoint", label: "Endpoint", when: ses, hint: "In the place of the region's own." },
+    {
+      name: "api_key",
+      label: "API key",
+      kind: "secret",
+      when: keyed,
+      hint: row?.api_key_set ? "One is set; fill in to replace it." : "Encrypted at rest, never shown again.",
+    },
+    { name: "domain", label: "Sending domain", when: (held) => held.kind === "mailgun" },
+    { name: "message_stream", label: "Message stream", when: (held) => held.kind === "postmark" },
+    { name: "base_url", label: "Address", when: provider, hint: "In the place of the provider's own." },
     { name: "max_connections", label: "Connections at once, per node", kind: "number", when: real },
     {
       name: "return_path",

@@ -8,7 +8,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use postway_domain::{Account, AccountId, AccountKind};
+use postway_domain::{Account, AccountId};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
@@ -34,8 +34,8 @@ const TRIES_MAX: u32 = 5;
 
 /// Change an account
 ///
-/// Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection on the way, need
-/// the password or secret key again. With `version`, only if it still is that one; 409 otherwise.
+/// Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less protection on the way,
+/// need the password or key again. With `version`, only if it still is that one; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/accounts/{id}",
@@ -113,13 +113,12 @@ pub(crate) async fn update(
         let Edited { mut settings, secret, grant } =
             edit::edit(base, body, Some(&shown), now).map_err(ApiError::invalid)?;
         check_target(app, &caller.actor, Some(&current.settings), &mut settings)?;
-        let kept = match (&current.settings.oauth, settings.kind) {
+        let kept = match &current.settings.oauth {
             // A grant's secrets go with it.
-            (Some(_), _) if settings.oauth.is_none() => None,
-            (Some(before), _) => grant.kept_of(before),
-            (None, _) if settings.oauth.is_some() || secret != Secret::Keep => None,
-            (None, AccountKind::Ses) => Some("secret_access_key"),
-            (None, AccountKind::Smtp | AccountKind::Sandbox) => Some("password"),
+            Some(_) if settings.oauth.is_none() => None,
+            Some(before) => grant.kept_of(before),
+            None if settings.oauth.is_some() || secret != Secret::Keep => None,
+            None => Some(settings.kind.secret().field()),
         };
         if let Some(name) = kept.filter(|_| current.secret.is_some()) {
             let (before, after) = (Way::of_account(&current.settings), Way::of_account(&settings));

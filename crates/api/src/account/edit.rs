@@ -1,6 +1,8 @@
 //! Settings from JSON: every field that is wrong is named, unknown ones too, and nothing is silently ignored.
 
-use postway_domain::{AccountKind, AccountSettings, Time, TlsMode, retry::RetryPolicy};
+use postway_domain::{
+    AccountKind, AccountSettings, Time, TlsMode, provider_account::AccountSecret, retry::RetryPolicy,
+};
 use serde_json::{Map, Value};
 
 use super::value::{
@@ -19,7 +21,7 @@ pub(super) struct Edited {
     pub(super) grant: OAuthSecretsEdit,
 }
 
-/// What becomes of the stored secret: the password of a relay, the secret half of an AWS key.
+/// What becomes of the stored secret: the password of a relay, the secret half of an AWS key, the key of an API.
 #[derive(PartialEq)]
 pub(super) enum Secret {
     Keep,
@@ -44,7 +46,14 @@ pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) 
     let sandbox = AccountSettings::sandbox();
     match kind {
         AccountKind::Sandbox => sandbox,
-        AccountKind::Ses => AccountSettings { kind, ..sandbox },
+        AccountKind::Ses
+        | AccountKind::Sendgrid
+        | AccountKind::Mailgun
+        | AccountKind::Postmark
+        | AccountKind::Resend
+        | AccountKind::Graph
+        | AccountKind::Gmail
+        | AccountKind::Http => AccountSettings { kind, ..sandbox },
         AccountKind::Smtp => {
             AccountSettings { kind, tls: TlsMode::default(), retry: RetryPolicy::smtp(), ..sandbox }
         }
@@ -74,6 +83,7 @@ pub(super) fn edit(
             | "updated_at"
             | "password_set"
             | "secret_access_key_set"
+            | "api_key_set"
             | "suspended" => match shown.and_then(|shown| shown.get(name)) == Some(value) {
                 true => Ok(()),
                 false => Err("cannot be set; leave it out".to_owned()),
@@ -111,13 +121,18 @@ pub(super) fn edit(
     if wrong.is_empty() { Ok(edited) } else { Err(wrong) }
 }
 
-/// A grant takes the place of a relay's password.
+/// A grant takes the place of a relay's password, and some providers take nothing else.
 fn fit_grant(Edited { settings, secret, .. }: &mut Edited, body: &Map<String, Value>) -> Option<FieldError> {
-    settings.oauth.as_ref()?;
-    if settings.kind != AccountKind::Smtp {
+    if settings.oauth.is_none() {
+        let message = "is needed: accounts of this kind sign in with tokens";
+        let is_needed = settings.kind.secret() == AccountSecret::Grant;
+        return is_needed.then(|| FieldError::new("oauth", message));
+    }
+    if settings.kind.oauth_use().is_none() {
         let is_given = body.get("oauth").is_some_and(|value| !value.is_null());
         settings.oauth = None;
-        return is_given.then(|| FieldError::new("oauth", "is for accounts of the kind smtp"));
+        return is_given
+            .then(|| FieldError::new("oauth", "is for accounts of the kinds smtp, graph and gmail"));
     }
     if settings.username.is_none() {
         return Some(FieldError::new("username", "is needed: who signs in with the tokens"));
@@ -137,18 +152,28 @@ fn fit_secret(Edited { settings, secret, .. }: &mut Edited, shown: Option<&Value
     if settings.oauth.is_some() {
         return None;
     }
-    let (field, name, missing) = match settings.kind {
-        AccountKind::Smtp => ("password", &settings.username, "a password needs a username"),
-        AccountKind::Ses => {
-            let missing = "a secret_access_key needs an access_key_id";
-            ("secret_access_key", &settings.ses.access_key_id, missing)
-        }
-        AccountKind::Sandbox => ("password", &None, "a sandbox signs in nowhere"),
-    };
     let same_kind = shown.is_none_or(|shown| shown["kind"] == settings.kind.as_str());
     if *secret == Secret::Keep && !same_kind {
         *secret = Secret::Remove;
     }
+    let field = settings.kind.secret().field();
+    let (name, missing) = match settings.kind.secret() {
+        AccountSecret::Password => (&settings.username, "a password needs a username"),
+        AccountSecret::SecretAccessKey => {
+            (&settings.ses.access_key_id, "a secret_access_key needs an access_key_id")
+        }
+        AccountSecret::Nothing | AccountSecret::Grant => (&None, "a sandbox signs in nowhere"),
+        AccountSecret::OptionalApiKey => return None,
+        AccountSecret::ApiKey => {
+            let is_there = shown.is_some_and(|shown| shown["api_key_set"] == true);
+            let has_one = match secret {
+                Secret::Set(_) => true,
+                Secret::Keep => is_there,
+                Secret::Remove => false,
+            };
+            return (!has_one).then(|| FieldError::new(field, "is needed: the key of the provider's API"));
+        }
+    };
     match (name, &secret) {
         (None, Secret::Set(_)) => return Some(FieldError::new(field, missing)),
         (None, Secret::Keep | Secret::Remove) => *secret = Secret::Remove,
@@ -191,11 +216,14 @@ fn set(edited: &mut Edited, name: &str, value: &Value, now: Time) -> Result<(), 
             }
         }
         "username" => settings.username = text(value)?,
-        "password" if settings.kind != AccountKind::Ses => edited.secret = secret(value)?,
-        "secret_access_key" if settings.kind == AccountKind::Ses => edited.secret = secret(value)?,
-        "password" | "secret_access_key" if value.is_null() => {}
-        "password" => return Err("an ses account signs with its secret_access_key".to_owned()),
-        "secret_access_key" => return Err("is for accounts of the kind ses".to_owned()),
+        "password" | "secret_access_key" | "api_key" => match settings.kind.secret().field() {
+            field if field == name => edited.secret = secret(value)?,
+            _ if value.is_null() => {}
+            field => {
+                let kind = settings.kind.as_str();
+                return Err(format!("is not for accounts of the kind {kind}, which take `{field}`"));
+            }
+        },
         "allow_plaintext_auth" => settings.allow_plaintext_auth = flag(value)?,
         "ca_pem" => settings.ca_pem = ca_pem(value)?,
         "max_connections" => {
@@ -221,6 +249,9 @@ fn set(edited: &mut Edited, name: &str, value: &Value, now: Time) -> Result<(), 
         "access_key_id" => settings.ses.access_key_id = text(value)?,
         "configuration_set" => settings.ses.configuration_set = text(value)?,
         "endpoint" => settings.ses.endpoint = text(value)?,
+        "base_url" => settings.provider.base_url = text(value)?,
+        "domain" => settings.provider.domain = text(value)?,
+        "message_stream" => settings.provider.message_stream = text(value)?,
         "pec" => settings.pec = flag(value)?,
         "on_doubt" => settings.on_doubt = on_doubt(value)?,
         _ => return Err("is not a field of an account".to_owned()),
@@ -335,6 +366,42 @@ mod tests {
         );
         assert_eq!(wrong_fields(json!({"kind": "ses", "region": region, "password": "s"})), ["password"]);
         assert_eq!(wrong_fields(json!({"host": "h", "secret_access_key": "s"})), ["secret_access_key"]);
+    }
+
+    #[test]
+    fn a_provider_has_its_key_or_its_grant_and_nothing_else() {
+        let made = create(json!({"kind": "mailgun", "domain": "mg.example.com", "api_key": "k"})).unwrap();
+        assert_eq!((made.settings.kind, made.secret), (AccountKind::Mailgun, Secret::Set("k".to_owned())));
+        assert_eq!(made.settings.retry, RetryPolicy::api());
+        assert!(create(json!({"kind": "http", "base_url": "https://mail.example.com/in"})).is_ok());
+        let grant = json!({"grant": "client_credentials", "client_id": "c", "token_url": "https://x.example/t",
+            "client_secret": "s"});
+        let graph = json!({"kind": "graph", "username": "shop@contoso.com", "oauth": grant});
+        assert!(create(graph).unwrap().settings.oauth.is_some());
+        for (body, wrong) in [
+            (json!({"kind": "sendgrid"}), &["api_key"][..]),
+            (json!({"kind": "sendgrid", "password": "p", "api_key": "k"}), &["password"]),
+            (json!({"kind": "sendgrid", "api_key": "k", "oauth": grant}), &["oauth"]),
+            (json!({"kind": "mailgun", "api_key": "k"}), &["domain"]),
+            (json!({"kind": "postmark", "api_key": "k", "base_url": "http://x.example"}), &["base_url"]),
+            (json!({"kind": "gmail", "username": "u@x.example"}), &["oauth"]),
+            (json!({"kind": "graph", "oauth": grant}), &["username"]),
+            (json!({"kind": "graph", "username": "u", "oauth": grant, "api_key": "k"}), &["api_key"]),
+            (json!({"host": "h", "api_key": "k"}), &["api_key"]),
+            (json!({"kind": "http"}), &["base_url"]),
+        ] {
+            assert_eq!(wrong_fields(body.clone()), wrong, "{body}");
+        }
+        let base = create(json!({"kind": "resend", "api_key": "k"})).unwrap().settings;
+        let shown = json!({"kind": "resend", "api_key_set": true});
+        let change = |body: Value| edit(base.clone(), body.as_object().unwrap(), Some(&shown), now());
+        assert_eq!(change(json!({"max_connections": 2})).unwrap().secret, Secret::Keep);
+        assert_eq!(change(json!({"api_key": null})).unwrap_err()[0].field, "api_key");
+        assert_eq!(
+            change(json!({"kind": "postmark"})).unwrap_err()[0].field,
+            "api_key",
+            "a key is of one provider"
+        );
     }
 
     #[test]

@@ -162,6 +162,7 @@ fn check_target(
         before.kind == settings.kind
             && (&before.host, before.port) == (&settings.host, settings.port)
             && before.ses == settings.ses
+            && before.provider == settings.provider
     };
     oauth::check_target(app, settings.oauth.as_ref())?;
     if before.is_some_and(same) {
@@ -174,6 +175,9 @@ fn check_target(
         let host = rest.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(rest, |(host, _)| host);
         host.trim_matches(['[', ']']).to_owned()
     };
+    if let Some(url) = &settings.provider.base_url {
+        target::check(app, "base_url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+    }
     let named =
         [("host", settings.host.clone()), ("endpoint", settings.ses.endpoint.as_deref().map(host_of))];
     target::check_hosts(app, named)

@@ -123,6 +123,7 @@ pub(crate) async fn test(
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
+            restrictions: caller.restrictions.clone(),
         };
         let receipt = app.door.accept_json(&context, mail.to_string().into()).await?;
         let key = MessageKey::Uid(receipt.uid);

@@ -13,7 +13,8 @@ pub(crate) struct AccountRequest {
     /// Its id, unique in your tenant; needed when it is made, and fixed then.
     #[schema(example = "relay-1")]
     id: Option<String>,
-    /// `smtp` (default), `ses`, or `sandbox`, which captures mail instead of sending it.
+    /// `smtp` (default), `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or `sandbox`, which
+    /// captures mail instead of sending it.
     #[schema(nullable = false, example = "smtp")]
     kind: Option<String>,
     /// The relay's host name or address. Private ones can be set with the admin key alone.
@@ -25,7 +26,7 @@ pub(crate) struct AccountRequest {
     /// `starttls` (default), `implicit`, `none` or `opportunistic`.
     #[schema(example = "starttls")]
     tls: Option<String>,
-    /// Who signs in.
+    /// Who signs in; the mailbox that sends by Graph or Gmail.
     #[schema(example = "shop")]
     username: Option<String>,
     /// The password: encrypted at rest, never shown again. `null` removes it.
@@ -49,6 +50,15 @@ pub(crate) struct AccountRequest {
     configuration_set: Option<String>,
     /// SES: scheme, host and port to call instead of the region's own endpoint.
     endpoint: Option<String>,
+    /// SendGrid, Mailgun, Postmark, Resend, and optionally `http`: the key of the API: encrypted at rest, never shown again.
+    #[schema(write_only)]
+    api_key: Option<String>,
+    /// Providers: scheme, host and port to call instead of the provider's own; for `http` the whole address to post to.
+    base_url: Option<String>,
+    /// Mailgun: the sending domain.
+    domain: Option<String>,
+    /// Postmark: the message stream; `outbound` when absent.
+    message_stream: Option<String>,
     /// The most connections at once, per node, 1 to 500.
     #[schema(default = 10)]
     max_connections: Option<u32>,

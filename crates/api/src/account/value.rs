@@ -17,12 +17,10 @@ const SECRET_BYTES_MAX: usize = 1024;
 const CA_PEM_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) fn kind(value: &Value) -> Result<AccountKind, String> {
-    match value.as_str() {
-        Some("smtp") => Ok(AccountKind::Smtp),
-        Some("ses") => Ok(AccountKind::Ses),
-        Some("sandbox") => Ok(AccountKind::Sandbox),
-        _ => Err("must be smtp, ses or sandbox".to_owned()),
-    }
+    value.as_str().and_then(AccountKind::from_word).ok_or_else(|| {
+        let words = AccountKind::ALL.map(AccountKind::as_str);
+        format!("must be one of {}", words.join(", "))
+    })
 }
 
 pub(super) fn text(value: &Value) -> Result<Option<String>, String> {

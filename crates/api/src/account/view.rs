@@ -21,7 +21,7 @@ pub(crate) struct AccountView {
     id: String,
     /// Whose it is.
     tenant: String,
-    /// `smtp`, `ses` or `sandbox`.
+    /// `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`.
     #[schema(value_type = String, example = "smtp")]
     kind: AccountKind,
     /// The relay's host name or address.
@@ -51,6 +51,14 @@ pub(crate) struct AccountView {
     configuration_set: Option<String>,
     /// SES: where to call instead of the region's own endpoint.
     endpoint: Option<String>,
+    /// Providers: whether there is an API key; it is never shown.
+    api_key_set: bool,
+    /// Providers: where to call instead of the provider's own address; the address of an `http` account.
+    base_url: Option<String>,
+    /// Mailgun: the sending domain.
+    domain: Option<String>,
+    /// Postmark: the message stream.
+    message_stream: Option<String>,
     /// The most connections at once, per node.
     max_connections: u32,
     /// The envelope sender, when it is not the mail's From.
@@ -198,7 +206,10 @@ impl AccountView {
             password_set: account.secret.is_some()
                 && settings.kind == AccountKind::Smtp
                 && settings.oauth.is_none(),
-            oauth: settings.oauth.as_ref().map(|oauth| OAuthView::new(oauth, OAuthUse::Smtp)),
+            oauth: settings
+                .oauth
+                .as_ref()
+                .map(|oauth| OAuthView::new(oauth, settings.kind.oauth_use().unwrap_or(OAuthUse::Smtp))),
             allow_plaintext_auth: settings.allow_plaintext_auth,
             ca_pem: settings.ca_pem,
             region: settings.ses.region,
@@ -206,6 +217,10 @@ impl AccountView {
             secret_access_key_set: account.secret.is_some() && settings.kind == AccountKind::Ses,
             configuration_set: settings.ses.configuration_set,
             endpoint: settings.ses.endpoint,
+            api_key_set: account.secret.is_some() && settings.kind.secret().field() == "api_key",
+            base_url: settings.provider.base_url,
+            domain: settings.provider.domain,
+            message_stream: settings.provider.message_stream,
             max_connections: settings.max_connections,
             return_path: settings.return_path,
             fallback: settings.fallback.map(|id| id.to_string()),

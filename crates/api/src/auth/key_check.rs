@@ -3,6 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use postway_domain::{ApiKey, Scope, TenantId};
+use postway_intake::smtp::AdmittedSender;
 use postway_store::StoreError;
 
 use super::{DEFAULT_TENANT, ring::KeyUnread};
@@ -27,15 +28,15 @@ pub enum KeyDenied {
 }
 
 impl KeyCheck {
-    /// For which tenant somebody from `peer` sends with this key: the key's own, or the one that `tenant` names where it
+    /// For whom somebody from `peer` sends with this key: the key's own tenant, or the one that `tenant` names where it
     /// is the admin key, `default` when empty.
-    pub async fn sender(&self, tenant: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, KeyDenied> {
+    pub async fn sender(&self, tenant: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
         let app = &self.0;
         let refused = |why: String| Err(KeyDenied::Refused(why));
         if app.admin_key.opens(key) {
             let name = if tenant.is_empty() { DEFAULT_TENANT } else { tenant };
             return match name.parse::<TenantId>() {
-                Ok(id) if app.knows_tenant(&id).await? => Ok(id),
+                Ok(id) if app.knows_tenant(&id).await? => Ok(AdmittedSender::unbound(id)),
                 _ => refused("with the admin key the user name must be a tenant that exists".to_owned()),
             };
         }
@@ -44,16 +45,16 @@ impl KeyCheck {
     }
 
     /// The same tenant, where there is one: for mail that its network lets in.
-    pub async fn tenant_without_key(&self, tenant: &TenantId) -> Result<TenantId, KeyDenied> {
+    pub async fn tenant_without_key(&self, tenant: &TenantId) -> Result<AdmittedSender, KeyDenied> {
         match self.0.knows_tenant(tenant).await? {
-            true => Ok(tenant.clone()),
+            true => Ok(AdmittedSender::unbound(tenant.clone())),
             false => Err(KeyDenied::Refused(format!("there is no tenant `{tenant}` (smtp.open_networks)"))),
         }
     }
 }
 
-/// For which tenant somebody from `peer` sends who has this key, if there is one.
-pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<TenantId, KeyDenied> {
+/// For whom somebody from `peer` sends who has this key, if there is one.
+pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
     let refused = |why: &str| Err(KeyDenied::Refused(why.to_owned()));
     match key {
         None => refused("this key does not open: use one that is valid"),
@@ -63,7 +64,9 @@ pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<TenantId, K
         Some(key) if !key.scopes.contains(&Scope::Send) => {
             refused("this key lacks the scope `send`: use one that has it")
         }
-        Some(key) => Ok(key.tenant.clone()),
+        Some(key) => {
+            Ok(AdmittedSender { tenant: key.tenant.clone(), restrictions: key.restrictions.clone() })
+        }
     }
 }
 

@@ -225,6 +225,7 @@ mod tests {
             digest: KeyDigest::of(id.as_bytes()),
             scopes: vec![Scope::Send],
             networks: Vec::new(),
+            restrictions: None,
             created_at: Time::from_millis(0),
             expires_at: None,
             last_used_at: None,

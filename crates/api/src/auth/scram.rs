@@ -10,7 +10,7 @@ use postway_domain::{
     ApiKey, TenantId,
     scram::{ITERATIONS, ScramVerifier, salt_of},
 };
-use postway_intake::smtp::{ProvenKey, ScramCandidate, ScramOffer};
+use postway_intake::smtp::{AdmittedSender, ProvenKey, ScramCandidate, ScramOffer};
 
 use super::{
     DEFAULT_TENANT,
@@ -40,13 +40,15 @@ impl KeyCheck {
     }
 
     /// For which tenant somebody from `peer` sends who has proven to have this key.
-    pub async fn sender_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, KeyDenied> {
+    pub async fn sender_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
         let app = &self.0;
         match key {
             ProvenKey::Tenant(digest) => {
                 may_send(app.keys.valid_digest(*digest, app).await?.as_deref(), peer)
             }
-            ProvenKey::Admin(tenant) if app.knows_tenant(tenant).await? => Ok(tenant.clone()),
+            ProvenKey::Admin(tenant) if app.knows_tenant(tenant).await? => {
+                Ok(AdmittedSender::unbound(tenant.clone()))
+            }
             ProvenKey::Admin(_) => Err(KeyDenied::Refused("the tenant does not exist any more".to_owned())),
         }
     }

@@ -95,6 +95,7 @@ pub(crate) fn context(
         any_subject: false,
         spoken_times: false,
         on_doubt: on_doubt(headers)?,
+        restrictions: caller.restrictions,
     })
 }
 

@@ -5,6 +5,7 @@
 
 use postway_domain::{
     AccountSettings, Contact, MailStream, TenantSettings,
+    address_pattern::AddressPattern,
     destination::DestinationLimit,
     limit::WarmUp,
     mailbox::MailboxSettings,
@@ -162,6 +163,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Chars(0, 2_048), &["RemoteRequest.url", "RemoteRequest.path", "WebhookRequest.url"]),
         (Items(0, 100), &["KeyRequest.allow_ips"]),
+        (
+            Items(0, AddressPattern::LIST_MAX),
+            &["KeyRequest.allowed_senders", "KeyRequest.allowed_recipients", "TenantRequest.allowed_senders"],
+        ),
         (Items(1, 100), &["WebhookRequest.events"]),
         (
             Chars(0, 500),
@@ -173,7 +178,10 @@ fn bounds() -> Vec<(SchemaBound, &'static [&'static str])> {
         ),
         (Chars(0, 2_000), &["TemplateRequest.subject", "SourcePreviewRequest.subject"]),
         (Chars(1, 320), &["AccountRequest.username", "MailboxRequest.username"]),
-        (Chars(1, 1_024), &["AccountRequest.password", "AccountRequest.secret_access_key"]),
+        (
+            Chars(1, 1_024),
+            &["AccountRequest.password", "AccountRequest.secret_access_key", "AccountRequest.api_key"],
+        ),
         (Number(1, u16::MAX as u32), &["AccountRequest.port", "MailboxRequest.port"]),
         (Number(1, AccountSettings::CONNECTIONS_MAX), &["AccountRequest.max_connections"]),
         (Items(0, RetryPolicy::DELAYS_MAX), &["RetryRequest.delays_s"]),

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use postway_domain::{
-    EventKind, RecipientStatus, State,
+    AccountKind, EventKind, RecipientStatus, State,
     inbound::{InboundState, outcome_rank},
     key::Scope,
     subscriber::event_names,
@@ -127,7 +127,7 @@ fn lists() -> Vec<WordList> {
             ],
         ),
         list(&["rsa", "ed25519"], &["SigningKeyRequest.algorithm", "SigningKey.algorithm"]),
-        list(&["smtp", "ses", "sandbox"], &["AccountRequest.kind", "Account.kind"]),
+        list(&AccountKind::ALL.map(AccountKind::as_str), &["AccountRequest.kind", "Account.kind"]),
         list(&["starttls", "implicit", "none", "opportunistic"], &["AccountRequest.tls", "Account.tls"]),
         list(&["defer", "reject"], &["LimitsRequest.behavior", "Limits.behavior"]),
         list(&["closed", "open"], &["Circuit.state"]),

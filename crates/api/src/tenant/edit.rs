@@ -11,6 +11,7 @@ use postway_domain::{
 };
 use serde_json::{Map, Value, json};
 
+use super::key::patterns;
 use crate::{error::FieldError, fields::Fields, way::Way};
 
 const NAME_CHARS_MAX: usize = 200;
@@ -122,6 +123,8 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
         test: fields.read("test", FLAG).unwrap_or_default(),
         id_header: fields.text("id_header", 100).filter(|name| !name.is_empty()),
         on_doubt: fields.read("on_doubt", OnDoubt::WORDS),
+        allowed_senders: patterns(&mut fields, "allowed_senders"),
+        bind_reply_to: fields.read("bind_reply_to", FLAG).unwrap_or_default(),
     };
     fields.finish("is not a field of a tenant");
     for (field, message) in settings.check() {

@@ -1,6 +1,8 @@
 //! `/v1/tenants/{id}/keys`: what a tenant's programs show to be let in. A key is shown once, when it is made; only its
 //! digest is stored, and what it is proven against over SMTP.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     extract::{FromRequestParts, Path, Request, State},
@@ -8,7 +10,8 @@ use axum::{
 };
 use postway_domain::{
     ApiKey, KeyDigest, Scope, TenantId, Time,
-    key::Network,
+    address_pattern::AddressPattern,
+    key::{KeyRestrictions, Network},
     scram::{ScramVerifier, salt_of},
 };
 use postway_store::record::{Changed, DirectoryChange};
@@ -52,6 +55,12 @@ pub(crate) struct KeyView {
     /// From where it may be used; anywhere when empty.
     #[schema(value_type = Vec<String>, example = json!(["10.0.0.0/8"]))]
     allow_ips: Vec<Network>,
+    /// Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty.
+    #[schema(value_type = Vec<String>, example = json!(["shop@example.com", "*.example.com"]))]
+    allowed_senders: Vec<AddressPattern>,
+    /// Whom its mail may be to; anybody when empty.
+    #[schema(value_type = Vec<String>, example = json!(["test.example.com"]))]
+    allowed_recipients: Vec<AddressPattern>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -93,6 +102,12 @@ impl From<&ApiKey> for KeyView {
             name: key.name.clone(),
             scopes: key.scopes.clone(),
             allow_ips: key.networks.clone(),
+            allowed_senders: key.restrictions.as_ref().map(|bound| bound.senders.clone()).unwrap_or_default(),
+            allowed_recipients: key
+                .restrictions
+                .as_ref()
+                .map(|bound| bound.recipients.clone())
+                .unwrap_or_default(),
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
@@ -149,6 +164,7 @@ pub(crate) async fn make(
             digest: KeyDigest::of(text.as_bytes()),
             scopes: wanted.scopes.clone(),
             networks: wanted.networks.clone(),
+            restrictions: wanted.restrictions.clone(),
             created_at: now,
             expires_at: wanted.expires_at,
             last_used_at: None,
@@ -158,6 +174,7 @@ pub(crate) async fn make(
         let view = KeyView::from(&key);
         let detail = json!({
             "name": &key.name, "scopes": &key.scopes, "allow_ips": &key.networks, "expires_at": key.expires_at,
+            "restrictions": key.restrictions.as_deref(),
         });
         let entry =
             app.audit(&admin.actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
@@ -174,6 +191,7 @@ struct Wanted {
     name: String,
     scopes: Vec<Scope>,
     networks: Vec<Network>,
+    restrictions: Option<Arc<KeyRestrictions>>,
     expires_at: Option<Time>,
 }
 
@@ -195,6 +213,11 @@ fn read(body: Map<String, Value>, now: Time) -> Result<Wanted, Vec<FieldError>> 
     if networks.len() > NETWORKS_MAX {
         fields.refuse("allow_ips", format!("must have at most {NETWORKS_MAX} entries"));
     }
+    let restrictions = KeyRestrictions {
+        senders: patterns(&mut fields, "allowed_senders"),
+        recipients: patterns(&mut fields, "allowed_recipients"),
+    };
+    let restrictions = (!restrictions.is_empty()).then(|| Arc::new(restrictions));
     if expires_at.is_some_and(|at: Time| at <= now) {
         fields.refuse("expires_at", "is in the past");
     }
@@ -202,7 +225,21 @@ fn read(body: Map<String, Value>, now: Time) -> Result<Wanted, Vec<FieldError>> 
     if scopes.is_empty() && !wrong.iter().any(|wrong| wrong.field == "scopes") {
         wrong.push(FieldError::new("scopes", "must name at least one of send, read, manage"));
     }
-    if wrong.is_empty() { Ok(Wanted { name, scopes, networks, expires_at }) } else { Err(wrong) }
+    if wrong.is_empty() {
+        Ok(Wanted { name, scopes, networks, restrictions, expires_at })
+    } else {
+        Err(wrong)
+    }
+}
+
+/// A list of patterns of addresses, of a key or of a tenant.
+pub(super) fn patterns(fields: &mut Fields<'_>, name: &str) -> Vec<AddressPattern> {
+    let form = "must be a list of addresses, domains and patterns such as *.example.com";
+    let list: Vec<AddressPattern> = fields.read(name, form).unwrap_or_default();
+    if list.len() > AddressPattern::LIST_MAX {
+        fields.refuse(name, format!("must have at most {} entries", AddressPattern::LIST_MAX));
+    }
+    list
 }
 
 /// List keys

@@ -70,6 +70,13 @@ pub(crate) struct TenantRequest {
     /// sends twice.
     #[schema(example = "hold")]
     on_doubt: Option<String>,
+    /// Whom its mail may be from (`From`, `Sender`, envelope sender), whichever way it comes in: addresses, domains, and patterns such as
+    /// `*.example.com`, 200 at most; anybody when empty.
+    #[schema(example = json!(["example.com", "*.example.com"]))]
+    allowed_senders: Option<Vec<String>>,
+    /// Whether `Reply-To` must be one of them, too.
+    #[schema(default = false)]
+    bind_reply_to: Option<bool>,
     /// With `PATCH`: only if the tenant still has this version.
     version: Option<i64>,
 }
@@ -170,4 +177,11 @@ pub(crate) struct KeyRequest {
     /// From where it may be used: addresses and networks; anywhere when absent.
     #[schema(example = json!(["10.0.0.0/8"]))]
     allow_ips: Option<Vec<String>>,
+    /// Whom its mail may be from, besides what binds its tenant: addresses, domains, and patterns such as `*.example.com` or
+    /// `news-*@example.com`, 200 at most.
+    #[schema(example = json!(["shop@example.com"]))]
+    allowed_senders: Option<Vec<String>>,
+    /// Whom its mail may be to, as for test systems; anybody when absent.
+    #[schema(example = json!(["test.example.com"]))]
+    allowed_recipients: Option<Vec<String>>,
 }

@@ -2,6 +2,7 @@
 
 use postway_domain::{
     Tenant, Time,
+    address_pattern::AddressPattern,
     message::OnDoubt,
     tenant::{CallbackForm, LargeFilePolicy, Remote, RemoteAuth},
 };
@@ -66,6 +67,11 @@ pub(crate) struct TenantView {
     /// What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`.
     #[schema(value_type = Option<String>, example = "hold")]
     on_doubt: Option<OnDoubt>,
+    /// Whom its mail may be from: addresses, domains, patterns; anybody when empty.
+    #[schema(value_type = Vec<String>, example = json!(["example.com"]))]
+    allowed_senders: Vec<AddressPattern>,
+    /// Whether `Reply-To` must be one of them, too.
+    bind_reply_to: bool,
     /// Rises with each change.
     version: i64,
     /// When it was made.
@@ -184,6 +190,8 @@ impl TenantView {
             test: settings.test,
             id_header: settings.id_header,
             on_doubt: settings.on_doubt,
+            allowed_senders: settings.allowed_senders,
+            bind_reply_to: settings.bind_reply_to,
             version: tenant.version,
             created_at: tenant.created_at,
             updated_at: tenant.updated_at,

@@ -266,6 +266,8 @@ async fn a_key_is_shown_once_and_opens_its_own_tenant() {
         (json!({"scopes": ["all"], "x": 1}), &["scopes", "x"]),
         (json!({"expires_at": 1_600_000_000}), &["expires_at"]),
         (json!({"allow_ips": ["10.0.0.0/99"]}), &["allow_ips"]),
+        (json!({"allowed_senders": ["*"]}), &["allowed_senders"]),
+        (json!({"allowed_recipients": vec!["a.example"; 201]}), &["allowed_recipients"]),
     ] {
         assert_eq!(api.post("/v1/tenants/acme/keys", body.clone()).await.wrong_fields(), fields, "{body}");
     }
@@ -273,6 +275,34 @@ async fn a_key_is_shown_once_and_opens_its_own_tenant() {
     from(&api, "10.1.2.3", key).await.ok(200);
     from(&api, "192.0.2.1", key).await.refused(403, "forbidden");
     api.as_key(key, "GET", "/v1/stats", "").await.refused(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_tenant_and_a_key_send_from_and_to_whom_they_are_bound_to() {
+    let api = with_acme().await;
+    let bound = json!({"allowed_senders": ["Example.com", "*.example.com"], "bind_reply_to": true});
+    let shown = api.patch("/v1/tenants/acme", bound).await.ok(200);
+    assert_eq!(shown["allowed_senders"], json!(["example.com", "*.example.com"]));
+    assert_eq!(
+        api.patch("/v1/tenants/acme", json!({"allowed_senders": ["a b"]})).await.wrong_fields(),
+        ["allowed_senders"]
+    );
+    let key = json!({"scopes": ["send"], "allowed_senders": ["shop@example.com"], "allowed_recipients": ["test.example"]});
+    let key = api.key("acme", key).await;
+    let send = async |from: &str, to: &str| {
+        let mail = json!({"from": from, "to": to, "subject": "s", "text": "t"}).to_string();
+        api.as_key(&key, "POST", "/v1/messages", mail).await
+    };
+    send("shop@example.com", "a@test.example").await.ok(202);
+    let refused = send("ceo@example.com", "a@test.example").await;
+    assert_eq!(refused.json()["error"]["details"][0]["code"], "SENDER_NOT_ALLOWED");
+    refused.refused(403, "forbidden");
+    send("shop@bank.example", "a@test.example").await.refused(403, "forbidden");
+    let refused = send("shop@example.com", "customer@example.net").await;
+    assert_eq!(refused.json()["error"]["details"][0]["check"], "ALLOWANCE");
+    refused.refused(403, "forbidden");
+    let listed = api.get("/v1/tenants/acme/keys").await.ok(200);
+    assert_eq!(listed["data"][0]["allowed_recipients"], json!(["test.example"]), "{listed}");
 }
 
 #[tokio::test]

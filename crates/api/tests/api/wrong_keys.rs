@@ -100,6 +100,7 @@ async fn the_same_wrong_key_is_refused_from_memory_for_a_moment_only() {
         digest: KeyDigest::of(text.as_bytes()),
         scopes: vec![Scope::Read],
         networks: Vec::new(),
+        restrictions: None,
         created_at: postway_domain::Time::from_millis(0),
         expires_at: None,
         last_used_at: None,

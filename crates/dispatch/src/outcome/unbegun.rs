@@ -25,6 +25,8 @@ pub(crate) enum Hold {
     PermitExpired,
     /// This process is isolated: others may send it instead.
     Isolated,
+    /// The account's provider asked to be sent nothing for this long.
+    Paused(Duration),
     /// A receiving domain is sent enough for this long.
     Destination(Duration),
     /// Its bytes cannot be read here and now; another node, or an hour later, may find them.
@@ -39,6 +41,11 @@ pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
         Hold::Destination(wait) => {
             let message = "a receiving domain is being sent as much as it may be for now";
             let failure = unbegun("destination_limit", Category::RateLimited, Severity::Transient, message);
+            (Some(failure), wait, None)
+        }
+        Hold::Paused(wait) => {
+            let message = "the provider asked to be sent nothing for a while";
+            let failure = unbegun("provider_paused", Category::RateLimited, Severity::Transient, message);
             (Some(failure), wait, None)
         }
         Hold::Body(failure) => (Some(failure), body_wait(attempt.job.attempt), None),

@@ -1,5 +1,7 @@
 //! What a transport is given and what it gives back.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use postway_domain::{
     dsn::DsnWishes,
@@ -75,12 +77,14 @@ pub struct Delivery {
     pub end: DeliveryEnd,
     /// What of the mail was encoded because the relay lacks an extension: `header`, `body`.
     pub converted: &'static [&'static str],
+    /// How long the peer asks not to be sent anything.
+    pub pause: Option<Duration>,
 }
 
 impl Delivery {
     /// Of a mail that was sent as it is, if at all.
     pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
-        Self { recipients, end, converted: &[] }
+        Self { recipients, end, converted: &[], pause: None }
     }
 }
 

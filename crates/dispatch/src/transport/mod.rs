@@ -7,15 +7,20 @@
 //!
 //! Transports know nothing of queues, leases or retries.
 
+mod call;
 mod crash;
 mod delivery;
 mod fit;
+pub mod provider;
+mod recipient_list;
 pub mod sandbox;
 pub mod ses;
 pub mod smtp;
 
+pub use call::CallTimeouts;
 pub(crate) use crash::crash_point;
 pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
+pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::Sandbox;
-pub use ses::{SesClient, SesCredentials, SesSettings, SesTimeouts};
+pub use ses::{SesClient, SesCredentials, SesSettings};
 pub use smtp::{Credentials, Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp};

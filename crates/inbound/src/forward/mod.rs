@@ -87,6 +87,7 @@ impl Forwarding<'_> {
             any_subject: false,
             spoken_times: false,
             on_doubt: self.shape.planned.on_doubt.or(self.mailbox.settings.on_doubt),
+            restrictions: None,
         };
         let request = ForwardRequest {
             to: self.shape.planned.to.clone(),

@@ -327,6 +327,7 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
     house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid

@@ -273,6 +273,7 @@ impl House {
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
+            restrictions: None,
         };
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }

@@ -304,6 +304,7 @@ pub(super) async fn hand_in(house: &House, message_id: &str) -> MessageUid {
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions: None,
     };
     house.door().accept_raw(&context, RawOptions::default(), mail.into()).await.unwrap().uid
 }

@@ -19,6 +19,7 @@ use people::{mailbox, return_path};
 pub(crate) use terms::{Terms, terms};
 
 use crate::{
+    allowed::SenderBounds,
     directory::Route,
     limits::Limits,
     refusal::{Findings, Refusal},
@@ -58,6 +59,17 @@ pub(crate) fn check<'a>(
     }
     let reply_to = people::reply_to(request, limits, &mut findings);
     let return_path = return_path(request, &mut findings);
+    let bounds = SenderBounds { tenant: &around.house.settings, key: around.restrictions.as_deref() };
+    if let Some(from) = &from {
+        bounds.check_sender("from", from.address().as_str(), &mut findings);
+    }
+    if let Some(ReturnPath::Address(path)) = &return_path {
+        bounds.check_sender("return_path", path.as_str(), &mut findings);
+    }
+    for answered in &reply_to {
+        bounds.check_reply_to("reply_to", answered.address().as_str(), &mut findings);
+    }
+    bounds.check_recipients(recipients.named(), &mut findings);
     let route = findings.take("account", around.route.clone());
     let mut terms = terms(request, limits, (now, around.spoken_times), &mut findings);
     join_stream(request, around, &mut terms, &mut findings);

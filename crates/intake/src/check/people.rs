@@ -42,6 +42,12 @@ impl Recipients {
             .collect()
     }
 
+    /// Each with the field that names it.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &EmailAddress)> {
+        let lists = [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc)];
+        lists.into_iter().flat_map(|(field, list)| list.iter().map(move |mailbox| (field, mailbox.address())))
+    }
+
     /// How many were named.
     pub(crate) fn len(&self) -> usize {
         self.to.len() + self.cc.len() + self.bcc.len()

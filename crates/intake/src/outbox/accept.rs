@@ -64,6 +64,7 @@ pub(super) async fn accept(
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions: None,
     };
     let mut answers = Vec::with_capacity(offers.len());
     let mut waiting = parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);

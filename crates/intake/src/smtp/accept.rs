@@ -8,7 +8,7 @@ use super::{
     Service,
     conversation::Submission,
     crash::crash_point,
-    gatekeeper::{Denied, SmtpCredentials},
+    gatekeeper::{AdmittedSender, Denied, SmtpCredentials},
     options::Options,
     reply::{NOT_STORED, Reply},
 };
@@ -44,8 +44,9 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
     let Submission { envelope, body, number, share } = submission;
     let started = Instant::now();
     // The key may have been revoked since the login.
-    let tenant = match sender.credentials.judge(&*service.gatekeeper, sender.peer).await {
-        Ok(tenant) => tenant,
+    let admitted = sender.credentials.judge(&*service.gatekeeper, sender.peer).await;
+    let AdmittedSender { tenant, restrictions } = match admitted {
+        Ok(admitted) => admitted,
         Err(Denied::Refused(why)) => return Reply::saying(550, "5.7.8", &why),
         Err(Denied::Later(why)) => return Reply::saying(450, "4.7.0", &why),
         Err(Denied::Unavailable(error)) => {
@@ -99,6 +100,7 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions,
     };
     crash_point("smtp_before_accept");
     let taken = service.door.accept_submitted(&context, options.raw, body, trace).await;

@@ -2,7 +2,10 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use postway_domain::{AccountId, TenantId, key::Network};
+use postway_domain::{
+    AccountId, TenantId,
+    key::{KeyRestrictions, Network},
+};
 use postway_store::StoreError;
 use secrecy::SecretString;
 
@@ -33,23 +36,39 @@ pub struct OpenNetwork {
     pub account: Option<AccountId>,
 }
 
+/// Somebody who was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmittedSender {
+    /// Whose mail it is.
+    pub tenant: TenantId,
+    /// Whom the key may send from and to that was shown, where it is bound.
+    pub restrictions: Option<Arc<KeyRestrictions>>,
+}
+
+impl AdmittedSender {
+    /// Somebody whom no key binds.
+    pub fn unbound(tenant: TenantId) -> Self {
+        Self { tenant, restrictions: None }
+    }
+}
+
 /// Lets senders in. Asked at login, and again for every mail: a key that was revoked meanwhile opens no more.
 #[async_trait::async_trait]
 pub trait Gatekeeper: Send + Sync {
-    /// For which tenant somebody from `peer` with this name and key sends.
-    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<TenantId, Denied>;
+    /// For whom somebody from `peer` with this name and key sends.
+    async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied>;
 
     /// What a login by SCRAM under this name is checked against. A name that stands for nobody is answered alike.
     async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, Denied>;
 
     /// For which tenant somebody from `peer` sends who has proven to have this key.
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, Denied>;
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied>;
 
     /// Counts a proof from `peer` that did not hold, and says what to tell.
     async fn refuse_proof(&self, peer: IpAddr) -> Denied;
 
     /// For which tenant somebody in this network sends without a key.
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<TenantId, Denied>;
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied>;
 }
 
 /// What a client showed to be let in.
@@ -72,7 +91,11 @@ pub(super) enum SmtpCredentials {
 
 impl SmtpCredentials {
     /// For which tenant their holder, who is at `peer`, may send now.
-    pub(super) async fn judge(&self, gatekeeper: &dyn Gatekeeper, peer: IpAddr) -> Result<TenantId, Denied> {
+    pub(super) async fn judge(
+        &self,
+        gatekeeper: &dyn Gatekeeper,
+        peer: IpAddr,
+    ) -> Result<AdmittedSender, Denied> {
         match self {
             Self::Key { username, key } => {
                 use secrecy::ExposeSecret as _;

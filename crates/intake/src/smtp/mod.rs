@@ -43,7 +43,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{Command, Fault, RecipientPath, parse as parse_command};
-pub use gatekeeper::{Denied, Gatekeeper, OpenNetwork};
+pub use gatekeeper::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
 pub use listener::{BindError, Listener};
 pub use offline::{OfflineRules, OfflineSession};
 pub use reply::Reply;

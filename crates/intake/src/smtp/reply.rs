@@ -70,6 +70,9 @@ impl From<&Refusal> for Reply {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Malformed { message } => Self::saying(550, "5.6.0", message),
+            Refusal::Invalid { details } if refusal.is_forbidden() => {
+                Self::saying(550, "5.7.1", &faults(details))
+            }
             Refusal::Invalid { details } => Self::saying(550, "5.6.0", &faults(details)),
             Refusal::Conflict { message } => Self::saying(554, "5.6.0", message),
             Refusal::TooLarge { message } => Self::saying(552, "5.3.4", message),

@@ -129,6 +129,7 @@ impl Spool {
             any_subject: false,
             spoken_times: false,
             on_doubt: None,
+            restrictions: None,
         };
         self.door.accept_json(&ctx, request).await.map(drop)
     }

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod accept;
+mod allowed;
 mod bad_input;
 mod batch;
 mod bodies;
@@ -229,6 +230,7 @@ fn ctx() -> RequestContext {
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions: None,
     }
 }
 

@@ -354,3 +354,19 @@ async fn chunks_make_a_mail_too() {
     let uid = uid_of(&client.reply().await);
     assert_eq!(house.sender_of(uid).await, "");
 }
+
+#[tokio::test]
+async fn a_sender_or_recipient_that_is_not_allowed_is_refused_with_5_7_1() {
+    let allowed_senders = vec!["elsewhere.example".parse().unwrap()];
+    let house = House::with(config(), TenantSettings { allowed_senders, ..TenantSettings::default() }).await;
+    let reply = house.sender().await.send(MAIL).await;
+    assert!(reply.starts_with("550 5.7.1 from: "), "{reply}");
+    assert_eq!(house.count().await, 0);
+
+    let house = House::new().await;
+    let mut client = house.client().await;
+    client.log_in("good-bound").await;
+    let reply = client.send(MAIL).await;
+    assert!(reply.starts_with("550 5.7.1 to: "), "{reply}");
+    assert_eq!(house.count().await, 0);
+}

@@ -22,13 +22,15 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{
     Account, AccountSettings, Clock, Incarnation, KeyDigest, LeaseToken, MessageUid, Tenant, TenantId,
     TenantSettings, Time,
+    key::KeyRestrictions,
     scram::{ITERATIONS, SALT_BYTES, ScramVerifier, client_proof},
     secret::SecretKey,
 };
 use postway_intake::{
     Door, DoorParts, FetchConfig, Limits,
     smtp::{
-        Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer, Service, SmtpConfig,
+        AdmittedSender, Denied, Gatekeeper, Listener, OpenNetwork, ProvenKey, ScramCandidate, ScramOffer,
+        Service, SmtpConfig,
     },
 };
 use postway_net::{
@@ -72,13 +74,21 @@ struct Keys {
 
 #[async_trait::async_trait]
 impl Gatekeeper for Keys {
-    async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<TenantId, Denied> {
+    async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<AdmittedSender, Denied> {
         if self.away.load(Ordering::Relaxed) {
             return Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned())));
         }
         let key = String::from_utf8_lossy(key).into_owned();
         match key.starts_with("good") && !self.revoked.lock().unwrap().contains(&key) {
-            true => Ok(username.parse().unwrap()),
+            true if key == "good-bound" => {
+                let recipients = vec!["test.example".parse().unwrap()];
+                let restrictions = KeyRestrictions { senders: Vec::new(), recipients };
+                Ok(AdmittedSender {
+                    tenant: username.parse().unwrap(),
+                    restrictions: Some(Arc::new(restrictions)),
+                })
+            }
+            true => Ok(AdmittedSender::unbound(username.parse().unwrap())),
             false if key == "later" => Err(Denied::Later("too many wrong keys: wait".to_owned())),
             false => Err(Denied::Refused("this key does not open".to_owned())),
         }
@@ -94,7 +104,7 @@ impl Gatekeeper for Keys {
         Ok(ScramOffer { salt: salt.to_vec(), iterations: ITERATIONS, candidates })
     }
 
-    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<TenantId, Denied> {
+    async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied> {
         assert_eq!(*key, ProvenKey::Tenant(KeyDigest::of(b"good")));
         self.admit("default", b"good", peer).await
     }
@@ -103,10 +113,10 @@ impl Gatekeeper for Keys {
         Denied::Refused("this key does not open by SCRAM".to_owned())
     }
 
-    async fn admit_network(&self, open: &OpenNetwork) -> Result<TenantId, Denied> {
+    async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied> {
         match self.away.load(Ordering::Relaxed) {
             true => Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned()))),
-            false => Ok(open.tenant.clone()),
+            false => Ok(AdmittedSender::unbound(open.tenant.clone())),
         }
     }
 }

@@ -9,7 +9,8 @@ use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 /// The longest wait that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long an answer asks to wait, a day at most.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text(RETRY_AFTER)?;
     let wait = match asked.parse::<u64>() {

@@ -1,6 +1,6 @@
 //! `postway accounts`: the relays that mail goes out by.
 //!
-//! A password, or the secret half of an AWS key, is read from a file, the environment or the terminal; on the command line it would show in the list
+//! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the environment or the terminal; on the command line it would show in the list
 //! of processes, so `--password` is there for those who accept that.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use postway_domain::{AccountKind, provider_account::AccountSecret};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -79,7 +80,7 @@ pub struct UpdateArgs {
 #[derive(Args, Debug, Default)]
 struct SettingsArgs {
     /// What the account speaks (create: smtp unless told)
-    #[arg(long, value_parser = ["smtp", "ses", "sandbox"])]
+    #[arg(long, value_parser = PossibleValuesParser::new(AccountKind::ALL.map(AccountKind::as_str)))]
     kind: Option<String>,
     /// The relay's host
     #[arg(long)]
@@ -115,6 +116,18 @@ struct SettingsArgs {
     /// SES: where to call instead of the region's own endpoint
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
+    /// Providers: a file with the key of the API (`-`: standard input); with --kind it may also be given as a password is
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "oauth_file"])]
+    api_key_file: Option<PathBuf>,
+    /// Providers: where to call instead of the provider's own address; the address of an http account
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Mailgun: the sending domain
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+    /// Postmark: the message stream
+    #[arg(long, value_name = "STREAM")]
+    message_stream: Option<String>,
     /// The most mails in any minute (0: no limit)
     #[arg(long, value_name = "N")]
     per_minute: Option<u32>,
@@ -229,7 +242,7 @@ fn listed(account: &Value) -> Vec<String> {
 }
 
 fn render(output: Output, account: &Value) -> String {
-    const FIELDS: [&str; 23] = [
+    const FIELDS: [&str; 26] = [
         "id",
         "kind",
         "host",
@@ -241,6 +254,9 @@ fn render(output: Output, account: &Value) -> String {
         "access_key_id",
         "configuration_set",
         "endpoint",
+        "base_url",
+        "domain",
+        "message_stream",
         "max_connections",
         "return_path",
         "fallback",
@@ -277,8 +293,17 @@ impl SettingsArgs {
         }
         // The secret of an account goes by the name that belongs to its user's.
         let is_ses = self.access_key_id.is_some() || self.region.is_some() || self.endpoint.is_some();
-        let secret = if is_ses { "secret_access_key" } else { "password" };
-        let is_named = self.username.is_some() || self.access_key_id.is_some();
+        let said = self.kind.as_deref().or_else(|| body.get("kind").and_then(Value::as_str));
+        let asked_by_kind = said.and_then(AccountKind::from_word).map(AccountKind::secret);
+        let secret = match asked_by_kind {
+            _ if self.api_key_file.is_some() => "api_key",
+            Some(AccountSecret::ApiKey | AccountSecret::OptionalApiKey) => "api_key",
+            _ if is_ses => "secret_access_key",
+            _ => "password",
+        };
+        let is_named = self.username.is_some()
+            || self.access_key_id.is_some()
+            || asked_by_kind == Some(AccountSecret::ApiKey);
         let password = match self.password_given()? {
             _ if body.get("oauth").is_some_and(Value::is_object) => None,
             None if is_named && !body.contains_key(secret) => ask()?,
@@ -303,6 +328,9 @@ impl SettingsArgs {
             ("access_key_id", self.access_key_id.map(Value::from)),
             ("configuration_set", self.configuration_set.map(Value::from)),
             ("endpoint", self.endpoint.map(Value::from)),
+            ("base_url", self.base_url.map(Value::from)),
+            ("domain", self.domain.map(Value::from)),
+            ("message_stream", self.message_stream.map(Value::from)),
             ("limits", (!limits.is_empty()).then_some(Value::Object(limits))),
             ("warm_up", self.warm_up.map(|per_day| json!({"per_day": per_day}))),
             ("max_connections", self.max_connections.map(Value::from)),
@@ -318,7 +346,7 @@ impl SettingsArgs {
         if let Some(password) = &self.password {
             return Ok(Some(password.clone()));
         }
-        if let Some(path) = &self.password_file {
+        if let Some(path) = self.password_file.as_ref().or(self.api_key_file.as_ref()) {
             let text = String::from_utf8(read_input(path)?)
                 .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
             return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
@@ -336,10 +364,14 @@ pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
 }
 
 /// What says where an account's secret goes; a change of it needs the secret again.
-const WAY: [&str; 7] = ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint"];
+const WAY: [&str; 8] =
+    ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
 /// What shows that a secret is stored, and what gives another.
-const SECRETS: [(&str, &str); 2] =
-    [("password_set", "password"), ("secret_access_key_set", "secret_access_key")];
+const SECRETS: [(&str, &str); 3] = [
+    ("password_set", "password"),
+    ("secret_access_key_set", "secret_access_key"),
+    ("api_key_set", "api_key"),
+];
 
 /// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
 /// says what is missing.
@@ -460,6 +492,25 @@ mod tests {
             json!({"secret_access_key": "s", "access_key_id": "AKID", "limits": {"per_day": 100},
                    "warm_up": {"per_day": [10, 20]}})
         );
+    }
+
+    #[test]
+    fn a_key_of_an_api_goes_by_its_own_name_whichever_way_it_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "SG.secret\n").unwrap();
+        let by_kind = SettingsArgs {
+            kind: Some("sendgrid".into()),
+            password_file: Some(path.clone()),
+            ..Default::default()
+        };
+        let by_file = SettingsArgs { api_key_file: Some(path), ..Default::default() };
+        for settings in [by_kind, by_file] {
+            let body = settings.into_body(|| panic!("the key is known")).unwrap();
+            assert_eq!((&body["api_key"], body.get("password")), (&json!("SG.secret"), None));
+        }
+        let asked = SettingsArgs { kind: Some("resend".into()), ..Default::default() };
+        assert_eq!(asked.into_body(|| Ok(Some("re_1".to_owned()))).unwrap()["api_key"], "re_1");
     }
 
     #[test]

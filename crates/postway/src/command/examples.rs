@@ -52,6 +52,7 @@ pub const TEMPLATES: &str = "Examples:
 pub const ACCOUNTS: &str = "Examples:
   postway accounts create relay-1 --host smtp.example.com --port 587 --username shop
   postway accounts create ses-1 --kind ses --region eu-west-1 --access-key-id AKIA…
+  postway accounts create sg-1 --kind sendgrid --api-key-file key.txt
   postway accounts test relay-1 --to ada@example.net --from shop@example.com
   postway accounts update relay-1 --per-hour 1000 --max-connections 5
   postway accounts suspend relay-1";

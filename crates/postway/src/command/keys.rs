@@ -44,6 +44,12 @@ pub struct CreateArgs {
     /// From where it may be used: an address, or a network such as 10.0.0.0/8 (may be repeated)
     #[arg(long = "allow-ip", value_name = "NETWORK")]
     allow_ips: Vec<String>,
+    /// Whom its mail may be from: an address, a domain or a pattern such as *.example.com (may be repeated)
+    #[arg(long = "allow-sender", value_name = "PATTERN")]
+    allowed_senders: Vec<String>,
+    /// Whom its mail may be to (may be repeated)
+    #[arg(long = "allow-recipient", value_name = "PATTERN")]
+    allowed_recipients: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -71,7 +77,16 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
             let body = args.body();
             let made = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
             output.show(&made, |output, made| {
-                let fields = ["id", "name", "scopes", "allow_ips", "expires_at", "key"];
+                let fields = [
+                    "id",
+                    "name",
+                    "scopes",
+                    "allow_ips",
+                    "allowed_senders",
+                    "allowed_recipients",
+                    "expires_at",
+                    "key",
+                ];
                 output.fields(fields.map(|name| (name, field(made, name))))
             })?;
             if !output.is_json() {
@@ -93,6 +108,13 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
 impl CreateArgs {
     fn body(&self) -> Value {
         let mut body = json!({"name": self.name, "expires_at": self.expires_at, "allow_ips": self.allow_ips});
+        for (field, patterns) in
+            [("allowed_senders", &self.allowed_senders), ("allowed_recipients", &self.allowed_recipients)]
+        {
+            if !patterns.is_empty() {
+                body[field] = json!(patterns);
+            }
+        }
         if !self.scopes.is_empty() {
             body["scopes"] = json!(self.scopes);
         }

@@ -1,7 +1,10 @@
 //! API keys.
 
+use std::sync::Arc;
+
 use postway_domain::{
     ApiKey, KeyDigest, Scope,
+    key::KeyRestrictions,
     scram::{SALT_BYTES, ScramVerifier},
 };
 
@@ -26,6 +29,10 @@ pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
         last_used_at: None,
         revoked_at: None,
         scram: None,
+        restrictions: Some(Arc::new(KeyRestrictions {
+            senders: vec!["größe.example".parse().unwrap()],
+            recipients: vec!["*.test.example".parse().unwrap(), "qa-*@example.com".parse().unwrap()],
+        })),
     }
 }
 
@@ -42,7 +49,13 @@ pub async fn a_key_is_found_by_its_digest(store: &Shared) {
     let whole = key(TENANT, "whole", 1);
     assert_eq!(create(store, whole.clone()).await, Changed::Done);
     assert_eq!(find(store, "whole").await, whole);
-    let bare = ApiKey { scopes: vec![], networks: vec![], expires_at: None, ..key(TENANT, "bare", 2) };
+    let bare = ApiKey {
+        scopes: vec![],
+        networks: vec![],
+        expires_at: None,
+        restrictions: None,
+        ..key(TENANT, "bare", 2)
+    };
     assert_eq!(create(store, bare.clone()).await, Changed::Done);
     assert_eq!(find(store, "bare").await, bare);
     assert_eq!(store.key(&KeyDigest::of(b"nobody's")).await.unwrap(), None);

@@ -61,6 +61,8 @@ fn whole(id: &str) -> Tenant {
         test: true,
         id_header: Some("X-Initech-ID".to_owned()),
         on_doubt: Some(OnDoubt::Hold),
+        allowed_senders: vec!["größe.example".parse().unwrap(), "news-*@*.example.com".parse().unwrap()],
+        bind_reply_to: true,
     };
     tenant.default_account = Some(ACCOUNT.parse().unwrap());
     tenant.secret = Some(Sealed(vec![0, 255, 7]));

@@ -45,6 +45,7 @@ pub(super) static TABLES: &[Table] = &[
             int("last_used_at"),
             int("revoked_at"),
             bytes("scram"),
+            text("restrictions"),
         ],
     ),
     Table::new("ended_session", 1, &[bytes("id"), int("ends_at")]),

@@ -1,5 +1,7 @@
 //! API keys.
 
+use std::sync::Arc;
+
 use postway_domain::{ApiKey, KeyDigest, Scope, TenantId, Time, scram::ScramVerifier};
 
 use super::{is_new, was_there};
@@ -10,10 +12,10 @@ use crate::{
 };
 
 const CREATE: Sql = Sql::or_mysql(
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO api_key (id, tenant, name, digest, scopes, networks, created_at, expires_at, scram, restrictions) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const REVOKE: Sql =
     Sql::same("UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL");
@@ -21,15 +23,15 @@ const TOUCH: Sql = Sql::same(
     "UPDATE api_key SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
 );
 const FIND: Sql = Sql::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE digest = ?",
 );
 const FIND_BY_ID: Sql = Sql::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE id = ?",
 );
 const LIST: Sql = Sql::same(
-    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram \
+    "SELECT id, tenant, name, digest, scopes, networks, created_at, expires_at, last_used_at, revoked_at, scram, restrictions \
      FROM api_key WHERE tenant = ? ORDER BY created_at, id",
 );
 #[cfg(test)]
@@ -38,6 +40,8 @@ pub(super) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, FIND_BY_ID,
 pub(super) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Changed, StoreError> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let networks: Vec<String> = key.networks.iter().map(ToString::to_string).collect();
+    // Writing plain lists of texts does not fail.
+    let restrictions = key.restrictions.as_deref().and_then(|bound| serde_json::to_string(bound).ok());
     let values = values![
         key.id.as_str(),
         key.tenant.as_str(),
@@ -48,6 +52,7 @@ pub(super) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Ch
         key.created_at,
         key.expires_at,
         key.scram.as_ref().map(ScramVerifier::to_bytes),
+        restrictions,
     ];
     session.insert(CREATE, values).await.map(is_new)
 }
@@ -90,7 +95,10 @@ fn read(row: &Row) -> Result<ApiKey, StoreError> {
         .split_whitespace()
         .map(|word| Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(wrong));
     let networks = row.text(5)?.split_whitespace().map(|text| text.parse().map_err(|_| wrong()));
+    // A key whose bounds cannot be read must not be taken for one that has none.
+    let restrictions = row.opt_text(11)?.map(|text| serde_json::from_str(text).map_err(|_| wrong()));
     Ok(ApiKey {
+        restrictions: restrictions.transpose()?.map(Arc::new),
         id: row.text(0)?.to_owned(),
         tenant: row.parsed(1)?,
         name: row.text(2)?.to_owned(),

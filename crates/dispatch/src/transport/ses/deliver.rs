@@ -6,14 +6,13 @@ use postway_mime::downgrade::RelayLacks;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{
-    SesClient,
-    client::{Payload, Unanswered},
-    judge,
-    settings::MAIL_BYTES_MAX,
-};
+use super::{SesClient, client::Payload, judge};
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+    Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
+    call::{MAIL_BYTES_MAX, Unanswered},
+    crash_point,
+    fit::FittedMail,
+    recipient_list::{INVALID, RecipientBound, choose, is_address},
 };
 
 const SEND: &str = "/v2/email/outbound-emails";
@@ -22,8 +21,6 @@ const ACCOUNT: &str = "/v2/email/account";
 const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 /// The most recipients of one call.
 const RECIPIENTS_MAX: usize = 50;
-/// The longest address that SES takes.
-const ADDRESS_BYTES_MAX: usize = 320;
 
 impl SesClient {
     /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
@@ -37,12 +34,12 @@ impl SesClient {
         let envelope = &envelope;
         let end = match check(envelope, body) {
             Err(failure) => DeliveryEnd::NotSent(failure),
-            Ok(()) => match choose(envelope, &mut recipients) {
+            Ok(()) => match choose(envelope, &bound(), &mut recipients) {
                 named if named.is_empty() => DeliveryEnd::NoRecipients,
                 named => self.transact(envelope, &named, body, gate, &recipients).await,
             },
         };
-        Delivery { recipients, end, converted }
+        Delivery { converted, ..Delivery::new(recipients, end) }
     }
 
     async fn transact(
@@ -123,6 +120,11 @@ impl SesClient {
     }
 }
 
+fn bound() -> RecipientBound {
+    let message = format!("SES takes {RECIPIENTS_MAX} recipients per call");
+    RecipientBound { max: RECIPIENTS_MAX, code: "SES_TOO_MANY_RECIPIENTS", message }
+}
+
 /// The envelope of a call that sends nothing.
 const NOBODY: Envelope<'_> =
     Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
@@ -162,68 +164,4 @@ fn check(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
         return refuse("address_invalid", Category::SenderRejected, INVALID.to_owned());
     }
     Ok(())
-}
-
-const INVALID: &str = "the address has a space, control character, comma or angle bracket, or is too long";
-
-/// Those of the recipients that the call names. One bad address would have the whole call refused; more than SES
-/// takes at once wait for the next.
-fn choose<'a>(envelope: &Envelope<'a>, recipients: &mut [RecipientReply]) -> Vec<&'a str> {
-    let mut named = Vec::with_capacity(envelope.recipients.len().min(RECIPIENTS_MAX));
-    for (address, reply) in envelope.recipients.iter().zip(recipients) {
-        let refused = |code: &'static str, category, severity, message: &str| {
-            Failure::new(code, category, Phase::Rcpt, severity, message)
-        };
-        *reply = if !is_address(address) {
-            RecipientReply::Refused(refused(
-                "address_invalid",
-                Category::UnknownRecipient,
-                Severity::Permanent,
-                INVALID,
-            ))
-        } else if named.len() == RECIPIENTS_MAX {
-            RecipientReply::Deferred(refused(
-                "SES_TOO_MANY_RECIPIENTS",
-                Category::TooManyRecipients,
-                Severity::Transient,
-                "SES takes 50 recipients per call",
-            ))
-        } else {
-            named.push(*address);
-            RecipientReply::Accepted(Reply {
-                code: 200,
-                enhanced: None,
-                text: "named in the call".to_owned(),
-            })
-        };
-    }
-    named
-}
-
-/// True when the service cannot take this for a list, a name with an address, or nothing.
-fn is_address(address: &str) -> bool {
-    let (mut quoted, mut escaped) = (false, false);
-    let contained = address.chars().all(|c| {
-        let literal = escaped;
-        escaped = quoted && !literal && c == '\\';
-        quoted ^= c == '"' && !literal;
-        !c.is_control() && (quoted || !matches!(c, ' ' | '<' | '>' | ',' | ';'))
-    });
-    contained && !quoted && !address.is_empty() && address.len() <= ADDRESS_BYTES_MAX
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_one_address() {
-        for address in ["a@b", "o'neil+x@example.org", "\"a, b\"@example.org"] {
-            assert!(is_address(address), "{address}");
-        }
-        let long = "x".repeat(ADDRESS_BYTES_MAX + 1);
-        for address in ["", "a@b,c@d", "A <a@b>", "a@b;c@d", "a@b\r\n", "\"a@b", &long] {
-            assert!(!is_address(address), "{address}");
-        }
-    }
 }

@@ -5,23 +5,19 @@
 //! | `settings` | region, endpoint, limits of time |
 //! | `credentials` | the key: the account's own, the environment's, or the shared file's |
 //! | `sign` | Signature Version 4 |
-//! | `client` | the HTTP client and one call, with its bounds |
+//! | `client` | one signed call |
 //! | `deliver` | one mail: whom the call names, gate, call |
 //! | `answer` | what came back, read as far as it can be |
 //! | `judge` | what an answer means |
 //!
-//! There is no dot here: writing the request is the point of no return, so the gate is asked before. Whether the mail may begin is
-//! asked once more when a connection stands, because connecting takes time and permits end; until then only the head of the
-//! request is written, which names no mail. What fails
-//! before a connection stands is certainly not sent, even after the gate; an answer of the service is definite; and
-//! a request that may have been written and was not answered is in doubt.
+//! There is no dot here: writing the request is the point of no return, so the gate is asked before ([`call`](super::call)). An
+//! answer of the service is definite.
 //!
 //! The mail keeps its own headers. `FromEmailAddress` is left out on purpose: with raw content SES would replace the
 //! `From` header by it, and lose the display name. The return path is where SES forwards bounces to; in the envelope
 //! SES uses an address of its own. A mail with internationalised addresses is refused: SES has no SMTPUTF8.
 //!
-//! Bounds: 50 recipients a call, the others stay for the next one; 40 MiB a mail; 64 KiB of an answer; 30 s and a
-//! minimum rate for large mails. No redirects, no proxies, no retries: a retry here could send twice.
+//! Bounds: 50 recipients a call, the others stay for the next one; 40 MiB a mail.
 
 mod answer;
 mod client;
@@ -34,4 +30,4 @@ mod sign;
 
 pub use client::SesClient;
 pub use credentials::SesCredentials;
-pub use settings::{SesSettings, SesTimeouts};
+pub use settings::SesSettings;

@@ -1,17 +1,13 @@
 //! Where SES is, who we are there, how long to wait.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_domain::failure::Failure;
 use postway_net::Guard;
 use reqwest::Url;
 
 use super::SesCredentials;
-
-/// The largest mail, in bytes. SES may take less, never more.
-pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
-/// A request may take this much longer for each second's worth of bytes at this rate.
-const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
+use crate::transport::call::{CallTimeouts, unusable};
 
 /// Everything needed to send through SES.
 #[derive(Debug, Clone)]
@@ -25,7 +21,7 @@ pub struct SesSettings {
     /// The configuration set that every mail names.
     pub configuration_set: Option<String>,
     /// How long a call may take.
-    pub timeouts: SesTimeouts,
+    pub timeouts: CallTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
     /// Which addresses may be connected to: public ones, unless it is replaced.
@@ -40,7 +36,7 @@ impl SesSettings {
             endpoint: None,
             credentials,
             configuration_set: None,
-            timeouts: SesTimeouts::default(),
+            timeouts: CallTimeouts::default(),
             extra_roots_pem: None,
             guard: Arc::default(),
         }
@@ -72,44 +68,6 @@ impl SesSettings {
             return Err(invalid("it has more than scheme, host and port"));
         }
         Ok(base)
-    }
-}
-
-/// The settings cannot be used, whatever the mail.
-pub(super) fn unusable(message: String) -> Failure {
-    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
-}
-
-/// How long a call may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SesTimeouts {
-    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never taken for a slow
-    /// answer: the one is certain, the other is doubt.
-    pub connect: Duration,
-    /// The whole call: connection, request and answer.
-    pub request: Duration,
-}
-
-impl Default for SesTimeouts {
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(10), request: Duration::from_secs(30) }
-    }
-}
-
-impl SesTimeouts {
-    pub(super) fn connect(&self) -> Duration {
-        self.connect.min(self.request / 2)
-    }
-
-    /// The whole call for a request of so many bytes: large ones get the time to be written.
-    pub(super) fn request(&self, bytes: usize) -> Duration {
-        self.request + Duration::from_secs((bytes / UPLOAD_BYTES_PER_S_MIN) as u64)
-    }
-
-    /// The longest one transaction can last, the gate's own time aside. A lease must outlive it.
-    pub fn transaction_max(&self) -> Duration {
-        // Base64 makes four bytes of three; the rest of the request is small.
-        self.request(MAIL_BYTES_MAX / 3 * 4 + 64 * 1024)
     }
 }
 
@@ -149,13 +107,5 @@ mod tests {
         ] {
             assert!(base("eu-west-1", Some(endpoint)).unwrap_err().contains("endpoint"), "{endpoint:?}");
         }
-    }
-
-    #[test]
-    fn a_large_mail_gets_the_time_to_be_written() {
-        let timeouts = SesTimeouts::default();
-        assert_eq!(timeouts.request(100_000), Duration::from_secs(30));
-        assert_eq!(timeouts.request(10 * 1024 * 1024), Duration::from_secs(70));
-        assert!(timeouts.transaction_max() < Duration::from_secs(300));
     }
 }

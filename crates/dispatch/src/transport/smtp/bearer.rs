@@ -73,7 +73,7 @@ fn challenge(reply: &Reply) -> String {
 }
 
 /// What it means for an account that there is no token for it. It waits in any case: its mail cannot be at fault.
-pub(super) fn no_token(error: &TokenError) -> Failure {
+pub(in crate::transport) fn no_token(error: &TokenError) -> Failure {
     let (code, category) = match error.kind {
         TokenErrorKind::Refused => ("oauth_refused", Category::Authentication),
         TokenErrorKind::Unavailable => ("oauth_unavailable", Category::Network),

@@ -117,7 +117,7 @@ impl SmtpConnection {
             }
             Ok(scan) => self.transact(envelope, body, scan, gate, &mut recipients).await,
         };
-        Delivery { recipients, end, converted }
+        Delivery { converted, ..Delivery::new(recipients, end) }
     }
 
     /// Refuses what this relay is known not to take.

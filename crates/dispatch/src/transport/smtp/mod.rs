@@ -32,6 +32,7 @@ mod reply;
 mod settings;
 mod wire;
 
+pub(super) use bearer::no_token;
 pub use connection::SmtpConnection;
 pub use dial::{Dial, Tcp};
 pub use handshake::Milestones;

@@ -100,6 +100,7 @@ async fn surroundings(subject: &Subject, reached: Option<&Reached>, ended: &dyn 
 /// What only a running server knows.
 async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
     let nodes = done("nodes", server::nodes(reached), ended);
+    let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
         async { done("queue", tenants::queues(reached).await, ended) },
         async { done("accounts", tenants::accounts(reached).await, ended) },
@@ -107,12 +108,12 @@ async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
         async { done("webhooks", webhooks::check(reached).await, ended) },
         async { done("outbox", tenants::outboxes(reached).await, ended) },
     );
-    vec![nodes, queue, accounts, mailboxes, webhooks, outbox]
+    vec![nodes, senders, queue, accounts, mailboxes, webhooks, outbox]
 }
 
 /// The same without one.
 fn unknown(ended: &dyn Fn(&Area)) -> Vec<Area> {
-    let names = ["nodes", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
+    let names = ["nodes", "senders", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
     let skipped = |name| vec![Finding::new(name, Standing::Skipped).found("no server to ask")];
     names.map(|name| done(name, skipped(name), ended)).into()
 }

@@ -3,7 +3,7 @@
 //! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
 
 use futures::{StreamExt as _, stream};
-use postway_domain::Clock as _;
+use postway_domain::{AccountKind, Clock as _};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ const THINGS_MAX: usize = 100;
 const DUE_S: (u64, u64) = (300, 3_600);
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
+/// Tenants without bounds that are named.
+const SENDERS_NAMED_MAX: usize = 10;
 /// An outbox that is further behind does not keep up.
 const LAG_S: f64 = 300.0;
 
@@ -84,6 +86,26 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
         findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
     }
     findings
+}
+
+/// Tenants that may write any sender, where there are several: each can write as the other.
+pub fn senders(reached: &Reached) -> Vec<Finding> {
+    if reached.tenants.len() < 2 {
+        return vec![Finding::new("senders", Standing::Ok).found("there is one tenant")];
+    }
+    let is_unbound = |tenant: &&Tenant| {
+        let settings = &tenant.settings;
+        settings["test"] != true && settings["allowed_senders"].as_array().is_some_and(Vec::is_empty)
+    };
+    let unbound: Vec<String> =
+        reached.tenants.iter().filter(is_unbound).map(|tenant| field(&tenant.settings, "id")).collect();
+    if unbound.is_empty() {
+        return vec![Finding::new("senders", Standing::Ok).found("every tenant is bound to its own")];
+    }
+    let named = unbound.iter().take(SENDERS_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let found = format!("{} of the tenants may write any From: {named}", unbound.len());
+    let advice = "bind each to its domains: `PATCH /v1/tenants/ID` with `allowed_senders`";
+    vec![Finding::new("senders", Standing::Warning).found(found).advice(advice)]
 }
 
 /// Every account, by what the server knows and a trial.
@@ -164,6 +186,12 @@ fn mend(kind: &str, step: &str) -> &'static str {
         "auth" if kind == "ses" => {
             "check the key, and whether AWS lets it send: `postway accounts update ID --access-key-id … --password-file …`"
         }
+        "connect" | "tls" if is_provider(kind) => {
+            "check base_url, and that this machine may connect there; give `ca_pem` where its certificate is your own"
+        }
+        "auth" if is_provider(kind) => {
+            "check the key or the grant, and whether the provider lets it send: `postway accounts update ID --api-key-file …`"
+        }
         "connect" => "check host and port, and that this machine may connect there",
         "tls" => {
             "check `tls` (starttls for 587, implicit for 465), and give `ca_pem` where the certificate is your own"
@@ -171,6 +199,13 @@ fn mend(kind: &str, step: &str) -> &'static str {
         "auth" => "check user name and password: `postway accounts update ID --username … --password-file …`",
         _ => "see what was said; `postway accounts test` tries it again",
     }
+}
+
+/// Whether accounts of this kind call a provider, so that they have neither host nor port.
+fn is_provider(kind: &str) -> bool {
+    let has_none =
+        |kind: AccountKind| !matches!(kind, AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox);
+    AccountKind::from_word(kind).is_some_and(has_none)
 }
 
 /// Every mailbox, by what the server knows and a trial.

@@ -28,16 +28,6 @@ pub enum Play {
     CutAfter(usize),
 }
 
-impl Play {
-    pub fn taken(id: &str) -> Self {
-        Self::Answer(200, "", format!(r#"{{"MessageId":"{id}"}}"#))
-    }
-
-    pub fn error(status: u16, name: &str, message: &str) -> Self {
-        Self::Answer(status, "", format!(r#"{{"__type":"{name}","message":"{message}"}}"#))
-    }
-}
-
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub struct Heard {

@@ -1,0 +1,304 @@
+//! One call of a provider's API over HTTP: what all transports share that send by a request.
+//!
+//! There is no dot in a call: writing the request is the point of no return. So its body waits until a connection stands and
+//! the gate has let the mail begin; until then only the head of the request is written, which names no mail. What fails before a
+//! connection stands is certainly not sent ([`Unanswered::NotWritten`]); a request that may have been written and was not
+//! answered is in doubt ([`Unanswered::Unknown`]).
+//!
+//! Bounds: 64 KiB of an answer; a deadline for the connection and one for the whole call, which grows with the request. No
+//! redirects, no proxies, no retries: a retry here could send twice. Connections are kept and used again (HTTP/1.1).
+
+use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use postway_domain::failure::{Category, Failure, Phase, Severity};
+use postway_net::{Guard, NetError};
+use reqwest::{
+    Body, Certificate, Method, RequestBuilder, Response, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{self, HeaderMap},
+    redirect, retry,
+};
+use tokio::sync::oneshot;
+
+use super::WireGate;
+
+/// The largest mail that any transport sends by a call, in bytes.
+pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
+/// A request may take this much longer for each second's worth of bytes at this rate.
+const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
+/// An idle connection is closed after this long: before the service closes it, which could meet a request on its way.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+/// How much of an answer is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never taken for a slow
+    /// answer: the one is certain, the other is doubt.
+    pub connect: Duration,
+    /// The whole call: connection, request and answer.
+    pub request: Duration,
+}
+
+impl Default for CallTimeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), request: Duration::from_secs(30) }
+    }
+}
+
+impl CallTimeouts {
+    fn connect(&self) -> Duration {
+        self.connect.min(self.request / 2)
+    }
+
+    /// The whole call for a request of so many bytes: large ones get the time to be written.
+    pub(super) fn request(&self, bytes: usize) -> Duration {
+        self.request + Duration::from_secs((bytes / UPLOAD_BYTES_PER_S_MIN) as u64)
+    }
+
+    /// The longest one transaction can last, the gate's own time aside. A lease must outlive it.
+    pub fn transaction_max(&self) -> Duration {
+        // Base64 makes four bytes of three; the rest of the request is small.
+        self.request(MAIL_BYTES_MAX / 3 * 4 + 64 * 1024)
+    }
+}
+
+/// The settings cannot be used, whatever the mail.
+pub(super) fn unusable(message: impl AsRef<str>) -> Failure {
+    Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
+}
+
+/// A call that got no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The gate did not let it begin: the service saw no more than the head of the request.
+    Refused,
+    /// No connection came to be: the service certainly saw nothing of it.
+    NotWritten(Failure),
+    /// A part of the request may have been written.
+    Unknown(Failure),
+}
+
+/// What came back, whole or not.
+#[derive(Debug)]
+pub(super) struct CallAnswer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+/// The HTTP client of one account. Clones share their connections.
+#[derive(Clone)]
+pub(super) struct ApiCaller {
+    http: reqwest::Client,
+    base: Url,
+    timeouts: CallTimeouts,
+    /// What a call is said to be that got no answer in time.
+    timeout_code: &'static str,
+}
+
+/// Where an account calls, and how.
+pub(super) struct CallTarget<'a> {
+    pub base: Url,
+    pub timeouts: CallTimeouts,
+    pub timeout_code: &'static str,
+    pub extra_roots_pem: Option<&'a str>,
+    pub guard: &'a Arc<Guard>,
+}
+
+impl ApiCaller {
+    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used.
+    pub fn new(target: CallTarget<'_>) -> Result<Self, Failure> {
+        let CallTarget { base, timeouts, timeout_code, extra_roots_pem, guard } = target;
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("postway/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(timeouts.connect())
+            .pool_idle_timeout(IDLE_MAX)
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .http1_only()
+            .referer(false);
+        if let Some(pem) = extra_roots_pem {
+            let roots = Certificate::from_pem_bundle(pem.as_bytes())
+                .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
+            builder = builder.tls_certs_merge(roots);
+        }
+        // An address needs no resolver, so it is checked here.
+        let name = base.host_str().unwrap_or_default();
+        if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
+            && !guard.allows(address)
+        {
+            return Err(unusable(NetError::Guarded { host: name.to_owned() }.to_string()));
+        }
+        builder = builder.dns_resolver(Arc::new(GuardedResolver(guard.clone())));
+        let http =
+            builder.build().map_err(|error| unusable(format!("cannot set up HTTPS: {}", root(&error))))?;
+        Ok(Self { http, base, timeouts, timeout_code })
+    }
+
+    /// Where calls go.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// The host and port calls go to, for the records of attempts.
+    pub fn remote(&self) -> String {
+        let Self { base, .. } = self;
+        format!("{}:{}", base.host_str().unwrap_or_default(), base.port_or_known_default().unwrap_or(443))
+    }
+
+    /// A request whose body will have so many bytes.
+    pub fn request(&self, method: Method, url: Url, bytes: usize) -> RequestBuilder {
+        self.http.request(method, url).timeout(self.timeouts.request(bytes))
+    }
+
+    /// Sends one request and reads the answer, whatever it is. A body waits for its gate once a connection stands.
+    pub async fn send(
+        &self,
+        request: RequestBuilder,
+        body: Option<(Bytes, &mut dyn WireGate)>,
+    ) -> Result<CallAnswer, Unanswered> {
+        let response = match body {
+            Some((body, gate)) => {
+                let request = request.header(header::CONTENT_LENGTH, body.len());
+                send_gated(request, body, gate).await?
+            }
+            None => request.send().await,
+        };
+        let mut response = response.map_err(|error| unanswered(&error, self.timeout_code))?;
+        let mut body = Vec::new();
+        // A body that breaks off or never ends is read as far as it goes; what it lacks, it does not say.
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = ANSWER_BYTES_MAX - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(CallAnswer { status: response.status().as_u16(), headers: response.headers().clone(), body })
+    }
+}
+
+/// Sends a request whose body waits until a connection stands and the gate has let it go.
+async fn send_gated(
+    request: RequestBuilder,
+    body: Bytes,
+    gate: &mut dyn WireGate,
+) -> Result<reqwest::Result<Response>, Unanswered> {
+    let (ask, mut asked) = oneshot::channel();
+    let (leave, given) = oneshot::channel();
+    // The client asks for the body when it has a connection to write it to.
+    let body = futures::stream::once(async move {
+        let is_asked = ask.send(()).is_ok();
+        match given.await {
+            Ok(()) if is_asked => Ok(body),
+            Ok(()) | Err(_) => Err(io::Error::other("the gate did not let it go")),
+        }
+    });
+    let mut response = std::pin::pin!(request.body(Body::wrap_stream(body)).send());
+    tokio::select! {
+        biased;
+        Ok(()) = &mut asked => {}
+        response = &mut response => return Ok(response),
+    }
+    if gate.begin_after_wait().await.is_err() {
+        return Err(Unanswered::Refused);
+    }
+    // Whoever would hear it is gone only where the request has failed, which its answer says.
+    let _ = leave.send(());
+    Ok(response.await)
+}
+
+/// Resolves names to those of their addresses that a guard lets through.
+struct GuardedResolver(Arc<Guard>);
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            let addresses = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<_> = addresses.filter(|address| guard.allows(address.ip())).collect();
+            match allowed.is_empty() {
+                true => Err(NetError::Guarded { host: name.as_str().to_owned() }.into()),
+                false => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// What a call without an answer means.
+fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered {
+    let cause = root(error);
+    let network =
+        |phase| Failure::new("NETWORK_ERROR", Category::Network, phase, Severity::Transient, &cause);
+    if error.is_builder() {
+        // A key with characters that no header can carry.
+        return Unanswered::NotWritten(unusable(format!("the request cannot be made: {cause}")));
+    }
+    if error.is_connect() {
+        let mut failure = network(Phase::Connect);
+        if is_certificate(error) {
+            failure.code = "tls_certificate".into();
+            failure.category = Category::Tls;
+            failure.phase = Phase::Tls;
+            failure.severity = Severity::Account;
+        } else if is_guarded(error) {
+            return Unanswered::NotWritten(unusable(cause));
+        }
+        return Unanswered::NotWritten(failure);
+    }
+    if error.is_timeout() {
+        let message = "no complete answer before the deadline of the call";
+        return Unanswered::Unknown(Failure::new(
+            timeout_code,
+            Category::Timeout,
+            Phase::Request,
+            Severity::Transient,
+            message,
+        ));
+    }
+    Unanswered::Unknown(network(Phase::Request))
+}
+
+/// The innermost reason; the outer ones repeat the address.
+fn root(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// True when the name has no address that may be connected to.
+fn is_guarded(error: &(dyn Error + 'static)) -> bool {
+    let is_so = matches!(error.downcast_ref::<NetError>(), Some(NetError::Guarded { .. }));
+    is_so || error.source().is_some_and(is_guarded)
+}
+
+/// True when the service showed a certificate that does not verify.
+fn is_certificate(error: &(dyn Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return matches!(tls, rustls::Error::InvalidCertificate(_));
+    }
+    // What an I/O error was made of is not among its sources.
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => is_certificate(inner),
+        None => error.source().is_some_and(is_certificate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_mail_gets_the_time_to_be_written() {
+        let timeouts = CallTimeouts::default();
+        assert_eq!(timeouts.request(100_000), Duration::from_secs(30));
+        assert_eq!(timeouts.request(10 * 1024 * 1024), Duration::from_secs(70));
+        assert!(timeouts.transaction_max() < Duration::from_secs(300));
+    }
+}

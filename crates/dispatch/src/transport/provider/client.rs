@@ -1,0 +1,349 @@
+//! One mail through a provider, and the check of an account.
+
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use aws_lc_rs::digest;
+use postway_domain::{
+    Clock, EmailAddress, MessageUid,
+    failure::{Category, Failure, Phase, Severity},
+};
+use postway_oauth::AccessToken;
+use reqwest::{Method, RequestBuilder, Url, header};
+use secrecy::ExposeSecret;
+
+use super::{
+    ProviderCredentials, ProviderSettings,
+    answer::ProviderAnswer,
+    api::{ProviderApi, ProviderRequest},
+    judge::{self, TIMEOUT_CODE, TOO_MANY_RECIPIENTS_CODE},
+    mail::{MailForm, ProviderMail, addressed, divide, fit, take_apart},
+};
+use crate::transport::{
+    Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
+    call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, Unanswered},
+    crash_point,
+    recipient_list::{INVALID, RecipientBound, choose, is_address},
+    smtp::no_token,
+};
+
+/// How long a provider is left alone that says "too many" and not for how long.
+const PAUSE_UNTOLD: Duration = Duration::from_secs(5);
+
+/// A client of one provider for one account. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct ProviderClient(Arc<ClientParts>);
+
+struct ClientParts {
+    api: Box<dyn ProviderApi>,
+    caller: ApiCaller,
+    credentials: ProviderCredentials,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for ProviderClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = self.0.caller.base().as_str();
+        f.debug_struct("ProviderClient").field("base", &base).finish_non_exhaustive()
+    }
+}
+
+/// What one call signs in with.
+enum SignIn {
+    Nothing,
+    Key(String),
+    Token(AccessToken),
+}
+
+/// What came of a call.
+struct CallOutcome {
+    end: DeliveryEnd,
+    pause: Option<Duration>,
+    /// Recipients to whom the provider will not send, though it took the mail.
+    left_out: Vec<String>,
+}
+
+impl From<DeliveryEnd> for CallOutcome {
+    fn from(end: DeliveryEnd) -> Self {
+        Self { end, pause: None, left_out: Vec::new() }
+    }
+}
+
+impl SignIn {
+    fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Nothing => None,
+            Self::Key(key) => Some(key),
+            Self::Token(token) => Some(token.expose()),
+        }
+    }
+}
+
+impl ProviderClient {
+    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used. The clock
+    /// tells how long until a provider's rate window ends.
+    pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let api = settings.api()?;
+        let caller = ApiCaller::new(CallTarget {
+            base: settings.base(&*api)?,
+            timeouts: settings.timeouts,
+            timeout_code: TIMEOUT_CODE,
+            extra_roots_pem: settings.extra_roots_pem.as_deref(),
+            guard: &settings.guard,
+        })?;
+        Ok(Self(Arc::new(ClientParts { api, caller, credentials: settings.credentials, clock })))
+    }
+
+    /// The host and port calls go to, for the records of attempts.
+    pub fn remote(&self) -> String {
+        self.0.caller.remote()
+    }
+
+    /// The provider's name for people.
+    pub fn name(&self) -> &'static str {
+        self.0.api.name()
+    }
+
+    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    pub async fn deliver(
+        &self,
+        envelope: &Envelope<'_>,
+        uid: MessageUid,
+        body: &[u8],
+        gate: &mut dyn WireGate,
+    ) -> Delivery {
+        let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
+        let fitted = fit(envelope, body, self.0.api.form());
+        let (envelope, body, converted) = match &fitted {
+            Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
+            None => (*envelope, body, &[][..]),
+        };
+        let prepared = self.prepare(&envelope, uid, body, &mut recipients);
+        let CallOutcome { end, pause, left_out } = match prepared {
+            Ok(None) => DeliveryEnd::NoRecipients.into(),
+            Ok(Some(request)) => self.transact(request, gate, &recipients).await,
+            Err(failure) => {
+                // Nobody was named to the provider.
+                recipients
+                    .iter_mut()
+                    .filter(|reply| reply.is_accepted())
+                    .for_each(|reply| *reply = RecipientReply::NotTried);
+                DeliveryEnd::NotSent(failure).into()
+            }
+        };
+        if matches!(end, DeliveryEnd::Accepted { .. }) {
+            refuse_left_out(&left_out, &envelope, &mut recipients);
+        }
+        Delivery { converted, pause, ..Delivery::new(recipients, end) }
+    }
+
+    /// The request for a mail, and what becomes of each recipient; none where no recipient is left. All that the provider
+    /// is known not to take is refused here.
+    fn prepare(
+        &self,
+        envelope: &Envelope<'_>,
+        uid: MessageUid,
+        body: &[u8],
+        recipients: &mut [RecipientReply],
+    ) -> Result<Option<ProviderRequest>, Failure> {
+        let api = &*self.0.api;
+        check(envelope, body, api)?;
+        let bounds = api.bounds();
+        let bound = RecipientBound {
+            max: bounds.recipients_max,
+            code: TOO_MANY_RECIPIENTS_CODE,
+            message: format!("{} takes {} such recipients per call", api.name(), bounds.recipients_max),
+        };
+        let mut named = choose(envelope, &bound, recipients);
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let fields = match api.form() {
+            MailForm::Fields => {
+                let content = take_apart(body, api.name())?;
+                Some(divide(content, &mut named, envelope, &bound, recipients))
+            }
+            MailForm::Enveloped | MailForm::Addressed => None,
+        };
+        let raw = match api.form() {
+            MailForm::Addressed => addressed(body, &named)?,
+            MailForm::Enveloped | MailForm::Fields => Cow::Borrowed(body),
+        };
+        let mail = ProviderMail {
+            uid,
+            idempotency_key: idempotency_key(uid, &named),
+            sender: envelope.sender,
+            recipients: &named,
+            raw,
+            fields,
+        };
+        let request = api.request(&mail)?;
+        if request.body.len() > bounds.request_bytes_max {
+            let (is, max) = (request.body.len(), bounds.request_bytes_max);
+            return Err(too_large(format!("the request has {is} bytes, {} takes {max}", api.name())));
+        }
+        Ok(Some(request))
+    }
+
+    async fn transact(
+        &self,
+        request: ProviderRequest,
+        gate: &mut dyn WireGate,
+        recipients: &[RecipientReply],
+    ) -> CallOutcome {
+        // Before the permission: a token may take its time, and what has not left is not in doubt.
+        let sign_in = match self.sign_in().await {
+            Ok(sign_in) => sign_in,
+            Err(failure) => return DeliveryEnd::NotSent(failure).into(),
+        };
+        if gate.commit(recipients).await.is_err() {
+            return DeliveryEnd::GateRefused.into();
+        }
+        crash_point!("provider_after_gate");
+        let mut answer = self.post(&request, &sign_in, gate).await;
+        if let (Ok(refused), SignIn::Token(token), ProviderCredentials::Token(source)) =
+            (&answer, &sign_in, &self.0.credentials)
+            && refused.status == 401
+        {
+            // A token may be withdrawn before its time: one more is asked for, once. What was refused was not sent.
+            match source.another(token).await {
+                Ok(Some(another)) => answer = self.post(&request, &SignIn::Token(another), gate).await,
+                Ok(None) => {}
+                Err(error) => return DeliveryEnd::NotSent(no_token(&error)).into(),
+            }
+        }
+        crash_point!("provider_after_answer");
+        match answer {
+            Ok(answer) => {
+                let mut content = self.0.api.read(&answer);
+                let left_out = std::mem::take(&mut content.left_out);
+                let end = judge::judge(&answer, content);
+                let pause = answer.pause(self.0.clock.now()).or_else(|| untold_pause(&end));
+                CallOutcome { end, pause, left_out }
+            }
+            Err(Unanswered::Refused) => DeliveryEnd::GateRefused.into(),
+            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
+            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
+        }
+    }
+
+    async fn sign_in(&self) -> Result<SignIn, Failure> {
+        match &self.0.credentials {
+            ProviderCredentials::Nobody => Ok(SignIn::Nothing),
+            ProviderCredentials::Key(key) => Ok(SignIn::Key(key.expose_secret().to_owned())),
+            ProviderCredentials::Token(source) => {
+                source.token().await.map(SignIn::Token).map_err(|error| no_token(&error))
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &ProviderRequest,
+        sign_in: &SignIn,
+        gate: &mut dyn WireGate,
+    ) -> Result<ProviderAnswer, Unanswered> {
+        let builder = self.0.caller.request(Method::POST, self.url(&request.path), request.body.len());
+        let mut builder =
+            self.signed(builder, sign_in).header(header::CONTENT_TYPE, request.content_type.as_str());
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, value);
+        }
+        self.0.caller.send(builder, Some((request.body.clone(), gate))).await.map(ProviderAnswer::from)
+    }
+
+    fn signed(&self, builder: RequestBuilder, sign_in: &SignIn) -> RequestBuilder {
+        match sign_in.secret() {
+            Some(secret) => {
+                let (name, value) = self.0.api.sign_in(secret);
+                builder.header(name, value).header(header::ACCEPT, "application/json")
+            }
+            None => builder.header(header::ACCEPT, "application/json"),
+        }
+    }
+
+    /// An address below the provider's; an empty path is that address itself.
+    fn url(&self, path: &str) -> Url {
+        let mut url = self.0.caller.base().clone();
+        if !path.is_empty() {
+            url.set_path(path);
+        }
+        url
+    }
+
+    /// Asks the provider whether this account may send: connection, TLS, key. Sends nothing, and tells what was found.
+    pub async fn check(&self) -> Result<String, Failure> {
+        let api = &*self.0.api;
+        let sign_in = self.sign_in().await?;
+        let Some(call) = api.check() else {
+            return Ok(format!("{} has no call that sends nothing: send a test mail", api.name()));
+        };
+        let method = if call.form.is_some() { Method::POST } else { Method::GET };
+        let mut builder = self.signed(self.0.caller.request(method, self.url(&call.path), 0), &sign_in);
+        if let Some(form) = call.form {
+            builder = builder.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
+        }
+        let answer = self.0.caller.send(builder, None).await.map_err(|unanswered| match unanswered {
+            Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
+            Unanswered::Refused => unreachable!("without a body no gate is asked"),
+        })?;
+        let answer = ProviderAnswer::from(answer);
+        match answer.is_success() && answer.document.is_some() || api.is_good_check(&answer) {
+            true => Ok(format!("{} took the key", api.name())),
+            false => Err(judge::failure(&answer, api.read(&answer).error.as_ref())),
+        }
+    }
+}
+
+/// Whoever the provider took the mail for, and says that it will not send it to.
+fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mut [RecipientReply]) {
+    for (address, reply) in envelope.recipients.iter().zip(recipients) {
+        let is_left_out = || left_out.iter().any(|one| EmailAddress::is_same(one, address));
+        if reply.is_accepted() && is_left_out() {
+            *reply = RecipientReply::Refused(judge::left_out());
+        }
+    }
+}
+
+/// The pause of a provider that says "too many" and not for how long.
+fn untold_pause(end: &DeliveryEnd) -> Option<Duration> {
+    match end {
+        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_UNTOLD),
+        _ => None,
+    }
+}
+
+/// Tells a call for these recipients from any other, and nothing else from it. A repeat within the provider's memory is then
+/// answered and not sent again.
+fn idempotency_key(uid: MessageUid, recipients: &[&str]) -> String {
+    let hash = digest::digest(&digest::SHA256, recipients.join("\n").as_bytes());
+    let short: String = hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("{uid}-{short}")
+}
+
+fn too_large(message: String) -> Failure {
+    Failure::new("message_too_large", Category::MessageTooLarge, Phase::Compose, Severity::Permanent, message)
+}
+
+/// Refuses what no provider takes.
+fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<(), Failure> {
+    let refuse = |code: &'static str, category, message: String| {
+        Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
+    };
+    let mut addresses = envelope.recipients.iter().chain([&envelope.sender]);
+    let needs_utf8 = envelope.smtputf8 && api.form() != MailForm::Fields;
+    if needs_utf8 || addresses.any(|address| !address.is_ascii()) {
+        let message =
+            format!("{} is not known to take SMTPUTF8, which this mail's addresses need", api.name());
+        return refuse("smtputf8_unsupported", Category::Smtputf8Unsupported, message);
+    }
+    if body.len() > MAIL_BYTES_MAX {
+        return Err(too_large(format!(
+            "the mail has {} bytes, at most {MAIL_BYTES_MAX} are sent",
+            body.len()
+        )));
+    }
+    if !envelope.sender.is_empty() && !is_address(envelope.sender) {
+        return refuse("address_invalid", Category::SenderRejected, INVALID.to_owned());
+    }
+    Ok(())
+}

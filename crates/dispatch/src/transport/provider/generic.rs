@@ -1,0 +1,79 @@
+//! A service of one's own: one JSON document per mail, posted to the account's address. The form is described in
+//! `docs/guide/providers.md`.
+//!
+//! A mail that is taken is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the header of that name:
+//! a service that remembers it sends nothing twice.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::Failure;
+use serde_json::json;
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest},
+    judge::{ACCESS_DENIED, ErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, by_name},
+    mail::{MailForm, ProviderMail},
+};
+
+/// Whose fault an error says that it is.
+const FAULTS: &[(&[&str], ErrorKind)] = &[
+    (&["mail"], REJECTED),
+    (&["account"], ACCESS_DENIED),
+    (&["quota"], QUOTA),
+    (&["rate"], RATE),
+    (&["provider"], UNAVAILABLE),
+];
+
+/// The form.
+pub(super) struct Generic;
+
+impl ProviderApi for Generic {
+    fn name(&self) -> &'static str {
+        "The service"
+    }
+
+    /// There is none: the account gives it.
+    fn base(&self) -> &'static str {
+        ""
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Enveloped
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 1_000, request_bytes_max: 56 * 1024 * 1024 }
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        let rest = json!({
+            "id": mail.uid.to_string(),
+            "idempotency_key": mail.idempotency_key,
+            "sender": mail.sender,
+            "recipients": mail.recipients,
+        });
+        let rest = rest.to_string();
+        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        let mut document = String::with_capacity(mail.raw.len().div_ceil(3) * 4 + rest.len() + 16);
+        document.push_str(rest.trim_end_matches('}'));
+        document.push_str(r#","raw":""#);
+        BASE64_STANDARD.encode_string(&mail.raw, &mut document);
+        document.push_str("\"}");
+        let mut request = ProviderRequest::json("", document);
+        request.headers.push(("idempotency-key", mail.idempotency_key.clone()));
+        Ok(request)
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        if let Some(code) = answer.at("/error/code") {
+            let message = answer.at("/error/message").unwrap_or_default();
+            let kind = answer.at("/error/fault").and_then(|fault| by_name(FAULTS, fault));
+            return AnswerContent::error(code, message, kind);
+        }
+        AnswerContent::taken(answer.at("/id"))
+    }
+
+    fn check(&self) -> Option<CheckCall> {
+        None
+    }
+}

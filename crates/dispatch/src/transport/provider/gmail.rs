@@ -1,0 +1,89 @@
+//! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the mail as it is.
+//!
+//! The recipients are those in the mail's header. A mail that is taken is answered with 200 and an `id`. Gmail has no idempotency: a
+//! repeat is sent.
+
+use postway_domain::Failure;
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, percent_encoded},
+    judge::{
+        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED, TOO_LARGE,
+        UNAVAILABLE, by_name, by_words,
+    },
+    mail::{MailForm, ProviderMail},
+};
+
+/// What the reasons of errors mean.
+const REASONS: &[(&[&str], ErrorKind)] = &[
+    (&["authError", "insufficientPermissions", "forbidden", "required", "delegationDenied"], ACCESS_DENIED),
+    (&["dailyLimitExceeded", "quotaExceeded", "limitExceeded"], QUOTA),
+    (&["rateLimitExceeded", "userRateLimitExceeded"], RATE),
+    (&["domainPolicy", "accountDisabled"], SUSPENDED),
+    (&["accessNotConfigured", "notFound", "SERVICE_DISABLED"], SETTINGS),
+    (&["uploadTooLarge"], TOO_LARGE),
+    (&["invalidArgument", "badRequest", "invalid", "failedPrecondition", "parseError"], BAD_REQUEST),
+    (&["serviceUnavailable"], UNAVAILABLE),
+];
+/// What is said beside a reason that stands for many troubles.
+const WORDS: &[(&[&str], ErrorKind)] = &[
+    (&["mail service not enabled", "delegation denied"], SETTINGS),
+    (
+        &["invalid to header", "invalid cc header", "invalid bcc header", "recipient address required"],
+        RECIPIENT,
+    ),
+];
+
+/// The API for one mailbox.
+pub(super) struct Gmail {
+    pub mailbox: String,
+}
+
+impl ProviderApi for Gmail {
+    fn name(&self) -> &'static str {
+        "Gmail"
+    }
+
+    fn base(&self) -> &'static str {
+        "https://gmail.googleapis.com"
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Addressed
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 500, request_bytes_max: 35 * 1024 * 1024 }
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        Ok(ProviderRequest {
+            path: format!("/upload/gmail/v1/users/{}/messages/send", percent_encoded(&self.mailbox)),
+            content_type: "message/rfc822".to_owned(),
+            headers: Vec::new(),
+            body: mail.raw.to_vec().into(),
+        })
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        let reason = answer.at("/error/errors/0/reason").or_else(|| answer.at("/error/status"));
+        if let Some(name) = reason {
+            let message = answer.at("/error/message").unwrap_or_default();
+            let kind = by_words(WORDS, message).or_else(|| by_name(REASONS, name));
+            return AnswerContent::error(name, message, kind);
+        }
+        AnswerContent::taken(answer.at("/id"))
+    }
+
+    fn check(&self) -> Option<CheckCall> {
+        let mailbox = percent_encoded(&self.mailbox);
+        Some(CheckCall { path: format!("/gmail/v1/users/{mailbox}/profile"), form: None })
+    }
+
+    fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
+        // A token that may only send may not read the profile.
+        let reason = answer.at("/error/errors/0/reason");
+        answer.status == 403 && matches!(reason, Some("insufficientPermissions" | "insufficientScopes"))
+    }
+}

@@ -1,0 +1,175 @@
+//! The mail in the form that a provider takes.
+//!
+//! A header may name more people than are sent to: suppressed recipients, and those who have the mail already. A provider that
+//! reads recipients from fields or from the header would send to them, so they are not named to it.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use postway_domain::{EmailAddress, MessageUid, failure::Failure};
+use postway_mime::{
+    addressed::address_mail,
+    dissected::{DissectedMail, dissect},
+    downgrade::RelayLacks,
+};
+use serde_json::Value;
+
+use super::api::uncarried;
+use crate::transport::{Envelope, RecipientReply, fit::FittedMail, recipient_list::RecipientBound};
+
+/// The form in which a provider takes mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MailForm {
+    /// The mail as it is, and the recipients beside it.
+    Enveloped,
+    /// The mail as it is; the recipients are those in its header.
+    Addressed,
+    /// Fields.
+    Fields,
+}
+
+/// A mail for one call.
+pub(super) struct ProviderMail<'a> {
+    /// Postway's id of the message.
+    pub uid: MessageUid,
+    /// The same for each try to send this mail to these recipients, and for nothing else.
+    pub idempotency_key: String,
+    /// The envelope sender.
+    pub sender: &'a str,
+    /// Whom this call is for.
+    pub recipients: &'a [&'a str],
+    /// Its bytes, addressed to the recipients where the form asks for it.
+    pub raw: Cow<'a, [u8]>,
+    /// Its fields, where the form asks for them.
+    pub fields: Option<FieldMail<'a>>,
+}
+
+/// A mail in fields, with the recipients of this call.
+pub(super) struct FieldMail<'a> {
+    pub content: DissectedMail<'a>,
+    /// Whom `To` names, and so on; never empty.
+    pub to: Vec<NamedRecipient>,
+    pub cc: Vec<NamedRecipient>,
+    /// Whom the header does not name.
+    pub bcc: Vec<NamedRecipient>,
+}
+
+/// A recipient with the name that the header gives them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedRecipient {
+    pub name: Option<String>,
+    pub address: String,
+}
+
+impl NamedRecipient {
+    /// As a header has it: `"Doe, Jane" <jane@example.org>`.
+    pub fn written(&self) -> String {
+        match self.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            Some(name) => {
+                format!("\"{}\" <{}>", name.replace('\\', "\\\\").replace('"', "\\\""), self.address)
+            }
+            None => self.address.clone(),
+        }
+    }
+}
+
+/// The mail as a service without SMTPUTF8 takes it; none where it is to be sent as it is.
+pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: MailForm) -> Option<FittedMail> {
+    match form {
+        // Fields are text, in whatever charset the header was.
+        MailForm::Fields => None,
+        MailForm::Enveloped | MailForm::Addressed => {
+            FittedMail::new(envelope, body, RelayLacks { eight_bit_mime: false, smtputf8: true })
+        }
+    }
+}
+
+/// Takes a mail apart for a provider that asks for fields.
+pub(super) fn take_apart<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
+    dissect(body).map_err(|error| {
+        uncarried(format!("{provider} takes no MIME, and this mail cannot be put into its fields: {error}"))
+    })
+}
+
+/// The bytes of a mail whose header names exactly these recipients.
+pub(super) fn addressed<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
+    let made = address_mail(body, recipients).map_err(|error| uncarried(error.to_string()))?;
+    Ok(Cow::Owned(made.bytes))
+}
+
+/// Divides the recipients of a call by where the header names them. An API of fields needs somebody in `to`, so whoever is in
+/// `Cc` moves there where nobody else is; and of recipients whom the header does not name at all each gets a call alone,
+/// because in `to` the others would see them. `recipients` are told so, and `named` is left with those of this call.
+pub(super) fn divide<'a>(
+    content: DissectedMail<'a>,
+    named: &mut Vec<&str>,
+    envelope: &Envelope<'_>,
+    bound: &RecipientBound,
+    recipients: &mut [RecipientReply],
+) -> FieldMail<'a> {
+    let keyed = |list: &[postway_mime::reader::HeaderAddress]| -> HashMap<String, Option<String>> {
+        let with_key = |one: &postway_mime::reader::HeaderAddress| {
+            Some((EmailAddress::key_of(one.address.as_deref()?), one.name.clone()))
+        };
+        list.iter().filter_map(with_key).collect()
+    };
+    let (in_to, in_cc) = (keyed(&content.to), keyed(&content.cc));
+    let (mut to, mut cc, mut bcc) = (Vec::new(), Vec::new(), Vec::new());
+    for address in named.iter() {
+        let key = EmailAddress::key_of(address);
+        let (list, name) = match (in_to.get(&key), in_cc.get(&key)) {
+            (Some(name), _) => (&mut to, name.clone()),
+            (None, Some(name)) => (&mut cc, name.clone()),
+            (None, None) => (&mut bcc, None),
+        };
+        list.push(NamedRecipient { name, address: (*address).to_owned() });
+    }
+    if to.is_empty() {
+        to = std::mem::take(&mut cc);
+    }
+    if to.is_empty() && !bcc.is_empty() {
+        to.push(bcc.remove(0));
+        bcc.clear();
+        let alone = to[0].address.clone();
+        named.retain(|address| *address == alone);
+        named.truncate(1);
+        let mut is_first = true;
+        for (address, reply) in envelope.recipients.iter().zip(recipients) {
+            if !reply.is_accepted() {
+                continue;
+            }
+            let stays = *address == alone && is_first;
+            is_first &= !stays;
+            if !stays {
+                *reply = bound.deferral();
+            }
+        }
+    }
+    FieldMail { content, to, cc, bcc }
+}
+
+/// The other header fields as an object, for providers that take each name once.
+pub(super) fn header_object(
+    headers: &[(String, String)],
+    provider: &str,
+) -> Result<serde_json::Map<String, Value>, Failure> {
+    let mut object = serde_json::Map::new();
+    for (name, value) in headers {
+        if object.keys().any(|known| known.eq_ignore_ascii_case(name)) {
+            return Err(uncarried(format!(
+                "{provider} takes each header field once, and the mail has several of {name}"
+            )));
+        }
+        object.insert(name.clone(), Value::from(value.as_str()));
+    }
+    Ok(object)
+}
+
+/// Refuses other forms of the text than text and html.
+pub(super) fn refuse_alternatives(content: &DissectedMail<'_>, provider: &str) -> Result<(), Failure> {
+    match content.alternatives.first() {
+        Some((kind, _)) => {
+            Err(uncarried(format!("{provider} takes text and html, and the mail has {kind} beside them")))
+        }
+        None => Ok(()),
+    }
+}

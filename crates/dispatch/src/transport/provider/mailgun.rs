@@ -1,0 +1,100 @@
+//! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the mail as it is.
+//!
+//! A mail that is taken is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no idempotency: a repeat is
+//! sent. Accounts in Europe have another address (`https://api.eu.mailgun.net`).
+
+use aws_lc_rs::digest;
+use postway_domain::Failure;
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, basic, percent_encoded},
+    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE, by_words},
+    mail::{MailForm, ProviderMail},
+};
+
+/// What errors say: they have no names.
+const WORDS: &[(&[&str], ErrorKind)] = &[
+    (&["limit exceeded", "exceeded the limit", "plan limit", "message limit", "quota"], QUOTA),
+    (&["is not allowed to send", "disabled", "suspended", "not activated"], SUSPENDED),
+    (&["domain not found", "mailgun magnificent api", "sandbox subdomains"], SETTINGS),
+    (&["'from' parameter", "from header"], SENDER),
+    (&["'to' parameter", "to parameter"], RECIPIENT),
+    (&["too large", "max size", "exceeds"], TOO_LARGE),
+];
+
+/// The API for one sending domain.
+pub(super) struct Mailgun {
+    pub domain: String,
+}
+
+impl Mailgun {
+    fn path(&self) -> String {
+        format!("/v3/{}/messages.mime", percent_encoded(&self.domain))
+    }
+}
+
+impl ProviderApi for Mailgun {
+    fn name(&self) -> &'static str {
+        "Mailgun"
+    }
+
+    fn base(&self) -> &'static str {
+        "https://api.mailgun.net"
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Enveloped
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 1_000, request_bytes_max: 25 * 1024 * 1024 }
+    }
+
+    fn sign_in(&self, secret: &str) -> (&'static str, String) {
+        basic("api", secret)
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        // The digest of the mail: no mail contains its own, by chance or on purpose.
+        let digest = digest::digest(&digest::SHA256, &mail.raw);
+        let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let boundary = format!("postway{}", &digest[..48]);
+        let mut body = Vec::with_capacity(mail.raw.len() + mail.recipients.len() * 128 + 512);
+        for recipient in mail.recipients {
+            let part =
+                format!("--{boundary}\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\n{recipient}\r\n");
+            body.extend_from_slice(part.as_bytes());
+        }
+        let part = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"message\"; filename=\"mail.eml\"\r\n\
+             Content-Type: message/rfc822\r\n\r\n"
+        );
+        body.extend_from_slice(part.as_bytes());
+        body.extend_from_slice(&mail.raw);
+        body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+        let content_type = format!("multipart/form-data; boundary={boundary}");
+        Ok(ProviderRequest { path: self.path(), content_type, headers: Vec::new(), body: body.into() })
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        let said = answer.at("/message").or_else(|| answer.at("/Error"));
+        if answer.is_success() {
+            // The id names the mail in events without its brackets.
+            return AnswerContent::taken(answer.at("/id").map(|id| id.trim_matches(['<', '>'])));
+        }
+        let Some(message) = said else { return AnswerContent::default() };
+        let known = by_words(WORDS, message).filter(|_| answer.status < 500);
+        let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
+        AnswerContent::error(answer.status.to_string(), message, kind)
+    }
+
+    /// A form without recipients is refused for that, once the key and the domain are found to be good.
+    fn check(&self) -> Option<CheckCall> {
+        Some(CheckCall { path: self.path(), form: Some("") })
+    }
+
+    fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
+        answer.status == 400 && answer.at("/message").is_some()
+    }
+}

@@ -1,0 +1,143 @@
+//! Postmark: `POST /email`.
+//!
+//! A mail that is taken is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come with 200 as well.
+//! Postmark has no idempotency: a repeat is sent. It keeps our Message-ID where it is asked to (`X-PM-KeepID`).
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::Failure;
+use postway_mime::reader::HeaderAddress;
+use serde_json::{Value, json};
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    judge::{
+        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER, SETTINGS,
+        SUSPENDED, UNAVAILABLE,
+    },
+    mail::{MailForm, NamedRecipient, ProviderMail, refuse_alternatives},
+};
+
+/// What the numbers of errors mean.
+const CODES: &[(&[i64], ErrorKind)] = &[
+    (&[10, 11, 12], ACCESS_DENIED),
+    (&[300, 402, 403, 409, 410], BAD_REQUEST),
+    (&[400, 401], SENDER),
+    (&[405], QUOTA),
+    (&[406], RECIPIENT_POLICY),
+    (&[411], REJECTED),
+    (&[412, 413], SUSPENDED),
+    (&[429], RATE),
+    (&[1226, 1235, 1236], SETTINGS),
+    (&[100], UNAVAILABLE),
+];
+
+/// The API, with the stream that mails go by.
+pub(super) struct Postmark {
+    pub message_stream: Option<String>,
+}
+
+impl ProviderApi for Postmark {
+    fn name(&self) -> &'static str {
+        "Postmark"
+    }
+
+    fn base(&self) -> &'static str {
+        "https://api.postmarkapp.com"
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Fields
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 50, request_bytes_max: 10 * 1024 * 1024 }
+    }
+
+    fn sign_in(&self, secret: &str) -> (&'static str, String) {
+        ("x-postmark-server-token", secret.to_owned())
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        let fields = fields(mail)?;
+        let content = &fields.content;
+        refuse_alternatives(content, self.name())?;
+        let header = |name: &str, value: &str| json!({"Name": name, "Value": value});
+        let mut headers: Vec<Value> =
+            content.headers.iter().map(|(name, value)| header(name, value)).collect();
+        headers.push(header("X-PM-KeepID", "true"));
+        let mut document = json!({
+            "From": written(&content.from),
+            "To": list(&fields.to),
+            "Subject": content.subject,
+            "Headers": headers,
+        });
+        let mut set = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                document[name] = Value::from(value);
+            }
+        };
+        set("Cc", Some(list(&fields.cc)).filter(|list| !list.is_empty()));
+        set("Bcc", Some(list(&fields.bcc)).filter(|list| !list.is_empty()));
+        let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
+        set("ReplyTo", Some(reply_to.join(", ")).filter(|list| !list.is_empty()));
+        set("HtmlBody", content.html.as_deref().map(str::to_owned));
+        // It refuses a mail without any body; a line break is as good as none.
+        let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
+        set("TextBody", text.map(|text| if text.is_empty() { "\n" } else { text }.to_owned()));
+        set("MessageStream", self.message_stream.clone());
+        if !content.files.is_empty() {
+            let file = |file: &postway_mime::dissected::DissectedFile<'_>| {
+                let mut made = json!({
+                    "Name": file.name,
+                    "Content": BASE64_STANDARD.encode(&file.content),
+                    "ContentType": file.content_type,
+                });
+                if let Some(id) = file.content_id {
+                    made["ContentID"] = Value::from(format!("cid:{id}"));
+                }
+                made
+            };
+            document["Attachments"] = content.files.iter().map(file).collect();
+        }
+        Ok(ProviderRequest::json("/email", document.to_string()))
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        match answer.number_at("/ErrorCode") {
+            Some(0) => AnswerContent {
+                left_out: left_out(answer.at("/Message").unwrap_or_default()),
+                ..AnswerContent::taken(answer.at("/MessageID"))
+            },
+            Some(code) => {
+                let kind = CODES.iter().find(|(codes, _)| codes.contains(&code)).map(|(_, kind)| *kind);
+                AnswerContent::error(code.to_string(), answer.at("/Message").unwrap_or_default(), kind)
+            }
+            None => AnswerContent::default(),
+        }
+    }
+
+    fn check(&self) -> Option<CheckCall> {
+        Some(CheckCall { path: "/server".to_owned(), form: None })
+    }
+}
+
+/// The addresses that are named as inactive in what is said beside a mail that was taken.
+fn left_out(message: &str) -> Vec<String> {
+    let Some((_, named)) = message.split_once("inactive addresses:") else { return Vec::new() };
+    // The list ends with a full stop and the next sentence.
+    let list = named.split_once(". ").map_or(named, |(list, _)| list);
+    list.split(',')
+        .map(|one| one.trim().trim_end_matches('.').to_owned())
+        .filter(|one| one.contains('@'))
+        .collect()
+}
+
+fn list(recipients: &[NamedRecipient]) -> String {
+    let written: Vec<String> = recipients.iter().map(NamedRecipient::written).collect();
+    written.join(", ")
+}
+
+fn written(one: &HeaderAddress) -> String {
+    NamedRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
+}

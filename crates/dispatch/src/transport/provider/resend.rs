@@ -1,0 +1,130 @@
+//! Resend: `POST /emails`.
+//!
+//! A mail that is taken is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a repeat under it, as after
+//! a doubt, is answered with the first one's id and not sent again.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::Failure;
+use postway_mime::reader::HeaderAddress;
+use serde_json::{Value, json};
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    judge::{
+        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
+        UNAVAILABLE, by_name, by_words,
+    },
+    mail::{MailForm, NamedRecipient, ProviderMail, header_object, refuse_alternatives},
+};
+
+/// What the names of errors mean.
+const NAMES: &[(&[&str], ErrorKind)] = &[
+    (&["missing_api_key", "restricted_api_key", "invalid_api_key", "invalid_access"], ACCESS_DENIED),
+    (&["monthly_quota_exceeded", "daily_quota_exceeded"], QUOTA),
+    (&["rate_limit_exceeded"], RATE),
+    (&["invalid_from_address"], SENDER),
+    (&["invalid_attachment", "security_error"], REJECTED),
+    (&["missing_required_field", "invalid_parameter", "invalid_idempotency_key"], BAD_REQUEST),
+    (&["not_found", "method_not_allowed", "invalid_region"], SETTINGS),
+    (&["invalid_idempotent_request"], REPEATED),
+    // Another try with this key is under way: its outcome is known to the next one.
+    (&["concurrent_idempotent_requests"], UNAVAILABLE),
+];
+/// What is meant by the name that stands for many troubles.
+const WORDS: &[(&[&str], ErrorKind)] =
+    &[(&["domain is not verified", "testing emails", "`from`"], SENDER), (&[""], BAD_REQUEST)];
+
+/// The API.
+pub(super) struct Resend;
+
+impl ProviderApi for Resend {
+    fn name(&self) -> &'static str {
+        "Resend"
+    }
+
+    fn base(&self) -> &'static str {
+        "https://api.resend.com"
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Fields
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 50, request_bytes_max: 40 * 1024 * 1024 }
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        let fields = fields(mail)?;
+        let content = &fields.content;
+        refuse_alternatives(content, self.name())?;
+        let mut document = json!({
+            "from": written(&content.from),
+            "to": list(&fields.to),
+            "subject": content.subject,
+        });
+        let headers = header_object(&content.headers, self.name())?;
+        let mut set = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                document[name] = value;
+            }
+        };
+        set("cc", (!fields.cc.is_empty()).then(|| list(&fields.cc)));
+        set("bcc", (!fields.bcc.is_empty()).then(|| list(&fields.bcc)));
+        let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
+        set("reply_to", (!reply_to.is_empty()).then(|| Value::from(reply_to)));
+        set("html", content.html.as_deref().map(Value::from));
+        // It refuses a mail without any body; a line break is as good as none.
+        let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
+        set("text", text.map(|text| if text.is_empty() { "\n" } else { text }).map(Value::from));
+        set("headers", (!headers.is_empty()).then_some(Value::Object(headers)));
+        if !content.files.is_empty() {
+            let file = |file: &postway_mime::dissected::DissectedFile<'_>| {
+                let mut made = json!({
+                    "filename": file.name,
+                    "content": BASE64_STANDARD.encode(&file.content),
+                    "content_type": file.content_type,
+                });
+                if let Some(id) = file.content_id {
+                    made["content_id"] = Value::from(id);
+                }
+                made
+            };
+            document["attachments"] = content.files.iter().map(file).collect();
+        }
+        let mut request = ProviderRequest::json("/emails", document.to_string());
+        request.headers.push(("idempotency-key", mail.idempotency_key.clone()));
+        Ok(request)
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        if let Some(id) = answer.at("/id") {
+            return AnswerContent::taken(Some(id));
+        }
+        let Some(name) = answer.at("/name") else { return AnswerContent::default() };
+        let message = answer.at("/message").unwrap_or_default();
+        let kind = match name {
+            "validation_error" => by_words(WORDS, message),
+            name => by_name(NAMES, name),
+        };
+        AnswerContent::error(name, message, kind)
+    }
+
+    fn check(&self) -> Option<CheckCall> {
+        Some(CheckCall { path: "/domains".to_owned(), form: None })
+    }
+
+    fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
+        // A key that may only send is a good one.
+        answer.at("/name") == Some("restricted_api_key")
+    }
+}
+
+fn list(recipients: &[NamedRecipient]) -> Value {
+    recipients.iter().map(NamedRecipient::written).collect()
+}
+
+fn written(one: &HeaderAddress) -> String {
+    NamedRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
+}

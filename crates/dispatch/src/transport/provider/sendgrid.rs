@@ -1,0 +1,144 @@
+//! SendGrid, API v3: `POST /v3/mail/send`.
+//!
+//! A mail that is taken is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a repeat is sent.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use postway_domain::Failure;
+use postway_mime::reader::HeaderAddress;
+use serde_json::{Value, json};
+
+use super::{
+    answer::ProviderAnswer,
+    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields, uncarried},
+    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
+    mail::{MailForm, NamedRecipient, ProviderMail, header_object},
+};
+
+/// What errors say: they have no names.
+const WORDS: &[(&[&str], ErrorKind)] = &[
+    (&["maximum credits exceeded", "exceeded your messaging limits", "sending limit"], QUOTA),
+    (
+        &["account is suspended", "account has been disabled", "is under review", "account disabled"],
+        SUSPENDED,
+    ),
+    (&["verified sender identity", "from address", "from email", "from.email"], SENDER),
+    (&["does not contain a valid address", "invalid email address"], RECIPIENT),
+    (&["exceeds the maximum", "too large", "message size"], TOO_LARGE),
+];
+/// Header fields that SendGrid refuses.
+const RESERVED: [&str; 2] = ["x-sg-id", "x-sg-eid"];
+
+/// The API.
+pub(super) struct Sendgrid;
+
+impl ProviderApi for Sendgrid {
+    fn name(&self) -> &'static str {
+        "SendGrid"
+    }
+
+    fn base(&self) -> &'static str {
+        "https://api.sendgrid.com"
+    }
+
+    fn form(&self) -> MailForm {
+        MailForm::Fields
+    }
+
+    fn bounds(&self) -> CallBounds {
+        CallBounds { recipients_max: 1_000, request_bytes_max: 30 * 1024 * 1024 }
+    }
+
+    fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
+        let fields = fields(mail)?;
+        let content = &fields.content;
+        let mut personalization = json!({"to": list(&fields.to)});
+        for (name, recipients) in [("cc", &fields.cc), ("bcc", &fields.bcc)] {
+            if !recipients.is_empty() {
+                personalization[name] = list(recipients);
+            }
+        }
+        let headers = header_object(&content.headers, self.name())?;
+        if let Some(name) =
+            headers.keys().find(|name| RESERVED.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        {
+            return Err(uncarried(format!("SendGrid keeps the header field {name} for itself")));
+        }
+        // It refuses empty bodies; a line break is as good as none.
+        let or_blank = |text: &str| if text.is_empty() { "\n".to_owned() } else { text.to_owned() };
+        let mut forms = Vec::new();
+        if let Some(text) = content.text.as_deref().or(content.html.is_none().then_some("")) {
+            forms.push(json!({"type": "text/plain", "value": or_blank(text)}));
+        }
+        if let Some(html) = &content.html {
+            forms.push(json!({"type": "text/html", "value": or_blank(html)}));
+        }
+        forms.extend(
+            content.alternatives.iter().map(|(kind, text)| json!({"type": kind, "value": or_blank(text)})),
+        );
+        let mut document = json!({
+            "personalizations": [personalization],
+            "from": address(&content.from),
+            // It refuses an empty subject as well.
+            "subject": if content.subject.is_empty() { " " } else { &content.subject },
+            "content": forms,
+        });
+        if !headers.is_empty() {
+            document["headers"] = Value::Object(headers);
+        }
+        if !content.reply_to.is_empty() {
+            document["reply_to_list"] = content.reply_to.iter().map(address).collect();
+        }
+        if !content.files.is_empty() {
+            let file = |file: &postway_mime::dissected::DissectedFile<'_>| {
+                let mut made = json!({
+                    "content": BASE64_STANDARD.encode(&file.content),
+                    "type": file.content_type,
+                    "filename": file.name,
+                    "disposition": if file.is_inline { "inline" } else { "attachment" },
+                });
+                if let Some(id) = file.content_id {
+                    made["content_id"] = Value::from(id);
+                }
+                made
+            };
+            document["attachments"] = content.files.iter().map(file).collect();
+        }
+        Ok(ProviderRequest::json("/v3/mail/send", document.to_string()))
+    }
+
+    fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
+        if let Some(message) = answer.at("/errors/0/message") {
+            let name = answer.at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
+            let known = by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
+            // A 400 that is about the mail and about nothing in particular.
+            let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
+            return AnswerContent::error(name, message, kind);
+        }
+        AnswerContent::taken(answer.header("x-message-id"))
+    }
+
+    fn check(&self) -> Option<CheckCall> {
+        Some(CheckCall { path: "/v3/scopes".to_owned(), form: None })
+    }
+
+    fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
+        // A key that may only send may not read its scopes.
+        answer.status == 403 && answer.at("/errors/0/message").is_some()
+    }
+}
+
+fn list(recipients: &[NamedRecipient]) -> Value {
+    let one = |recipient: &NamedRecipient| named(recipient.name.as_deref(), &recipient.address);
+    recipients.iter().map(one).collect()
+}
+
+fn address(one: &HeaderAddress) -> Value {
+    named(one.name.as_deref(), one.address.as_deref().unwrap_or_default())
+}
+
+fn named(name: Option<&str>, email: &str) -> Value {
+    match name {
+        Some(name) => json!({"email": email, "name": name}),
+        None => json!({"email": email}),
+    }
+}

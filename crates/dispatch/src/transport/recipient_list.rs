@@ -1,0 +1,84 @@
+//! The recipients that one call of an API names.
+//!
+//! One bad address would have the whole call refused, so it is refused alone. More recipients than the service takes at once
+//! wait for the next call.
+
+use postway_domain::failure::{Category, Failure, Phase, Severity};
+
+use super::{Envelope, RecipientReply, Reply};
+
+/// The longest address that services take.
+const ADDRESS_BYTES_MAX: usize = 320;
+/// What is wrong with an address that is none.
+pub(super) const INVALID: &str =
+    "the address has a space, control character, comma or angle bracket, or is too long";
+
+/// How many recipients one call names, and what is said of the others.
+pub(super) struct RecipientBound {
+    pub max: usize,
+    pub code: &'static str,
+    pub message: String,
+}
+
+impl RecipientBound {
+    /// Of a recipient that waits for the next call.
+    pub fn deferral(&self) -> RecipientReply {
+        RecipientReply::Deferred(Failure::new(
+            self.code,
+            Category::TooManyRecipients,
+            Phase::Rcpt,
+            Severity::Transient,
+            &self.message,
+        ))
+    }
+}
+
+/// Those of the recipients that the call names; notes what becomes of each.
+pub(super) fn choose<'a>(
+    envelope: &Envelope<'a>,
+    bound: &RecipientBound,
+    recipients: &mut [RecipientReply],
+) -> Vec<&'a str> {
+    let mut named = Vec::with_capacity(envelope.recipients.len().min(bound.max));
+    for (address, reply) in envelope.recipients.iter().zip(recipients) {
+        *reply = if !is_address(address) {
+            let (category, severity) = (Category::UnknownRecipient, Severity::Permanent);
+            RecipientReply::Refused(Failure::new("address_invalid", category, Phase::Rcpt, severity, INVALID))
+        } else if named.len() == bound.max {
+            bound.deferral()
+        } else {
+            named.push(*address);
+            let text = "named in the call".to_owned();
+            RecipientReply::Accepted(Reply { code: 200, enhanced: None, text })
+        };
+    }
+    named
+}
+
+/// True when the service cannot take this for a list, a name with an address, or nothing.
+pub(super) fn is_address(address: &str) -> bool {
+    let (mut quoted, mut escaped) = (false, false);
+    let contained = address.chars().all(|c| {
+        let literal = escaped;
+        escaped = quoted && !literal && c == '\\';
+        quoted ^= c == '"' && !literal;
+        !c.is_control() && (quoted || !matches!(c, ' ' | '<' | '>' | ',' | ';'))
+    });
+    contained && !quoted && !address.is_empty() && address.len() <= ADDRESS_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_address() {
+        for address in ["a@b", "o'neil+x@example.org", "\"a, b\"@example.org"] {
+            assert!(is_address(address), "{address}");
+        }
+        let long = "x".repeat(ADDRESS_BYTES_MAX + 1);
+        for address in ["", "a@b,c@d", "A <a@b>", "a@b;c@d", "a@b\r\n", "\"a@b", &long] {
+            assert!(!is_address(address), "{address}");
+        }
+    }
+}
