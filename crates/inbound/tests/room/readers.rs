@@ -41,6 +41,7 @@ async fn send(house: &House, to: &str) -> MessageUid {
         any_subject: false,
         spoken_times: false,
         on_doubt: None,
+        restrictions: None,
     };
     house.door().accept_json(&context, body.to_string().into()).await.unwrap().uid
 }
