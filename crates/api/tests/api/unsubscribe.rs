@@ -56,7 +56,7 @@ async fn a_reader_leaves_by_one_click_and_comes_back_by_the_page() {
     api.post("/v1/messages", mail("one", json!("Ada@example.net"))).await.ok(202);
     let header = header(&api, "one").await;
     let signed = header.lines().find(|line| line.starts_with("DKIM-Signature:")).unwrap();
-    for name in ["List-Unsubscribe:", "List-Unsubscribe-Post:"] {
+    for name in [":list-unsubscribe:", ":list-unsubscribe-post:"] {
         assert!(signed.replace(' ', "").contains(name), "a signature covers it: {signed}");
     }
     assert!(header.contains("\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{header}");
