@@ -56,7 +56,9 @@ fn has_test(file: &str, name: &str) -> bool {
 
 /// Whether a rule is in the list that makes tests of them.
 fn is_listed_rule(name: &str) -> bool {
-    let list = fs::read_to_string(root().join("crates/store/src/conformance/rules.rs")).unwrap();
+    let list = ["rules.rs", "inbound_rules.rs"]
+        .map(|file| fs::read_to_string(root().join("crates/store/src/conformance").join(file)).unwrap());
+    let list = list.concat();
     list.lines().any(|line| line.trim() == name)
 }
 

@@ -27,6 +27,7 @@ pub mod findings;
 pub mod handover;
 pub mod held;
 pub mod inbound;
+mod inbound_rules;
 pub mod journal;
 pub mod keys;
 pub mod lease;
